@@ -1,0 +1,41 @@
+"""A calculator for normalization: what exactly does this norm do to these numbers.
+
+>>> from normcli import normalize
+>>> normalize([[1.0, 2.0], [3.0, 6.0]], "bn", eps=0).normalized
+array([[-1., -1.],
+       [ 1.,  1.]])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from normcli.errors import NormError
+    from normcli.norms import NORMS
+    from normcli.result import Result, normalize
+
+__all__ = ["NORMS", "NormError", "Result", "__version__", "normalize"]
+
+_HOMES = {
+    "NORMS": "normcli.norms",
+    "NormError": "normcli.errors",
+    "Result": "normcli.result",
+    "normalize": "normcli.result",
+}
+"""Where each public name lives; it is imported on first use, so that the command line starts quickly."""
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,134 @@
+"""`normcli NORM`: one command for each row of the table, built from the row."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from normcli.cli import options
+from normcli.cli.sources import SourceOptions, load_input, load_parameters
+from normcli.errors import UsageError
+from normcli.norms import find_norm
+
+if TYPE_CHECKING:
+    from normcli.norms import Norm
+    from normcli.render.answer import Answer
+
+PARTS = ("input", "stats", "normalized", "check")
+_REQUEST_FIELDS = (
+    "axes", "keep", "layout", "groups", "eps", "eps_mode", "ddof", "dtype", "p",
+    "size", "alpha", "exponent", "k", "like",
+)  # fmt: skip
+
+
+def make_command(name: str) -> click.Command:
+    """Return the command of the norm of that name, alias or preset."""
+    norm, preset = find_norm(name)
+
+    @click.command(name=name, help=_write_help(norm), short_help=norm.summary)
+    @options.apply(
+        [
+            *options.SOURCE,
+            *options.RECIPE,
+            *options.AXES,
+            *(
+                option
+                for option in options.numeric(norm)
+                if option not in [options.NUMERIC[key] for key in preset]
+            ),
+            options.DTYPE,
+            *options.like(norm),
+            *options.parameters(norm),
+            *options.SAVE,
+            options.FORMAT,
+            options.PRINT,
+            options.show(PARTS),
+            options.DIGITS,
+            options.FULL,
+            options.COLOUR,
+            *options.RUN,
+        ]
+    )
+    def command(**settings: Any) -> None:
+        _calculate(name, settings)
+
+    return command
+
+
+def _write_help(norm: Norm) -> str:
+    capital = norm.title[0].upper() + norm.title[1:]
+    others = ", ".join((*norm.aliases, *norm.presets))
+    groups = " --groups 2 --shape 2,4,4,4" if "groups" in norm.options else " --shape 2,3,4,4"
+    return (
+        f"{capital}: {norm.summary}.\n\n\b\n"
+        f"  y = {norm.formula()}\n"
+        f"  axes reduced: {norm.axes.value}\n"
+        f"  gamma, beta:  {norm.parameters.value}\n"
+        f"  source:       {norm.source}\n"
+        f"  also called:  {others}\n\n\b\n"
+        f"  normcli {norm.name}{groups}\n"
+        f"  normcli {norm.name}{' --groups 2' if 'groups' in norm.options else ''} -i x.npy -o y.npy"
+    )
+
+
+def _calculate(name: str, settings: dict[str, Any]) -> None:
+    _check_outputs(settings)
+    from normcli.plan import Request, make_plan
+    from normcli.render.answer import Answer
+    from normcli.result import calculate
+
+    request = Request(norm=name, **{key: settings[key] for key in _REQUEST_FIELDS if key in settings})
+    source = SourceOptions.collect(settings)
+    tensor = load_input(source)
+    plan = make_plan(request, tensor.values.shape)
+    parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
+    result = calculate(request, tensor.values, **parameters)
+    if settings["strict"]:
+        result.require_sound()
+    answer = Answer(result, tensor)
+    _deliver(answer, settings)
+
+
+def _check_outputs(settings: dict[str, Any]) -> None:
+    """Refuse contradictions and unwritable outputs before any work is done."""
+    output, stats_output = settings["output"], settings["stats_output"]
+    from normcli.tensors.files import STANDARD_STREAM, require_saveable
+
+    if output == STANDARD_STREAM:
+        if settings["format_"] or settings["print_"]:
+            raise UsageError("-o - puts the tensor on standard output, where --format or --print would go too")
+    elif output is not None:
+        require_saveable(output, "--output")
+    if stats_output is not None:
+        from normcli.render.saving import STATISTICS_SUFFIXES
+
+        require_saveable(stats_output, "--stats-output", STATISTICS_SUFFIXES)
+    if settings["format_"] and settings["print_"]:
+        raise UsageError("--print prints bare numbers and has no --format")
+
+
+def _deliver(answer: Answer, settings: dict[str, Any]) -> None:
+    from normcli.render.saving import save_normalized, save_statistics
+    from normcli.tensors.files import STANDARD_STREAM
+
+    field = None if settings["print_"] is None else answer.field(settings["print_"])
+    if settings["output"] is not None:
+        save_normalized(answer, settings["output"])
+    if settings["stats_output"] is not None:
+        save_statistics(answer, settings["stats_output"])
+    if not settings["quiet"]:
+        for warning in answer.result.warnings:
+            click.echo(f"normcli: {answer.result.plan.norm.name}: {warning}", err=True)
+    if field is not None:
+        from normcli.render.field import write_field
+
+        write_field(field, sys.stdout)
+    elif settings["output"] != STANDARD_STREAM:
+        from normcli.cli.view import make_view
+        from normcli.render import write
+
+        show = settings["show"] or (frozenset(("stats", "check")) if settings["output"] else None)
+        view = make_view(settings["colour"], settings["digits"], full=settings["full"], show=show)
+        write(answer, settings["format_"] or "table", sys.stdout, view)

@@ -1,0 +1,88 @@
+"""The top of the command line: which commands there are, found without importing them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from normcli.errors import UsageError
+from normcli.norms import NORMS, find_norm
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VERBS: Mapping[str, tuple[str, str]] = {
+    "generate": ("normcli.cli.generate", "Write a seeded tensor and nothing else."),
+    "norms": ("normcli.cli.norms", "Print the table of norms: axes, formulas, parameters, sources."),
+}
+"""Verb → the module whose `command` it is, and its line in the list of commands."""
+
+_NAME_WIDTH = 10
+
+
+class Commands(click.Group):
+    """Every norm of the table and every verb, each built when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the tables."""
+        return [*NORMS, *VERBS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a verb's command, or that of the norm of that name, alias or preset."""
+        verb = VERBS.get(cmd_name)
+        if verb is not None:
+            command: click.Command = import_module(verb[0]).command
+            return command
+        try:
+            find_norm(cmd_name)
+        except UsageError:
+            return None
+        built: click.Command = import_module("normcli.cli.calculate").make_command(cmd_name)
+        return built
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve a command as click does, but say what would be right."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            from difflib import get_close_matches
+
+            known = [*(alias for norm in NORMS.values() for alias in norm.names), *VERBS]
+            near = get_close_matches(name.lower(), known, n=2)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"the norms are {', '.join(NORMS)}"
+            raise click.UsageError(f"there is no norm or command {name!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the norms and the verbs as two lists, from their tables."""
+        norms = [(name.ljust(_NAME_WIDTH), f"{norm.title}: {norm.summary}") for name, norm in NORMS.items()]
+        verbs = [(name.ljust(_NAME_WIDTH), line) for name, (_, line) in VERBS.items()]
+        with formatter.section("Norms"):
+            formatter.write_dl(norms)
+        with formatter.section("Commands"):
+            formatter.write_dl(verbs)
+
+
+@click.command(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="normcli", message="%(prog)s %(version)s")
+@click.pass_context
+def commands(ctx: click.Context) -> None:
+    r"""Calculate exactly what a normalization does to these numbers.
+
+    \b
+      normcli bn --shape 2,3,4,4               a seeded tensor, batch-normalized
+      normcli ln -i x.npy -o y.npy             from file to file
+      normcli zscore -i iris.csv --print mean  one number a line, for scripts
+
+    Long names work too: normcli layernorm. Each command has its own --help.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,83 @@
+"""One run of the command line: what it returns to the shell, and the one translator of errors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from normcli.cli.commands import commands
+from normcli.errors import DataError, DegenerateError, NormError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DONE, WRONG_USAGE, BAD_DATA, DEGENERATE, INTERRUPTED, TERMINATED = 0, 2, 3, 4, 130, 143
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code.
+
+    0 done; 1 a check found a difference; 2 wrong usage; 3 bad data; 4 degenerate under `--strict`; 130
+    interrupted. A reader that stops reading (`| head`) ends the run quietly, with 0.
+    """
+    signal.signal(signal.SIGTERM, _terminate)
+    _tolerate_narrow_encodings()
+    try:
+        code = commands.main(args=list(arguments), prog_name="normcli", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_stdout()
+        return DONE
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _report("interrupted", INTERRUPTED)
+    except click.ClickException as error:
+        return _report(_shorten(error), WRONG_USAGE)
+    except DataError as error:
+        return _report(str(error), BAD_DATA)
+    except DegenerateError as error:
+        return _report(str(error), DEGENERATE)
+    except NormError as error:
+        return _report(str(error), WRONG_USAGE)
+    except MemoryError:
+        return _report("this does not fit into memory", BAD_DATA)
+    except OSError as error:
+        return _report(f"standard output cannot be written: {error.strerror}", BAD_DATA)
+    return code if isinstance(code, int) else DONE
+
+
+def _report(message: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"normcli: {' '.join(message.split())}\n")
+    return code
+
+
+def _shorten(error: click.ClickException) -> str:
+    message = error.format_message().rstrip(".")
+    context: Any = getattr(error, "ctx", None)
+    where = f" (see {context.command_path} --help)" if isinstance(error, click.UsageError) and context else ""
+    return f"{message}{where}"
+
+
+def _terminate(signum: int, frame: object) -> NoReturn:
+    raise click.exceptions.Exit(TERMINATED)
+
+
+def _tolerate_narrow_encodings() -> None:
+    """Let a terminal that cannot show √, or a file name that is no text, show ? rather than stop."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _close_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush finds no broken pipe."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,63 @@
+"""Parameter types: the words of the command line turned into values, with messages that say what is right."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+
+class Shape(click.ParamType[tuple[int, ...]]):
+    """`2,3,4,4` or `2x3x4x4`."""
+
+    name = "shape"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Return the lengths."""
+        if isinstance(value, tuple):
+            return value
+        parts = re.split(r"[,x× ]+", value.strip("()[] ,"))
+        if not all(re.fullmatch(r"\d+", part) for part in parts):
+            self.fail(f"{value!r} is not a list of lengths such as 2,3,4,4", param, ctx)
+        return tuple(map(int, parts))
+
+
+class Number(click.ParamType[float]):
+    """A number; an integer stays one."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return an int where the text is one, else a float."""
+        try:
+            return int(value)
+        except (TypeError, ValueError):
+            pass
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            self.fail(f"{value!r} is not a number", param, ctx)
+
+
+class Parts(click.ParamType[frozenset[str]]):
+    """Some of a fixed set of words, separated by commas."""
+
+    name = "parts"
+
+    def __init__(self, parts: tuple[str, ...]) -> None:
+        self.parts = parts
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        """Return the words."""
+        if isinstance(value, frozenset):
+            return value
+        words = frozenset(word.strip() for word in value.split(",") if word.strip())
+        unknown = sorted(words - set(self.parts))
+        if unknown or not words:
+            self.fail(f"{', '.join(unknown) or 'nothing'!r} is none of {', '.join(self.parts)}", param, ctx)
+        return words
+
+
+SHAPE = Shape()
+NUMBER = Number()

@@ -1,0 +1,135 @@
+"""Letters and numbers of axes: which axis is meant, and what each is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from normcli.errors import UsageError
+
+AxisSpec = str | int | Iterable[int | str]
+"""How a caller may name axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""
+
+DEFAULT_LAYOUTS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
+"""The layout of a tensor whose caller names none, by rank; other ranks have no letters."""
+
+_TOKEN = re.compile(r"[+-]?\d+|[A-Za-z]")
+_SEPARATORS = re.compile(r"[\s,()\[\]]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The axes of a tensor and their names.
+
+    Parameters
+    ----------
+    ndim : int
+        The tensor's rank.
+    letters : str or None
+        One letter per axis in upper case, or None if the axes have numbers only.
+    """
+
+    ndim: int
+    letters: str | None
+
+    @property
+    def channel(self) -> int | None:
+        """The channel axis: `C`, else the layout's last letter, else axis 1; None if there is no axis 1."""
+        if self.letters is None:
+            return 1 if self.ndim > 1 else None
+        return self.letters.index("C") if "C" in self.letters else self.ndim - 1
+
+    @property
+    def batch(self) -> int | None:
+        """The batch axis: the first of `N` and `B`, else axis 0; None for a tensor without axes."""
+        found = [axis for axis, letter in enumerate(self.letters or "") if letter in "NB"]
+        if found:
+            return found[0]
+        return 0 if self.ndim else None
+
+    def name(self, axis: int) -> str:
+        """Return what an axis is called in labels: its letter in lower case, or `axis0`."""
+        return f"axis{axis}" if self.letters is None else self.letters[axis].lower()
+
+    def resolve(self, spec: AxisSpec, option: str) -> tuple[int, ...]:
+        """Return the axes that `spec` names, sorted.
+
+        Parameters
+        ----------
+        spec : str, int or iterable of both
+            Letters of the layout, numbers (negative ones count from the end), or a mixture.
+        option : str
+            The option's name, for the message.
+
+        Raises
+        ------
+        UsageError
+            If an axis is unknown, out of range or named twice.
+        """
+        axes = [self._resolve_token(token, option) for token in _split(spec, option)]
+        for axis in axes:
+            if axes.count(axis) > 1:
+                raise UsageError(f"{option} names {self._describe(axis)} twice")
+        return tuple(sorted(axes))
+
+    def _resolve_token(self, token: str | int, option: str) -> int:
+        if isinstance(token, int):
+            if not -self.ndim <= token < self.ndim:
+                have = f"0 to {self.ndim - 1} (or −{self.ndim} to −1)" if self.ndim else "none"
+                raise UsageError(f"{option}: axis {token} is out of range; the tensor's axes are {have}")
+            return token % self.ndim
+        if self.letters is None:
+            raise UsageError(f"{option}: axis {token!r} needs a layout; without one, name axes by number")
+        if token.upper() not in self.letters:
+            raise UsageError(f"{option}: there is no axis {token!r} in the layout {self.letters}")
+        return self.letters.index(token.upper())
+
+    def _describe(self, axis: int) -> str:
+        return f"axis {axis}" if self.letters is None else f"axis {self.letters[axis]} ({axis})"
+
+
+def make_layout(text: str | None, ndim: int) -> Layout:
+    """Return the layout `text` of a tensor of rank `ndim`, or the default layout of that rank.
+
+    Raises
+    ------
+    UsageError
+        If `text` is not one distinct letter per axis.
+
+    Examples
+    --------
+    >>> make_layout("nhwc", 4).channel
+    3
+    >>> make_layout(None, 3).letters
+    'NCL'
+    """
+    if text is None:
+        return Layout(ndim, DEFAULT_LAYOUTS.get(ndim))
+    letters = text.strip().upper()
+    if not re.fullmatch("[A-Z]*", letters):
+        raise UsageError(f"layout {text!r} is not one letter per axis, such as NCHW")
+    if len(letters) != ndim:
+        raise UsageError(f"layout {text!r} names {len(letters)} axes; the tensor has {ndim}")
+    if len(set(letters)) != ndim:
+        raise UsageError(f"layout {text!r} has a letter twice")
+    return Layout(ndim, letters)
+
+
+def _split(spec: AxisSpec, option: str) -> list[str | int]:
+    if isinstance(spec, int):
+        return [spec]
+    if not isinstance(spec, str):
+        return [token for part in spec for token in _split(part, option)]
+    tokens: list[str | int] = []
+    position = _SEPARATORS.match(spec).end()  # type: ignore[union-attr]  # matches the empty string too
+    while position < len(spec):
+        found = _TOKEN.match(spec, position)
+        if found is None:
+            raise UsageError(
+                f"{option} {spec!r}: {spec[position]!r} is neither a letter nor a number of an axis"
+            )
+        token = found.group()
+        tokens.append(token if token.isalpha() else int(token))
+        position = _SEPARATORS.match(spec, found.end()).end()  # type: ignore[union-attr]
+    return tokens

@@ -1,0 +1,353 @@
+"""The table of norms: what each one centres by, divides by and over which axes. Data, no arithmetic.
+
+Nearly every norm is one sentence: over these axes, subtract this (or nothing), divide by that, then scale
+and shift along those axes. A row of `NORMS` is that sentence. To add a norm of that kind, add a row.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from normcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class AxesRule(enum.Enum):
+    """Which axes are reduced unless the caller names them; the value is how a reader would say it."""
+
+    ALL_BUT_CHANNEL = "all but channel"
+    LAST = "last"
+    ALL_BUT_BATCH_AND_CHANNEL = "all but batch and channel"
+    CHANNEL_GROUPS = "C/G and all but batch"
+    ALL_BUT_FIRST = "all but the first"
+    FIRST = "first"
+    CHANNEL_WINDOW = "a window along channel"
+
+
+class Centre(enum.Enum):
+    """What is subtracted from each value."""
+
+    NOTHING = "nothing"
+    MEAN = "mean"
+
+
+class Divisor(enum.Enum):
+    """What the centred value is divided by."""
+
+    DEVIATION = "deviation"
+    ROOT_MEAN_SQUARE = "root mean square"
+    LP_NORM = "lp norm"
+    WINDOW_POWER = "power of the window's mean square"
+
+
+class EpsMode(enum.StrEnum):
+    """Where eps stands in the divisor."""
+
+    INSIDE = "inside"
+    OUTSIDE = "outside"
+    FLOOR = "floor"
+
+
+class ParameterRule(enum.Enum):
+    """The shape of gamma and beta; the value is how the table of norms prints it."""
+
+    NONE = "–"
+    CHANNEL = "(C)"
+    REDUCED = "the reduced axes"
+    FIRST = "(first axis)"
+
+
+OUTPUT_DTYPES = ("float16", "float32", "float64")
+"""The dtypes that a result can be asked for in."""
+
+STATISTICS: Mapping[Divisor, tuple[str, ...]] = MappingProxyType(
+    {
+        Divisor.DEVIATION: ("mean", "var", "std", "rstd"),
+        Divisor.ROOT_MEAN_SQUARE: ("ms", "rms", "rstd"),
+        Divisor.LP_NORM: ("norm",),
+        Divisor.WINDOW_POWER: ("ms", "rstd"),
+    }
+)
+"""The statistics that a group has, by what it is divided by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """One row of the table.
+
+    Parameters
+    ----------
+    name, title : str
+        The short name (`bn`) and the field's term ("batch normalization").
+    aliases : tuple of str
+        Other names of the same row.
+    summary : str
+        One line for help texts: which values share a statistic.
+    axes : AxesRule
+        The axes reduced by default.
+    centre : Centre
+    divisor : Divisor
+    eps : float or None
+        The default; None where the definition has no eps.
+    eps_mode : EpsMode or None
+        None exactly where `eps` is None.
+    parameters : ParameterRule
+        The shape of gamma (and beta).
+    takes_beta : bool
+        False where the norm has a gain and no bias.
+    constant_divides_by_one : bool
+        A group whose divisor is 0 is divided by 1, as scikit-learn does.
+    presets : mapping
+        Names of special cases, each with the options that it fixes (`l1` is `lp` with p = 1).
+    source : str
+        The paper or specification that defines it.
+    """
+
+    name: str
+    title: str
+    summary: str
+    axes: AxesRule
+    centre: Centre
+    divisor: Divisor
+    source: str
+    aliases: tuple[str, ...] = ()
+    eps: float | None = None
+    eps_mode: EpsMode | None = None
+    parameters: ParameterRule = ParameterRule.NONE
+    takes_beta: bool = True
+    constant_divides_by_one: bool = False
+    presets: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that means this row: its own, the aliases, the presets."""
+        return (self.name, *self.aliases, *self.presets)
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The names of the statistics that each group has."""
+        return STATISTICS[self.divisor]
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """`("gamma", "beta")`, `("gamma",)` or `()`."""
+        if self.parameters is ParameterRule.NONE:
+            return ()
+        return ("gamma", "beta") if self.takes_beta else ("gamma",)
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The numeric options that mean something for this row."""
+        options: set[str] = set()
+        if self.eps is not None:
+            options.add("eps")
+        if self.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
+            options.add("eps_mode")
+        if self.centre is Centre.MEAN:
+            options.add("ddof")
+        if self.axes is AxesRule.CHANNEL_GROUPS:
+            options.add("groups")
+        if self.divisor is Divisor.LP_NORM and self.eps is not None:
+            options.add("p")
+        if self.divisor is Divisor.WINDOW_POWER:
+            options |= {"size", "alpha", "exponent", "k"}
+        return frozenset(options)
+
+    def formula(self, eps_mode: EpsMode | None = None) -> str:
+        """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
+        eps_mode = eps_mode or self.eps_mode
+        numerator = "(x − mean)" if self.centre is Centre.MEAN else "x"
+        if self.divisor is Divisor.WINDOW_POWER:
+            return f"{numerator} / (k + alpha · ms)^exponent"
+        if self.divisor is Divisor.LP_NORM:
+            return f"{numerator} / ‖x‖₂" if eps_mode is None else f"{numerator} / max(‖x‖ₚ, eps)"
+        spread = "var" if self.divisor is Divisor.DEVIATION else "ms"
+        if eps_mode is None:
+            return f"{numerator} / √{spread}"
+        if eps_mode is EpsMode.INSIDE:
+            return f"{numerator} / √({spread} + eps)"
+        return f"{numerator} / (√{spread} + eps)"
+
+
+_ROWS = (
+    Norm(
+        name="bn",
+        title="batch normalization",
+        aliases=("batchnorm", "batch-norm"),
+        summary="one mean and variance per channel, over batch and positions",
+        axes=AxesRule.ALL_BUT_CHANNEL,
+        centre=Centre.MEAN,
+        divisor=Divisor.DEVIATION,
+        eps=1e-5,
+        eps_mode=EpsMode.INSIDE,
+        parameters=ParameterRule.CHANNEL,
+        source="Ioffe & Szegedy 2015, arXiv:1502.03167",
+    ),
+    Norm(
+        name="ln",
+        title="layer normalization",
+        aliases=("layernorm", "layer-norm"),
+        summary="one mean and variance per sample (and position), over its features",
+        axes=AxesRule.LAST,
+        centre=Centre.MEAN,
+        divisor=Divisor.DEVIATION,
+        eps=1e-5,
+        eps_mode=EpsMode.INSIDE,
+        parameters=ParameterRule.REDUCED,
+        source="Ba, Kiros & Hinton 2016, arXiv:1607.06450",
+    ),
+    Norm(
+        name="in",
+        title="instance normalization",
+        aliases=("instancenorm", "instance-norm"),
+        summary="one mean and variance per sample and channel, over its positions",
+        axes=AxesRule.ALL_BUT_BATCH_AND_CHANNEL,
+        centre=Centre.MEAN,
+        divisor=Divisor.DEVIATION,
+        eps=1e-5,
+        eps_mode=EpsMode.INSIDE,
+        parameters=ParameterRule.CHANNEL,
+        source="Ulyanov, Vedaldi & Lempitsky 2016, arXiv:1607.08022",
+    ),
+    Norm(
+        name="gn",
+        title="group normalization",
+        aliases=("groupnorm", "group-norm"),
+        summary="one mean and variance per sample and group of channels",
+        axes=AxesRule.CHANNEL_GROUPS,
+        centre=Centre.MEAN,
+        divisor=Divisor.DEVIATION,
+        eps=1e-5,
+        eps_mode=EpsMode.INSIDE,
+        parameters=ParameterRule.CHANNEL,
+        source="Wu & He 2018, arXiv:1803.08494",
+    ),
+    Norm(
+        name="rms",
+        title="root mean square normalization",
+        aliases=("rmsnorm", "rms-norm"),
+        summary="one root mean square per sample (and position); nothing is subtracted",
+        axes=AxesRule.LAST,
+        centre=Centre.NOTHING,
+        divisor=Divisor.ROOT_MEAN_SQUARE,
+        eps=1e-5,
+        eps_mode=EpsMode.INSIDE,
+        parameters=ParameterRule.REDUCED,
+        source="Zhang & Sennrich 2019, arXiv:1910.07467",
+    ),
+    Norm(
+        name="lp",
+        title="ℓp normalization",
+        aliases=("lpnorm", "lp-norm"),
+        summary="each vector divided by its ℓp length",
+        axes=AxesRule.LAST,
+        centre=Centre.NOTHING,
+        divisor=Divisor.LP_NORM,
+        eps=1e-12,
+        eps_mode=EpsMode.FLOOR,
+        presets=MappingProxyType(
+            {"l1": MappingProxyType({"p": 1.0}), "l2": MappingProxyType({"p": 2.0})},
+        ),
+        source="torch.nn.functional.normalize (PyTorch 2.13)",
+    ),
+    Norm(
+        name="wn",
+        title="weight normalization",
+        aliases=("weightnorm", "weight-norm"),
+        summary="each output unit's weights divided by their ℓ2 length, times a gain g",
+        axes=AxesRule.ALL_BUT_FIRST,
+        centre=Centre.NOTHING,
+        divisor=Divisor.LP_NORM,
+        parameters=ParameterRule.FIRST,
+        takes_beta=False,
+        source="Salimans & Kingma 2016, arXiv:1602.07868",
+    ),
+    Norm(
+        name="ws",
+        title="weight standardization",
+        aliases=("weightstandardization", "weight-standardization"),
+        summary="one mean and variance per output unit, over its weights",
+        axes=AxesRule.ALL_BUT_FIRST,
+        centre=Centre.MEAN,
+        divisor=Divisor.DEVIATION,
+        eps=1e-5,
+        eps_mode=EpsMode.INSIDE,
+        parameters=ParameterRule.FIRST,
+        source="Qiao et al. 2019, arXiv:1903.10520",
+    ),
+    Norm(
+        name="mvn",
+        title="mean-variance normalization",
+        aliases=("meanvariancenormalization", "mean-variance"),
+        summary="one mean and variance per channel, eps added to the deviation",
+        axes=AxesRule.ALL_BUT_CHANNEL,
+        centre=Centre.MEAN,
+        divisor=Divisor.DEVIATION,
+        eps=1e-9,
+        eps_mode=EpsMode.OUTSIDE,
+        source="ONNX MeanVarianceNormalization, opset 13",
+    ),
+    Norm(
+        name="zscore",
+        title="standard score",
+        aliases=("standardize", "standardscaler", "z-score"),
+        summary="each column to mean 0 and deviation 1; a constant column is only centred",
+        axes=AxesRule.FIRST,
+        centre=Centre.MEAN,
+        divisor=Divisor.DEVIATION,
+        constant_divides_by_one=True,
+        source="scikit-learn StandardScaler",
+    ),
+    Norm(
+        name="lrn",
+        title="local response normalization",
+        aliases=("localresponsenorm", "local-response-norm"),
+        summary="each value divided by a power of the mean square of its neighbouring channels",
+        axes=AxesRule.CHANNEL_WINDOW,
+        centre=Centre.NOTHING,
+        divisor=Divisor.WINDOW_POWER,
+        source="Krizhevsky et al. 2012; as in ONNX LRN, opset 13",
+    ),
+)
+
+NORMS: Mapping[str, Norm] = MappingProxyType({row.name: row for row in _ROWS})
+"""The table: short name → row, in the order in which the norms are listed everywhere."""
+
+_BY_ANY_NAME: Mapping[str, Norm] = MappingProxyType({name: row for row in _ROWS for name in row.names})
+
+
+def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
+    """Return the row called `name` and the options that this name fixes.
+
+    Parameters
+    ----------
+    name : str
+        A short name, an alias or a preset, in any case.
+
+    Returns
+    -------
+    tuple of (Norm, mapping)
+        The mapping is empty but for presets such as `l1`.
+
+    Raises
+    ------
+    UsageError
+        If no row has that name.
+
+    Examples
+    --------
+    >>> find_norm("LayerNorm")[0].name
+    'ln'
+    >>> dict(find_norm("l1")[1])
+    {'p': 1.0}
+    """
+    key = name.lower()
+    row = _BY_ANY_NAME.get(key)
+    if row is None:
+        raise UsageError(f"there is no norm {name!r}; the norms are {', '.join(NORMS)}")
+    return row, row.presets.get(key, MappingProxyType({}))

@@ -1,0 +1,428 @@
+"""A norm's row resolved against one shape: every choice made, every check done, nothing computed.
+
+A `Request` is what the caller asked for; `make_plan` turns it and a shape into a frozen `Plan`, which is all
+that the kernel reads. Plans hold no data, so they are cached.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.conventions import Convention, ExtraNeighbour, find_convention
+from normcli.errors import DataError, UsageError
+from normcli.layout import Layout, make_layout
+from normcli.norms import OUTPUT_DTYPES, AxesRule, Divisor, EpsMode, Norm, ParameterRule, find_norm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+DEFAULT_P = 2.0
+"""ℓ2, the default of every framework's `normalize`."""
+
+DEFAULT_WINDOW_SIZE = 5
+"""Krizhevsky et al. 2012, section 3.3 (n = 5); ONNX and torch have no default."""
+
+DEFAULT_ALPHA, DEFAULT_EXPONENT, DEFAULT_K = 1e-4, 0.75, 1.0
+"""The defaults of ONNX LRN (opset 13) and of torch 2.13; the 2012 paper has k = 2 and an undivided α."""
+
+_MOST_DIVISORS = 1024
+"""Divisors up to here are suggested in a message."""
+
+ONLY_GROUP = "all"
+"""The name of the one group of a norm that reduces every axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller asked for; None means the row's (or the convention's) own choice.
+
+    `axes` and `keep` are as in `normcli.normalize`, as a string or a tuple; the rest are its options.
+    """
+
+    norm: str
+    axes: str | int | tuple[int | str, ...] | None = None
+    keep: str | int | tuple[int | str, ...] | None = None
+    layout: str | None = None
+    groups: int | None = None
+    eps: float | None = None
+    eps_mode: str | None = None
+    ddof: int | None = None
+    dtype: str | None = None
+    p: float | None = None
+    size: int | None = None
+    alpha: float | None = None
+    exponent: float | None = None
+    k: float | None = None
+    like: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The neighbourhood of `lrn`: channels c − before … c + after, and the constants of its power."""
+
+    before: int
+    after: int
+    alpha: float
+    exponent: float
+    k: float
+
+    @property
+    def size(self) -> int:
+        """The number of channels in a window that no edge cuts."""
+        return self.before + self.after + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one norm acts on one shape.
+
+    The tensor is worked on in its *view*, which is its own shape but for `gn`, where the channel axis stands
+    split in two (groups, channels of a group).
+
+    Parameters
+    ----------
+    norm : Norm
+    shape : tuple of int
+    layout : Layout
+    axes : tuple of int
+        The axes reduced, whole or (the channel of `gn`) in part; for `lrn` the axis of the window.
+    kept : tuple of int
+        The axes over which there is one statistic each.
+    view_shape, view_axes : tuple of int
+        The shape that is worked on, and its reduced axes.
+    groups : int or None
+        The number of channel groups of `gn`.
+    group_count, group_size : int
+        Their product is the tensor's size, but for `lrn`, where each value has a window of its own.
+    eps, eps_mode, ddof, p, window, dtype, like
+        Numeric options, resolved; None where the norm has no such thing.
+    parameter_shape : tuple of int
+        The shape of gamma and beta.
+    parameter_view_shape : tuple of int
+        The same with ones where it broadcasts against the view.
+    """
+
+    norm: Norm
+    shape: tuple[int, ...]
+    layout: Layout
+    axes: tuple[int, ...]
+    kept: tuple[int, ...]
+    view_shape: tuple[int, ...]
+    view_axes: tuple[int, ...]
+    groups: int | None
+    group_count: int
+    group_size: int
+    eps: float | None
+    eps_mode: EpsMode | None
+    ddof: int
+    p: float | None
+    window: Window | None
+    dtype: str | None
+    like: str | None
+    parameter_shape: tuple[int, ...]
+    parameter_view_shape: tuple[int, ...]
+
+    @property
+    def formula(self) -> str:
+        """The definition on one line, as this plan applies it."""
+        return self.norm.formula(self.eps_mode)
+
+    @property
+    def kept_view_axes(self) -> tuple[int, ...]:
+        """The axes of the view that are kept; for a window, all of them."""
+        if self.window is not None:
+            return tuple(range(len(self.view_shape)))
+        return tuple(axis for axis in range(len(self.view_shape)) if axis not in self.view_axes)
+
+    @property
+    def stats_shape(self) -> tuple[int, ...]:
+        """The shape of each statistic: the kept axes only."""
+        return tuple(self.view_shape[axis] for axis in self.kept_view_axes)
+
+    @property
+    def keepdims_shape(self) -> tuple[int, ...]:
+        """The shape of each statistic with 1 for each reduced axis, as `keepdims=True` gives it."""
+        if self.window is not None:
+            return self.shape
+        return tuple(self._kept_length(axis) if axis in self.kept else 1 for axis in range(len(self.shape)))
+
+    @property
+    def kept_names(self) -> tuple[str, ...]:
+        """What the axes of `stats_shape` are called: `("n", "g")`."""
+        return tuple("g" if axis == self._split_axis else self.layout.name(axis) for axis in self.kept)
+
+    def group_index(self, group: int) -> dict[str, int]:
+        """Return the named indices of a group, given its number in C order over the kept axes."""
+        index = np.unravel_index(group, self.stats_shape) if self.stats_shape else ()
+        return {name: int(i) for name, i in zip(self.kept_names, index, strict=True)}
+
+    def group_name(self, group: int) -> str:
+        """Return what a group is called in tables and messages: `n=0 c=1`, or `all` if nothing is kept."""
+        return " ".join(f"{name}={i}" for name, i in self.group_index(group).items()) or ONLY_GROUP
+
+    def locate_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+        """Return the number of the group of each cell of an excerpt.
+
+        Parameters
+        ----------
+        indices : sequence of 1-D integer arrays
+            For each axis of the tensor, the positions that the excerpt takes.
+
+        Returns
+        -------
+        ndarray, shape (len(indices[0]), len(indices[1]), ...)
+        """
+        numbers = np.zeros((1,) * len(self.shape), dtype=np.intp)
+        for axis in self.kept:
+            positions = np.asarray(indices[axis])
+            if axis == self._split_axis:
+                positions = positions // max(1, self.shape[axis] // (self.groups or 1))
+            column = positions.reshape([-1 if i == axis else 1 for i in range(len(self.shape))])
+            numbers = numbers * self._kept_length(axis) + column
+        return np.broadcast_to(numbers, tuple(len(index) for index in indices))
+
+    def select_group(self, group: int) -> tuple[int | slice, ...]:
+        """Return what picks the values of a group out of the view (for a window: the one value)."""
+        index = iter(np.unravel_index(group, self.stats_shape) if self.stats_shape else ())
+        kept = self.kept_view_axes
+        return tuple(int(next(index)) if axis in kept else slice(None) for axis in range(len(self.view_shape)))
+
+    def fit_parameter(self, name: str, parameter: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return gamma or beta as a read-only array of the parameters' shape.
+
+        Taken are the shape that the table names, any shape that broadcasts to it, and the same with ones
+        for the other axes ((1, C, 1, 1) for (C)).
+
+        Raises
+        ------
+        UsageError
+            If the norm has no such parameter.
+        DataError
+            If the shape does not fit.
+        """
+        if name not in self.norm.parameter_names:
+            has = " and ".join(self.norm.parameter_names)
+            raise UsageError(f"{self.norm.name} has no {name}" + (f", only {has}" if has else " and no gamma"))
+        full_rank = tuple(
+            self.shape[axis] if axis in self._parameter_axes else 1 for axis in range(len(self.shape))
+        )
+        for target in (self.parameter_shape, full_rank):
+            if len(parameter.shape) <= len(target):
+                try:
+                    return np.broadcast_to(parameter, target).reshape(self.parameter_shape)
+                except ValueError:
+                    continue
+        raise DataError(
+            f"{name} has the shape {parameter.shape}; {self.norm.name} of {self.shape} takes "
+            f"{self.parameter_shape}"
+        )
+
+    @property
+    def _split_axis(self) -> int | None:
+        return self.layout.channel if self.groups is not None else None
+
+    @property
+    def _parameter_axes(self) -> tuple[int, ...]:
+        return _choose_parameter_axes(self.norm.parameters, self.layout, self.axes)
+
+    def _kept_length(self, axis: int) -> int:
+        return self.groups if axis == self._split_axis and self.groups is not None else self.shape[axis]
+
+
+@functools.lru_cache(maxsize=512)
+def make_plan(request: Request, shape: tuple[int, ...]) -> Plan:
+    """Resolve a request against a shape.
+
+    Parameters
+    ----------
+    request : Request
+    shape : tuple of int
+        The tensor's shape.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    UsageError
+        If an option is unknown to the norm, out of range, or contradicts another or the shape.
+
+    Examples
+    --------
+    >>> plan = make_plan(Request("gn", groups=2), (4, 6, 5, 5))
+    >>> plan.group_count, plan.group_size, plan.keepdims_shape
+    (8, 75, (4, 2, 1, 1))
+    """
+    norm, preset = find_norm(request.norm)
+    layout = make_layout(request.layout, len(shape))
+    _check_options(norm, request, preset)
+    convention = find_convention(request.like, norm.name) if request.like else None
+    axes = _choose_axes(norm, layout, request)
+    groups = _choose_groups(norm, layout, request.groups, axes, shape)
+    split = None if groups is None else layout.channel
+    view_shape = _split_channel(shape, split, groups)
+    view_axes = axes if split is None else tuple(axis + (axis >= split) for axis in axes)
+    window = _make_window(request, convention) if norm.axes is AxesRule.CHANNEL_WINDOW else None
+    if window is None:
+        group_size = math.prod(view_shape[axis] for axis in view_axes)
+        group_count = math.prod(size for axis, size in enumerate(view_shape) if axis not in view_axes)
+        kept = tuple(axis for axis in range(len(shape)) if axis not in axes or axis == split)
+    else:
+        group_size, group_count, kept = window.size, math.prod(shape), tuple(range(len(shape)))
+    parameter_axes = _choose_parameter_axes(norm.parameters, layout, axes)
+    parameter_full = tuple(shape[axis] if axis in parameter_axes else 1 for axis in range(len(shape)))
+    return Plan(
+        norm=norm,
+        shape=shape,
+        layout=layout,
+        axes=axes,
+        kept=kept,
+        view_shape=view_shape,
+        view_axes=view_axes,
+        groups=groups,
+        group_count=group_count,
+        group_size=group_size,
+        eps=norm.eps if request.eps is None else request.eps,
+        eps_mode=norm.eps_mode if request.eps_mode is None else EpsMode(request.eps_mode),
+        ddof=request.ddof or 0,
+        p=_choose_p(norm, request, preset.get("p")),
+        window=window,
+        dtype=request.dtype,
+        like=convention.framework if convention else None,
+        parameter_shape=tuple(shape[axis] for axis in parameter_axes),
+        parameter_view_shape=_split_channel(parameter_full, split, groups),
+    )
+
+
+def _split_channel(shape: tuple[int, ...], channel: int | None, groups: int | None) -> tuple[int, ...]:
+    if channel is None or groups is None:
+        return shape
+    return (*shape[:channel], groups, shape[channel] // groups, *shape[channel + 1 :])
+
+
+def _check_options(norm: Norm, request: Request, fixed: Mapping[str, float]) -> None:
+    for option in ("groups", "eps", "eps_mode", "ddof", "p", "size", "alpha", "exponent", "k"):
+        if getattr(request, option) is None:
+            continue
+        if option not in norm.options:
+            raise UsageError(f"{norm.name} has no option {option}")
+        if option in fixed:
+            raise UsageError(f"{request.norm} fixes {option}; use {norm.name} to choose it")
+    if request.eps is not None and not 0 <= request.eps < math.inf:
+        raise UsageError(f"eps {request.eps} is not a finite number ≥ 0")
+    if request.eps_mode not in (None, EpsMode.INSIDE, EpsMode.OUTSIDE):
+        raise UsageError(f"eps_mode {request.eps_mode!r} is neither 'inside' nor 'outside'")
+    if request.ddof is not None and request.ddof < 0:
+        raise UsageError(f"ddof {request.ddof} is negative")
+    if request.p is not None and not request.p >= 0:
+        raise UsageError(f"p {request.p} is not a number ≥ 0 (inf is one)")
+    if request.size is not None and request.size < 1:
+        raise UsageError(f"size {request.size} is not a window of one channel or more")
+    for option in ("alpha", "exponent", "k"):
+        value = getattr(request, option)
+        if value is not None and not math.isfinite(value):
+            raise UsageError(f"{option} {value} is not a finite number")
+    if request.dtype is not None and request.dtype not in OUTPUT_DTYPES:
+        raise UsageError(f"dtype {request.dtype!r} is none of {', '.join(OUTPUT_DTYPES)}")
+    if request.axes is not None and request.keep is not None:
+        raise UsageError("axes and keep say the same thing from two sides; give one of them")
+
+
+def _choose_axes(norm: Norm, layout: Layout, request: Request) -> tuple[int, ...]:
+    every = tuple(range(layout.ndim))
+    if request.axes is not None:
+        axes = layout.resolve(request.axes, "axes")
+    elif request.keep is not None:
+        kept = layout.resolve(request.keep, "keep")
+        axes = tuple(axis for axis in every if axis not in kept)
+    else:
+        axes = _default_axes(norm.axes, layout, every)
+    if norm.axes is AxesRule.CHANNEL_WINDOW and len(axes) != 1:
+        raise UsageError(f"{norm.name} has a window along one axis, not along {len(axes)}")
+    return axes
+
+
+def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
+    if rule is AxesRule.LAST:
+        return every[-1:]
+    if rule is AxesRule.FIRST:
+        return every[:1]
+    if rule is AxesRule.ALL_BUT_FIRST:
+        return every[1:]
+    if rule is AxesRule.CHANNEL_WINDOW:
+        return (_require_channel(layout),)
+    if rule is AxesRule.CHANNEL_GROUPS:
+        channel = _require_channel(layout)
+        return tuple(axis for axis in every if axis != layout.batch or axis == channel)
+    if rule is AxesRule.ALL_BUT_BATCH_AND_CHANNEL:
+        return tuple(axis for axis in every if axis not in (layout.batch, layout.channel))
+    return tuple(axis for axis in every if axis != layout.channel)
+
+
+def _require_channel(layout: Layout) -> int:
+    if layout.channel is None or not layout.ndim:
+        raise UsageError(
+            f"a tensor of {layout.ndim} axes has no channel axis; name it with a layout such as NC"
+        )
+    return layout.channel
+
+
+def _choose_groups(
+    norm: Norm, layout: Layout, groups: int | None, axes: tuple[int, ...], shape: tuple[int, ...]
+) -> int | None:
+    if norm.axes is not AxesRule.CHANNEL_GROUPS:
+        return None
+    channel = _require_channel(layout)
+    count = shape[channel]
+    divisors = ", ".join(str(g) for g in range(1, min(count, _MOST_DIVISORS) + 1) if count % g == 0) or "none"
+    if groups is None:
+        raise UsageError(
+            f"{norm.name} needs groups; of the {count} channels (axis {channel}) the divisors are {divisors}"
+        )
+    if groups < 1 or count % groups:
+        raise UsageError(
+            f"groups {groups} does not divide the {count} channels (axis {channel}); {divisors} do"
+        )
+    if channel not in axes:
+        raise UsageError(f"{norm.name} reduces the channels of a group: axes must hold axis {channel}")
+    return groups
+
+
+def _choose_p(norm: Norm, request: Request, fixed: float | None) -> float | None:
+    if norm.divisor is not Divisor.LP_NORM:
+        return None
+    if fixed is not None:
+        return fixed
+    return DEFAULT_P if request.p is None else request.p
+
+
+def _make_window(request: Request, convention: Convention | None) -> Window:
+    size = DEFAULT_WINDOW_SIZE if request.size is None else request.size
+    shorter, longer = (size - 1) // 2, size // 2
+    extra = convention.extra_neighbour if convention else ExtraNeighbour.AFTER
+    before, after = (longer, shorter) if extra is ExtraNeighbour.BEFORE else (shorter, longer)
+    return Window(
+        before=before,
+        after=after,
+        alpha=DEFAULT_ALPHA if request.alpha is None else request.alpha,
+        exponent=DEFAULT_EXPONENT if request.exponent is None else request.exponent,
+        k=DEFAULT_K if request.k is None else request.k,
+    )
+
+
+def _choose_parameter_axes(rule: ParameterRule, layout: Layout, axes: tuple[int, ...]) -> tuple[int, ...]:
+    if rule is ParameterRule.REDUCED:
+        return axes
+    if rule is ParameterRule.FIRST:
+        return (0,) if layout.ndim else ()
+    if rule is ParameterRule.CHANNEL and layout.channel is not None and layout.ndim:
+        return (layout.channel,)
+    return ()

@@ -1,0 +1,147 @@
+"""What a norm promises of its output (mean 0, variance 1), and whether the output keeps it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.kernel import measure_block
+from normcli.norms import Divisor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.plan import Plan
+
+    FloatArray = NDArray[np.float64]
+
+PROMISES: Mapping[Divisor, Mapping[str, float]] = MappingProxyType(
+    {
+        Divisor.DEVIATION: MappingProxyType({"mean": 0.0, "var": 1.0}),
+        Divisor.ROOT_MEAN_SQUARE: MappingProxyType({"ms": 1.0}),
+        Divisor.LP_NORM: MappingProxyType({"norm": 1.0}),
+        Divisor.WINDOW_POWER: MappingProxyType({}),
+    }
+)
+"""What the definition makes of the statistics of a normalized group, but for eps."""
+
+_ROUNDINGS = 4.0
+"""How many roundings of the largest value a group's mean or variance may be off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How near the normalized groups are to what the norm promises.
+
+    The quantity is one of the group's own statistics, taken of its normalized values before gamma and beta.
+
+    Parameters
+    ----------
+    quantity : str
+        `mean`, `var`, `ms` or `norm`.
+    target : float
+        What the definition makes of it, but for eps.
+    lowest, highest : float
+        Over the groups that are finite; NaN if none is.
+    overall : float
+        Of the whole normalized tensor, as one group.
+    largest_error : float
+        The largest distance of a group from what its statistics and eps predict.
+    tolerance : float
+        What rounding to the output's dtype allows for that.
+    """
+
+    quantity: str
+    target: float
+    lowest: float
+    highest: float
+    overall: float
+    largest_error: float
+    tolerance: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether every group is what its statistics predict, to rounding."""
+        return not self.largest_error > self.tolerance
+
+
+def check_promises(
+    plan: Plan, statistics: Mapping[str, FloatArray], normalized: NDArray[Any]
+) -> tuple[Check, ...]:
+    """Measure a normalized tensor again and hold it against the statistics that made it.
+
+    Parameters
+    ----------
+    plan : Plan
+    statistics : mapping of str to ndarray
+        Of the input, of `plan.stats_shape`.
+    normalized : ndarray
+        Before gamma and beta.
+
+    Returns
+    -------
+    tuple of Check
+        Empty where the norm promises nothing (a sliding window, p = 0) and where there are no values.
+    """
+    promises = PROMISES[plan.norm.divisor]
+    if not promises or plan.p == 0 or plan.group_count == 0 or plan.group_size == 0:
+        return ()
+    exact = np.asarray(normalized, dtype=np.float64).reshape(plan.view_shape)
+    with np.errstate(all="ignore"):
+        measured = {n: a.reshape(plan.stats_shape) for n, a in measure_block(plan, exact).statistics.items()}
+        finite = exact[np.isfinite(exact)]
+        largest = max(1.0, float(np.abs(finite).max(initial=0.0)))
+        unit = float(np.finfo(normalized.dtype).eps)
+        summation = math.sqrt(plan.group_size) * float(np.finfo(np.float64).eps)
+        tolerance = _ROUNDINGS * (unit + summation) * largest**2 / min(1.0, plan.p or 1.0)
+        overall = _measure_overall(finite, plan)
+        return tuple(
+            _hold(
+                name,
+                promises[name],
+                np.atleast_1d(measured[name]),
+                np.atleast_1d(_predict(plan, name, statistics)),
+                overall[name],
+                tolerance,
+            )
+            for name in promises
+        )
+
+
+def _hold(
+    name: str, target: float, measured: FloatArray, predicted: FloatArray, overall: float, tolerance: float
+) -> Check:
+    usable = np.isfinite(measured) & np.isfinite(predicted)
+    some = measured[usable]
+    if not some.size:
+        return Check(name, target, math.nan, math.nan, overall, math.nan, tolerance)
+    error = float(np.abs(some - predicted[usable]).max())
+    return Check(name, target, float(some.min()), float(some.max()), overall, error, tolerance)
+
+
+def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> FloatArray:
+    """Return what eps leaves of the promise: 0 for the mean, v / (v + eps) for the variance, and so on."""
+    original = statistics[name]
+    if name == "mean":
+        return np.zeros_like(original)
+    if name == "norm":
+        return np.where(original == 0.0, 0.0, original / np.maximum(original, plan.eps or 0.0))
+    return np.where(original == 0.0, 0.0, original * statistics["rstd"] ** 2)
+
+
+def _measure_overall(finite: FloatArray, plan: Plan) -> dict[str, float]:
+    if not finite.size:
+        return dict.fromkeys(("mean", "var", "ms", "norm"), math.nan)
+    mean = float(finite.mean())
+    return {
+        "mean": mean,
+        "var": float(((finite - mean) ** 2).mean()),
+        "ms": float((finite**2).mean()),
+        "norm": float(np.linalg.norm(finite, ord=plan.p if plan.p is not None else 2.0)),
+    }

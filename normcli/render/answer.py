@@ -1,0 +1,310 @@
+"""The answer of `normcli NORM`: a `Result` as a document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.errors import UsageError
+from normcli.norms import EpsMode
+from normcli.render.blocks import build_blocks
+from normcli.render.document import Facts, Grid, Line, Row
+from normcli.render.excerpt import choose_groups
+from normcli.render.numbers import format_shape, format_statistic
+from normcli.tensors.delimited import iterate_long
+from normcli.tensors.nested import to_lists
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.plan import Plan
+    from normcli.promises import Check
+    from normcli.render.document import Section, View
+    from normcli.result import Result
+    from normcli.tensors.tensor import Tensor
+
+SCHEMA = "normcli/1"
+"""The version of the JSON that normcli writes and reads back."""
+
+PARTS = ("input", "stats", "normalized", "check")
+"""What a table can show."""
+
+PRINTABLE = ("shape", "axes", "group_count", "group_size", "normalized", "gamma", "beta")
+"""What `--print` takes besides the norm's statistics."""
+
+_MOST_PARAMETERS = 8
+
+_NO_PROMISE = "normalized: this norm promises no mean, variance or length to check"
+
+_NEAR = 0.01
+"""A check whose groups are all so near its target is said to be ≈ it."""
+
+
+class Answer:
+    """A result and the tensor it is of.
+
+    Parameters
+    ----------
+    result : Result
+    tensor : Tensor
+        Where the input came from, and the names of its columns.
+    """
+
+    def __init__(self, result: Result, tensor: Tensor) -> None:
+        self.result = result
+        self.tensor = tensor
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the header and the parts that the view shows."""
+        result, plan = self.result, self.result.plan
+        yield self._header(view)
+        if view.shows("input"):
+            yield build_blocks("input", result.input, plan, view)
+        if view.shows("stats"):
+            yield self._group_table(view)
+        if view.shows("normalized"):
+            yield build_blocks("normalized", result.normalized, plan, view)
+        if view.shows("check"):
+            yield self._check_line()
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object that DESIGN calls normcli/1."""
+        result, plan = self.result, self.result.plan
+        values = result.input
+        return {
+            "schema": SCHEMA,
+            "norm": plan.norm.name,
+            "formula": plan.formula,
+            "input": {
+                "source": self.tensor.source,
+                "shape": list(values.shape),
+                "dtype": values.dtype.name,
+            },
+            "layout": plan.layout.letters,
+            "axes": list(plan.axes),
+            "kept": list(plan.kept),
+            "group_count": plan.group_count,
+            "group_size": plan.group_size,
+            **({} if plan.groups is None else {"groups": plan.groups}),
+            "eps": plan.eps,
+            "eps_mode": plan.eps_mode,
+            "ddof": plan.ddof if "ddof" in plan.norm.options else None,
+            **({} if plan.p is None else {"p": _spell_number(plan.p)}),
+            **_describe_window(plan),
+            "like": plan.like,
+            "dtype": result.normalized.dtype.name,
+            "stats_shape": list(plan.keepdims_shape),
+            "stats": {name: to_lists(array) for name, array in result.statistics.items()},
+            "gamma": None if result.gamma is None else to_lists(result.gamma),
+            "beta": None if result.beta is None else to_lists(result.beta),
+            "normalized": to_lists(result.normalized),
+            "check": {check.quantity: _describe_check(check) for check in result.check},
+            "warnings": list(result.warnings),
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object a group: its index, count, statistics and normalized values."""
+        result, plan = self.result, self.result.plan
+        flat = {name: array.reshape(-1) for name, array in result.statistics.items()}
+        view = result.normalized.reshape(plan.view_shape)
+        for group in range(plan.group_count):
+            yield {
+                "group": plan.group_index(group),
+                "count": self._count(group),
+                **{name: to_lists(array[group]) for name, array in flat.items()},
+                "normalized": to_lists(view[plan.select_group(group)]),
+            }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line a value: its index per axis, the input, its group's statistics, the output."""
+        return iterate_long(self.axis_names, self.columns())
+
+    @property
+    def axis_names(self) -> tuple[str, ...]:
+        """What the axes are called."""
+        plan = self.result.plan
+        return tuple(plan.layout.name(axis) for axis in range(len(plan.shape)))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return input, statistics and output, each of the tensor's shape."""
+        result, plan = self.result, self.result.plan
+        everything = [np.arange(length) for length in plan.shape]
+        owners = plan.locate_groups(everything)
+        spread = {name: array.reshape(-1)[owners] for name, array in result.statistics.items()}
+        return {"input": result.input, **spread, "normalized": result.normalized}
+
+    def field(self, name: str) -> NDArray[Any]:
+        """Return what `--print NAME` prints, as an array.
+
+        Raises
+        ------
+        UsageError
+            If the answer has no such field.
+        """
+        result, plan = self.result, self.result.plan
+        if name in result.statistics:
+            return result.statistics[name]
+        if name not in PRINTABLE:
+            raise UsageError(
+                f"print {name}: {plan.norm.name} has {', '.join((*result.statistics, *PRINTABLE))}"
+            )
+        value = getattr(plan if name in ("shape", "axes", "group_count", "group_size") else result, name)
+        if value is None:
+            raise UsageError(f"print {name}: no {name} was given")
+        return np.asarray(value)
+
+    def _count(self, group: int) -> int:
+        """How many values the group's statistics are of; a window is cut off at the edges."""
+        plan = self.result.plan
+        if plan.window is None:
+            return plan.group_size
+        axis = plan.axes[0]
+        channel = int(np.unravel_index(group, plan.shape)[axis])
+        first = max(0, channel - plan.window.before)
+        return min(plan.shape[axis] - 1, channel + plan.window.after) - first + 1
+
+    def _header(self, view: View) -> Facts:
+        result, plan = self.result, self.result.plan
+        dtypes = f"{result.input.dtype.name} → {result.normalized.dtype.name}"
+        lines = [
+            ("formula", f"{plan.formula}{_describe_parameters(result)}{_describe_options(plan)}"),
+            ("input", f"{self.tensor.source}   {format_shape(plan.shape)}   {dtypes}"),
+            ("groups", describe_reduction(plan)),
+        ]
+        for name in plan.norm.parameter_names:
+            parameter = getattr(result, name)
+            if parameter is not None:
+                lines.append((name, _abbreviate(parameter, view)))
+        return Facts(f"{plan.norm.name} · {plan.norm.title}", tuple(lines))
+
+    def _group_table(self, view: View) -> Grid:
+        result, plan = self.result, self.result.plan
+        names = tuple(result.statistics)
+        flat = {name: array.reshape(-1) for name, array in result.statistics.items()}
+        chosen = choose_groups(plan.group_count, full=view.full)
+        rows: list[Row | None] = []
+        for place, group in enumerate(chosen.shown):
+            if place == chosen.gap:
+                rows.append(None)
+            cells = (format_statistic(float(flat[name][group]), view.digits) for name in names)
+            colour = None if plan.window is not None else group
+            rows.append(Row((self._group_label(group), str(self._count(group)), *cells), colour))
+        hidden = plan.group_count - len(chosen)
+        note = f"{hidden:,} of {plan.group_count:,} groups hidden; --full shows all" if hidden else None
+        return Grid(None, ("group", "count", *names), (False, *(True for _ in ("count", *names))), rows, note)
+
+    def _group_label(self, group: int) -> str:
+        plan, columns = self.result.plan, self.tensor.columns
+        name = plan.group_name(group)
+        last = len(plan.shape) - 1
+        if columns is None or last not in plan.kept or plan.groups is not None:
+            return name
+        return f"{name} {columns[plan.group_index(group)[plan.kept_names[plan.kept.index(last)]]]}"
+
+    def _check_line(self) -> Line:
+        checks = self.result.check
+        if not checks:
+            return Line("normalized: no values to check" if not self.result.input.size else _NO_PROMISE)
+        scaled = (
+            " before gamma and beta" if self.result.gamma is not None or self.result.beta is not None else ""
+        )
+        parts = "   ".join(_phrase_check(check) for check in checks)
+        return Line(f"normalized{scaled}: {parts}", all(check.ok for check in checks))
+
+
+def describe_reduction(plan: Plan) -> str:
+    """Return on one line what is reduced and what is kept: names, sizes, shapes, groups × size.
+
+    Examples
+    --------
+    >>> from normcli.plan import Request, make_plan
+    >>> describe_reduction(make_plan(Request("bn"), (2, 3, 4, 4)))
+    'reduces N×H×W = 2×4×4   keeps C = 3   nchw → 1c11   3 groups × 32'
+    """
+    names = [plan.layout.name(axis) for axis in range(len(plan.shape))]
+    short = [name.upper() if plan.layout.letters else name for name in names]
+    kept = [name.upper() if plan.layout.letters or name == "g" else name for name in plan.kept_names]
+    keeps = f"keeps {_multiply(kept, plan.stats_shape)}"
+    groups = f"{plan.group_count:,} group{'' if plan.group_count == 1 else 's'} × {plan.group_size:,}"
+    if plan.window is not None:
+        c = names[plan.axes[0]]
+        window = f"window {c}−{plan.window.before} … {c}+{plan.window.after} along {short[plan.axes[0]]}"
+        return f"{window}   {keeps}   {plan.group_count:,} windows of {plan.window.size}"
+    split = plan.layout.channel if plan.groups is not None else None
+    reduced = [f"{short[axis]}/G" if axis == split else short[axis] for axis in plan.axes]
+    sizes = tuple(plan.view_shape[axis] for axis in plan.view_axes)
+    return f"reduces {_multiply(reduced, sizes)}   {keeps}   {_draw_shapes(plan, names)}   {groups}"
+
+
+def _draw_shapes(plan: Plan, names: Sequence[str]) -> str:
+    if plan.layout.letters is None:
+        return f"{format_shape(plan.shape)} → {format_shape(plan.keepdims_shape)}"
+    after = dict(zip(plan.kept, plan.kept_names, strict=True))
+    return f"{''.join(names)} → {''.join(after.get(axis, '1') for axis in range(len(names)))}"
+
+
+def _multiply(names: Sequence[str], sizes: tuple[int, ...]) -> str:
+    return f"{'×'.join(names)} = {'×'.join(map(str, sizes))}" if names else "nothing"
+
+
+def _describe_options(plan: Plan) -> str:
+    options = plan.norm.options
+    parts = []
+    if plan.eps is not None:
+        place = f" {plan.eps_mode} the root" if plan.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else ""
+        parts.append(f"eps {plan.eps:g}{place}")
+    if "ddof" in options and plan.ddof:
+        parts.append(f"ddof {plan.ddof}")
+    if plan.p is not None:
+        parts.append(f"p {plan.p:g}")
+    if plan.window is not None:
+        parts += [f"{name} {getattr(plan.window, name):g}" for name in ("size", "alpha", "exponent", "k")]
+    if plan.like is not None:
+        parts.append(f"like {plan.like}")
+    return "   " + ", ".join(parts) if parts else ""
+
+
+def _describe_parameters(result: Result) -> str:
+    return ("" if result.gamma is None else " · gamma") + ("" if result.beta is None else " + beta")
+
+
+def _abbreviate(parameter: NDArray[Any], view: View) -> str:
+    flat = parameter.reshape(-1)
+    shown = flat if view.full else flat[:_MOST_PARAMETERS]
+    texts = ", ".join(format_statistic(float(value), view.digits) for value in shown)
+    more = f", … {flat.size - shown.size:,} more" if shown.size < flat.size else ""
+    return f"{format_shape(parameter.shape)}   {texts}{more}"
+
+
+def _describe_window(plan: Plan) -> Mapping[str, Any]:
+    if plan.window is None:
+        return {}
+    names = ("size", "before", "after", "alpha", "exponent", "k")
+    return {"window": {name: getattr(plan.window, name) for name in names}}
+
+
+def _describe_check(check: Check) -> Mapping[str, Any]:
+    numbers = ("target", "lowest", "highest", "overall", "largest_error", "tolerance")
+    return {**{name: _spell_number(getattr(check, name)) for name in numbers}, "ok": check.ok}
+
+
+def _phrase_check(check: Check) -> str:
+    low, high = (_format_check(check, value) for value in (check.lowest, check.highest))
+    measured = low if low == high else f"{low} … {high}"
+    failed = "" if check.ok else f", off by {check.largest_error:.2g} where {check.tolerance:.2g} is rounding"
+    if max(abs(check.lowest - check.target), abs(check.highest - check.target)) < _NEAR:
+        return f"{check.quantity} ≈ {check.target:g} ({measured}{failed})"
+    return (
+        f"{check.quantity} {measured} rather than {check.target:g}, as the statistics and eps predict{failed}"
+    )
+
+
+def _format_check(check: Check, value: float) -> str:
+    return format_statistic(value, 2 if check.target == 0 else None)
+
+
+def _spell_number(value: float) -> Any:
+    return to_lists(np.asarray(value))

@@ -1,0 +1,174 @@
+"""A tensor as coloured matrices: the excerpt that fits, cut into bands."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.render.document import Blocks, Matrix
+from normcli.render.excerpt import Positions, choose_positions, cut, to_arrays
+from normcli.render.numbers import format_cells
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.plan import Plan
+    from normcli.render.document import View
+
+GAP = "…"
+
+_Indices = tuple[tuple[int, ...] | None, ...]
+
+
+def build_blocks(title: str, values: NDArray[Any], plan: Plan, view: View) -> Blocks:
+    """Return a tensor as the matrices of its last two axes, laid out along the outer ones.
+
+    Parameters
+    ----------
+    title : str
+    values : ndarray
+        Of the plan's shape.
+    plan : Plan
+        Says which cells share a group.
+    view : View
+        Bounds the excerpt.
+    """
+    positions = choose_positions(values.shape, full=view.full)
+    taken = values[np.ix_(*to_arrays(positions))] if positions else values
+    texts = format_cells(taken, view.digits)
+    cell_width = len(texts[0]) if texts else 1
+    panels: list[Positions] = []
+    if positions:
+        fitting = _count_fitting_columns(view.width, cell_width)
+        if view.full:
+            panels = _split_panels(values.shape[-1], fitting)
+        else:
+            positions[-1] = _narrow(positions[-1], values.shape[-1], fitting)
+            taken = values[np.ix_(*to_arrays(positions))]
+            texts = format_cells(taken, view.digits)
+    groups = _number_groups(plan, positions)
+    grid = np.array(texts, dtype=object).reshape(taken.shape)
+    names = [plan.layout.name(axis) for axis in range(values.ndim)]
+    shown, size = math.prod(len(p) for p in positions), math.prod(values.shape)
+    note = None if shown == size else f"{shown:,} of {size:,} values shown; --full shows all"
+    bands = [
+        None if outer is None else list(_build_band(outer, positions, panels, names, grid, groups))
+        for outer in _walk(positions[:-3])
+    ]
+    return Blocks(title, _caption(names), bands if taken.size else [], note)
+
+
+def _caption(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return f"along {names[0]}" if names else ""
+    caption = f"rows {names[-2]}, columns {names[-1]}"
+    return caption if len(names) == 2 else f"{caption}, a matrix for each {' '.join(names[:-2])}"
+
+
+def _count_fitting_columns(width: int | None, cell_width: int) -> int | None:
+    return None if width is None else max(3, (width - 2) // (cell_width + 1))
+
+
+def _split_panels(length: int, fitting: int | None) -> list[Positions]:
+    step = length if fitting is None else fitting
+    if length <= step:
+        return []
+    return [Positions(tuple(range(i, min(length, i + step)))) for i in range(0, length, step)]
+
+
+def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
+    """Leave out columns in the middle until the rest, and the mark of the gap, fit."""
+    if fitting is None or len(columns) + (columns.gap is not None) <= fitting:
+        return columns
+    room = fitting - 1
+    return cut(length, room - room // 2, room // 2)
+
+
+def _number_groups(plan: Plan, positions: list[Positions]) -> NDArray[np.intp] | None:
+    if plan.window is not None or not positions:
+        return None
+    return plan.locate_groups(to_arrays(positions))
+
+
+def _walk(positions: Sequence[Positions]) -> Iterator[tuple[int, ...] | None]:
+    """Yield the places of an excerpt's outer axes in C order, with None once where some are left out."""
+    after_gap = False
+    for places in itertools.product(*(range(len(p)) for p in positions)):
+        crossed = any(p.gap is not None and place == p.gap for p, place in zip(positions, places, strict=True))
+        if crossed and not after_gap:
+            yield None
+        after_gap = crossed
+        yield places
+
+
+def _build_band(
+    outer: tuple[int, ...],
+    positions: Sequence[Positions],
+    panels: Sequence[Positions],
+    names: Sequence[str],
+    grid: NDArray[Any],
+    groups: NDArray[np.intp] | None,
+) -> Iterator[Matrix | None]:
+    """Yield the matrices that stand side by side: those along the last of the outer axes."""
+    for inner in _walk(positions[-3:-2]):
+        if inner is None:
+            yield None
+            continue
+        place = (*outer, *inner)
+        numbers = [p.shown[i] for p, i in zip(positions, place, strict=False)]
+        name = " ".join(f"{n}={i}" for n, i in zip(names, numbers, strict=False))
+        cells = np.atleast_2d(grid[place])
+        owners = None if groups is None else np.atleast_2d(groups[place])
+        rows = positions[-2] if len(positions) > 1 else Positions((0,))
+        row_names = [f"{names[-2]}={i}" for i in rows.shown] if len(positions) > 1 else [""]
+        columns = positions[-1] if positions else Positions((0,))
+        labels = [f"{names[-1]}={i}" for i in columns.shown] if positions else ["value"]
+        if not panels:
+            yield _build_matrix(name, cells, owners, rows, columns, row_names, labels)
+        for panel in panels:
+            taken = list(panel.shown)
+            label = f"{names[-1]}={taken[0]}…{taken[-1]}"
+            yield _build_matrix(
+                f"{name} {label}".strip(),
+                cells[:, taken],
+                None if owners is None else owners[:, taken],
+                rows,
+                panel,
+                row_names,
+                [labels[i] for i in taken],
+            )
+
+
+def _build_matrix(
+    name: str,
+    cells: NDArray[Any],
+    owners: NDArray[np.intp] | None,
+    rows: Positions,
+    columns: Positions,
+    row_names: Sequence[str],
+    labels: Sequence[str],
+) -> Matrix:
+    texts = [_open_gap(list(row), columns.gap, GAP) for row in cells]
+    marks: list[list[int | None]] = [
+        _open_gap(
+            [None if owners is None else int(owners[i, j]) for j in range(cells.shape[1])], columns.gap, None
+        )
+        for i in range(cells.shape[0])
+    ]
+    width = len(texts[0]) if texts else 0
+    return Matrix(
+        name,
+        _open_gap(texts, rows.gap, [GAP] * width),
+        _open_gap(marks, rows.gap, [None] * width),
+        _open_gap(list(row_names), rows.gap, GAP),
+        _open_gap(list(labels), columns.gap, GAP),
+    )
+
+
+def _open_gap(items: list[Any], gap: int | None, mark: Any) -> list[Any]:
+    return items if gap is None else [*items[:gap], mark, *items[gap:]]

@@ -1,0 +1,156 @@
+"""What a verb has to say, before any writer decides how: a `Document`.
+
+Each verb makes a document; each writer renders any document: so a verb has every format, and a format every
+verb.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How the reader wants to see it.
+
+    Parameters
+    ----------
+    show : frozenset of str or None
+        The parts to show; None means all that the document has.
+    digits : int or None
+        Significant digits; None means 8 for statistics and 5 for cells.
+    full : bool
+        Show every group and every value.
+    width : int or None
+        The terminal's columns; None where nothing bounds the width (a pipe, a file).
+    colour : bool
+        Whether colours may be used.
+    """
+
+    show: frozenset[str] | None = None
+    digits: int | None = None
+    full: bool = False
+    width: int | None = None
+    colour: bool = False
+
+    def shows(self, part: str) -> bool:
+        """Whether a part is to be shown."""
+        return self.show is None or part in self.show
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Lines of a header: each a label and what it says."""
+
+    title: str
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of text; `mark` is True for good, False for bad, None for neither."""
+
+    text: str
+    mark: bool | None = None
+
+    @property
+    def marked(self) -> str:
+        """The text with its mark before it."""
+        return self.text if self.mark is None else f"{'✓' if self.mark else '✗'} {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a grid; `group` numbers the colour of its first cell."""
+
+    cells: tuple[str, ...]
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table: a title, named columns, rows; a row of None stands for rows that are left out.
+
+    Parameters
+    ----------
+    numeric : sequence of bool
+        For each column, whether it is set flush right.
+    note : str or None
+        What is left out.
+    """
+
+    title: str | None
+    columns: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: Sequence[Row | None]
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A two-dimensional piece of a tensor as text.
+
+    Parameters
+    ----------
+    name : str
+        Where it lies along the outer axes: `n=0 c=1`; empty where there are none.
+    cells : sequence of rows of str
+        `…` stands for what is left out.
+    groups : sequence of rows of int, or None
+        For each cell the number of its group, which colours it; None where it has none.
+    row_labels, column_labels : sequence of str
+    """
+
+    name: str
+    cells: Sequence[Sequence[str]]
+    groups: Sequence[Sequence[int | None]]
+    row_labels: Sequence[str]
+    column_labels: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A tensor as small matrices in bands: a band for each index of the outer axes but the last.
+
+    None within a band, or a band of None, stands for matrices that are left out.
+    """
+
+    title: str
+    caption: str
+    bands: Sequence[Sequence[Matrix | None] | None]
+    note: str | None = None
+
+
+Section = Facts | Line | Grid | Blocks
+
+
+class Document(Protocol):
+    """What a writer can ask of any verb's answer."""
+
+    def sections(self, view: View) -> Iterable[Section]:
+        """Return what a reader sees, from top to bottom."""
+        ...
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the one object of strict JSON, complete."""
+        ...
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return the objects of JSON lines, complete."""
+        ...
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return the lines of a CSV file, the header first, complete."""
+        ...
+
+
+class Writer(Protocol):
+    """The one signature of every output format: a module's `write`."""
+
+    def __call__(self, document: Document, stream: TextIO, view: View) -> None:
+        """Write a document."""
+        ...

@@ -1,0 +1,19 @@
+"""`--print FIELD`: one number a line, in full precision, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+from normcli.tensors.delimited import to_cell
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_LINES_AT_ONCE = 8192
+
+
+def write_field(values: NDArray[Any], stream: TextIO) -> None:
+    """Write values in C order, each on a line, so that they read back to the same bits."""
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, _LINES_AT_ONCE):
+        stream.writelines(to_cell(value) + "\n" for value in flat[start : start + _LINES_AT_ONCE].tolist())

@@ -1,0 +1,80 @@
+"""Numbers as people read them: aligned cells, statistics, and exact full precision."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+STATISTIC_DIGITS = 8
+"""Significant digits of statistics unless asked otherwise: float32's seven and one to spare."""
+
+CELL_DIGITS = 5
+"""Significant digits of the largest value in a matrix."""
+
+_SMALLEST_FIXED = -5
+"""Below 10 to this power a matrix is set in scientific notation."""
+
+
+def format_statistic(value: float, digits: int | None) -> str:
+    """Return a statistic with so many significant digits: `6.1005859`.
+
+    Examples
+    --------
+    >>> format_statistic(9.0458984375, None), format_statistic(5.0, None)
+    ('9.0458984', '5')
+    """
+    return _drop_sign_of_zero(f"{value:.{digits or STATISTIC_DIGITS}g}")
+
+
+def format_cells(values: NDArray[Any], digits: int | None) -> list[str]:
+    """Return values as strings of one width that align on the point.
+
+    Parameters
+    ----------
+    values : ndarray
+        Any shape; the strings are in C order.
+    digits : int or None
+        Significant digits of the largest value.
+
+    Examples
+    --------
+    >>> format_cells(np.array([1.5, -0.25]), 3)
+    [' 1.50', '-0.25']
+    >>> format_cells(np.array([3.0, 10.0]), None)
+    [' 3', '10']
+    """
+    flat = np.asarray(values).reshape(-1)
+    specification = _choose_format(flat, digits)
+    texts = [_drop_sign_of_zero(format(value, specification)) for value in flat.tolist()]
+    width = max(map(len, texts), default=0)
+    return [text.rjust(width) for text in texts]
+
+
+def format_shape(shape: tuple[int, ...]) -> str:
+    """Return a shape as Python writes a tuple."""
+    return str(tuple(shape))
+
+
+def _choose_format(flat: NDArray[Any], digits: int | None) -> str:
+    if flat.dtype.kind == "b":
+        return "d"
+    if flat.dtype.kind != "f":
+        return "d"
+    finite = flat[np.isfinite(flat)].astype(np.float64)
+    largest = float(np.abs(finite).max(initial=0.0))
+    digits = digits or CELL_DIGITS
+    if largest < 10.0**digits and (finite == np.round(finite)).all():
+        return ".0f"
+    exponent = math.floor(math.log10(largest)) if largest else 0
+    if not _SMALLEST_FIXED < exponent < digits + 1:
+        return f".{digits - 1}e"
+    return f".{max(0, digits - 1 - exponent)}f"
+
+
+def _drop_sign_of_zero(text: str) -> str:
+    return text[1:] if text.startswith("-") and not text.strip("-0.e+") else text

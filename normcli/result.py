@@ -1,0 +1,277 @@
+"""The result of a calculation, and the function that calculates it."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.degenerate import Degeneracy, find_degeneracies
+from normcli.engine import run
+from normcli.errors import DataError, DegenerateError, NormError
+from normcli.plan import Plan, Request, make_plan
+from normcli.promises import Check, check_promises
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from normcli.layout import AxisSpec
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What `normalize` returns. Arrays are as they were computed; nothing is rounded for display.
+
+    Parameters
+    ----------
+    plan : Plan
+        Every choice that was made: axes, groups, eps and the rest.
+    input : ndarray
+        The tensor that was normalized.
+    normalized : ndarray
+        Of the input's shape, after gamma and beta if they are given.
+    statistics : mapping of str to ndarray of float64
+        `mean`, `var`, `std`, `rstd`; or `ms`, `rms`, `rstd`; or `norm`: of the shape `plan.stats_shape`, in the
+        unit of the input, its square (`var`, `ms`) or its inverse (`rstd`).
+    gamma, beta : ndarray or None
+        Of the shape `plan.parameter_shape`.
+    """
+
+    plan: Plan
+    input: NDArray[Any]
+    normalized: NDArray[Any]
+    statistics: Mapping[str, NDArray[np.float64]]
+    gamma: NDArray[Any] | None
+    beta: NDArray[Any] | None
+
+    def __repr__(self) -> str:
+        groups = f"{self.group_count} × {self.group_size}"
+        return f"<Result: {self.plan.norm.name} of {self.plan.shape}, groups {groups}, {self.normalized.dtype}>"
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean of each group."""
+        return self._statistic("mean")
+
+    @property
+    def var(self) -> NDArray[np.float64]:
+        """The variance of each group, with the divisor n − ddof."""
+        return self._statistic("var")
+
+    @property
+    def std(self) -> NDArray[np.float64]:
+        """The square root of `var`."""
+        return self._statistic("std")
+
+    @property
+    def rstd(self) -> NDArray[np.float64]:
+        """One over the divisor, eps included."""
+        return self._statistic("rstd")
+
+    @property
+    def ms(self) -> NDArray[np.float64]:
+        """The mean square of each group, for norms that do not centre."""
+        return self._statistic("ms")
+
+    @property
+    def rms(self) -> NDArray[np.float64]:
+        """The square root of `ms`."""
+        return self._statistic("rms")
+
+    @property
+    def norm(self) -> NDArray[np.float64]:
+        """The ℓp length of each group."""
+        return self._statistic("norm")
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes that were reduced."""
+        return self.plan.axes
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The axes over which there is one statistic each."""
+        return self.plan.kept
+
+    @property
+    def group_count(self) -> int:
+        """The number of groups."""
+        return self.plan.group_count
+
+    @property
+    def group_size(self) -> int:
+        """The number of values in each group."""
+        return self.plan.group_size
+
+    @functools.cached_property
+    def degeneracies(self) -> tuple[Degeneracy, ...]:
+        """The degenerate kinds of groups in the input, each once."""
+        return find_degeneracies(self.plan, self.input, self.statistics)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each kind of degenerate group."""
+        return tuple(str(degeneracy) for degeneracy in self.degeneracies)
+
+    @functools.cached_property
+    def check(self) -> tuple[Check, ...]:
+        """The normalized values measured again, and held against what the norm promises.
+
+        Empty for norms that promise nothing of the kind (a sliding window) and for tensors without values.
+        """
+        scaled = self.gamma is not None or self.beta is not None
+        values = run(self.plan, self.input, None, None)[0] if scaled else self.normalized
+        return check_promises(self.plan, self.statistics, values)
+
+    def require_sound(self) -> None:
+        """Raise `DegenerateError` if any group is degenerate."""
+        if self.degeneracies:
+            raise DegenerateError("; ".join(self.warnings))
+
+    def _statistic(self, name: str) -> NDArray[np.float64]:
+        try:
+            return self.statistics[name]
+        except KeyError:
+            has = ", ".join(self.statistics)
+            raise NormError(f"{self.plan.norm.name} has no statistic {name}; it has {has}") from None
+
+
+def normalize(
+    x: ArrayLike,
+    norm: str = "bn",
+    *,
+    axes: AxisSpec | None = None,
+    keep: AxisSpec | None = None,
+    layout: str | None = None,
+    groups: int | None = None,
+    eps: float | None = None,
+    eps_mode: str | None = None,
+    ddof: int | None = None,
+    dtype: str | None = None,
+    gamma: ArrayLike | None = None,
+    beta: ArrayLike | None = None,
+    p: float | None = None,
+    size: int | None = None,
+    alpha: float | None = None,
+    exponent: float | None = None,
+    k: float | None = None,
+    like: str | None = None,
+) -> Result:
+    """Normalize a tensor.
+
+    Parameters
+    ----------
+    x : array_like
+        Real numbers: integers and booleans count as float64.
+    norm : str
+        A name of the table of norms: `bn`, `ln`, `in`, `gn`, `rms`, `lp`, `wn`, `ws`, `mvn`, `zscore`, `lrn` or
+        one of their aliases.
+    axes, keep : str, int or sequence of both, optional
+        The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
+    layout : str, optional
+        One letter per axis. Default: NC, NCL, NCHW, NCDHW by rank.
+    groups : int, optional
+        The number of channel groups (`gn`).
+    eps : float, optional
+    eps_mode : {"inside", "outside"}, optional
+        √(var + eps) or √var + eps.
+    ddof : int, optional
+        The divisor of the variance is n − ddof; 0 by default.
+    dtype : {"float16", "float32", "float64"}, optional
+        Of the output. Default: the input's, or float64 for integers.
+    gamma, beta : array_like, optional
+        y = gamma · x̂ + beta, of the shape that the table of norms names, or one that broadcasts to it.
+    p : float, optional
+        Of `lp`; 2 by default, ∞ allowed.
+    size, alpha, exponent, k : optional
+        Of `lrn`: x / (k + alpha/size · Σx²)^exponent.
+    like : str, optional
+        The framework whose convention is followed where the norm leaves a choice.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    UsageError
+        If an option is unknown to the norm, out of range or contradicts another.
+    DataError
+        If `x`, gamma or beta hold no real numbers, or gamma or beta do not fit.
+
+    Examples
+    --------
+    >>> result = normalize([[1, 2, 3, 4], [2, 4, 6, 8]], "ln", eps=0)
+    >>> result.mean
+    array([2.5, 5. ])
+    >>> result.normalized.round(2)
+    array([[-1.34, -0.45,  0.45,  1.34],
+           [-1.34, -0.45,  0.45,  1.34]])
+    """
+    request = Request(
+        norm=norm,
+        axes=_freeze(axes),
+        keep=_freeze(keep),
+        layout=layout,
+        groups=groups,
+        eps=eps,
+        eps_mode=eps_mode,
+        ddof=ddof,
+        dtype=dtype,
+        p=p,
+        size=size,
+        alpha=alpha,
+        exponent=exponent,
+        k=k,
+        like=like,
+    )
+    return calculate(
+        request,
+        _as_real(x, "x"),
+        None if gamma is None else _as_real(gamma, "gamma"),
+        None if beta is None else _as_real(beta, "beta"),
+    )
+
+
+def calculate(
+    request: Request,
+    values: NDArray[Any],
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+) -> Result:
+    """Normalize an array as a request says: `normalize` with its options in one record.
+
+    Parameters
+    ----------
+    request : Request
+    values, gamma, beta : ndarray
+        Of an integer, boolean or float dtype.
+
+    Raises
+    ------
+    NormError
+        As `normalize`.
+    """
+    plan = make_plan(request, values.shape)
+    gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
+    beta = None if beta is None else plan.fit_parameter("beta", beta)
+    normalized, statistics = run(plan, values, gamma, beta)
+    return Result(plan, values, normalized, statistics, gamma, beta)
+
+
+def _freeze(spec: AxisSpec | None) -> str | int | tuple[int | str, ...] | None:
+    return spec if spec is None or isinstance(spec, str | int) else tuple(spec)
+
+
+def _as_real(x: ArrayLike, name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise DataError(f"{name} is not a rectangular array of numbers") from error
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{name} has the dtype {array.dtype}; integers, booleans and floats are taken")
+    return array

@@ -1,0 +1,1 @@
+"""Where tensors come from and go: a file per format, and the generators. Knows nothing of norms."""

@@ -1,0 +1,218 @@
+"""From `FILE`, `FILE:KEY` or `-` to a tensor, and back: the one registry of file formats."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from normcli.errors import DataError, UsageError
+from normcli.tensors import delimited, nested, npy, npz
+from normcli.tensors.tensor import Tensor
+from normcli.tensors.whole import open_whole, require_writable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Columns = tuple[str, ...] | None
+
+STANDARD_STREAM = "-"
+STANDARD_INPUT_NAME = "standard input"
+
+_SNIFFED_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A tensor on its way to a file.
+
+    Parameters
+    ----------
+    values : ndarray
+    key : str
+        Its name in an archive.
+    columns : tuple of str or None
+        The names of the last axis.
+    axis_names : sequence of str
+        What the axes are called in a long table.
+    describe : callable or None
+        Returns the columns of the long table that a text file of a tensor of more than two axes becomes;
+        the values alone by default.
+    """
+
+    values: NDArray[Any]
+    key: str
+    columns: tuple[str, ...] | None = None
+    axis_names: Sequence[str] = ()
+    describe: Callable[[], Mapping[str, NDArray[Any]]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """How one kind of file is read and written."""
+
+    read: Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]
+    write: Callable[[BinaryIO, Saved], None]
+    has_keys: bool = False
+
+
+def _read_text(delimiter: str) -> Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]:
+    return lambda stream, name, key: delimited.read_delimited(stream, name, delimiter)
+
+
+def _write_text(delimiter: str) -> Callable[[BinaryIO, Saved], None]:
+    def write(stream: BinaryIO, saved: Saved) -> None:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        if saved.values.ndim <= 2:
+            delimited.write_table(text, saved.values, saved.columns, delimiter)
+        else:
+            columns = saved.describe() if saved.describe else {saved.key: saved.values}
+            delimited.write_long(text, saved.axis_names, columns, delimiter)
+        text.flush()
+        text.detach()
+
+    return write
+
+
+def _write_json(stream: BinaryIO, saved: Saved) -> None:
+    stream.write(json.dumps(nested.to_lists(saved.values), allow_nan=False).encode() + b"\n")
+
+
+FORMATS: Mapping[str, FileFormat] = {
+    ".npy": FileFormat(
+        read=lambda stream, name, key: (npy.read_npy(stream, name), None),
+        write=lambda stream, saved: npy.write_npy(stream, saved.values),
+    ),
+    ".npz": FileFormat(
+        read=lambda stream, name, key: (npz.read_npz(stream, name, key), None),
+        write=lambda stream, saved: npz.write_npz(stream, {saved.key: saved.values}),
+        has_keys=True,
+    ),
+    ".json": FileFormat(
+        read=lambda stream, name, key: (nested.read_json(stream, name, key), None),
+        write=_write_json,
+        has_keys=True,
+    ),
+    ".csv": FileFormat(read=_read_text(","), write=_write_text(",")),
+    ".tsv": FileFormat(read=_read_text("\t"), write=_write_text("\t")),
+}
+"""Suffix → format. To add a format, add a file that reads and writes it and a line here."""
+
+
+def load(specification: str) -> Tensor:
+    """Load a tensor.
+
+    Parameters
+    ----------
+    specification : str
+        `FILE`, `FILE:KEY` for an array of an archive, or `-` for standard input, whose format is told by its
+        first bytes (as is that of a pipe such as `<(command)`).
+
+    Raises
+    ------
+    UsageError
+        If the suffix is unknown, or the key is.
+    DataError
+        If the file is missing, unreadable or malformed.
+    """
+    if specification == STANDARD_STREAM:
+        return _load_stream(io.BytesIO(sys.stdin.buffer.read()), STANDARD_INPUT_NAME, None)
+    path, key = _split_key(specification)
+    if not path.exists():
+        raise DataError(f"{path}: there is no such file")
+    if path.is_dir():
+        raise DataError(f"{path}: this is a folder, not a file")
+    try:
+        if not path.is_file():
+            return _load_stream(io.BytesIO(path.read_bytes()), str(path), key)
+        file_format = _find_format(str(path), "input")
+        with path.open("rb") as stream:
+            if stream.seek(0, io.SEEK_END) == 0:
+                raise DataError(f"{path} is empty")
+            stream.seek(0)
+            values, columns = file_format.read(stream, str(path), key)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
+    return Tensor(values, specification, columns)
+
+
+def save(path: str, saved: Saved) -> None:
+    """Write a tensor whole or not at all, in the format of the path's suffix; `-` is `.npy` on stdout.
+
+    Raises
+    ------
+    UsageError
+        If the suffix is unknown or the folder missing.
+    DataError
+        If writing fails.
+    """
+    if path == STANDARD_STREAM:
+        npy.write_npy(sys.stdout.buffer, saved.values)
+        sys.stdout.buffer.flush()
+        return
+    file_format = require_saveable(path, "output")
+    with open_whole(path) as stream:
+        file_format.write(stream, saved)
+
+
+def require_saveable(path: str, option: str, suffixes: Sequence[str] = ()) -> FileFormat:
+    """Return the format that `path` would be saved in, or raise `UsageError`: a check before any work.
+
+    Parameters
+    ----------
+    path : str
+    option : str
+        The option's name, for the message.
+    suffixes : sequence of str
+        The suffixes that are taken; every known one by default.
+    """
+    file_format = _find_format(path, option, suffixes)
+    require_writable(path, option)
+    return file_format
+
+
+def _find_format(path: str, option: str, suffixes: Sequence[str] = ()) -> FileFormat:
+    suffixes = suffixes or tuple(FORMATS)
+    suffix = Path(path).suffix.lower()
+    if suffix not in suffixes:
+        what = f"the suffix {suffix}" if suffix else "no suffix"
+        raise UsageError(f"{option} {path} has {what}; {', '.join(suffixes)} are known")
+    return FORMATS[suffix]
+
+
+def _split_key(specification: str) -> tuple[Path, str | None]:
+    if Path(specification).exists():
+        return Path(specification), None
+    path, colon, key = specification.rpartition(":")
+    suffix = Path(path).suffix.lower()
+    if colon and suffix in FORMATS:
+        if not FORMATS[suffix].has_keys:
+            raise UsageError(f"{specification}: a {suffix} file holds one array and has no keys")
+        return Path(path), key
+    return Path(specification), None
+
+
+def _load_stream(stream: io.BytesIO, name: str, key: str | None) -> Tensor:
+    head = stream.getvalue()[:_SNIFFED_BYTES]
+    if not head:
+        raise DataError(f"{name} is empty")
+    values, columns = FORMATS[_sniff(head, name)].read(stream, name, key)
+    return Tensor(values, name, columns)
+
+
+def _sniff(head: bytes, name: str) -> str:
+    if head.startswith(npy.MAGIC):
+        return ".npy"
+    if head.startswith(npz.MAGICS):
+        return ".npz"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text[:1] in (b"[", b"{"):
+        return ".json"
+    if b"\x00" in head:
+        raise DataError(f"{name} is none of {', '.join(FORMATS)}, by its first bytes")
+    return ".tsv" if b"\t" in text.split(b"\n", 1)[0] else ".csv"

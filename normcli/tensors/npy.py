@@ -1,0 +1,103 @@
+"""NumPy's `.npy` format, versions 1 to 3 (https://numpy.org/neps/nep-0001-npy-format.html)."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from normcli.errors import DataError
+from normcli.tensors.tensor import require_real
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAGIC = b"\x93NUMPY"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What an `.npy` file says of its data.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    fortran_order : bool
+    dtype : numpy.dtype
+    offset : int
+        Where the data start, in bytes.
+    """
+
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype[Any]
+    offset: int
+
+    @property
+    def byte_count(self) -> int:
+        """The size of the data, in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(stream: BinaryIO, name: str) -> Header:
+    """Read and check the header at the start of a stream.
+
+    Raises
+    ------
+    DataError
+        If it is not one, or of a dtype that holds no real numbers.
+    """
+    try:
+        version = npy_format.read_magic(stream)
+        # Version 3 differs from 2 in the encoding of field names alone, and dtypes with fields are refused.
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, fortran_order, dtype = read(stream)
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        SyntaxError,
+        RecursionError,
+        MemoryError,
+        OverflowError,
+    ) as error:
+        raise DataError(f"{name} is no readable .npy file: its header is damaged or missing") from error
+    if any(length < 0 for length in shape):
+        raise DataError(f"{name} is no readable .npy file: its header claims the shape {shape}")
+    require_real(dtype, name)
+    return Header(shape, fortran_order, dtype, stream.tell())
+
+
+def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
+    """Read the array that a seekable stream holds.
+
+    Raises
+    ------
+    DataError
+        If the header is damaged, or claims more data than there is.
+    """
+    header = read_header(stream, name)
+    available = stream.seek(0, io.SEEK_END) - header.offset
+    if available < header.byte_count:
+        raise DataError(
+            f"{name} is cut short: its header says {header.shape} {header.dtype}, "
+            f"{header.byte_count} bytes; {available} are there"
+        )
+    stream.seek(header.offset)
+    try:
+        values = np.empty(math.prod(header.shape), dtype=header.dtype)
+    except MemoryError as error:
+        raise DataError(f"{name} of {header.byte_count} bytes does not fit into memory") from error
+    stream.readinto(values.view(np.uint8))  # type: ignore[attr-defined]  # every seekable binary stream has it
+    return values.reshape(header.shape, order="F" if header.fortran_order else "C")
+
+
+def write_npy(stream: BinaryIO, values: NDArray[Any]) -> None:
+    """Write an array, in C order, to a stream that need not be seekable."""
+    values = np.asarray(values, order="C")
+    npy_format.write_array_header_1_0(stream, npy_format.header_data_from_array_1_0(values))
+    stream.write(values.reshape(-1).view(np.uint8).data)

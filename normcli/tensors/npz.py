@@ -1,0 +1,67 @@
+"""NumPy's `.npz` archives: a zip file of `.npy` members."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from normcli.errors import DataError, UsageError
+from normcli.tensors.npy import read_npy, write_npy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
+"""The first bytes of a zip file, and of an empty one."""
+
+_SUFFIX = ".npy"
+
+
+def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
+    """Read one array of an archive: the one called `key`, or the only one.
+
+    Raises
+    ------
+    UsageError
+        If there are several arrays and no key, or none of that name.
+    DataError
+        If the archive or the array is damaged.
+    """
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            members = {n.removesuffix(_SUFFIX): n for n in archive.namelist() if n.endswith(_SUFFIX)}
+            chosen = _choose(members, name, key)
+            data = archive.read(members[chosen])
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+        raise DataError(f"{name} is no readable .npz archive: it is damaged or cut short") from error
+    return read_npy(io.BytesIO(data), f"{name}:{chosen}")
+
+
+def write_npz(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays under their names, uncompressed, as `numpy.savez` does."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, values in arrays.items():
+            with archive.open(name + _SUFFIX, "w", force_zip64=True) as member:
+                write_npy(member, values)  # type: ignore[arg-type]  # a binary stream by another class
+
+
+def _choose(members: Mapping[str, str], name: str, key: str | None) -> str:
+    if not members:
+        raise DataError(f"{name} holds no arrays")
+    if key is None:
+        if len(members) > 1:
+            raise UsageError(f"{name} holds {len(members)} arrays; say which: {_suggest(name, members)}")
+        return next(iter(members))
+    key = key.removesuffix(_SUFFIX)
+    if key not in members:
+        raise UsageError(f"{name} holds no array {key!r}; it has {_suggest(name, members)}")
+    return key
+
+
+def _suggest(name: str, members: Mapping[str, str], most: int = 8) -> str:
+    shown = ", ".join(f"{name}:{member}" for member in list(members)[:most])
+    return shown + (", …" if len(members) > most else "")
