@@ -1,0 +1,68 @@
+"""Shared fixtures: the command line in this process, and the seed cases."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from normcli.cli.run import run
+
+DATA = Path(__file__).parent / "data"
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    raw: bytes
+    err: str
+
+    @property
+    def out(self) -> str:
+        return self.raw.decode()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.raw)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+@pytest.fixture
+def normcli(capsysbinary, monkeypatch):
+    """Run a command line in this process."""
+
+    def call(*arguments: object, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsysbinary.readouterr()
+        code = run([str(argument) for argument in arguments])
+        captured = capsysbinary.readouterr()
+        return Ran(code, captured.out, captured.err.decode())
+
+    return call
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240607)
+
+
+@pytest.fixture
+def frozen():
+    """Make an array that cannot be written to, so that mutation of inputs is caught."""
+
+    def freeze(values: Any) -> np.ndarray:
+        array = np.array(values)
+        array.setflags(write=False)
+        return array
+
+    return freeze

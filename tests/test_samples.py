@@ -1,0 +1,95 @@
+"""The sample scripts run, and print the numbers of their documents."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import ROOT
+
+SAMPLES = ROOT / "samples"
+SCRIPTS = sorted(SAMPLES.glob("*.sh"))
+
+PRINTED = {
+    "000": ["4.65625", "6.100586", "9.045898", "0.544042", "-1.885168", "0.139174", "8.609375", "11.609375"],
+    "001": ["bnd → 11d", "bchw → 1c11", "bchw → b111", "19.5", "23.5", "27.5", "181.25", "1.2288", "-1.9468"],
+    "002": [
+        "-0.18335136892609",
+        "0.98096834388834",
+        "0.15872828",
+        "1.11482916",
+        "0.9999999989560583",
+        "0.9999999988190323",
+    ],
+    "003": ["2.5", "1.25", "1.118", "-1.342", "-0.447"],
+    "004": [
+        "1.5410",
+        "0.66135",
+        "0.4756",
+        "-1.6033",
+        "1.5120",
+        "-0.0392",
+        "2.2043",
+        "6.4684",
+        "1.8740",
+        "-2.8528",
+    ],
+}
+"""Numbers that each document prints, as normcli rounds them."""
+
+
+@pytest.fixture(scope="module")
+def printed():
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    ran = {}
+    for script in SCRIPTS:
+        done = subprocess.run(["bash", script], capture_output=True, env=environment, check=False)
+        assert (done.returncode, done.stderr) == (0, b""), script.name
+        ran[script.name[:3]] = done.stdout.decode()
+    return ran
+
+
+def test_there_is_a_script_for_each_document():
+    assert [script.name[:3] for script in SCRIPTS] == list(PRINTED)
+
+
+@pytest.mark.parametrize("document", PRINTED)
+def test_a_script_prints_the_numbers_of_its_document(document, printed):
+    missing = [number for number in PRINTED[document] if number not in printed[document]]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "dtype"),
+    [("photo.npy", (1, 96, 96, 3), "uint8"), ("digits.npy", (64, 1, 8, 8), "uint8")],
+)
+def test_arrays(name, shape, dtype):
+    array = np.load(SAMPLES / name)
+    assert (array.shape, array.dtype) == (shape, dtype)
+
+
+def test_iris(normcli):
+    ran = normcli("zscore", "-i", SAMPLES / "iris.csv", "-f", "json").json
+    assert ran["input"]["shape"] == [150, 4]
+    np.testing.assert_allclose(ran["stats"]["mean"], [5.843333, 3.057333, 3.758, 1.199333], atol=1e-6)
+
+
+def test_the_commands_of_the_readme_run(normcli, monkeypatch):
+    monkeypatch.chdir(SAMPLES)
+    blocks = re.findall(r"```sh\n(.*?)```", (SAMPLES / "README.md").read_text(), flags=re.S)
+    commands = [line for block in blocks for line in block.splitlines() if line.startswith("normcli ")]
+    assert len(commands) >= 10
+    for command in commands:
+        assert normcli(*command.split()[1:]).code == 0, command
+
+
+def test_every_file_is_described():
+    described = (SAMPLES / "README.md").read_text()
+    for path in SAMPLES.iterdir():
+        assert path.name in described or path.name == "README.md"
