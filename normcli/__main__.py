@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -13,7 +14,14 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while modules are still being imported
         code = 130
-    sys.exit(code)
+    # Everything is written by now. Taking the modules down one by one, as a plain exit does, takes a fifth of
+    # the time of a small calculation.
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # the reader has gone
+            code = code or 0
+    os._exit(code)
 
 
 if __name__ == "__main__":

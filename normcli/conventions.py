@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from normcli.errors import UsageError
 
@@ -15,8 +15,7 @@ class ExtraNeighbour(enum.StrEnum):
     BEFORE = "before"
 
 
-@dataclass(frozen=True, slots=True)
-class Convention:
+class Convention(NamedTuple):
     """What one framework does where a norm leaves a choice.
 
     Parameters

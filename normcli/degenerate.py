@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from normcli.plan import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Degeneracy:
+class Degeneracy(NamedTuple):
     """One kind of degenerate group, with the first group of the kind.
 
     Parameters
@@ -36,13 +34,13 @@ class Degeneracy:
 
     kind: str
     first_group: str | None
-    count: int
+    group_count: int
     consequence: str
 
     def __str__(self) -> str:
         if self.first_group is None:
             return self.consequence
-        others = self.count - 1
+        others = self.group_count - 1
         more = "" if not others else f" (and {others} more group{'s' if others > 1 else ''})"
         name = "the only group" if self.first_group == ONLY_GROUP else f"group {self.first_group}"
         return f"{name}{more} {self.consequence}"

@@ -7,8 +7,7 @@ another computation altogether, such as the sliding window, has a function of it
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(NamedTuple):
     """What the groups of a block are measured to be.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from normcli.errors import UsageError
 
@@ -18,8 +18,7 @@ _TOKEN = re.compile(r"[+-]?\d+|[A-Za-z]")
 _SEPARATORS = re.compile(r"[\s,()\[\]]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """The axes of a tensor and their names.
 
     Parameters

@@ -7,9 +7,8 @@ and shift along those axes. A row of `NORMS` is that sentence. To add a norm of 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.errors import UsageError
 
@@ -76,8 +75,7 @@ STATISTICS: Mapping[Divisor, tuple[str, ...]] = MappingProxyType(
 """The statistics that a group has, by what it is divided by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Norm:
+class Norm(NamedTuple):
     """One row of the table.
 
     Parameters
@@ -121,7 +119,7 @@ class Norm:
     parameters: ParameterRule = ParameterRule.NONE
     takes_beta: bool = True
     constant_divides_by_one: bool = False
-    presets: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+    presets: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -163,7 +161,7 @@ class Norm:
         eps_mode = eps_mode or self.eps_mode
         numerator = "(x − mean)" if self.centre is Centre.MEAN else "x"
         if self.divisor is Divisor.WINDOW_POWER:
-            return f"{numerator} / (k + alpha · ms)^exponent"
+            return f"{numerator} / (k + alpha · Σx²/size)^exponent"
         if self.divisor is Divisor.LP_NORM:
             return f"{numerator} / ‖x‖₂" if eps_mode is None else f"{numerator} / max(‖x‖ₚ, eps)"
         spread = "var" if self.divisor is Divisor.DEVIATION else "ms"

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,7 @@ ONLY_GROUP = "all"
 """The name of the one group of a norm that reduces every axis."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What the caller asked for; None means the row's (or the convention's) own choice.
 
     `axes` and `keep` are as in `normcli.normalize`, as a string or a tuple; the rest are its options.
@@ -63,8 +61,7 @@ class Request:
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """The neighbourhood of `lrn`: channels c − before … c + after, and the constants of its power."""
 
     before: int
@@ -79,8 +76,7 @@ class Window:
         return self.before + self.after + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """How one norm acts on one shape.
 
     The tensor is worked on in its *view*, which is its own shape but for `gn`, where the channel axis stands
@@ -385,11 +381,11 @@ def _choose_groups(
     divisors = ", ".join(str(g) for g in range(1, min(count, _MOST_DIVISORS) + 1) if count % g == 0) or "none"
     if groups is None:
         raise UsageError(
-            f"{norm.name} needs groups; of the {count} channels (axis {channel}) the divisors are {divisors}"
+            f"{norm.name} needs groups (--groups): the divisors of {count} (axis {channel}) are {divisors}"
         )
     if groups < 1 or count % groups:
         raise UsageError(
-            f"groups {groups} does not divide the {count} channels (axis {channel}); {divisors} do"
+            f"groups {groups} does not divide the length {count} of the channel axis {channel}; try {divisors}"
         )
     if channel not in axes:
         raise UsageError(f"{norm.name} reduces the channels of a group: axes must hold axis {channel}")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +34,7 @@ _ROUNDINGS = 4.0
 """How many roundings of the largest value a group's mean or variance may be off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """How near the normalized groups are to what the norm promises.
 
     The quantity is one of the group's own statistics, taken of its normalized values before gamma and beta.

@@ -130,7 +130,7 @@ class Result:
     def require_sound(self) -> None:
         """Raise `DegenerateError` if any group is degenerate."""
         if self.degeneracies:
-            raise DegenerateError("; ".join(self.warnings))
+            raise DegenerateError(f"{self.plan.norm.name}: {'; '.join(self.warnings)}")
 
     def _statistic(self, name: str) -> NDArray[np.float64]:
         try:

@@ -11,6 +11,7 @@ from normcli.cli import options
 from normcli.cli.sources import SourceOptions, load_input, load_parameters
 from normcli.errors import UsageError
 from normcli.norms import find_norm
+from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from normcli.norms import Norm
@@ -93,31 +94,22 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
 
 def _check_outputs(settings: dict[str, Any]) -> None:
     """Refuse contradictions and unwritable outputs before any work is done."""
-    output, stats_output = settings["output"], settings["stats_output"]
-    from normcli.tensors.files import STANDARD_STREAM, require_saveable
-
-    if output == STANDARD_STREAM:
-        if settings["format_"] or settings["print_"]:
-            raise UsageError("-o - puts the tensor on standard output, where --format or --print would go too")
-    elif output is not None:
-        require_saveable(output, "--output")
-    if stats_output is not None:
-        from normcli.render.saving import STATISTICS_SUFFIXES
-
-        require_saveable(stats_output, "--stats-output", STATISTICS_SUFFIXES)
+    if settings["output"] == STANDARD_STREAM and (settings["format_"] or settings["print_"]):
+        raise UsageError("-o - puts the tensor on standard output, where --format or --print would go too")
     if settings["format_"] and settings["print_"]:
         raise UsageError("--print prints bare numbers and has no --format")
+    if settings["output"] is not None or settings["stats_output"] is not None:
+        from normcli.render.saving import require_saveable_answer
+
+        require_saveable_answer(settings["output"], settings["stats_output"])
 
 
 def _deliver(answer: Answer, settings: dict[str, Any]) -> None:
-    from normcli.render.saving import save_normalized, save_statistics
-    from normcli.tensors.files import STANDARD_STREAM
-
     field = None if settings["print_"] is None else answer.field(settings["print_"])
-    if settings["output"] is not None:
-        save_normalized(answer, settings["output"])
-    if settings["stats_output"] is not None:
-        save_statistics(answer, settings["stats_output"])
+    if settings["output"] is not None or settings["stats_output"] is not None:
+        from normcli.render.saving import save_answer
+
+        save_answer(answer, settings["output"], settings["stats_output"])
     if not settings["quiet"]:
         for warning in answer.result.warnings:
             click.echo(f"normcli: {answer.result.plan.norm.name}: {warning}", err=True)

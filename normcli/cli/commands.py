@@ -75,7 +75,7 @@ class Commands(click.Group):
 @click.version_option(__version__, prog_name="normcli", message="%(prog)s %(version)s")
 @click.pass_context
 def commands(ctx: click.Context) -> None:
-    r"""Calculate exactly what a normalization does to these numbers.
+    """Calculate exactly what a normalization does to these numbers.
 
     \b
       normcli bn --shape 2,3,4,4               a seeded tensor, batch-normalized

@@ -11,6 +11,7 @@ import click
 from normcli.cli import options
 from normcli.cli.sources import SourceOptions, make_recipe
 from normcli.errors import UsageError
+from normcli.tensors.tensor import STANDARD_STREAM
 
 
 @click.command(name="generate")
@@ -22,7 +23,7 @@ from normcli.errors import UsageError
     ]
 )
 def command(output: str | None, **settings: Any) -> None:
-    r"""Write a seeded tensor and nothing else.
+    """Write a seeded tensor and nothing else.
 
     Without -o it goes to standard output as JSON, which -i - reads.
 
@@ -34,7 +35,7 @@ def command(output: str | None, **settings: Any) -> None:
     if source.shape is None:
         raise UsageError("generate needs --shape N,N,…")
     from normcli.layout import make_layout
-    from normcli.tensors.files import STANDARD_STREAM, Saved, require_saveable, save
+    from normcli.tensors.files import Saved, require_saveable, save
     from normcli.tensors.generate import generate
 
     if output not in (None, STANDARD_STREAM):

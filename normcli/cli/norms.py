@@ -12,7 +12,7 @@ from normcli.cli import options
 @click.command(name="norms")
 @options.apply([options.FORMAT, options.COLOUR])
 def command(format_: str | None, colour: str) -> None:
-    r"""Print the table of norms: axes, formulas, parameters, sources.
+    """Print the table of norms: axes, formulas, parameters, sources.
 
     \b
       normcli norms

@@ -16,6 +16,7 @@ from normcli.errors import DataError, DegenerateError, NormError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+PROGRAM = "normcli"
 DONE, WRONG_USAGE, BAD_DATA, DEGENERATE, INTERRUPTED, TERMINATED = 0, 2, 3, 4, 130, 143
 
 
@@ -28,7 +29,11 @@ def run(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     _tolerate_narrow_encodings()
     try:
-        code = commands.main(args=list(arguments), prog_name="normcli", standalone_mode=False)
+        if "_NORMCLI_COMPLETE" in os.environ:  # a shell asks for completions
+            commands.main(prog_name=PROGRAM)
+        # Not `main`, which makes of a broken pipe an exit code of its own.
+        with commands.make_context(PROGRAM, list(arguments)) as context:
+            commands.invoke(context)
         sys.stdout.flush()
     except BrokenPipeError:
         _close_stdout()
@@ -49,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
         return _report("this does not fit into memory", BAD_DATA)
     except OSError as error:
         return _report(f"standard output cannot be written: {error.strerror}", BAD_DATA)
-    return code if isinstance(code, int) else DONE
+    return DONE
 
 
 def _report(message: str, code: int) -> int:

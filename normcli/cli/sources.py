@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.errors import UsageError
 
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(NamedTuple):
     """What the command line says of the input; None where it says nothing."""
 
     input_: str | None = None
@@ -34,7 +32,7 @@ class SourceOptions:
     @classmethod
     def collect(cls, options: dict[str, Any]) -> SourceOptions:
         """Take what is of the input out of a command's options."""
-        return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
+        return cls(**{name: options[name] for name in cls._fields if name in options})
 
 
 def load_input(options: SourceOptions) -> Tensor:

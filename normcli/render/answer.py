@@ -12,8 +12,6 @@ from normcli.render.blocks import build_blocks
 from normcli.render.document import Facts, Grid, Line, Row
 from normcli.render.excerpt import choose_groups
 from normcli.render.numbers import format_shape, format_statistic
-from normcli.tensors.delimited import iterate_long
-from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,6 +70,8 @@ class Answer:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object that DESIGN calls normcli/1."""
+        from normcli.tensors.nested import to_lists
+
         result, plan = self.result, self.result.plan
         values = result.input
         return {
@@ -107,6 +107,8 @@ class Answer:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a group: its index, count, statistics and normalized values."""
+        from normcli.tensors.nested import to_lists
+
         result, plan = self.result, self.result.plan
         flat = {name: array.reshape(-1) for name, array in result.statistics.items()}
         view = result.normalized.reshape(plan.view_shape)
@@ -120,6 +122,8 @@ class Answer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a value: its index per axis, the input, its group's statistics, the output."""
+        from normcli.tensors.delimited import iterate_long
+
         return iterate_long(self.axis_names, self.columns())
 
     @property
@@ -149,11 +153,11 @@ class Answer:
             return result.statistics[name]
         if name not in PRINTABLE:
             raise UsageError(
-                f"print {name}: {plan.norm.name} has {', '.join((*result.statistics, *PRINTABLE))}"
+                f"--print {name}: {plan.norm.name} has {', '.join((*result.statistics, *PRINTABLE))}"
             )
         value = getattr(plan if name in ("shape", "axes", "group_count", "group_size") else result, name)
         if value is None:
-            raise UsageError(f"print {name}: no {name} was given")
+            raise UsageError(f"--print {name}: no {name} was given")
         return np.asarray(value)
 
     def _count(self, group: int) -> int:
@@ -192,7 +196,7 @@ class Answer:
             cells = (format_statistic(float(flat[name][group]), view.digits) for name in names)
             colour = None if plan.window is not None else group
             rows.append(Row((self._group_label(group), str(self._count(group)), *cells), colour))
-        hidden = plan.group_count - len(chosen)
+        hidden = plan.group_count - chosen.size
         note = f"{hidden:,} of {plan.group_count:,} groups hidden; --full shows all" if hidden else None
         return Grid(None, ("group", "count", *names), (False, *(True for _ in ("count", *names))), rows, note)
 
@@ -275,7 +279,7 @@ def _abbreviate(parameter: NDArray[Any], view: View) -> str:
     flat = parameter.reshape(-1)
     shown = flat if view.full else flat[:_MOST_PARAMETERS]
     texts = ", ".join(format_statistic(float(value), view.digits) for value in shown)
-    more = f", … {flat.size - shown.size:,} more" if shown.size < flat.size else ""
+    more = f", … {flat.size - shown.size:,} more (--full)" if shown.size < flat.size else ""
     return f"{format_shape(parameter.shape)}   {texts}{more}"
 
 
@@ -307,4 +311,6 @@ def _format_check(check: Check, value: float) -> str:
 
 
 def _spell_number(value: float) -> Any:
+    from normcli.tensors.nested import to_lists
+
     return to_lists(np.asarray(value))

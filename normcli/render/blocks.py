@@ -54,7 +54,7 @@ def build_blocks(title: str, values: NDArray[Any], plan: Plan, view: View) -> Bl
     groups = _number_groups(plan, positions)
     grid = np.array(texts, dtype=object).reshape(taken.shape)
     names = [plan.layout.name(axis) for axis in range(values.ndim)]
-    shown, size = math.prod(len(p) for p in positions), math.prod(values.shape)
+    shown, size = math.prod(p.size for p in positions), math.prod(values.shape)
     note = None if shown == size else f"{shown:,} of {size:,} values shown; --full shows all"
     bands = [
         None if outer is None else list(_build_band(outer, positions, panels, names, grid, groups))
@@ -83,7 +83,7 @@ def _split_panels(length: int, fitting: int | None) -> list[Positions]:
 
 def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
     """Leave out columns in the middle until the rest, and the mark of the gap, fit."""
-    if fitting is None or len(columns) + (columns.gap is not None) <= fitting:
+    if fitting is None or columns.size + (columns.gap is not None) <= fitting:
         return columns
     room = fitting - 1
     return cut(length, room - room // 2, room // 2)
@@ -98,7 +98,7 @@ def _number_groups(plan: Plan, positions: list[Positions]) -> NDArray[np.intp] |
 def _walk(positions: Sequence[Positions]) -> Iterator[tuple[int, ...] | None]:
     """Yield the places of an excerpt's outer axes in C order, with None once where some are left out."""
     after_gap = False
-    for places in itertools.product(*(range(len(p)) for p in positions)):
+    for places in itertools.product(*(range(p.size) for p in positions)):
         crossed = any(p.gap is not None and place == p.gap for p, place in zip(positions, places, strict=True))
         if crossed and not after_gap:
             yield None

@@ -6,15 +6,13 @@ verb.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """How the reader wants to see it.
 
     Parameters
@@ -42,16 +40,14 @@ class View:
         return self.show is None or part in self.show
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """Lines of a header: each a label and what it says."""
 
     title: str
     lines: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of text; `mark` is True for good, False for bad, None for neither."""
 
     text: str
@@ -63,16 +59,14 @@ class Line:
         return self.text if self.mark is None else f"{'✓' if self.mark else '✗'} {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A row of a grid; `group` numbers the colour of its first cell."""
 
     cells: tuple[str, ...]
     group: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """A table: a title, named columns, rows; a row of None stands for rows that are left out.
 
     Parameters
@@ -90,8 +84,7 @@ class Grid:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(NamedTuple):
     """A two-dimensional piece of a tensor as text.
 
     Parameters
@@ -112,8 +105,7 @@ class Matrix:
     column_labels: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(NamedTuple):
     """A tensor as small matrices in bands: a band for each index of the outer axes but the last.
 
     None within a band, or a band of None, stands for matrices that are left out.

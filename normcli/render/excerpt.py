@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ MOST_GROUPS = 24
 GROUP_HEAD, GROUP_TAIL = 12, 4
 
 
-@dataclass(frozen=True, slots=True)
-class Positions:
+class Positions(NamedTuple):
     """The positions along one axis that are shown.
 
     Parameters
@@ -32,7 +31,9 @@ class Positions:
     shown: tuple[int, ...]
     gap: int | None = None
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """How many they are."""
         return len(self.shown)
 
 
@@ -57,9 +58,16 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
     inner = [cut(length, EDGE, EDGE) for length in shape[-2:]]
     for edge in range(EDGE, 0, -1):
         outer = [cut(length, edge, edge) for length in shape[:-2]]
-        if math.prod(len(positions) for positions in outer) <= MOST_MATRICES:
+        if _count(outer) <= MOST_MATRICES:
             break
+    for axis, length in enumerate(shape[:-2]):
+        if _count(outer) > MOST_MATRICES:  # many axes: of the outermost, the first position stands for all
+            outer[axis] = cut(length, 1, 0)
     return outer + inner
+
+
+def _count(positions: list[Positions]) -> int:
+    return math.prod(p.size for p in positions)
 
 
 def choose_groups(count: int, *, full: bool) -> Positions:

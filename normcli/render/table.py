@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, TextIO
+import itertools
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -27,21 +28,39 @@ _GUTTER = "   "
 
 def write(document: Document, stream: TextIO, view: View) -> None:
     """Write the document's sections for a reader."""
-    console = Console(
-        file=stream,
-        force_terminal=view.colour,
-        color_system="auto" if view.colour else None,
-        width=view.width or UNBOUNDED,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
-    )
+    console = _make_console(stream, view)
     for number, section in enumerate(document.sections(view)):
         if number:
             console.print()
         for renderable in _render(section, view):
             console.print(renderable)
+
+
+class _PipeConsole(Console):
+    """A console that leaves a broken pipe to whoever runs it, where rich would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def _make_console(stream: TextIO, view: View) -> Console:
+    def make(color_system: Literal["auto", "256"] | None) -> Console:
+        return _PipeConsole(
+            file=stream,
+            force_terminal=view.colour,
+            no_color=not view.colour,
+            color_system=color_system,
+            width=view.width or UNBOUNDED,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            soft_wrap=True,
+        )
+
+    if not view.colour:
+        return make(None)
+    console = make("auto")
+    return console if console.color_system else make("256")  # colours asked for where none are announced
 
 
 @functools.singledispatch
@@ -167,10 +186,11 @@ def _draw(matrix: Matrix) -> list[Text]:
     lines = [Text()]
     for cells, groups in zip(matrix.cells, matrix.groups, strict=True):
         line = Text()
-        for cell, group, width in zip(cells, groups, widths, strict=True):
-            text = f" {cell.rjust(width)}"
+        texts = [f" {cell.rjust(width)}" for cell, width in zip(cells, widths, strict=True)]
+        texts[-1:] = [f"{text} " for text in texts[-1:]]
+        for group, run in itertools.groupby(zip(groups, texts, strict=True), key=lambda pair: pair[0]):
+            text = "".join(cell for _, cell in run)
             line.append_text(Text(text) if group is None else _paint(text, group))
-        line.append_text(Text(" ") if not groups or groups[-1] is None else _paint(" ", groups[-1]))
         lines.append(line)
     extent = max(len(matrix.name), *(line.cell_len for line in lines))
     lines[0] = Text(matrix.name.ljust(extent), style="dim")
@@ -180,10 +200,5 @@ def _draw(matrix: Matrix) -> list[Text]:
 
 
 def _paint(text: str, group: int) -> Text:
-    return Text(text, style=_style(choose_colour(group)))
-
-
-@functools.cache
-def _style(colours: tuple[str, str]) -> Style:
-    background, text = colours
-    return Style(color=text, bgcolor=background)
+    background, foreground = choose_colour(group)
+    return Text(text, style=Style(color=foreground, bgcolor=background))

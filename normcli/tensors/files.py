@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from normcli.errors import DataError, UsageError
 from normcli.tensors import delimited, nested, npy, npz
-from normcli.tensors.tensor import Tensor
+from normcli.tensors.tensor import STANDARD_STREAM, Tensor
 from normcli.tensors.whole import open_whole, require_writable
 
 if TYPE_CHECKING:
@@ -21,14 +20,12 @@ if TYPE_CHECKING:
 
     Columns = tuple[str, ...] | None
 
-STANDARD_STREAM = "-"
 STANDARD_INPUT_NAME = "standard input"
 
 _SNIFFED_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(NamedTuple):
     """A tensor on its way to a file.
 
     Parameters
@@ -52,8 +49,7 @@ class Saved:
     describe: Callable[[], Mapping[str, NDArray[Any]]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileFormat:
+class FileFormat(NamedTuple):
     """How one kind of file is read and written."""
 
     read: Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]

@@ -99,7 +99,8 @@ def to_lists(array: NDArray[Any]) -> Any:
     values = np.asarray(array)
     if values.dtype.kind != "f":
         return values.tolist()
-    values = values.astype(np.float64, copy=False)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        values = values.astype(np.float64, copy=False)
     if np.isfinite(values).all():
         return values.tolist()
     return _spell(values.tolist())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 MAGIC = b"\x93NUMPY"
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What an `.npy` file says of its data.
 
     Parameters
@@ -56,15 +54,7 @@ def read_header(stream: BinaryIO, name: str) -> Header:
         # Version 3 differs from 2 in the encoding of field names alone, and dtypes with fields are refused.
         read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
         shape, fortran_order, dtype = read(stream)
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        SyntaxError,
-        RecursionError,
-        MemoryError,
-        OverflowError,
-    ) as error:
+    except Exception as error:  # NumPy's parser of untrusted headers raises a dozen kinds
         raise DataError(f"{name} is no readable .npy file: its header is damaged or missing") from error
     if any(length < 0 for length in shape):
         raise DataError(f"{name} is no readable .npy file: its header claims the shape {shape}")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from normcli.errors import DataError, UsageError
+from normcli.errors import DataError, NormError, UsageError
 from normcli.tensors.npy import read_npy, write_npy
 
 if TYPE_CHECKING:
@@ -36,7 +35,9 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
             members = {n.removesuffix(_SUFFIX): n for n in archive.namelist() if n.endswith(_SUFFIX)}
             chosen = _choose(members, name, key)
             data = archive.read(members[chosen])
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+    except NormError:
+        raise
+    except Exception as error:  # a damaged archive raises whatever its bytes happen to break
         raise DataError(f"{name} is no readable .npz archive: it is damaged or cut short") from error
     return read_npy(io.BytesIO(data), f"{name}:{chosen}")
 

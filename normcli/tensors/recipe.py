@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from normcli.errors import DataError, UsageError
 
@@ -30,8 +30,7 @@ _BOUNDS: dict[str, tuple[float | None, float | None]] = {
 _ITEM_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(NamedTuple):
     """How to make a tensor.
 
     Parameters

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.errors import DataError
 
@@ -11,12 +10,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+STANDARD_STREAM = "-"
+"""What stands for standard input and output where a file is named."""
+
 REAL_KINDS = "biuf"
 """NumPy's kinds of dtype that hold real numbers: bool, int, unsigned, float."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tensor:
+class Tensor(NamedTuple):
     """Values, and what to call them.
 
     Parameters

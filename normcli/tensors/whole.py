@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def require_writable(path: str, option: str) -> None:
     """Raise `UsageError` unless a file could be made at `path`: cheap, and before any work is done."""
     target = Path(path)
-    if target.is_dir():
+    if target.is_dir() or path.endswith(os.sep):
         raise UsageError(f"{option} {path}: this is a folder; give a file's name")
     if not target.parent.is_dir():
         raise UsageError(f"{option} {path}: there is no folder {target.parent}")

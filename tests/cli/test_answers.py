@@ -1,0 +1,227 @@
+"""The command line as data: arguments, standard input, exit code, standard output."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+
+X = np.random.default_rng(1).normal(size=(2, 4, 3, 2)).astype("f4")
+
+
+@pytest.fixture
+def x_npy(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, X)
+    return path
+
+
+def npy(array) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", [name for norm in NORMS.values() for name in norm.names])
+def test_every_name_is_a_command(name, normcli, x_npy):
+    groups = ["--groups", 2] if "groups" in name or name.startswith(("gn", "group")) else []
+    ran = normcli(name, "-i", x_npy, *groups, "--print", "normalized")
+    assert (ran.code, ran.err) == (0, "")
+    expected = normalize(X, name, groups=2 if groups else None).normalized
+    assert [float(line) for line in ran.lines] == expected.reshape(-1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        pytest.param(["bn", "--shape", "2,3,4,4", "--print", "mean"], ["4.65625", "5.0", "4.78125"], id="mean"),
+        pytest.param(
+            ["bn", "--shape", "2,3,4,4", "--print", "var"], ["6.1005859375", "9.5", "9.0458984375"], id="var"
+        ),
+        pytest.param(["bn", "--shape", "2,3,4,4", "--print", "shape"], ["2", "3", "4", "4"], id="shape"),
+        pytest.param(["bn", "--shape", "2x3x4x4", "--print", "axes"], ["0", "2", "3"], id="axes"),
+        pytest.param(["bn", "--shape", "(2, 3)", "--print", "group_count"], ["3"], id="group_count"),
+        pytest.param(["bn", "--shape", "2,3", "--print", "group_size"], ["2"], id="group_size"),
+        pytest.param(["l1", "--data", "[[1,-3]]", "--print", "norm"], ["4.0"], id="norm"),
+        pytest.param(["lp", "--p", "inf", "--data", "[[1,-3]]", "--print", "norm"], ["3.0"], id="p inf"),
+        pytest.param(["ln", "--data", "[1,2,3,4]", "--print", "mean"], ["2.5"], id="1-D"),
+        pytest.param(["ln", "--data", "7", "--print", "mean"], ["7.0"], id="0-D"),
+        pytest.param(["ln", "--data", "[[1,2]]", "--gamma", "[3,4]", "--print", "gamma"], ["3", "4"], id="gamma"),
+        pytest.param(["ln", "--data", "[[1,3]]", "--bias", "0.5", "--eps", "0", "--print", "normalized"],
+                     ["-0.5", "1.5"], id="bias"),
+        pytest.param(["ln", "--data", "[[1,3]]", "--ddof", "1", "--print", "var"], ["2.0"], id="ddof"),
+        pytest.param(["bn", "--data", "[[1,2],[3,4]]", "--axes", "-1", "--print", "mean"], ["1.5", "3.5"], id="axes -1"),
+        pytest.param(["bn", "--data", "[[1,2],[3,4]]", "--keep", "N", "--print", "mean"], ["1.5", "3.5"], id="keep"),
+        pytest.param(["bn", "--data", "[[1,2],[3,4]]", "--layout", "cn", "--print", "mean"], ["1.5", "3.5"], id="layout"),
+        pytest.param(["generate", "--shape", "2,2"], ["[[6, 3], [7, 4]]"], id="generate"),
+        pytest.param(["generate", "--shape", "2", "--dist", "normal", "--rng", "torch", "--seed", "0"],
+                     ["[1.5409960746765137, -0.293428897857666]"], id="torch"),
+    ],
+)  # fmt: skip
+def test_numbers(arguments, lines, normcli):
+    ran = normcli(*arguments)
+    assert (ran.code, ran.lines) == (0, lines)
+
+
+@pytest.mark.parametrize(
+    "stdin",
+    [
+        pytest.param(npy(np.array([[1.0, 2.0], [3.0, 5.0]])), id="npy"),
+        pytest.param(b"[[1,2],[3,5]]", id="json"),
+        pytest.param(b'  {"normalized": [[1,2],[3,5]]}', id="our json"),
+        pytest.param(b"1,2\n3,5\n", id="csv"),
+        pytest.param(b"a,b\n1,2\n3,5\n", id="csv with a header"),
+        pytest.param(b"a\tb\n1\t2\n3\t5\n", id="tsv"),
+    ],
+)
+def test_standard_input_is_told_apart_by_its_first_bytes(stdin, normcli):
+    assert normcli("bn", "-i", "-", "--print", "mean", stdin=stdin).lines == ["2.0", "3.5"]
+
+
+def test_an_archive_on_standard_input(normcli):
+    stream = io.BytesIO()
+    np.savez(stream, x=np.array([[1.0, 2.0], [3.0, 5.0]]))
+    assert normcli("bn", "-i", "-", "--print", "mean", stdin=stream.getvalue()).lines == ["2.0", "3.5"]
+
+
+def test_output_of_one_run_is_input_of_the_next(normcli):
+    first = normcli("bn", "--shape", "4,3", "-f", "json", "--dtype", "float32")
+    second = normcli("ln", "-i", "-", "-f", "json", stdin=first.raw)
+    expected = normalize(np.array(first.json["normalized"], dtype="f4"), "ln").normalized
+    assert second.json["input"]["dtype"] == "float32"
+    np.testing.assert_array_equal(np.array(second.json["normalized"], dtype="f4"), expected)
+
+
+def test_generate_into_a_norm_is_the_norm_of_the_shape(normcli):
+    piped = normcli(
+        "bn", "-i", "-", "--print", "var", stdin=normcli("generate", "--shape", "2,3,4,4", "-o", "-").raw
+    )
+    assert piped.raw == normcli("bn", "--shape", "2,3,4,4", "--print", "var").raw
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv", ".tsv"])
+def test_output_files(suffix, normcli, tmp_path):
+    path = tmp_path / f"y{suffix}"
+    ran = normcli("bn", "--shape", "5,3", "-o", path)
+    assert ran.code == 0
+    assert "normalized  rows" not in ran.out
+    expected = normcli("bn", "--shape", "5,3", "--print", "normalized").raw
+    assert normcli("ln", "-i", path, "--print", "shape").lines == ["5", "3"]
+    assert normcli("lrn", "--alpha", "0", "-i", path, "--print", "normalized").raw == expected
+
+
+def test_a_csv_keeps_its_header(normcli, tmp_path):
+    (tmp_path / "x.csv").write_text("height,weight\n1,2\n3,5\n")
+    normcli("zscore", "-i", tmp_path / "x.csv", "-o", tmp_path / "y.csv")
+    assert (tmp_path / "y.csv").read_text() == "height,weight\n-1.0,-1.0\n1.0,1.0\n"
+
+
+def test_a_csv_of_three_axes_has_a_line_for_each_value(normcli, tmp_path):
+    normcli("bn", "--shape", "2,2,2", "-o", tmp_path / "y.csv", "-q")
+    assert (tmp_path / "y.csv").read_bytes() == normcli("bn", "--shape", "2,2,2", "-f", "csv").raw
+
+
+def test_input_and_output_may_be_one_file(normcli, x_npy):
+    assert normcli("ln", "-i", x_npy, "-o", x_npy).code == 0
+    np.testing.assert_array_equal(np.load(x_npy), normalize(X, "ln").normalized)
+
+
+def test_dash_output_is_npy_and_nothing_else(normcli):
+    ran = normcli("bn", "--shape", "2,3", "-o", "-")
+    np.testing.assert_array_equal(np.load(io.BytesIO(ran.raw)), normalize([[6, 3, 7], [4, 6, 9]]).normalized)
+
+
+@pytest.mark.parametrize("norm", ["bn", "rms", "lp"])
+def test_statistics_files(norm, normcli, tmp_path, x_npy):
+    result = normalize(X, norm)
+    for path in (tmp_path / "stats.npz", tmp_path / "stats.json"):
+        assert normcli(norm, "-i", x_npy, "--stats-output", path, "--show", "check").code == 0
+    with np.load(tmp_path / "stats.npz") as saved:
+        assert list(saved) == list(result.statistics)
+        for name, values in result.statistics.items():
+            np.testing.assert_array_equal(saved[name], values)
+    written = json.loads((tmp_path / "stats.json").read_text())
+    assert list(written) == list(result.statistics)
+    for name, values in result.statistics.items():
+        np.testing.assert_array_equal(written[name], values)
+
+
+def test_gamma_and_beta_from_files(normcli, tmp_path, x_npy):
+    gamma, beta = np.arange(4.0) + 1, np.arange(4.0) - 1
+    np.savez(tmp_path / "p.npz", gamma=gamma, beta=beta)
+    ran = normcli("bn", "-i", x_npy, "--weight", f"{tmp_path}/p.npz:gamma", "--bias", f"{tmp_path}/p.npz:beta",
+                  "--print", "normalized")  # fmt: skip
+    expected = normalize(X, "bn", gamma=gamma, beta=beta).normalized
+    assert [float(line) for line in ran.lines] == expected.reshape(-1).tolist()
+
+
+def test_affine_seed_draws_from_the_stream_that_rng_names(normcli, x_npy):
+    ran = normcli("bn", "-i", x_npy, "--affine-seed", 1, "--rng", "torch", "-f", "json")
+    np.testing.assert_allclose(ran.json["gamma"], [0.6614, 0.2669, 0.0617, 0.6213], atol=5e-5)
+    np.testing.assert_allclose(ran.json["beta"], [-0.4519, -0.1661, -1.5228, 0.3817], atol=5e-5)
+
+
+def test_like_torch_moves_the_window_of_lrn(normcli):
+    shape = ["--shape", "1,6,1,1", "--size", "4", "--alpha", "1"]
+    plain, torch = (normcli("lrn", *shape, *like, "-f", "json").json for like in ([], ["--like", "torch"]))
+    assert (plain["window"]["before"], plain["window"]["after"], plain["like"]) == (1, 2, None)
+    assert (torch["window"]["before"], torch["window"]["after"], torch["like"]) == (2, 1, "torch")
+    assert plain["normalized"] != torch["normalized"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_dtype(dtype, normcli, tmp_path):
+    normcli("bn", "--shape", "4,3", "--dtype", dtype, "-o", tmp_path / "y.npy")
+    assert np.load(tmp_path / "y.npy").dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param(["bn", "--shape", "2,3,4,4"],
+                     "reduces N×H×W = 2×4×4   keeps C = 3   nchw → 1c11   3 groups × 32", id="bn"),
+        pytest.param(["bn", "--shape", "2,3,4", "--layout", "bnd"],
+                     "reduces B×N = 2×3   keeps D = 4   bnd → 11d   4 groups × 6", id="bn of bnd"),
+        pytest.param(["ln", "--shape", "2,3,4", "--layout", "bnd"],
+                     "reduces D = 4   keeps B×N = 2×3   bnd → bn1   6 groups × 4", id="ln of bnd"),
+        pytest.param(["ln", "--shape", "4,3,2,2", "--layout", "bchw", "--axes", "chw"],
+                     "reduces C×H×W = 3×2×2   keeps B = 4   bchw → b111   4 groups × 12", id="ln of bchw"),
+        pytest.param(["gn", "--groups", "2", "--shape", "2,4,3,3"],
+                     "reduces C/G×H×W = 2×3×3   keeps N×G = 2×2   nchw → ng11   4 groups × 18", id="gn"),
+        pytest.param(["ln", "--data", "[1,2]"],
+                     "reduces axis0 = 2   keeps nothing   (2,) → (1,)   1 group × 2", id="1-D"),
+    ],
+)  # fmt: skip
+def test_the_header_says_on_one_line_what_is_reduced_and_kept(arguments, expected, normcli):
+    assert f"groups   {expected}" in normcli(*arguments).lines
+
+
+def test_a_warning_goes_to_stderr_and_stdout_stays_clean(normcli):
+    loud = normcli("bn", "--data", "[[1,5],[2,5]]", "--print", "var")
+    assert (loud.code, loud.lines) == (0, ["0.25", "0.0"])
+    assert loud.err == "normcli: bn: group c=1 is constant: its variance is 0 and its normalized values 0\n"
+    assert normcli("bn", "--data", "[[1,5],[2,5]]", "--print", "var", "--quiet").err == ""
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["[[1,5],[2,5]]", '[["nan",5],[2,6]]', '[["inf",5],[2,6]]', "[[1,2]]", "[[],[]]"],
+    ids=["constant", "nan", "inf", "single", "empty"],
+)
+def test_strict_fails_on_degenerate_groups_and_writes_nothing(data, normcli, tmp_path):
+    ran = normcli("bn", "--data", data, "--strict", "-o", tmp_path / "y.npy")
+    assert (ran.code, ran.raw) == (4, b"")
+    assert len(ran.err.splitlines()) == 1
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_strict_lets_sound_groups_pass(normcli):
+    assert normcli("bn", "--data", "[[1,5],[2,6]]", "--strict").code == 0
+
+
+def test_norms_as_json(normcli):
+    assert [norm["norm"] for norm in normcli("norms", "-f", "json").json["norms"]] == list(NORMS)

@@ -1,0 +1,153 @@
+"""Bad input: the documented exit code, one line on stderr that names the culprit, an empty stdout, nothing lost."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+USAGE, DATA = 2, 3
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.arange(24.0).reshape(2, 3, 4))
+    np.savez("two.npz", a=np.arange(3), b=np.arange(3))
+    np.save("objects.npy", np.array([None, 1], dtype=object), allow_pickle=True)
+    np.save("complex.npy", np.array([1j]))
+    np.save("text.npy", np.array(["a"]))
+    np.save("gamma.npy", np.ones(5))
+    whole = (tmp_path / "x.npy").read_bytes()
+    files = {
+        "empty.npy": b"", "cut.npy": whole[:-50], "random.npy": bytes(range(256)), "random.npz": bytes(range(256)),
+        "claims.npy": whole.replace(b"(2, 3, 4)", b"(9, 9, 9)"), "ragged.json": b"[[1,2],[3]]",
+        "words.json": b'["a"]', "empty.json": b"", "deep.json": b"[" * 5000 + b"]" * 5000, "open.json": b"[[1, 2",
+        "ragged.csv": b"1,2\n3\n", "words.csv": b"a,b\n1,x\n", "empty.csv": b"", "x.txt": b"1,2\n",
+    }  # fmt: skip
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+CASES = [
+    pytest.param("bn -i missing.npy", DATA, "missing.npy: there is no such file", id="missing"),
+    pytest.param("bn -i empty.npy", DATA, "empty.npy is empty", id="empty npy"),
+    pytest.param("bn -i cut.npy", DATA, "cut.npy is cut short", id="truncated"),
+    pytest.param("bn -i random.npy", DATA, "random.npy is no readable .npy", id="random npy"),
+    pytest.param("bn -i random.npz", DATA, "random.npz is no readable .npz", id="random npz"),
+    pytest.param("bn -i claims.npy", DATA, "claims.npy is cut short", id="header claims more"),
+    pytest.param("bn -i objects.npy", DATA, "objects.npy holds Python objects", id="objects"),
+    pytest.param("bn -i complex.npy", DATA, "complex.npy holds complex128", id="complex"),
+    pytest.param("bn -i text.npy", DATA, "text.npy holds <U1", id="text"),
+    pytest.param("bn -i ragged.json", DATA, "ragged.json is ragged", id="ragged json"),
+    pytest.param("bn -i words.json", DATA, 'words.json holds "a"', id="words in json"),
+    pytest.param("bn -i empty.json", DATA, "empty.json is empty", id="empty json"),
+    pytest.param("bn -i deep.json", DATA, "deep.json is nested too deeply", id="deep json"),
+    pytest.param("bn -i open.json", DATA, "open.json is not valid JSON", id="unterminated json"),
+    pytest.param("bn -i ragged.csv", DATA, "ragged.csv is ragged: line 2", id="ragged csv"),
+    pytest.param("bn -i words.csv", DATA, "words.csv, line 2, column 2: 'x'", id="words in csv"),
+    pytest.param("bn -i empty.csv", DATA, "empty.csv is empty", id="empty csv"),
+    pytest.param("bn -i folder", DATA, "folder: this is a folder", id="a folder"),
+    pytest.param("bn -i two.npz", USAGE, "two.npz holds 2 arrays; say which", id="several arrays"),
+    pytest.param("bn -i two.npz:c", USAGE, "two.npz holds no array 'c'", id="unknown key"),
+    pytest.param("bn -i x.npy:a", USAGE, "a .npy file holds one array", id="key of npy"),
+    pytest.param("bn -i x.txt", USAGE, "input x.txt has the suffix .txt", id="unknown suffix in"),
+    pytest.param("bn -i -", DATA, "standard input is empty", id="empty stdin"),
+    pytest.param("bn --data [[1,2],[3]]", DATA, "--data is ragged", id="ragged data"),
+    pytest.param("bn", USAGE, "there is no tensor: give --input FILE", id="no source"),
+    pytest.param("bn -i x.npy --shape 2,3", USAGE, "--input and --shape each name a tensor", id="two sources"),
+    pytest.param(
+        "bn -i x.npy --data 1", USAGE, "--input and --data each name a tensor", id="two other sources"
+    ),
+    pytest.param("bn -i x.npy --seed 3", USAGE, "--seed is of a generated tensor", id="seed of a file"),
+    pytest.param("bn -i x.npy --rng torch", USAGE, "--rng is of a generated tensor", id="rng of a file"),
+    pytest.param("ln -i x.npy --axes 3", USAGE, "axis 3 is out of range", id="axes out of range"),
+    pytest.param("ln -i x.npy --axes 1,1", USAGE, "twice", id="axes repeated"),
+    pytest.param("ln -i x.npy --axes Q", USAGE, "no axis 'Q' in the layout NCL", id="axes unknown"),
+    pytest.param("ln -i x.npy --axes 1 --keep 2", USAGE, "axes and keep", id="axes and keep"),
+    pytest.param("ln -i x.npy --layout NC", USAGE, "names 2 axes; the tensor has 3", id="layout too short"),
+    pytest.param("gn -i x.npy", USAGE, "gn needs groups", id="no groups"),
+    pytest.param("gn -i x.npy --groups 2", USAGE, "groups 2 does not divide the length 3", id="groups"),
+    pytest.param("bn -i x.npy --gamma gamma.npy", DATA, "gamma has the shape (5,)", id="gamma's shape"),
+    pytest.param("bn -i x.npy --beta [1,2]", DATA, "beta has the shape (2,)", id="beta's shape"),
+    pytest.param("bn -i x.npy --gamma missing.npy", DATA, "missing.npy", id="gamma missing"),
+    pytest.param("bn -i x.npy --gamma 1 --affine-seed 1", USAGE, "--affine-seed draws", id="gamma twice"),
+    pytest.param("bn --shape 1000000,1000000", DATA, "GiB of memory", id="too big"),
+    pytest.param("bn --shape 2,-3", USAGE, "not a list of lengths", id="negative shape"),
+    pytest.param("bn --shape two", USAGE, "not a list of lengths", id="shape of words"),
+    pytest.param("bn --shape 2,3 --high x", USAGE, "'x' is not a number", id="number of words"),
+    pytest.param("bn -i x.npy --eps -1", USAGE, "eps -1.0", id="negative eps"),
+    pytest.param("lp -i x.npy --p -1", USAGE, "p -1.0", id="negative p"),
+    pytest.param("bn -i x.npy --p 1", USAGE, "No such option", id="an option of another norm"),
+    pytest.param("zscore -i x.npy --gamma 1", USAGE, "No such option", id="gamma of zscore"),
+    pytest.param("bn -i x.npy --dtype int8", USAGE, "--dtype", id="dtype"),
+    pytest.param("bn -i x.npy --show everything", USAGE, "none of input, stats", id="show"),
+    pytest.param("bn -i x.npy --format xml", USAGE, "--format", id="format"),
+    pytest.param("bn -i x.npy --print median", USAGE, "--print median: bn has mean, var", id="field"),
+    pytest.param("bn -i x.npy --print gamma", USAGE, "--print gamma: no gamma was given", id="field not given"),
+    pytest.param(
+        "bn -i x.npy --print mean --format json", USAGE, "--print prints bare numbers", id="print and format"
+    ),
+    pytest.param(
+        "bn -i x.npy -o - --print mean", USAGE, "-o - puts the tensor on standard output", id="print and -o -"
+    ),
+    pytest.param(
+        "bn -i x.npy -o nowhere/y.npy", USAGE, "there is no folder nowhere", id="output folder missing"
+    ),
+    pytest.param("bn -i x.npy -o y.exe", USAGE, "--output y.exe has the suffix .exe", id="unknown suffix out"),
+    pytest.param("bn -i x.npy -o folder.npy/", USAGE, "folder", id="output in no folder"),
+    pytest.param(
+        "bn -i x.npy --stats-output s.csv", USAGE, "--stats-output s.csv has the suffix .csv", id="stats suffix"
+    ),
+    pytest.param("generate", USAGE, "generate needs --shape", id="generate nothing"),
+    pytest.param("generate --shape 2 -o x.exe", USAGE, "the suffix .exe", id="generate to unknown suffix"),
+    pytest.param("layernrm -i x.npy", USAGE, "did you mean layernorm", id="unknown command"),
+    pytest.param("qqq", USAGE, "the norms are bn, ln", id="nothing like it"),
+    pytest.param("--foo", USAGE, "--foo", id="unknown option"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "message"), CASES)
+def test_bad_input(line, code, message, normcli, folder):
+    before = {name: (folder / name).read_bytes() for name in os.listdir(folder) if name != "folder"}
+    ran = normcli(*line.split())
+    assert (ran.code, ran.raw) == (code, b""), ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith("normcli: ")
+    assert message in ran.err
+    assert {name: (folder / name).read_bytes() for name in os.listdir(folder) if name != "folder"} == before
+
+
+def test_a_failed_write_leaves_the_old_output(normcli, folder, monkeypatch):
+    (folder / "y.npy").write_bytes(b"old")
+
+    def fail(stream, saved):
+        stream.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("normcli.tensors.files.npy.write_npy", lambda stream, values: fail(stream, values))
+    ran = normcli("bn", "-i", "x.npy", "-o", "y.npy")
+    assert (ran.code, ran.raw) == (DATA, b"")
+    assert "y.npy cannot be written: No space left on device" in ran.err
+    assert (folder / "y.npy").read_bytes() == b"old"
+    assert not [name for name in os.listdir(folder) if name.endswith(".part")]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_spoiled_files_never_end_in_a_traceback(seed, normcli, folder):
+    rng = np.random.default_rng(seed)
+    np.savez_compressed("spoiled.npz", a=np.arange(50.0))
+    (folder / "spoiled.csv").write_text("a,b\n" + "1,2\n" * 50)
+    (folder / "spoiled.json").write_text(str(np.arange(50).tolist()))
+    np.save("spoiled.npy", np.arange(50.0))
+    for name in ("spoiled.npz", "spoiled.csv", "spoiled.json", "spoiled.npy"):
+        data = bytearray((folder / name).read_bytes())
+        for place in rng.integers(0, len(data), 4):
+            data[place] = rng.integers(0, 256)
+        (folder / name).write_bytes(data[: rng.integers(1, len(data) + 1)])
+        ran = normcli("bn", "-i", name, "-q", "--print", "mean")
+        assert ran.code in (0, USAGE, DATA)
+        assert len(ran.err.splitlines()) == (ran.code != 0)

@@ -1,0 +1,80 @@
+"""Every number that the five documents print, through the command line.
+
+The cases are those of `tests/data/seed_cases.json`; the two about restoring the input wait for that verb.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.conftest import DATA
+
+CASES = [case for case in json.loads((DATA / "seed_cases.json").read_text()) if not case.get("restore")]
+
+
+def to_arguments(case):
+    arguments = [case["norm"], "--format", "json", "--layout", case["layout"], "--eps", case["eps"]]
+    arguments += ["--eps-mode", case["eps_mode"]]
+    if "axes" in case:
+        arguments += ["--axes", case["axes"]]
+    recipe = case.get("generate")
+    if recipe is None:
+        arguments += ["--data", json.dumps(case["input"])]
+    else:
+        arguments += ["--shape", ",".join(map(str, recipe["shape"]))]
+        for name in ("rng", "dist", "low", "high", "seed", "skip"):
+            arguments += [f"--{name}", recipe[name]] if name in recipe else []
+    if "affine" in case:
+        arguments += ["--affine-seed", case["affine"]["seed"]]
+    return arguments
+
+
+def test_all_documents_are_there():
+    assert len(CASES) == 16
+    assert {case["seed_file"][:3] for case in CASES} == {"000", "001", "002", "003", "004"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_seed_case(case, normcli):
+    ran = normcli(*to_arguments(case))
+    assert (ran.code, ran.err) == (0, "")
+    answer, expect, tol = ran.json, dict(case["expect"]), {"rtol": 0, "atol": case["tol"]}
+    normalized, stats = np.array(answer["normalized"]), {k: np.array(v) for k, v in answer["stats"].items()}
+    for name in ("mean", "var"):
+        if name in expect:
+            np.testing.assert_allclose(stats[name], np.reshape(expect.pop(name), stats[name].shape), **tol)
+        if f"{name}_first" in expect:
+            np.testing.assert_allclose(stats[name].flat[0], expect.pop(f"{name}_first"), **tol)
+        if f"output_{name}" in expect:
+            np.testing.assert_allclose(answer["check"][name]["overall"], expect.pop(f"output_{name}"), **tol)
+    for name in ("mean", "std"):
+        if f"{name}_flat" in expect:
+            np.testing.assert_allclose(stats[name].reshape(-1), expect.pop(f"{name}_flat"), **tol)
+    for name in ("gamma", "beta"):
+        if name in expect:
+            np.testing.assert_allclose(answer[name], expect.pop(name), **tol)
+    if "normalized" in expect:
+        np.testing.assert_allclose(normalized, expect.pop("normalized"), **tol)
+    if "normalized_prefix" in expect:
+        prefix = expect.pop("normalized_prefix")
+        np.testing.assert_allclose(normalized.reshape(-1)[: len(prefix)], prefix, **tol)
+    if "stats_shape" in expect:
+        assert answer["stats_shape"] == expect.pop("stats_shape")
+    assert not expect, "every number of the case is held"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [c for c in CASES if "generate" in c and ("input" in c or "input_printed" in c)],
+    ids=lambda c: c["name"],
+)
+def test_the_generated_tensor_is_the_printed_one(case, normcli):
+    arguments = to_arguments(case)
+    recipe = arguments[arguments.index("--shape") :]
+    if "--affine-seed" in recipe:
+        recipe = recipe[: recipe.index("--affine-seed")]
+    printed = case.get("input", case.get("input_printed"))
+    np.testing.assert_allclose(normcli("generate", *recipe).json, printed, rtol=0, atol=5e-5)

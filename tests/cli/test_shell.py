@@ -1,0 +1,141 @@
+"""The shell rules, in real processes: pipes, terminals, signals."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+COMMAND = [sys.executable, "-m", "normcli"]
+
+
+def start(*arguments, **settings):
+    return subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings)
+
+
+def on_a_terminal(*arguments, columns=80, **environment) -> str:
+    """Run on a pseudo terminal of so many columns; return what it shows."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM", "COLORTERM")}
+        os.environ.clear()
+        os.environ.update(plain | {"TERM": "xterm-256color", "COLUMNS": str(columns)} | environment)
+        os.execv(sys.executable, [*COMMAND, *arguments])
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.waitpid(pid, 0)
+    os.close(terminal)
+    return shown.decode()
+
+
+def test_a_reader_that_stops_reading_ends_it_quietly():
+    with start("bn", "--shape", "60,60,60", "-f", "csv") as process:
+        assert process.stdout.readline() == b"n,c,l,input,mean,var,std,rstd,normalized\n"
+        process.stdout.close()
+        assert process.wait() == 0
+        assert process.stderr.read() == b""
+
+
+def test_a_reader_that_never_reads_ends_it_quietly():
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.run(
+        [*COMMAND, "bn", "--shape", "2,3"], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (process.returncode, process.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_the_old_file_whole(tmp_path, number, code):
+    target = tmp_path / "y.csv"
+    target.write_text("old")
+    with start("bn", "--shape", "4000,500", "-o", str(target)) as process:
+        deadline = time.monotonic() + 60
+        while not any(name.endswith(".part") for name in os.listdir(tmp_path)):
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.send_signal(number)
+        assert process.wait() == code
+        assert process.stdout.read() == b""
+        assert b"Traceback" not in process.stderr.read()
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["y.csv"]
+
+
+def test_a_pipe_has_no_colour_and_a_terminal_has():
+    plain = subprocess.run([*COMMAND, "bn", "--shape", "2,3"], capture_output=True, check=True).stdout
+    assert b"\x1b" not in plain
+    assert "\x1b[" in on_a_terminal("bn", "--shape", "2,3")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        pytest.param(["--color", "never"], {}, id="never"),
+        pytest.param([], {"NO_COLOR": "1"}, id="NO_COLOR"),
+        pytest.param([], {"TERM": "dumb"}, id="dumb"),
+    ],
+)
+def test_a_terminal_without_colours(arguments, environment):
+    assert "\x1b" not in on_a_terminal("bn", "--shape", "2,3", *arguments, **environment)
+
+
+@pytest.mark.parametrize("term", ["dumb", "xterm-256color"])
+def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term):
+    environment = {k: v for k, v in os.environ.items() if k != "COLORTERM"} | {"TERM": term, "NO_COLOR": "1"}
+    command = [*COMMAND, "bn", "--shape", "2,3", "--color", "always"]
+    assert b"48;5;" in subprocess.run(command, capture_output=True, check=True, env=environment).stdout
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bn --shape 2,3,4,4",
+        "ln --shape 8,64,32,32",
+        "zscore --shape 3,40 --full",
+        "gn --groups 2 --shape 2,4,3,3",
+        "norms",
+    ],
+)
+def test_nothing_is_wider_than_the_terminal(line, columns):
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", on_a_terminal(*line.split(), columns=columns))
+    widest = max(shown.splitlines(), key=len)
+    assert len(widest) <= columns, widest
+
+
+def test_a_narrow_encoding_shows_question_marks_and_no_traceback():
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    ran = subprocess.run([*COMMAND, "bn", "--shape", "2,3"], capture_output=True, env=environment, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"?(var + eps)" in ran.stdout
+
+
+def test_a_file_whose_name_is_no_text(tmp_path):
+    path = os.fsencode(tmp_path) + b"/\xff.npy"
+    with open(path, "wb") as stream:
+        np.save(stream, np.eye(2))
+    ran = subprocess.run([*map(os.fsencode, COMMAND), b"bn", b"-i", path], capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_a_pipeline():
+    line = "{0} generate --shape 2,3,4,4 -o - | {0} bn -i - -o - | {0} ln -i - --print group_count"
+    shell = line.format(f"{sys.executable} -m normcli")
+    assert subprocess.run(shell, shell=True, capture_output=True, check=True).stdout == b"24\n"

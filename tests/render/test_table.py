@@ -1,0 +1,128 @@
+"""Tables as a reader sees them, kept as text. To renew them: `NORMCLI_UPDATE_SNAPSHOTS=1 pytest tests/render`."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.render import write
+from normcli.render.answer import Answer
+from normcli.render.catalogue import Catalogue
+from normcli.render.document import View
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
+from normcli.tensors.tensor import Tensor
+from tests.conftest import DATA
+
+SNAPSHOTS = DATA / "snapshots"
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def answer(shape, norm="bn", columns=None, recipe=None, **options) -> Answer:
+    tensor = generate(recipe or Recipe(shape))
+    return Answer(normalize(tensor.values, norm, **options), Tensor(tensor.values, tensor.source, columns))
+
+
+def render(document, view: View, format_name: str = "table") -> str:
+    stream = io.StringIO()
+    write(document, format_name, stream, view)
+    return stream.getvalue()
+
+
+CASES = {
+    "bn-2x3x4x4-pipe": lambda: (answer((2, 3, 4, 4)), View()),
+    "bn-2x3x4x4-80": lambda: (answer((2, 3, 4, 4)), View(width=80)),
+    "bn-2x3x4x4-200": lambda: (answer((2, 3, 4, 4)), View(width=200)),
+    "ln-1d": lambda: (answer((5,), "ln"), View(width=80)),
+    "ln-0d": lambda: (answer((), "ln"), View(width=80)),
+    "empty": lambda: (answer((0, 3)), View(width=80)),
+    "gn-affine": lambda: (answer((2, 4, 3), "gn", groups=2, gamma=[1, 2, 3, 4], beta=0.5), View(width=80)),
+    "lrn": lambda: (answer((1, 4, 2), "lrn", size=4, like="torch"), View(width=80)),
+    "zscore-columns": lambda: (answer((3, 2), "zscore", columns=("height", "weight")), View(width=80)),
+    "ln-6d": lambda: (answer((2, 2, 2, 2, 2, 3), "ln"), View(width=80)),
+    "bn-large": lambda: (answer((8, 64, 32, 32)), View(width=80)),
+    "zscore-wide-80": lambda: (answer((3, 40), "zscore"), View(width=80, show=frozenset(("normalized",)))),
+    "zscore-wide-full": lambda: (
+        answer((3, 40), "zscore"), View(width=80, full=True, show=frozenset(("normalized",)))
+    ),
+    "markdown": lambda: (answer((2, 2)), View(), "markdown"),
+    "markdown-3d": lambda: (answer((2, 2, 3), "ln"), View(), "markdown"),
+    "norms-80": lambda: (Catalogue(), View(width=80)),
+    "norms-pipe": lambda: (Catalogue(), View()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_snapshot(name):
+    text = render(*CASES[name]())
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.endswith("-80")])
+def test_no_line_is_wider_than_the_terminal(name):
+    assert max(len(line) for line in render(*CASES[name]()).splitlines()) <= 80
+
+
+def test_a_pipe_gets_neither_colours_nor_cut_cells():
+    text = render(answer((2, 64)), View())
+    assert "\x1b" not in text
+    assert "…" not in text.split("check")[0].split("group")[0]
+
+
+def test_cells_of_one_group_share_a_colour_and_neighbours_differ(monkeypatch):
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    text = render(answer((2, 3)), View(width=80, colour=True, show=frozenset(("normalized",))))
+    first, second = (re.findall(r"48;2;[0-9;]*", line) for line in text.splitlines()[-2:])
+    assert first == second
+    columns = list(dict.fromkeys(first))
+    assert len(columns) == 3
+
+
+def test_colours_change_nothing_but_colours():
+    plain = render(answer((2, 3, 2, 2), "ln"), View(width=80, show=frozenset(("normalized", "check"))))
+    coloured = render(
+        answer((2, 3, 2, 2), "ln"), View(width=80, colour=True, show=frozenset(("normalized", "check")))
+    )
+    assert "\x1b" in coloured
+    assert [line.rstrip() for line in ANSI.sub("", coloured).splitlines()] == plain.splitlines()
+
+
+def test_what_is_hidden_is_counted():
+    text = render(answer((8, 64, 32, 32)), View(width=80))
+    assert "48 of 64 groups hidden; --full shows all" in text
+    hidden = re.search(r"([\d,]+) of 524,288 values shown", text)
+    assert hidden
+    assert 0 < int(hidden[1].replace(",", "")) < 1000
+
+
+def test_full_shows_every_value():
+    values = generate(Recipe((1200,), dist="arange")).values
+    text = render(
+        Answer(normalize(values, "ln"), Tensor(values, "x")), View(full=True, show=frozenset(("input",)))
+    )
+    assert [int(word) for word in text.splitlines()[-1].split()] == list(range(1200))
+
+
+def test_the_parts_that_are_asked_for_are_shown():
+    text = render(answer((2, 2)), View(show=frozenset(("check",))))
+    assert "group  " not in text
+    assert "normalized: mean ≈ 0" in text
+
+
+def test_a_failed_check_is_marked():
+    result = answer((2, 3)).result
+    result.__dict__["check"] = normalize(np.eye(3)).check  # an answer whose check is of something else
+    spoiled = result.check[1].__class__("var", 1.0, 0.5, 0.5, 0.5, 0.5, 1e-15)
+    result.__dict__["check"] = (spoiled,)
+    text = render(Answer(result, Tensor(result.input, "x")), View(show=frozenset(("check",))))
+    assert "✗ normalized: var 0.5 rather than 1" in text
+    assert "off by 0.5" in text

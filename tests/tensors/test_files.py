@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError, UsageError
+from normcli.tensors.files import FORMATS, Saved, load, require_saveable, save
+
+X = np.random.default_rng(0).normal(size=(3, 4))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_what_is_saved_is_loaded(tmp_path, suffix):
+    path = str(tmp_path / f"x{suffix}")
+    save(path, Saved(X, "normalized"))
+    np.testing.assert_array_equal(load(path).values, X)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json"])
+def test_values_that_are_not_finite_survive(tmp_path, suffix):
+    values = np.array([np.nan, np.inf, -np.inf, -0.0])
+    path = str(tmp_path / f"x{suffix}")
+    save(path, Saved(values, "normalized"))
+    np.testing.assert_array_equal(load(path).values, values)
+
+
+def test_the_columns_of_a_table_survive(tmp_path):
+    path = str(tmp_path / "x.csv")
+    save(path, Saved(X, "normalized", columns=("a", "b", "c", "d")))
+    assert load(path).columns == ("a", "b", "c", "d")
+
+
+def test_a_text_file_of_three_axes_is_one_line_a_value(tmp_path):
+    path = tmp_path / "x.csv"
+    save(str(path), Saved(np.arange(4).reshape(1, 2, 2), "x", axis_names=("n", "c", "l")))
+    assert path.read_text().splitlines() == ["n,c,l,x", "0,0,0,0", "0,0,1,1", "0,1,0,2", "0,1,1,3"]
+
+
+def test_a_key_picks_an_array(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, a=X, b=X + 1)
+    np.testing.assert_array_equal(load(f"{path}:b").values, X + 1)
+    assert load(f"{path}:b").source == f"{path}:b"
+
+
+def test_a_colon_in_a_files_name_is_no_key(tmp_path):
+    path = tmp_path / "a:b.npy"
+    np.save(path, X)
+    np.testing.assert_array_equal(load(str(path)).values, X)
+
+
+def test_a_pipe_is_told_apart_by_its_first_bytes(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_text("[[1, 2]]"))
+    writer.start()
+    np.testing.assert_array_equal(load(str(path)).values, [[1, 2]])
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "message"),
+    [
+        pytest.param("x.npy", None, DataError, "there is no such file", id="missing"),
+        pytest.param("x.npy", b"", DataError, "is empty", id="empty"),
+        pytest.param("x.txt", b"1", UsageError, "has the suffix .txt; .npy, .npz, .json, .csv, .tsv are known", id="suffix"),
+        pytest.param("x", b"1", UsageError, "has no suffix", id="no suffix"),
+        pytest.param("x.npy", b"random bytes", DataError, "no readable .npy", id="random npy"),
+        pytest.param("x.npz", b"random bytes", DataError, "no readable .npz", id="random npz"),
+        pytest.param("x.json", b"random bytes", DataError, "not valid JSON", id="random json"),
+        pytest.param("x.csv", bytes(range(256)), DataError, "x.csv", id="random csv"),
+        pytest.param("x.csv:key", b"1", DataError, "no such file", id="no such file, with a colon"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_loaded(tmp_path, name, content, error, message):
+    path = tmp_path / name
+    if content is not None and ":" not in name:
+        path.write_bytes(content)
+    with pytest.raises((error, UsageError), match=message if ":" not in name else "has no keys|no such file"):
+        load(str(path))
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(DataError, match="this is a folder"):
+        load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        pytest.param("missing/x.npy", "there is no folder", id="folder"),
+        pytest.param("x.exe", "the suffix .exe", id="suffix"),
+        pytest.param("folder.npy", "this is a folder", id="a folder"),
+    ],
+)
+def test_what_cannot_be_saved(tmp_path, path, message):
+    (tmp_path / "folder.npy").mkdir()
+    with pytest.raises(UsageError, match=message):
+        require_saveable(str(tmp_path / path), "--output")

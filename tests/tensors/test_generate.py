@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError, UsageError
+from normcli.tensors.generate import draw_affine, generate
+from normcli.tensors.recipe import RNGS, Recipe
+
+
+@pytest.mark.parametrize(
+    ("recipe", "expected"),
+    [
+        pytest.param(Recipe((2, 3)), np.random.RandomState(42).randint(0, 10, (2, 3)), id="default"),
+        pytest.param(
+            Recipe((20,), dist="normal", seed=3), np.random.RandomState(3).randn(20), id="legacy normal"
+        ),
+        pytest.param(
+            Recipe((4,), dist="uniform", low=-1, high=2),
+            np.random.RandomState(42).uniform(-1, 2, 4),
+            id="legacy uniform",
+        ),
+        pytest.param(
+            Recipe((9,), rng="numpy", seed=7), np.random.default_rng(7).integers(0, 10, 9), id="numpy randint"
+        ),
+        pytest.param(
+            Recipe((9,), rng="numpy", dist="normal"),
+            np.random.default_rng(42).standard_normal(9),
+            id="numpy normal",
+        ),
+        pytest.param(Recipe((2, 2), dist="arange", low=5), [[5, 6], [7, 8]], id="arange"),
+        pytest.param(Recipe((2,), dist="arange", skip=3), [3, 4], id="arange, skipped"),
+        pytest.param(Recipe((0, 3)), np.zeros((0, 3)), id="empty"),
+        pytest.param(Recipe(()), 6, id="0-D"),
+    ],
+)
+def test_generate(recipe, expected):
+    values = generate(recipe).values
+    np.testing.assert_array_equal(values, expected)
+    assert values.shape == recipe.shape
+
+
+@pytest.mark.parametrize("rng", RNGS)
+@pytest.mark.parametrize("dist", ["randint", "uniform"])
+def test_skipping_is_drawing_earlier(rng, dist):
+    both = generate(Recipe((10,), rng=rng, dist=dist)).values
+    np.testing.assert_array_equal(generate(Recipe((4,), rng=rng, dist=dist, skip=6)).values, both[6:])
+
+
+def test_a_long_skip_is_taken_in_pieces(monkeypatch):
+    monkeypatch.setattr("normcli.tensors.generate._SKIPPED_AT_ONCE", 7)
+    both = generate(Recipe((100,), dist="normal")).values
+    np.testing.assert_array_equal(generate(Recipe((50,), dist="normal", skip=50)).values, both[50:])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_dtype_is_that_asked_for(dtype):
+    assert generate(Recipe((3,), dtype=dtype)).values.dtype == dtype
+    assert generate(Recipe((3,), dist="normal", dtype=dtype)).values.dtype == dtype
+
+
+def test_gamma_then_beta_come_from_one_stream():
+    drawn = draw_affine("numpy-legacy", 5, (3,), ("gamma", "beta"), None)
+    np.testing.assert_array_equal([*drawn["gamma"], *drawn["beta"]], np.random.RandomState(5).randn(6))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "error", "message"),
+    [
+        pytest.param(Recipe((2,), dist="cauchy"), UsageError, "none of randint", id="dist"),
+        pytest.param(Recipe((2,), rng="jax"), UsageError, "none of numpy", id="rng"),
+        pytest.param(Recipe((2,), seed=-1), UsageError, "NumPy takes 0 to 4294967295", id="seed"),
+        pytest.param(Recipe((2,), seed=2**32), UsageError, "NumPy takes", id="legacy seed too large"),
+        pytest.param(Recipe((2,), rng="torch", seed=2**64), UsageError, "torch takes", id="torch seed"),
+        pytest.param(Recipe((2,), low=5, high=5), UsageError, "needs low < high", id="nothing between"),
+        pytest.param(Recipe((2,), high=2.5), UsageError, "whole numbers", id="half"),
+        pytest.param(Recipe((2,), high=float("inf")), UsageError, "not a finite number", id="infinite"),
+        pytest.param(Recipe((2,), dist="uniform", low=3), UsageError, "low ≤ high", id="uniform"),
+        pytest.param(Recipe((2,), dist="normal", low=3), UsageError, "normal has no low", id="normal's low"),
+        pytest.param(Recipe((2,), dist="arange", high=3), UsageError, "arange has no high", id="arange's high"),
+        pytest.param(Recipe((-2,)), UsageError, "negative", id="negative length"),
+        pytest.param(Recipe((1,) * 65), UsageError, "up to 64 lengths", id="too many axes"),
+        pytest.param(Recipe((2,), skip=-1), UsageError, "skip -1", id="negative skip"),
+        pytest.param(
+            Recipe((10**6, 10**6)), DataError, "7.45e.03 GiB of memory; this machine has", id="too big"
+        ),
+        pytest.param(Recipe((10**30,)), DataError, "GiB of memory", id="absurd"),
+        pytest.param(
+            Recipe((20,), rng="torch", dist="normal", dtype="float16"),
+            UsageError,
+            "float32 or float64",
+            id="half",
+        ),
+    ],
+)
+def test_what_cannot_be_generated(recipe, error, message):
+    with pytest.raises(error, match=message):
+        generate(recipe)
+
+
+def test_a_recipe_says_what_it_is():
+    assert str(Recipe((2,))) == "randint [0, 10), seed 42, numpy-legacy"
+    assert str(Recipe((2,), dist="normal", rng="torch", skip=3)) == "normal, seed 42, torch, 3 skipped"
+    assert str(Recipe((2,), dist="arange")) == "arange from 0"

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import io
+import struct
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError
+from normcli.tensors.npy import read_npy, write_npy
+
+DTYPES = [
+    "?",
+    "i1",
+    "u1",
+    "i2",
+    "u2",
+    "i4",
+    "u4",
+    "i8",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    ">i4",
+    ">f2",
+    ">f4",
+    ">f8",
+    "<u8",
+    "g",
+]
+
+
+def saved(array, version=None) -> io.BytesIO:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asarray(array), version=version)
+    stream.seek(0)
+    return stream
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_real_dtype_is_read(dtype):
+    array = np.array([[0, 1, 1], [1, 0, 100]]).astype(dtype)
+    read = read_npy(saved(array), "x.npy")
+    assert read.dtype == array.dtype
+    np.testing.assert_array_equal(read, array)
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0), (1,), (2, 3, 4)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_every_version_shape_and_order_is_read(version, shape, order):
+    array = np.asarray(np.random.default_rng(0).normal(size=shape), order=order)
+    read = read_npy(saved(array, version), "x.npy")
+    np.testing.assert_array_equal(read, array)
+    assert read.shape == shape
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3, 4)])
+def test_what_is_written_is_read_by_numpy(shape):
+    array = np.asfortranarray(np.random.default_rng(0).normal(size=shape).astype("f4"))
+    stream = io.BytesIO()
+    write_npy(stream, array)
+    stream.seek(0)
+    np.testing.assert_array_equal(np.load(stream), array)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        pytest.param(np.array([1 + 2j]), "complex128", id="complex"),
+        pytest.param(np.array(["a"]), "<U1", id="text"),
+        pytest.param(np.array([b"a"]), r"\|S1", id="bytes"),
+        pytest.param(np.array([(1, 2)], dtype="i4,i4"), "f0", id="a structure"),
+        pytest.param(np.array(["2020-01-01"], dtype="M8[D]"), "datetime64", id="dates"),
+    ],
+)
+def test_other_dtypes_are_refused(array, message):
+    with pytest.raises(DataError, match=f"x.npy holds .*{message}"):
+        read_npy(saved(array), "x.npy")
+
+
+def test_pickled_objects_are_refused_and_never_loaded(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "exploded"), "w"))
+
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.array([Bomb()], dtype=object), allow_pickle=True)
+    stream.seek(0)
+    with pytest.raises(DataError, match="holds Python objects"):
+        read_npy(stream, "x.npy")
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_a_file_cut_short_is_refused():
+    data = saved(np.ones(100)).getvalue()
+    with pytest.raises(
+        DataError, match=r"cut short: its header says \(100,\) float64, 800 bytes; 500 are there"
+    ):
+        read_npy(io.BytesIO(data[:-300]), "x.npy")
+
+
+def test_a_header_that_claims_terabytes_allocates_nothing():
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000), }\n"
+    data = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 64
+    with pytest.raises(DataError, match="cut short"):
+        read_npy(io.BytesIO(data), "x.npy")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\x93NUM", id="cut in the magic"),
+        pytest.param(b"\x93NUMPY\x01\x00\x40\x00{'descr'", id="cut in the header"),
+        pytest.param(b"\x93NUMPY\x09\x00" + b" " * 100, id="unknown version"),
+        pytest.param(b"\x93NUMPY\x01\x00\x10\x00" + b"[" * 16, id="no dictionary"),
+        pytest.param(bytes(range(256)), id="random bytes"),
+        pytest.param(
+            b"\x93NUMPY\x01\x00\x44\x00"
+            + b"{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }".ljust(68),
+            id="negative length",
+        ),
+    ],
+)
+def test_a_damaged_header_is_refused(data):
+    with pytest.raises(DataError, match="x.npy is no readable .npy file"):
+        read_npy(io.BytesIO(data), "x.npy")

@@ -1,0 +1,60 @@
+"""torch's stream against what torch 2.13 drew; `test_peers.py` runs the same against torch itself."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from normcli.tensors.torch_stream import TorchStream
+from tests.conftest import DATA
+
+RECORDED = json.loads((DATA / "torch_stream.json").read_text())["draws"]
+
+
+def _leftover(stream):
+    return np.concatenate([stream.normal(3, None), stream.uniform(0, 1, 2, None), stream.normal(2, None)])
+
+
+DRAWS = {
+    "rand": lambda s: s.uniform(0, 1, 8, None),
+    "rand_float64": lambda s: s.uniform(0, 1, 8, "float64"),
+    "uniform": lambda s: s.uniform(-2.5, 3.7, 8, None),
+    "uniform_float64": lambda s: s.uniform(-2.5, 3.7, 8, "float64"),
+    "randn_7": lambda s: s.normal(7, None),
+    "randn_15": lambda s: s.normal(15, None),
+    "randn_7_float64": lambda s: s.normal(7, "float64"),
+    "leftover": _leftover,
+    "randint": lambda s: s.integers(0, 10, 8),
+    "randint_below": lambda s: s.integers(-5, 2**28 - 6, 8),
+    "randint_wide": lambda s: s.integers(-5, 2**28 - 5, 8),
+    "randint_64": lambda s: s.integers(-(2**62), 2**62, 8),
+}
+BLOCKS = {
+    "randn_16": (lambda s: s.normal(16, None), np.float32),
+    "randn_37": (lambda s: s.normal(37, None), np.float32),
+    "randn_37_float64": (lambda s: s.normal(37, "float64"), np.float64),
+}
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda r: f"seed {r['seed']}")
+@pytest.mark.parametrize("name", DRAWS)
+def test_bit_equal_to_torch(name, recorded):
+    drawn = DRAWS[name](TorchStream(recorded["seed"]))
+    np.testing.assert_array_equal(drawn, np.array(recorded[name], dtype=drawn.dtype))
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda r: f"seed {r['seed']}")
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_of_normal_values_are_within_2_ulp_of_torch(name, recorded):
+    draw, dtype = BLOCKS[name]
+    np.testing.assert_array_max_ulp(
+        draw(TorchStream(recorded["seed"])), np.array(recorded[name], dtype), maxulp=2
+    )
+
+
+def test_the_engine_uses_the_low_32_bits_of_a_seed():
+    for seed in (-7, 2**32 + 5, 2**63):
+        low = TorchStream(seed % 2**32).uniform(0, 1, 5, None)
+        np.testing.assert_array_equal(TorchStream(seed).uniform(0, 1, 5, None), low)

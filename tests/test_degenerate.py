@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.errors import DegenerateError
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("x", "norm", "options", "kinds", "message"),
+    [
+        pytest.param([[1.0], [2.0]], "ln", {}, ["single"],
+                     "group n=0 (and 1 more group) holds a single value", id="single"),
+        pytest.param([[5.0, 5.0], [1.0, 2.0], [3.0, 3.0]], "ln", {}, ["constant"],
+                     "group n=0 (and 1 more group) is constant", id="constant"),
+        pytest.param([[0.0, 0.0], [1.0, 2.0]], "lp", {}, ["zero"], "group n=0 is all zeros", id="zero"),
+        pytest.param([[1.0, 2.0], [NAN, 2.0]], "ln", {}, ["nan"], "group n=1 holds NaN", id="nan"),
+        pytest.param([[1.0, 2.0], [INF, 2.0]], "ln", {}, ["infinite"], "group n=1 holds an infinity", id="inf"),
+        pytest.param([[NAN, 2.0], [INF, 3.0]], "bn", {}, ["nan", "infinite"], "group c=0 holds NaN", id="both"),
+        pytest.param([[1.0, 2.0]], "ln", {"ddof": 2}, ["single"], "group n=0 has 2 value(s) against ddof 2", id="ddof"),
+        pytest.param(np.zeros((0, 2)), "bn", {}, ["empty"], "group c=0 (and 1 more group) holds no values", id="empty"),
+        pytest.param(np.zeros((2, 0)), "bn", {}, ["empty"], "the tensor (2, 0) has no groups", id="no groups"),
+        pytest.param([7.0], "bn", {}, ["single"], "the only group holds a single value", id="only"),
+        pytest.param([[1.0, NAN]], "lrn", {}, ["nan"], "group n=0 c=1 holds NaN", id="window"),
+    ],
+)  # fmt: skip
+def test_degenerate_groups_are_named_and_counted(x, norm, options, kinds, message):
+    result = normalize(x, norm, **options)
+    assert [found.kind for found in result.degeneracies] == kinds
+    assert result.warnings[0].startswith(message)
+    with pytest.raises(DegenerateError):
+        result.require_sound()
+
+
+@pytest.mark.parametrize("norm", ["bn", "ln", "in", "ws", "mvn", "zscore", "rms", "lp", "wn"])
+@pytest.mark.parametrize("eps", [None, 0.0])
+def test_a_constant_group_becomes_zero_with_and_without_eps(norm, eps):
+    options = {"eps": eps} if eps is not None and norm not in ("zscore", "wn") else {}
+    value = 7.0 if norm in ("bn", "ln", "in", "ws", "mvn", "zscore") else 0.0
+    assert (normalize(np.full((3, 4, 5), value), norm, **options).normalized == 0.0).all()
+
+
+def test_sound_groups_raise_no_warning(rng):
+    result = normalize(rng.normal(size=(4, 4)), "bn")
+    assert result.warnings == ()
+    result.require_sound()
+
+
+def test_the_groups_beside_a_nan_are_untouched(rng):
+    x = rng.normal(size=(4, 3))
+    spoiled = x.copy()
+    spoiled[2, 1] = NAN
+    result = normalize(spoiled, "bn").normalized
+    assert np.isnan(result[:, 1]).all()
+    np.testing.assert_array_equal(result[:, ::2], normalize(x, "bn").normalized[:, ::2])
+
+
+def test_a_constant_column_of_zscore_is_only_centred():
+    result = normalize([[1.0, 5.0], [3.0, 5.0]], "zscore")
+    np.testing.assert_array_equal(result.normalized, [[-1.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(result.rstd, [1.0, 1.0])

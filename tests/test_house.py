@@ -1,0 +1,144 @@
+"""The house: which module may import which, and what is imported when."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "normcli"
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+}
+
+FLOORS = [
+    {"version", "errors"},
+    {"norms", "conventions", "layout"},
+    {"plan"},
+    {"moments"},
+    {"kernel"},
+    {"engine", "degenerate", "promises"},
+    {"result"},
+    {"render"},
+    {"cli"},
+    {"__main__", "normcli"},
+]
+"""From the ground up: a room imports from its own floor or below. `tensors` stands beside, on `errors` alone."""
+
+
+def room(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def imports(path: Path, *, typing_too: bool) -> set[str]:
+    """Return the modules that a file imports, those for type checking alone only if asked."""
+    found: set[str] = set()
+
+    def walk(node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test) and not typing_too:
+                continue
+            if isinstance(child, ast.Import):
+                found.update(alias.name for alias in child.names)
+            if isinstance(child, ast.ImportFrom) and child.module:
+                found.add(child.module)
+            walk(child)
+
+    walk(ast.parse(path.read_text()))
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_arrows_point_one_way(module):
+    here = room(module)
+    floor = next((i for i, names in enumerate(FLOORS) if here in names), None)
+    for imported in imports(MODULES[module], typing_too=True):
+        if not imported.startswith("normcli"):
+            continue
+        there = room(imported)
+        if there == here:
+            continue
+        if here == "tensors":
+            assert there == "errors", f"{module} imports {imported}"
+        elif there == "tensors":
+            assert here in ("engine", "render", "cli"), f"{module} imports {imported}"
+        else:
+            assert floor is not None, f"{here} has no floor"
+            other = next(i for i, names in enumerate(FLOORS) if there in names)
+            allowed = other < floor or (there == "version" or {here, there} <= FLOORS[1] | {"normcli"})
+            assert allowed, f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_click_is_imported_in_cli_alone_and_rich_in_render_alone(module):
+    packages = {name.split(".")[0] for name in imports(MODULES[module], typing_too=True)}
+    assert "click" not in packages or room(module) == "cli"
+    assert "rich" not in packages or room(module) == "render"
+
+
+@pytest.mark.parametrize("module", ["norms", "conventions", "layout", "errors", "version", "tensors.recipe"])
+def test_tables_of_data_import_no_numpy(module):
+    assert "numpy" not in {
+        name.split(".")[0] for name in imports(MODULES[f"normcli.{module}"], typing_too=False)
+    }
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_norm_is_called_by_name_outside_the_table_and_the_plan(module):
+    if module in ("normcli.norms", "normcli.plan"):
+        return
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Compare):
+            constants = [c.value for c in ast.walk(node) if isinstance(c, ast.Constant)]
+            assert not {"bn", "ln", "gn", "rms", "lp", "wn", "ws", "mvn", "zscore", "lrn"} & {
+                value for value in constants if isinstance(value, str)
+            }, f"{module}, line {node.lineno}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        pytest.param(["--help"], {"numpy", "rich"}, id="--help imports neither numpy nor rich"),
+        pytest.param(["--version"], {"numpy", "rich"}, id="--version neither"),
+        pytest.param(["bn", "--shape", "2,3", "-f", "json"], {"rich"}, id="json imports no rich"),
+        pytest.param(["bn", "--shape", "2,3", "-f", "csv"], {"rich"}, id="csv no rich"),
+        pytest.param(["bn", "--shape", "2,3", "--print", "mean"], {"rich"}, id="--print no rich"),
+    ],
+)
+def test_what_a_command_does_not_import(arguments, absent):
+    code = (
+        "import sys, json, io, contextlib\n"
+        "from normcli.cli.run import run\n"
+        f"with contextlib.redirect_stdout(io.StringIO()): run({arguments!r})\n"
+        "print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    )
+    loaded = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+    assert not absent & set(loaded)
+
+
+def test_the_library_works_without_click_and_rich():
+    code = (
+        "import sys\n"
+        "sys.modules['click'] = sys.modules['rich'] = None\n"
+        "import normcli\n"
+        "print(normcli.normalize([[1., 3.]], 'ln', eps=0).normalized.tolist())"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert ran.stdout == b"[[-1.0, 1.0]]\n"
+
+
+def test_the_top_level_holds_what_it_may():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    tops = {line.split("/")[0] for line in listed.stdout.decode().splitlines()}
+    allowed = {"pyproject.toml", "README.md", "normcli", "tests", "samples", "LICENSE", "CHANGELOG.md"}
+    assert {top for top in tops if not top.startswith(".")} <= allowed

@@ -1,0 +1,99 @@
+"""Laws that hold for every tensor."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from normcli import normalize
+from tests.strategies import deviation_norms, every_norm, options_for, tensors
+
+FEW = settings(max_examples=60, deadline=None)
+TOLERANCE = 1e-9
+
+
+def _layout(shape):
+    return "NCDHW"[: len(shape)]
+
+
+@FEW
+@given(tensors(dtypes=("float64", "int16")), every_norm)
+def test_the_normalized_tensor_keeps_the_norms_promise(x, norm):
+    result = normalize(x, norm, **options_for(norm, x.shape))
+    assert all(check.ok for check in result.check), result.check
+
+
+@FEW
+@given(tensors(dtypes=("float64",)), deviation_norms, st.floats(-100, 100))
+def test_shifting_changes_nothing(x, norm, shift):
+    options = options_for(norm, x.shape)
+    one, other = (normalize(values, norm, **options).normalized for values in (x, x + shift))
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@FEW
+@given(tensors(dtypes=("float64",)), every_norm, st.sampled_from([0.25, 2.0, 1024.0]))
+def test_scaling_by_a_power_of_two_changes_nothing_without_eps(x, norm, scale):
+    if norm == "lrn":
+        return
+    options = options_for(norm, x.shape) | ({"eps": 0.0} if norm not in ("zscore", "wn") else {})
+    one, other = (normalize(values, norm, **options).normalized for values in (x, x * scale))
+    np.testing.assert_array_equal(one, other)
+
+
+@FEW
+@given(tensors(), every_norm, st.randoms(use_true_random=False))
+def test_permuting_the_axes_permutes_the_answer(x, norm, random):
+    letters = _layout(x.shape)
+    order = list(range(x.ndim))
+    random.shuffle(order)
+    plain = normalize(x, norm, layout=letters, **options_for(norm, x.shape))
+    axes = [letters[axis] for axis in plain.axes]
+    moved = normalize(
+        x.transpose(order),
+        norm,
+        layout="".join(letters[i] for i in order),
+        axes=axes,
+        **options_for(norm, x.shape),
+    )
+    atol = TOLERANCE if plain.normalized.dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(moved.normalized, plain.normalized.transpose(order), atol=atol)
+
+
+@FEW
+@given(tensors(), every_norm)
+def test_the_memory_order_of_the_input_changes_no_bit(x, norm):
+    options = options_for(norm, x.shape)
+    variants = (
+        np.asfortranarray(x),
+        np.ascontiguousarray(x[..., ::-1])[..., ::-1],
+        x.astype(x.dtype.newbyteorder(">")),
+    )
+    plain = normalize(x, norm, **options)
+    for variant in variants:
+        other = normalize(variant, norm, **options)
+        assert other.normalized.dtype == plain.normalized.dtype
+        np.testing.assert_array_equal(other.normalized, plain.normalized)
+        for name, values in plain.statistics.items():
+            np.testing.assert_array_equal(other.statistics[name], values)
+
+
+@FEW
+@given(tensors(), every_norm)
+def test_the_input_is_never_written_to(x, norm):
+    before = x.copy()
+    x.setflags(write=False)
+    result = normalize(x, norm, **options_for(norm, x.shape))
+    np.testing.assert_array_equal(x, before)
+    assert not np.shares_memory(result.normalized, x)
+
+
+@FEW
+@given(tensors(dtypes=("float64",)), deviation_norms)
+def test_the_variance_of_the_output_is_v_over_v_plus_eps(x, norm):
+    if norm in ("zscore", "mvn"):
+        return
+    result = normalize(x, norm, eps=0.5, **options_for(norm, x.shape))
+    measured = result.normalized.reshape(result.plan.view_shape).var(axis=result.plan.view_axes)
+    np.testing.assert_allclose(measured, result.var / (result.var + 0.5), atol=1e-10)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import normcli
+from normcli import NORMS, NormError, Result, normalize
+from normcli.errors import DataError, UsageError
+
+
+def test_the_public_names_are_importable():
+    assert set(normcli.__all__) == {"NORMS", "NormError", "Result", "__version__", "normalize"}
+    assert set(dir(normcli)) == set(normcli.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = normcli.nothing  # type: ignore[attr-defined]
+
+
+def test_a_result_says_what_was_done(rng):
+    result = normalize(rng.normal(size=(2, 3, 4, 4)), "bn")
+    assert isinstance(result, Result)
+    assert (result.axes, result.kept, result.group_count, result.group_size) == ((0, 2, 3), (1,), 3, 32)
+    assert result.mean.shape == result.var.shape == result.std.shape == result.rstd.shape == (3,)
+    assert repr(result) == "<Result: bn of (2, 3, 4, 4), groups 3 × 32, float64>"
+
+
+def test_each_norm_has_its_own_statistics(rng):
+    x = rng.normal(size=(2, 3))
+    assert normalize(x, "rms").ms.shape == normalize(x, "rms").rms.shape == (2,)
+    assert normalize(x, "lp").norm.shape == (2,)
+    with pytest.raises(NormError, match="lp has no statistic mean; it has norm"):
+        _ = normalize(x, "lp").mean
+
+
+@pytest.mark.parametrize(
+    ("dtype", "asked", "out"),
+    [
+        pytest.param("int8", None, "float64", id="integers count as float64"),
+        pytest.param("bool", None, "float64", id="booleans too"),
+        pytest.param("float16", None, "float16", id="float16 stays"),
+        pytest.param("float32", None, "float32", id="float32 stays"),
+        pytest.param(">f4", None, "float32", id="big-endian becomes native"),
+        pytest.param("longdouble", None, "float64", id="longer floats are rounded"),
+        pytest.param("float64", "float16", "float16", id="asked for"),
+        pytest.param("int64", "float32", "float32", id="asked for, of integers"),
+    ],
+)
+def test_output_dtype(dtype, asked, out):
+    result = normalize(np.array([[0, 1], [1, 1], [0, 0]], dtype=dtype), "bn", dtype=asked)
+    assert result.normalized.dtype == np.dtype(out)
+    assert result.mean.dtype == np.float64
+
+
+def test_float16_squares_do_not_overflow():
+    result = normalize(np.array([[-60000, 60000]], dtype=np.float16), "ln")
+    np.testing.assert_array_equal(result.normalized, np.array([[-1, 1]], dtype=np.float16))
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        pytest.param([[1, 2], [3]], "not a rectangular array", id="ragged"),
+        pytest.param(["a"], "dtype <U1", id="text"),
+        pytest.param([1j], "complex128", id="complex"),
+        pytest.param([None], "object", id="objects"),
+    ],
+)
+def test_what_is_no_tensor_is_refused(x, message):
+    with pytest.raises(DataError, match=message):
+        normalize(x)
+
+
+def test_a_parameter_that_the_norm_lacks_is_refused():
+    with pytest.raises(UsageError, match="lp has no gamma"):
+        normalize([[1.0]], "lp", gamma=1.0)
+    with pytest.raises(UsageError, match="wn has no beta, only gamma"):
+        normalize([[1.0]], "wn", beta=1.0)
+
+
+def test_axes_may_be_a_list():
+    assert normalize(np.ones((2, 3)), "ln", axes=[0, "C"]).axes == (0, 1)
+
+
+@pytest.mark.parametrize("norm", [n for n in NORMS if n != "gn"])
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0), (2, 0, 4)])
+def test_tensors_without_values_or_axes_have_an_answer(norm, shape):
+    if norm == "lrn" and len(shape) < 2:
+        with pytest.raises(UsageError, match="no channel axis"):
+            normalize(np.zeros(shape), norm)
+        return
+    result = normalize(np.zeros(shape), norm)
+    assert result.normalized.shape == shape
+    assert np.isfinite(result.normalized).all()
+
+
+def test_one_value_is_one_group():
+    result = normalize(5.0, "bn")
+    assert (result.mean, result.var, result.normalized) == (5.0, 0.0, 0.0)
