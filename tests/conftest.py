@@ -14,6 +14,8 @@ import pytest
 
 from normcli.cli.run import run
 
+collect_ignore = ["data/record_torch_stream.py"]  # a script, and it needs torch
+
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parent.parent
 
