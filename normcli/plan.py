@@ -1,7 +1,7 @@
 """A norm's row resolved against one shape: every choice made, every check done, nothing computed.
 
-A `Request` is what the caller asked for; `make_plan` turns it and a shape into a frozen `Plan`, which is all
-that the kernel reads. Plans hold no data, so they are cached.
+`make_plan` turns a request and a shape into a frozen `Plan`, which is all that the kernel reads. Plans hold no
+data, so they are cached.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 from normcli.conventions import Convention, ExtraNeighbour, find_convention
 from normcli.errors import DataError, UsageError
 from normcli.layout import Layout, make_layout
-from normcli.norms import OUTPUT_DTYPES, AxesRule, Divisor, EpsMode, Norm, ParameterRule, find_norm
+from normcli.norms import AxesRule, Divisor, EpsMode, Norm, ParameterRule, find_norm
+from normcli.request import Request, check_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -36,29 +37,6 @@ _MOST_DIVISORS = 1024
 
 ONLY_GROUP = "all"
 """The name of the one group of a norm that reduces every axis."""
-
-
-class Request(NamedTuple):
-    """What the caller asked for; None means the row's (or the convention's) own choice.
-
-    `axes` and `keep` are as in `normcli.normalize`, as a string or a tuple; the rest are its options.
-    """
-
-    norm: str
-    axes: str | int | tuple[int | str, ...] | None = None
-    keep: str | int | tuple[int | str, ...] | None = None
-    layout: str | None = None
-    groups: int | None = None
-    eps: float | None = None
-    eps_mode: str | None = None
-    ddof: int | None = None
-    dtype: str | None = None
-    p: float | None = None
-    size: int | None = None
-    alpha: float | None = None
-    exponent: float | None = None
-    k: float | None = None
-    like: str | None = None
 
 
 class Window(NamedTuple):
@@ -259,7 +237,7 @@ def make_plan(request: Request, shape: tuple[int, ...]) -> Plan:
     """
     norm, preset = find_norm(request.norm)
     layout = make_layout(request.layout, len(shape))
-    _check_options(norm, request, preset)
+    check_options(norm, request, preset)
     convention = find_convention(request.like, norm.name) if request.like else None
     axes = _choose_axes(norm, layout, request)
     groups = _choose_groups(norm, layout, request.groups, axes, shape)
@@ -302,34 +280,6 @@ def _split_channel(shape: tuple[int, ...], channel: int | None, groups: int | No
     if channel is None or groups is None:
         return shape
     return (*shape[:channel], groups, shape[channel] // groups, *shape[channel + 1 :])
-
-
-def _check_options(norm: Norm, request: Request, fixed: Mapping[str, float]) -> None:
-    for option in ("groups", "eps", "eps_mode", "ddof", "p", "size", "alpha", "exponent", "k"):
-        if getattr(request, option) is None:
-            continue
-        if option not in norm.options:
-            raise UsageError(f"{norm.name} has no option {option}")
-        if option in fixed:
-            raise UsageError(f"{request.norm} fixes {option}; use {norm.name} to choose it")
-    if request.eps is not None and not 0 <= request.eps < math.inf:
-        raise UsageError(f"eps {request.eps} is not a finite number ≥ 0")
-    if request.eps_mode not in (None, EpsMode.INSIDE, EpsMode.OUTSIDE):
-        raise UsageError(f"eps_mode {request.eps_mode!r} is neither 'inside' nor 'outside'")
-    if request.ddof is not None and request.ddof < 0:
-        raise UsageError(f"ddof {request.ddof} is negative")
-    if request.p is not None and not request.p >= 0:
-        raise UsageError(f"p {request.p} is not a number ≥ 0 (inf is one)")
-    if request.size is not None and request.size < 1:
-        raise UsageError(f"size {request.size} is not a window of one channel or more")
-    for option in ("alpha", "exponent", "k"):
-        value = getattr(request, option)
-        if value is not None and not math.isfinite(value):
-            raise UsageError(f"{option} {value} is not a finite number")
-    if request.dtype is not None and request.dtype not in OUTPUT_DTYPES:
-        raise UsageError(f"dtype {request.dtype!r} is none of {', '.join(OUTPUT_DTYPES)}")
-    if request.axes is not None and request.keep is not None:
-        raise UsageError("axes and keep say the same thing from two sides; give one of them")
 
 
 def _choose_axes(norm: Norm, layout: Layout, request: Request) -> tuple[int, ...]:

@@ -11,8 +11,9 @@ import numpy as np
 from normcli.degenerate import Degeneracy, find_degeneracies
 from normcli.engine import run
 from normcli.errors import DataError, DegenerateError, NormError
-from normcli.plan import Plan, Request, make_plan
+from normcli.plan import Plan, make_plan
 from normcli.promises import Check, check_promises
+from normcli.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,6 +21,7 @@ MODULES = {
 FLOORS = [
     {"version", "errors"},
     {"norms", "conventions", "layout"},
+    {"request"},
     {"plan"},
     {"moments"},
     {"kernel"},

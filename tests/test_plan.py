@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.plan import Request, make_plan
+from normcli.plan import make_plan
+from normcli.request import Request
 
 SHAPE = (2, 6, 4, 5)
 

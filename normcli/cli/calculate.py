@@ -76,8 +76,9 @@ def _write_help(norm: Norm) -> str:
 
 def _calculate(name: str, settings: dict[str, Any]) -> None:
     _check_outputs(settings)
-    from normcli.plan import Request, make_plan
+    from normcli.plan import make_plan
     from normcli.render.answer import Answer
+    from normcli.request import Request
     from normcli.result import calculate
 
     request = Request(norm=name, **{key: settings[key] for key in _REQUEST_FIELDS if key in settings})

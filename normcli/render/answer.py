@@ -224,7 +224,8 @@ def describe_reduction(plan: Plan) -> str:
 
     Examples
     --------
-    >>> from normcli.plan import Request, make_plan
+    >>> from normcli.plan import make_plan
+    >>> from normcli.request import Request
     >>> describe_reduction(make_plan(Request("bn"), (2, 3, 4, 4)))
     'reduces N×H×W = 2×4×4   keeps C = 3   nchw → 1c11   3 groups × 32'
     """

@@ -1,0 +1,77 @@
+"""What a caller asks for, in one record, and the checks that need no tensor."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from normcli.errors import UsageError
+from normcli.norms import OUTPUT_DTYPES, EpsMode, Norm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Request(NamedTuple):
+    """What the caller asked for; None means the row's (or the convention's) own choice.
+
+    `axes` and `keep` are as in `normcli.normalize`, as a string or a tuple; the rest are its options.
+    """
+
+    norm: str
+    axes: str | int | tuple[int | str, ...] | None = None
+    keep: str | int | tuple[int | str, ...] | None = None
+    layout: str | None = None
+    groups: int | None = None
+    eps: float | None = None
+    eps_mode: str | None = None
+    ddof: int | None = None
+    dtype: str | None = None
+    p: float | None = None
+    size: int | None = None
+    alpha: float | None = None
+    exponent: float | None = None
+    k: float | None = None
+    like: str | None = None
+
+
+def check_options(norm: Norm, request: Request, fixed: Mapping[str, float]) -> None:
+    """Check every option that can be judged without a shape.
+
+    Parameters
+    ----------
+    norm : Norm
+    request : Request
+    fixed : mapping
+        The options that the name of a preset fixes.
+
+    Raises
+    ------
+    UsageError
+        If an option means nothing to the norm, is out of range, or contradicts another.
+    """
+    for option in ("groups", "eps", "eps_mode", "ddof", "p", "size", "alpha", "exponent", "k"):
+        if getattr(request, option) is None:
+            continue
+        if option not in norm.options:
+            raise UsageError(f"{norm.name} has no option {option}")
+        if option in fixed:
+            raise UsageError(f"{request.norm} fixes {option}; use {norm.name} to choose it")
+    if request.eps is not None and not 0 <= request.eps < math.inf:
+        raise UsageError(f"eps {request.eps} is not a finite number ≥ 0")
+    if request.eps_mode not in (None, EpsMode.INSIDE, EpsMode.OUTSIDE):
+        raise UsageError(f"eps_mode {request.eps_mode!r} is neither 'inside' nor 'outside'")
+    if request.ddof is not None and request.ddof < 0:
+        raise UsageError(f"ddof {request.ddof} is negative")
+    if request.p is not None and not request.p >= 0:
+        raise UsageError(f"p {request.p} is not a number ≥ 0 (inf is one)")
+    if request.size is not None and request.size < 1:
+        raise UsageError(f"size {request.size} is not a window of one channel or more")
+    for option in ("alpha", "exponent", "k"):
+        value = getattr(request, option)
+        if value is not None and not math.isfinite(value):
+            raise UsageError(f"{option} {value} is not a finite number")
+    if request.dtype is not None and request.dtype not in OUTPUT_DTYPES:
+        raise UsageError(f"dtype {request.dtype!r} is none of {', '.join(OUTPUT_DTYPES)}")
+    if request.axes is not None and request.keep is not None:
+        raise UsageError("axes and keep say the same thing from two sides; give one of them")
