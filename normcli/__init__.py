@@ -8,10 +8,9 @@ array([[-1., -1.],
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from normcli.version import __version__
 
+TYPE_CHECKING = False  # as in `typing`, whose import would come before anything can catch Ctrl-C
 if TYPE_CHECKING:
     from normcli.errors import NormError
     from normcli.norms import NORMS
@@ -28,13 +27,15 @@ _HOMES = {
 """Where each public name lives; it is imported on first use, so that the command line starts quickly."""
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # a type checker sees the imports above, and a misspelt name
 
-    return getattr(import_module(home), name)
+    def __getattr__(name):
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

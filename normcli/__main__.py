@@ -18,9 +18,10 @@ def main() -> None:
     # the time of a small calculation.
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
-        except OSError:  # the reader has gone
-            code = code or 0
+            if stream is not None:
+                stream.flush()
+        except OSError:  # the reader has gone, and was served as long as it was there
+            pass
     os._exit(code)
 
 

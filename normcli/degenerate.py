@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.norms import Centre
+from normcli.norms import Centre, Divisor
 from normcli.plan import ONLY_GROUP
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ class Degeneracy(NamedTuple):
     Parameters
     ----------
     kind : str
-        `empty`, `single`, `constant`, `zero`, `nan` or `infinite`.
+        `empty`, `single`, `constant`, `zero`, `nan`, `infinite`, `underflow`, `overflow` (of the statistics) or
+        `output` (values that do not fit the output's dtype, or a gamma that is not finite).
     first_group : str or None
         The name of the first such group; None where there is no group to name.
     count : int
@@ -47,58 +48,99 @@ class Degeneracy(NamedTuple):
 
 
 def find_degeneracies(
-    plan: Plan, values: NDArray[Any], statistics: Mapping[str, NDArray[np.float64]]
+    plan: Plan,
+    values: NDArray[Any],
+    statistics: Mapping[str, NDArray[np.float64]],
+    normalized: NDArray[Any],
 ) -> tuple[Degeneracy, ...]:
     """Return the degenerate kinds of groups, each once, in a fixed order.
 
     Parameters
     ----------
     plan : Plan
-    values : ndarray
-        The input.
+    values, normalized : ndarray
+        The input and the output.
     statistics : mapping of str to ndarray
         Of `plan.stats_shape`.
     """
-    return tuple(_search(plan, values, statistics))
+    return tuple(_search(plan, values, statistics, normalized))
 
 
 def _search(
-    plan: Plan, values: NDArray[Any], statistics: Mapping[str, NDArray[np.float64]]
+    plan: Plan,
+    values: NDArray[Any],
+    statistics: Mapping[str, NDArray[np.float64]],
+    normalized: NDArray[Any],
 ) -> Iterator[Degeneracy]:
     if plan.group_count == 0:
         yield Degeneracy("empty", None, 0, f"the tensor {plan.shape} has no groups: nothing to normalize")
         return
     if plan.group_size == 0:
-        yield _describe(plan, "empty", range(plan.group_count), "holds no values: its statistics are NaN")
+        told = "its statistics are NaN" if plan.norm.divisor is not Divisor.LP_NORM else "its length is 0"
+        yield _describe(plan, "empty", range(plan.group_count), f"holds no values: {told}")
         return
-    not_finite = np.zeros(plan.group_count, dtype=bool)
+    bad = np.zeros(plan.group_count, dtype=bool)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         nan, infinite = _locate_groups_of(plan, np.isnan(values)), _locate_groups_of(plan, np.isinf(values))
         if nan.any():
             yield _describe(plan, "nan", np.flatnonzero(nan), "holds NaN: its statistics and values are NaN")
         if infinite.any():
-            numbers = np.flatnonzero(infinite)
-            yield _describe(plan, "infinite", numbers, "holds an infinity: its statistics are not finite")
-        not_finite = nan | infinite
-    if plan.window is not None:
+            consequence = "holds an infinity: its statistics or values are infinite or NaN"
+            yield _describe(plan, "infinite", np.flatnonzero(infinite), consequence)
+        bad |= nan | infinite
+    single = _describe_singles(plan)
+    if single is not None:
+        yield single
         return
-    freedom = plan.group_size - plan.ddof
+    if plan.window is None:
+        yield from _search_flat_groups(plan, values, statistics, bad)
+    if plan.window is not None and bad.any():
+        return  # what is not finite spoils its neighbours' windows too
+    finite = [np.isfinite(array).reshape(-1) for name, array in statistics.items() if name != "rstd"]
+    overflown = np.flatnonzero(~np.logical_and.reduce(finite) & ~bad)
+    if overflown.size:
+        yield _describe(plan, "overflow", overflown, "is beyond float64: its statistics are not finite")
+        bad[overflown] = True
+    if not np.isfinite(normalized).all():
+        spoiled = np.flatnonzero(_locate_groups_of(plan, ~np.isfinite(normalized)) & ~bad)
+        if spoiled.size:
+            consequence = f"has normalized values that are not finite in {normalized.dtype}"
+            yield _describe(plan, "output", spoiled, consequence)
+
+
+def _describe_singles(plan: Plan) -> Degeneracy | None:
+    """Return what to say of groups of one value (or of no more than ddof), which are all alike."""
+    if plan.norm.centre is not Centre.MEAN or plan.group_size > max(1, plan.ddof):
+        return None
+    every = range(plan.group_count)
+    if plan.group_size <= plan.ddof:
+        told = f"has {plan.group_size} value(s) against ddof {plan.ddof}: its variance is NaN"
+        return _describe(plan, "single", every, told)
+    return _describe(
+        plan, "single", every, "holds a single value: its variance is 0 and its normalized value 0"
+    )
+
+
+def _search_flat_groups(
+    plan: Plan, values: NDArray[Any], statistics: Mapping[str, NDArray[np.float64]], bad: NDArray[np.bool_]
+) -> Iterator[Degeneracy]:
     centred = plan.norm.centre is Centre.MEAN
-    if centred and freedom <= 0:
-        consequence = f"has {plan.group_size} value(s) against ddof {plan.ddof}: its variance is NaN"
-        yield _describe(plan, "single", range(plan.group_count), consequence)
-    elif centred and plan.group_size == 1:
-        consequence = "holds a single value: its variance is 0 and its normalized value 0"
-        yield _describe(plan, "single", range(plan.group_count), consequence)
-    else:
-        spread = statistics[plan.norm.statistics[1] if centred else plan.norm.statistics[0]].reshape(-1)
-        flat = np.flatnonzero((spread == 0.0) & ~not_finite)
-        if flat.size and centred:
-            yield _describe(
-                plan, "constant", flat, "is constant: its variance is 0 and its normalized values 0"
-            )
-        elif flat.size:
-            yield _describe(plan, "zero", flat, "is all zeros: so are its normalized values")
+    spread = statistics[plan.norm.statistics[1 if centred else 0]].reshape(-1)
+    flat = (spread == 0.0) & ~bad
+    if not flat.any():
+        return
+    view, axes = values.reshape(plan.view_shape), plan.view_axes
+    lowest = np.minimum.reduce(view, axis=axes, keepdims=True)
+    highest = np.maximum.reduce(view, axis=axes, keepdims=True)
+    alike = np.asarray(lowest == highest).reshape(-1)
+    constant, vanished = np.flatnonzero(flat & alike), np.flatnonzero(flat & ~alike)
+    if constant.size and centred:
+        told = "is constant: its variance is 0 and its normalized values 0"
+        yield _describe(plan, "constant", constant, told)
+    elif constant.size:
+        yield _describe(plan, "zero", constant, "is all zeros: so are its normalized values")
+    if vanished.size:
+        yield _describe(plan, "underflow", vanished, "is so small that its squares vanish in float64")
 
 
 def _locate_groups_of(plan: Plan, marks: NDArray[np.bool_]) -> NDArray[np.bool_]:

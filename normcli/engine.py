@@ -56,7 +56,8 @@ def run(
         If the work does not fit into memory.
     """
     try:
-        block = np.asarray(values, dtype=np.float64, order="C").reshape(plan.view_shape)
+        with np.errstate(all="ignore"):  # a signalling NaN, a longer float beyond float64
+            block = np.asarray(values, dtype=np.float64, order="C").reshape(plan.view_shape)
         result, statistics = normalize_block(plan, block, _as_view(plan, gamma), _as_view(plan, beta))
         with np.errstate(over="ignore"):
             normalized = (

@@ -17,3 +17,7 @@ class DataError(NormError):
 
 class DegenerateError(NormError):
     """Under `strict`: a group is empty, constant, of one value or not finite."""
+
+
+class MissingStatisticError(NormError, AttributeError):
+    """A norm was asked for a statistic that it does not have, such as the mean of one that does not centre."""

@@ -112,7 +112,8 @@ def _add_eps(plan: Plan, square: FloatArray, root: FloatArray) -> FloatArray:
 
 
 def _measure_length(plan: Plan, block: FloatArray) -> Measured:
-    length = _lp_length(block, plan.view_axes, plan.p if plan.p is not None else 2.0)
+    assert plan.p is not None  # by the plan: every row that divides by a length has an exponent
+    length = _lp_length(block, plan.view_axes, plan.p)
     divisor = length if plan.eps is None else np.maximum(length, plan.eps)
     return Measured({"norm": length}, block, divisor)
 

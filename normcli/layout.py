@@ -14,7 +14,7 @@ AxisSpec = str | int | Iterable[int | str]
 DEFAULT_LAYOUTS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The layout of a tensor whose caller names none, by rank; other ranks have no letters."""
 
-_TOKEN = re.compile(r"[+-]?\d+|[A-Za-z]")
+_TOKEN = re.compile(r"[+-]?\d{1,18}|[A-Za-z]")
 _SEPARATORS = re.compile(r"[\s,()\[\]]*")
 
 

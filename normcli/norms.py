@@ -61,8 +61,7 @@ class ParameterRule(enum.Enum):
     FIRST = "(first axis)"
 
 
-OUTPUT_DTYPES = ("float16", "float32", "float64")
-"""The dtypes that a result can be asked for in."""
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 STATISTICS: Mapping[Divisor, tuple[str, ...]] = MappingProxyType(
     {
@@ -73,6 +72,13 @@ STATISTICS: Mapping[Divisor, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The statistics that a group has, by what it is divided by."""
+
+
+class Preset(NamedTuple):
+    """A special case of a norm with a name of its own, and the exponent p that it fixes."""
+
+    name: str
+    p: float
 
 
 class Norm(NamedTuple):
@@ -100,8 +106,10 @@ class Norm(NamedTuple):
         False where the norm has a gain and no bias.
     constant_divides_by_one : bool
         A group whose divisor is 0 is divided by 1, as scikit-learn does.
-    presets : mapping
-        Names of special cases, each with the options that it fixes (`l1` is `lp` with p = 1).
+    p : float or None
+        The exponent of an ℓp length that the definition fixes; None where the caller chooses it.
+    presets : tuple of Preset
+        Names of special cases, such as `l1`.
     source : str
         The paper or specification that defines it.
     """
@@ -119,12 +127,13 @@ class Norm(NamedTuple):
     parameters: ParameterRule = ParameterRule.NONE
     takes_beta: bool = True
     constant_divides_by_one: bool = False
-    presets: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+    p: float | None = None
+    presets: tuple[Preset, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every name that means this row: its own, the aliases, the presets."""
-        return (self.name, *self.aliases, *self.presets)
+        return (self.name, *self.aliases, *(preset.name for preset in self.presets))
 
     @property
     def statistics(self) -> tuple[str, ...]:
@@ -150,7 +159,7 @@ class Norm(NamedTuple):
             options.add("ddof")
         if self.axes is AxesRule.CHANNEL_GROUPS:
             options.add("groups")
-        if self.divisor is Divisor.LP_NORM and self.eps is not None:
+        if self.divisor is Divisor.LP_NORM and self.p is None:
             options.add("p")
         if self.divisor is Divisor.WINDOW_POWER:
             options |= {"size", "alpha", "exponent", "k"}
@@ -163,7 +172,8 @@ class Norm(NamedTuple):
         if self.divisor is Divisor.WINDOW_POWER:
             return f"{numerator} / (k + alpha · Σx²/size)^exponent"
         if self.divisor is Divisor.LP_NORM:
-            return f"{numerator} / ‖x‖₂" if eps_mode is None else f"{numerator} / max(‖x‖ₚ, eps)"
+            length = f"‖x‖{'ₚ' if self.p is None else f'{self.p:g}'.translate(_SUBSCRIPTS)}"
+            return f"{numerator} / {length}" if eps_mode is None else f"{numerator} / max({length}, eps)"
         spread = "var" if self.divisor is Divisor.DEVIATION else "ms"
         if eps_mode is None:
             return f"{numerator} / √{spread}"
@@ -248,9 +258,7 @@ _ROWS = (
         divisor=Divisor.LP_NORM,
         eps=1e-12,
         eps_mode=EpsMode.FLOOR,
-        presets=MappingProxyType(
-            {"l1": MappingProxyType({"p": 1.0}), "l2": MappingProxyType({"p": 2.0})},
-        ),
+        presets=(Preset("l1", p=1.0), Preset("l2", p=2.0)),
         source="torch.nn.functional.normalize (PyTorch 2.13)",
     ),
     Norm(
@@ -263,6 +271,7 @@ _ROWS = (
         divisor=Divisor.LP_NORM,
         parameters=ParameterRule.FIRST,
         takes_beta=False,
+        p=2.0,
         source="Salimans & Kingma 2016, arXiv:1602.07868",
     ),
     Norm(
@@ -348,4 +357,5 @@ def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
     row = _BY_ANY_NAME.get(key)
     if row is None:
         raise UsageError(f"there is no norm {name!r}; the norms are {', '.join(NORMS)}")
-    return row, row.presets.get(key, MappingProxyType({}))
+    preset = next((preset for preset in row.presets if preset.name == key), None)
+    return row, {} if preset is None else {"p": preset.p}

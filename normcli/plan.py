@@ -130,7 +130,8 @@ class Plan(NamedTuple):
     @property
     def kept_names(self) -> tuple[str, ...]:
         """What the axes of `stats_shape` are called: `("n", "g")`."""
-        return tuple("g" if axis == self._split_axis else self.layout.name(axis) for axis in self.kept)
+        group = "g" if "G" not in (self.layout.letters or "") else "group"
+        return tuple(group if axis == self._split_axis else self.layout.name(axis) for axis in self.kept)
 
     def group_index(self, group: int) -> dict[str, int]:
         """Return the named indices of a group, given its number in C order over the kept axes."""
@@ -171,8 +172,8 @@ class Plan(NamedTuple):
     def fit_parameter(self, name: str, parameter: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return gamma or beta as a read-only array of the parameters' shape.
 
-        Taken are the shape that the table names, any shape that broadcasts to it, and the same with ones
-        for the other axes ((1, C, 1, 1) for (C)).
+        Taken are the shape that the table names, any shape that broadcasts to it, the same with ones for the
+        other axes ((1, C, 1, 1) for (C)), and a single column ((C, 1), as a CSV file has it).
 
         Raises
         ------
@@ -183,14 +184,19 @@ class Plan(NamedTuple):
         """
         if name not in self.norm.parameter_names:
             has = " and ".join(self.norm.parameter_names)
-            raise UsageError(f"{self.norm.name} has no {name}" + (f", only {has}" if has else " and no gamma"))
+            raise UsageError(
+                f"{self.norm.name} has no {name}" + (f", only {has}" if has else ": it has no affine step")
+            )
         full_rank = tuple(
             self.shape[axis] if axis in self._parameter_axes else 1 for axis in range(len(self.shape))
         )
-        for target in (self.parameter_shape, full_rank):
-            if len(parameter.shape) <= len(target):
+        candidates = [(parameter, self.parameter_shape), (parameter, full_rank)]
+        if parameter.ndim == 2 and parameter.shape[1] == 1:
+            candidates.append((parameter[:, 0], self.parameter_shape))
+        for candidate, target in candidates:
+            if candidate.ndim <= len(target):
                 try:
-                    return np.broadcast_to(parameter, target).reshape(self.parameter_shape)
+                    return np.broadcast_to(candidate, target).reshape(self.parameter_shape)
                 except ValueError:
                     continue
         raise DataError(
@@ -345,8 +351,8 @@ def _choose_groups(
 def _choose_p(norm: Norm, request: Request, fixed: float | None) -> float | None:
     if norm.divisor is not Divisor.LP_NORM:
         return None
-    if fixed is not None:
-        return fixed
+    if norm.p is not None or fixed is not None:
+        return norm.p if fixed is None else fixed
     return DEFAULT_P if request.p is None else request.p
 
 

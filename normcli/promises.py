@@ -30,6 +30,9 @@ PROMISES: Mapping[Divisor, Mapping[str, float]] = MappingProxyType(
 )
 """What the definition makes of the statistics of a normalized group, but for eps."""
 
+_SMALLEST_P = 1.0
+"""Below, ‖x‖ₚ is no norm, and rounding single values can change it by any factor."""
+
 _ROUNDINGS = 4.0
 """How many roundings of the largest value a group's mean or variance may be off."""
 
@@ -46,7 +49,7 @@ class Check(NamedTuple):
     target : float
         What the definition makes of it, but for eps.
     lowest, highest : float
-        Over the groups that are finite; NaN if none is.
+        Over the groups whose statistics are finite; NaN if none is.
     overall : float
         Of the whole normalized tensor, as one group.
     largest_error : float
@@ -65,8 +68,8 @@ class Check(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether every group is what its statistics predict, to rounding."""
-        return not self.largest_error > self.tolerance
+        """Whether every finite group is what its statistics predict, to rounding; False where none is."""
+        return self.largest_error <= self.tolerance
 
 
 def check_promises(
@@ -85,10 +88,11 @@ def check_promises(
     Returns
     -------
     tuple of Check
-        Empty where the norm promises nothing (a sliding window, p = 0) and where there are no values.
+        Empty where the norm promises nothing (a sliding window), where its length is no norm (p < 1), and where
+        there are no values.
     """
     promises = PROMISES[plan.norm.divisor]
-    if not promises or plan.p == 0 or plan.group_count == 0 or plan.group_size == 0:
+    if plan.group_count == 0 or plan.group_size == 0 or (plan.p is not None and plan.p < _SMALLEST_P):
         return ()
     exact = np.asarray(normalized, dtype=np.float64).reshape(plan.view_shape)
     with np.errstate(all="ignore"):
@@ -97,7 +101,7 @@ def check_promises(
         largest = max(1.0, float(np.abs(finite).max(initial=0.0)))
         unit = float(np.finfo(normalized.dtype).eps)
         summation = math.sqrt(plan.group_size) * float(np.finfo(np.float64).eps)
-        tolerance = _ROUNDINGS * (unit + summation) * largest**2 / min(1.0, plan.p or 1.0)
+        tolerance = _ROUNDINGS * (unit + summation) * largest**2
         overall = _measure_overall(finite, plan)
         return tuple(
             _hold(
@@ -115,11 +119,11 @@ def check_promises(
 def _hold(
     name: str, target: float, measured: FloatArray, predicted: FloatArray, overall: float, tolerance: float
 ) -> Check:
-    usable = np.isfinite(measured) & np.isfinite(predicted)
+    usable = np.isfinite(predicted)
     some = measured[usable]
     if not some.size:
         return Check(name, target, math.nan, math.nan, overall, math.nan, tolerance)
-    error = float(np.abs(some - predicted[usable]).max())
+    error = float(np.nan_to_num(np.abs(some - predicted[usable]), nan=math.inf).max())
     return Check(name, target, float(some.min()), float(some.max()), overall, error, tolerance)
 
 
@@ -127,7 +131,7 @@ def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> Flo
     """Return what eps leaves of the promise: 0 for the mean, v / (v + eps) for the variance, and so on."""
     original = statistics[name]
     if name == "mean":
-        return np.zeros_like(original)
+        return np.where(np.isfinite(original), 0.0, np.nan)
     if name == "norm":
         return np.where(original == 0.0, 0.0, original / np.maximum(original, plan.eps or 0.0))
     return np.where(original == 0.0, 0.0, original * statistics["rstd"] ** 2)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import UsageError
-from normcli.norms import OUTPUT_DTYPES, EpsMode, Norm
+from normcli.norms import EpsMode, Norm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

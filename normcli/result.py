@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.degenerate import Degeneracy, find_degeneracies
+from normcli.dtypes import OUTPUT_DTYPES, require_real
 from normcli.engine import run
-from normcli.errors import DataError, DegenerateError, NormError
+from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
 from normcli.plan import Plan, make_plan
 from normcli.promises import Check, check_promises
 from normcli.request import Request
@@ -18,12 +20,12 @@ from normcli.request import Request
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.layout import AxisSpec
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Result:
     """What `normalize` returns. Arrays are as they were computed; nothing is rounded for display.
 
@@ -32,7 +34,7 @@ class Result:
     plan : Plan
         Every choice that was made: axes, groups, eps and the rest.
     input : ndarray
-        The tensor that was normalized.
+        The tensor that was normalized: the caller's own array where it was one. `check` and `warnings` read it.
     normalized : ndarray
         Of the input's shape, after gamma and beta if they are given.
     statistics : mapping of str to ndarray of float64
@@ -111,7 +113,7 @@ class Result:
     @functools.cached_property
     def degeneracies(self) -> tuple[Degeneracy, ...]:
         """The degenerate kinds of groups in the input, each once."""
-        return find_degeneracies(self.plan, self.input, self.statistics)
+        return find_degeneracies(self.plan, self.input, self.statistics, self.normalized)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -138,7 +140,9 @@ class Result:
             return self.statistics[name]
         except KeyError:
             has = ", ".join(self.statistics)
-            raise NormError(f"{self.plan.norm.name} has no statistic {name}; it has {has}") from None
+            raise MissingStatisticError(
+                f"{self.plan.norm.name} has no statistic {name}; it has {has}"
+            ) from None
 
 
 def normalize(
@@ -152,7 +156,7 @@ def normalize(
     eps: float | None = None,
     eps_mode: str | None = None,
     ddof: int | None = None,
-    dtype: str | None = None,
+    dtype: DTypeLike | None = None,
     gamma: ArrayLike | None = None,
     beta: ArrayLike | None = None,
     p: float | None = None,
@@ -214,21 +218,21 @@ def normalize(
            [-1.34, -0.45,  0.45,  1.34]])
     """
     request = Request(
-        norm=norm,
-        axes=_freeze(axes),
-        keep=_freeze(keep),
-        layout=layout,
-        groups=groups,
-        eps=eps,
+        norm=_as_text("norm", norm),
+        axes=_freeze("axes", axes),
+        keep=_freeze("keep", keep),
+        layout=None if layout is None else _as_text("layout", layout),
+        groups=_as_integer("groups", groups),
+        eps=_as_number("eps", eps),
         eps_mode=eps_mode,
-        ddof=ddof,
-        dtype=dtype,
-        p=p,
-        size=size,
-        alpha=alpha,
-        exponent=exponent,
-        k=k,
-        like=like,
+        ddof=_as_integer("ddof", ddof),
+        dtype=_name_dtype(dtype),
+        p=_as_number("p", p),
+        size=_as_integer("size", size),
+        alpha=_as_number("alpha", alpha),
+        exponent=_as_number("exponent", exponent),
+        k=_as_number("k", k),
+        like=None if like is None else _as_text("like", like),
     )
     return calculate(
         request,
@@ -264,15 +268,52 @@ def calculate(
     return Result(plan, values, normalized, statistics, gamma, beta)
 
 
-def _freeze(spec: AxisSpec | None) -> str | int | tuple[int | str, ...] | None:
-    return spec if spec is None or isinstance(spec, str | int) else tuple(spec)
+def _freeze(option: str, spec: AxisSpec | None) -> str | int | tuple[int | str, ...] | None:
+    if spec is None or isinstance(spec, str):
+        return spec
+    try:
+        return operator.index(spec)  # type: ignore[arg-type]  # whatever is an integer: NumPy's too
+    except TypeError:
+        pass
+    try:
+        return tuple(part if isinstance(part, str) else operator.index(part) for part in spec)  # type: ignore[union-attr]
+    except TypeError as error:
+        raise UsageError(f"{option} {spec!r} is no list of axes, by number or letter") from error
+
+
+def _as_integer(option: str, value: int | None) -> int | None:
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError as error:
+        raise UsageError(f"{option} {value!r} is not an integer") from error
+
+
+def _as_number(option: str, value: float | None) -> float | None:
+    try:
+        return None if value is None else float(operator.pos(value))  # a string has no sign
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"{option} {value!r} is not a number") from error
+
+
+def _as_text(option: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{option} {value!r} is not a name")
+    return value
+
+
+def _name_dtype(dtype: DTypeLike | None) -> str | None:
+    try:
+        return None if dtype is None else np.dtype(dtype).name
+    except TypeError as error:
+        raise UsageError(f"dtype {dtype!r} is none of {', '.join(OUTPUT_DTYPES)}") from error
 
 
 def _as_real(x: ArrayLike, name: str) -> NDArray[Any]:
+    if isinstance(x, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
     try:
         array = np.asarray(x)
-    except ValueError as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         raise DataError(f"{name} is not a rectangular array of numbers") from error
-    if array.dtype.kind not in "biuf":
-        raise DataError(f"{name} has the dtype {array.dtype}; integers, booleans and floats are taken")
+    require_real(array.dtype, name)
     return array

@@ -24,6 +24,11 @@ NAN, INF = float("nan"), float("inf")
         pytest.param(np.zeros((0, 2)), "bn", {}, ["empty"], "group c=0 (and 1 more group) holds no values", id="empty"),
         pytest.param(np.zeros((2, 0)), "bn", {}, ["empty"], "the tensor (2, 0) has no groups", id="no groups"),
         pytest.param([7.0], "bn", {}, ["single"], "the only group holds a single value", id="only"),
+        pytest.param([[1.0, 2.0]], "ln", {"gamma": NAN}, ["output"],
+                     "group n=0 has normalized values that are not finite in float64", id="gamma is nan"),
+        pytest.param([[1.0, 2.0]], "ln", {"gamma": 1e9, "dtype": "float16"}, ["output"],
+                     "group n=0 has normalized values that are not finite in float16", id="beyond the dtype"),
+        pytest.param([[1.0, 2.0]], "lrn", {"alpha": -1e6}, ["output"], "group n=0 c=0 (and 1 more group) has", id="negative alpha"),
         pytest.param([[1.0, NAN]], "lrn", {}, ["nan"], "group n=0 c=1 holds NaN", id="window"),
     ],
 )  # fmt: skip

@@ -50,6 +50,17 @@ def test_the_check_is_of_the_values_before_gamma_and_beta(rng):
     assert plain.check == scaled.check
 
 
+def test_a_tensor_of_which_no_group_is_finite_passes_no_check():
+    assert not any(check.ok for check in normalize([[float("nan"), 1.0]], "ln").check)
+
+
+def test_an_output_that_is_not_finite_fails_the_check(rng):
+    result = normalize(rng.normal(size=(50, 8)), "bn")
+    spoiled = result.normalized.copy()
+    spoiled[7, 3] = np.nan
+    assert not all(check.ok for check in check_promises(result.plan, result.statistics, spoiled))
+
+
 def test_norms_that_promise_nothing_have_no_check():
     assert normalize(np.ones((1, 2, 3)), "lrn").check == ()
     assert normalize([[1.0, 2.0]], "lp", p=0).check == ()

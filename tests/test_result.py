@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -59,9 +61,10 @@ def test_float16_squares_do_not_overflow():
     ("x", "message"),
     [
         pytest.param([[1, 2], [3]], "not a rectangular array", id="ragged"),
-        pytest.param(["a"], "dtype <U1", id="text"),
+        pytest.param(["a"], "holds <U1", id="text"),
         pytest.param([1j], "complex128", id="complex"),
-        pytest.param([None], "object", id="objects"),
+        pytest.param([None], "Python objects", id="objects"),
+        pytest.param(np.ma.masked_array([1, 2], [0, 1]), "masked array", id="masked"),
     ],
 )
 def test_what_is_no_tensor_is_refused(x, message):
@@ -95,3 +98,44 @@ def test_tensors_without_values_or_axes_have_an_answer(norm, shape):
 def test_one_value_is_one_group():
     result = normalize(5.0, "bn")
     assert (result.mean, result.var, result.normalized) == (5.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("axes", [np.int64(1), np.array([1]), (np.int64(1),), [1], -1, "C"])
+def test_axes_of_every_kind(axes):
+    assert normalize(np.ones((2, 3)), "ln", axes=axes).axes == (1,)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"axes": 1.5}, {"axes": [[0], [1]]}, {"eps": "1e-5"}, {"groups": "2"}, {"groups": 2.0}, {"ddof": 0.5},
+        {"norm": 5}, {"layout": 5}, {"dtype": "nothing"}, {"norm": "lp", "p": "inf"}, {"norm": "lrn", "size": 2.5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options_of_the_wrong_type_are_refused_by_name(options):
+    with pytest.raises(UsageError, match=min(options) if len(options) == 1 else "p|size"):
+        normalize(np.ones((2, 4)), **options)
+
+
+def test_a_refused_call_spoils_no_later_one():
+    x = np.arange(8.0).reshape(2, 4)
+    with pytest.raises(UsageError):
+        normalize(x, "gn", groups=2.0)
+    assert normalize(x, "gn", groups=2).group_count == 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("float32")])
+def test_dtype_may_be_anything_that_names_one(dtype):
+    assert normalize([[1.0, 2.0]], "ln", dtype=dtype).normalized.dtype == np.float32
+
+
+def test_a_result_is_an_ordinary_object(rng):
+    result = normalize(rng.normal(size=(2, 3)), "rms")
+    copied = pickle.loads(pickle.dumps(result))
+    np.testing.assert_array_equal(copied.normalized, result.normalized)
+    assert result == result
+    assert result != copied
+    assert len({result, copied}) == 2
+    assert hash(result.plan) == hash(copied.plan)
+    assert not hasattr(result, "mean")

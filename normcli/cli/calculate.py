@@ -11,13 +11,15 @@ from normcli.cli import options
 from normcli.cli.sources import SourceOptions, load_input, load_parameters
 from normcli.errors import UsageError
 from normcli.norms import find_norm
+from normcli.render import PARTS
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from normcli.norms import Norm
     from normcli.render.answer import Answer
 
-PARTS = ("input", "stats", "normalized", "check")
 _REQUEST_FIELDS = (
     "axes", "keep", "layout", "groups", "eps", "eps_mode", "ddof", "dtype", "p",
     "size", "alpha", "exponent", "k", "like",
@@ -28,17 +30,13 @@ def make_command(name: str) -> click.Command:
     """Return the command of the norm of that name, alias or preset."""
     norm, preset = find_norm(name)
 
-    @click.command(name=name, help=_write_help(norm), short_help=norm.summary)
+    @click.command(name=name, help=_write_help(norm, name, preset), short_help=norm.summary)
     @options.apply(
         [
             *options.SOURCE,
             *options.RECIPE,
             *options.AXES,
-            *(
-                option
-                for option in options.numeric(norm)
-                if option not in [options.NUMERIC[key] for key in preset]
-            ),
+            *options.numeric(norm, preset),
             options.DTYPE,
             *options.like(norm),
             *options.parameters(norm),
@@ -58,19 +56,20 @@ def make_command(name: str) -> click.Command:
     return command
 
 
-def _write_help(norm: Norm) -> str:
+def _write_help(norm: Norm, name: str, preset: Mapping[str, float]) -> str:
     capital = norm.title[0].upper() + norm.title[1:]
-    others = ", ".join((*norm.aliases, *norm.presets))
-    groups = " --groups 2 --shape 2,4,4,4" if "groups" in norm.options else " --shape 2,3,4,4"
+    special = "".join(f" with {option} = {value:g}" for option, value in preset.items())
+    groups = " --groups 2" if "groups" in norm.options else ""
+    parameters = ", ".join(norm.parameter_names) or "gamma, beta"
     return (
-        f"{capital}: {norm.summary}.\n\n\b\n"
+        f"{capital}{special}: {norm.summary}.\n\n\b\n"
         f"  y = {norm.formula()}\n"
         f"  axes reduced: {norm.axes.value}\n"
-        f"  gamma, beta:  {norm.parameters.value}\n"
+        f"  {f'{parameters}:':<13} {norm.parameters.value}\n"
         f"  source:       {norm.source}\n"
-        f"  also called:  {others}\n\n\b\n"
-        f"  normcli {norm.name}{groups}\n"
-        f"  normcli {norm.name}{' --groups 2' if 'groups' in norm.options else ''} -i x.npy -o y.npy"
+        f"  also called:  {', '.join(other for other in norm.names if other != name)}\n\n\b\n"
+        f"  normcli {name}{groups} --shape 2,4,4,4\n"
+        f"  normcli {name}{groups} -i x.npy -o y.npy"
     )
 
 

@@ -8,12 +8,13 @@ import click
 
 from normcli.cli.types import NUMBER, SHAPE, Parts
 from normcli.conventions import list_frameworks
-from normcli.norms import OUTPUT_DTYPES
+from normcli.dtypes import OUTPUT_DTYPES
+from normcli.norms import EpsMode
 from normcli.render import WRITERS
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from normcli.norms import Norm
 
@@ -64,10 +65,6 @@ AXES = (
 
 NUMERIC = {
     "groups": _option("--groups", type=int, metavar="G", help="The number of channel groups."),
-    "eps": _option("--eps", type=float, help="Keeps the divisor from 0."),
-    "eps_mode": _option(
-        "--eps-mode", type=click.Choice(("inside", "outside")), help="√(var + eps) or √var + eps."
-    ),
     "ddof": _option("--ddof", type=int, help="The variance's divisor is n − ddof. [default: 0]"),
     "p": _option("--p", type=float, help="The exponent of the length, ≥ 0 or inf. [default: 2]"),
     "size": _option("--size", type=int, help="Channels in a window. [default: 5]"),
@@ -75,7 +72,7 @@ NUMERIC = {
     "exponent": _option("--exponent", type=float, help="Power of the divisor. [default: 0.75]"),
     "k": _option("--k", type=float, help="Summand of the divisor. [default: 1]"),
 }  # fmt: skip
-"""The options that only some norms have, by the names that the table of norms gives them."""
+"""The options that only some norms have, by the names that the table of norms gives them (eps aside)."""
 
 DTYPE = _option("--dtype", type=click.Choice(OUTPUT_DTYPES), help="Of the output (and of a generated tensor).")
 
@@ -132,6 +129,10 @@ def parameters(norm: Norm) -> Sequence[Option]:
     return (GAMMA, BETA, AFFINE_SEED) if norm.takes_beta else (GAMMA, AFFINE_SEED)
 
 
-def numeric(norm: Norm) -> Sequence[Option]:
-    """Return the numeric options that mean something for a norm."""
-    return [option for name, option in NUMERIC.items() if name in norm.options]
+def numeric(norm: Norm, fixed: Mapping[str, float]) -> Sequence[Option]:
+    """Return the numeric options that mean something for a norm and are not fixed by its preset."""
+    eps = _option("--eps", type=float, help=f"Keeps the divisor from 0. [default: {norm.eps or 0:g}]")
+    modes = click.Choice((EpsMode.INSIDE.value, EpsMode.OUTSIDE.value))
+    eps_mode = _option("--eps-mode", type=modes, help=f"√(var + eps) or √var + eps. [default: {norm.eps_mode}]")
+    every = {"eps": eps, "eps_mode": eps_mode, **NUMERIC}
+    return [option for name, option in every.items() if name in norm.options and name not in fixed]

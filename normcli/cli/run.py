@@ -6,26 +6,32 @@ import contextlib
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from normcli.cli.commands import commands
 from normcli.errors import DataError, DegenerateError, NormError
+from normcli.printable import make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM = "normcli"
-DONE, WRONG_USAGE, BAD_DATA, DEGENERATE, INTERRUPTED, TERMINATED = 0, 2, 3, 4, 130, 143
+DONE, WRONG_USAGE, BAD_DATA, DEGENERATE, OWN_FAULT, INTERRUPTED, TERMINATED = 0, 2, 3, 4, 70, 130, 143
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code.
 
-    0 done; 1 a check found a difference; 2 wrong usage; 3 bad data; 4 degenerate under `--strict`; 130
-    interrupted. A reader that stops reading (`| head`) ends the run quietly, with 0.
+    0 done; 1 a check found a difference; 2 wrong usage; 3 bad data; 4 degenerate under `--strict`; 70 a fault
+    of normcli's own; 130 interrupted. A reader that stops reading (`| head`) ends the run quietly, with 0.
     """
+    if sys.stderr is None:  # closed by the caller: messages go nowhere
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+    if sys.stdout is None:
+        return _report("standard output is closed", BAD_DATA)
     signal.signal(signal.SIGTERM, _terminate)
     _tolerate_narrow_encodings()
     try:
@@ -40,6 +46,8 @@ def run(arguments: Sequence[str]) -> int:
         return DONE
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except _Terminated:
+        return TERMINATED
     except (click.Abort, KeyboardInterrupt):
         return _report("interrupted", INTERRUPTED)
     except click.ClickException as error:
@@ -53,13 +61,18 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryError:
         return _report("this does not fit into memory", BAD_DATA)
     except OSError as error:
-        return _report(f"standard output cannot be written: {error.strerror}", BAD_DATA)
+        return _report(f"the system refuses: {error.strerror}", BAD_DATA)
+    except Exception as error:
+        if "NORMCLI_DEBUG" in os.environ:
+            raise
+        told = f"a fault of normcli's own, {type(error).__name__}: {error}"
+        return _report(f"{told} (NORMCLI_DEBUG=1 shows where)", OWN_FAULT)
     return DONE
 
 
 def _report(message: str, code: int) -> int:
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"normcli: {' '.join(message.split())}\n")
+        sys.stderr.write(f"normcli: {make_printable(' '.join(message.split()))}\n")
     return code
 
 
@@ -70,8 +83,12 @@ def _shorten(error: click.ClickException) -> str:
     return f"{message}{where}"
 
 
+class _Terminated(BaseException):
+    """SIGTERM, on its way up through every `finally`."""
+
+
 def _terminate(signum: int, frame: object) -> NoReturn:
-    raise click.exceptions.Exit(TERMINATED)
+    raise _Terminated
 
 
 def _tolerate_narrow_encodings() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.errors import UsageError
+from normcli.errors import NormError, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from normcli.plan import Plan
     from normcli.tensors.recipe import Recipe
     from normcli.tensors.tensor import Tensor
+
+
+_NUMBERS = re.compile(r"[-+.\deE\s]+(,[-+.\deE\s]+)+")
+"""Numbers with commas between them, as a list without its brackets."""
 
 
 class SourceOptions(NamedTuple):
@@ -102,9 +107,9 @@ def load_parameters(
     from normcli.tensors.recipe import DEFAULT_RNG
 
     names = plan.norm.parameter_names
-    return draw_affine(
-        options.rng or DEFAULT_RNG, options.affine_seed, plan.parameter_shape, names, options.dtype
-    )
+    # --dtype is the output's: of the streams' own dtypes it chooses the wide one alone.
+    dtype = "float64" if options.dtype == "float64" else None
+    return draw_affine(options.rng or DEFAULT_RNG, options.affine_seed, plan.parameter_shape, names, dtype)
 
 
 def _load_parameter(name: str, text: str) -> NDArray[Any]:
@@ -115,10 +120,13 @@ def _load_parameter(name: str, text: str) -> NDArray[Any]:
         return np.asarray(float(text))
     except ValueError:
         pass
-    if text.lstrip().startswith("["):
+    if text.lstrip().startswith("[") or _NUMBERS.fullmatch(text):
         from normcli.tensors.nested import parse_json
 
-        return parse_json(text, f"--{name}")
+        return parse_json(text if text.lstrip().startswith("[") else f"[{text}]", f"--{name}")
     from normcli.tensors.files import load
 
-    return load(text).values
+    try:
+        return load(text).values
+    except NormError as error:
+        raise type(error)(f"--{name}: {error}") from error

@@ -9,7 +9,7 @@ import click
 
 
 class Shape(click.ParamType[tuple[int, ...]]):
-    """`2,3,4,4` or `2x3x4x4`."""
+    """`2,3,4,4` or `2x3x4x4`; `()` is that of a single number."""
 
     name = "shape"
 
@@ -17,8 +17,10 @@ class Shape(click.ParamType[tuple[int, ...]]):
         """Return the lengths."""
         if isinstance(value, tuple):
             return value
+        if value.replace(" ", "") == "()":
+            return ()
         parts = re.split(r"[,x× ]+", value.strip("()[] ,"))
-        if not all(re.fullmatch(r"\d+", part) for part in parts):
+        if not all(re.fullmatch(r"\d{1,400}", part) for part in parts):
             self.fail(f"{value!r} is not a list of lengths such as 2,3,4,4", param, ctx)
         return tuple(map(int, parts))
 

@@ -18,6 +18,10 @@ WRITERS = {
 """Format → the module whose `write` renders it; imported on use, so that only tables cost rich's import."""
 
 
+PARTS = ("input", "stats", "normalized", "check")
+"""What the table of a norm can show."""
+
+
 def write(document: Document, format_name: str, stream: TextIO, view: View) -> None:
     """Write a document in one of the formats of `WRITERS`."""
     import_module(WRITERS[format_name]).write(document, stream, view)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.errors import UsageError
 from normcli.norms import EpsMode
+from normcli.printable import make_printable
 from normcli.render.blocks import build_blocks
-from normcli.render.document import Facts, Grid, Line, Row
+from normcli.render.document import SCHEMA, Facts, Grid, Line, Row
 from normcli.render.excerpt import choose_groups
 from normcli.render.numbers import format_shape, format_statistic
 
@@ -23,12 +25,6 @@ if TYPE_CHECKING:
     from normcli.render.document import Section, View
     from normcli.result import Result
     from normcli.tensors.tensor import Tensor
-
-SCHEMA = "normcli/1"
-"""The version of the JSON that normcli writes and reads back."""
-
-PARTS = ("input", "stats", "normalized", "check")
-"""What a table can show."""
 
 PRINTABLE = ("shape", "axes", "group_count", "group_size", "normalized", "gamma", "beta")
 """What `--print` takes besides the norm's statistics."""
@@ -173,9 +169,9 @@ class Answer:
     def _header(self, view: View) -> Facts:
         result, plan = self.result, self.result.plan
         dtypes = f"{result.input.dtype.name} → {result.normalized.dtype.name}"
-        lines = [
-            ("formula", f"{plan.formula}{_describe_parameters(result)}{_describe_options(plan)}"),
-            ("input", f"{self.tensor.source}   {format_shape(plan.shape)}   {dtypes}"),
+        lines: list[tuple[str, tuple[str, ...]]] = [
+            ("formula", (f"{plan.formula}{_describe_parameters(result)}", *_describe_options(plan))),
+            ("input", (make_printable(self.tensor.source), format_shape(plan.shape), dtypes)),
             ("groups", describe_reduction(plan)),
         ]
         for name in plan.norm.parameter_names:
@@ -206,28 +202,31 @@ class Answer:
         last = len(plan.shape) - 1
         if columns is None or last not in plan.kept or plan.groups is not None:
             return name
-        return f"{name} {columns[plan.group_index(group)[plan.kept_names[plan.kept.index(last)]]]}"
+        return (
+            f"{name} {make_printable(columns[plan.group_index(group)[plan.kept_names[plan.kept.index(last)]]])}"
+        )
 
     def _check_line(self) -> Line:
         checks = self.result.check
         if not checks:
-            return Line("normalized: no values to check" if not self.result.input.size else _NO_PROMISE)
-        scaled = (
-            " before gamma and beta" if self.result.gamma is not None or self.result.beta is not None else ""
-        )
-        parts = "   ".join(_phrase_check(check) for check in checks)
-        return Line(f"normalized{scaled}: {parts}", all(check.ok for check in checks))
+            return Line(("normalized: no values to check",) if not self.result.input.size else (_NO_PROMISE,))
+        if all(math.isnan(check.lowest) for check in checks):
+            return Line(("normalized: no group is finite, so there is nothing to check",), mark=False)
+        scaled = self.result.gamma is not None or self.result.beta is not None
+        first, *others = (_phrase_check(check) for check in checks)
+        title = "normalized before gamma and beta" if scaled else "normalized"
+        return Line((f"{title}: {first}", *others), all(check.ok for check in checks))
 
 
-def describe_reduction(plan: Plan) -> str:
-    """Return on one line what is reduced and what is kept: names, sizes, shapes, groups × size.
+def describe_reduction(plan: Plan) -> tuple[str, ...]:
+    """Return the facts of one line: what is reduced, what is kept, the shapes, groups × size.
 
     Examples
     --------
     >>> from normcli.plan import make_plan
     >>> from normcli.request import Request
     >>> describe_reduction(make_plan(Request("bn"), (2, 3, 4, 4)))
-    'reduces N×H×W = 2×4×4   keeps C = 3   nchw → 1c11   3 groups × 32'
+    ('reduces N×H×W = 2×4×4', 'keeps C = 3', 'nchw → 1c11', '3 groups × 32')
     """
     names = [plan.layout.name(axis) for axis in range(len(plan.shape))]
     short = [name.upper() if plan.layout.letters else name for name in names]
@@ -237,11 +236,11 @@ def describe_reduction(plan: Plan) -> str:
     if plan.window is not None:
         c = names[plan.axes[0]]
         window = f"window {c}−{plan.window.before} … {c}+{plan.window.after} along {short[plan.axes[0]]}"
-        return f"{window}   {keeps}   {plan.group_count:,} windows of {plan.window.size}"
+        return window, keeps, f"{plan.group_count:,} windows of {plan.window.size}"
     split = plan.layout.channel if plan.groups is not None else None
     reduced = [f"{short[axis]}/G" if axis == split else short[axis] for axis in plan.axes]
     sizes = tuple(plan.view_shape[axis] for axis in plan.view_axes)
-    return f"reduces {_multiply(reduced, sizes)}   {keeps}   {_draw_shapes(plan, names)}   {groups}"
+    return f"reduces {_multiply(reduced, sizes)}", keeps, _draw_shapes(plan, names), groups
 
 
 def _draw_shapes(plan: Plan, names: Sequence[str]) -> str:
@@ -255,7 +254,7 @@ def _multiply(names: Sequence[str], sizes: tuple[int, ...]) -> str:
     return f"{'×'.join(names)} = {'×'.join(map(str, sizes))}" if names else "nothing"
 
 
-def _describe_options(plan: Plan) -> str:
+def _describe_options(plan: Plan) -> tuple[str, ...]:
     options = plan.norm.options
     parts = []
     if plan.eps is not None:
@@ -269,19 +268,19 @@ def _describe_options(plan: Plan) -> str:
         parts += [f"{name} {getattr(plan.window, name):g}" for name in ("size", "alpha", "exponent", "k")]
     if plan.like is not None:
         parts.append(f"like {plan.like}")
-    return "   " + ", ".join(parts) if parts else ""
+    return (", ".join(parts),) if parts else ()
 
 
 def _describe_parameters(result: Result) -> str:
     return ("" if result.gamma is None else " · gamma") + ("" if result.beta is None else " + beta")
 
 
-def _abbreviate(parameter: NDArray[Any], view: View) -> str:
+def _abbreviate(parameter: NDArray[Any], view: View) -> tuple[str, ...]:
     flat = parameter.reshape(-1)
     shown = flat if view.full else flat[:_MOST_PARAMETERS]
     texts = ", ".join(format_statistic(float(value), view.digits) for value in shown)
     more = f", … {flat.size - shown.size:,} more (--full)" if shown.size < flat.size else ""
-    return f"{format_shape(parameter.shape)}   {texts}{more}"
+    return format_shape(parameter.shape), f"{texts}{more}"
 
 
 def _describe_window(plan: Plan) -> Mapping[str, Any]:

@@ -57,8 +57,10 @@ def build_blocks(title: str, values: NDArray[Any], plan: Plan, view: View) -> Bl
     shown, size = math.prod(p.size for p in positions), math.prod(values.shape)
     note = None if shown == size else f"{shown:,} of {size:,} values shown; --full shows all"
     bands = [
-        None if outer is None else list(_build_band(outer, positions, panels, names, grid, groups))
-        for outer in _walk(positions[:-3])
+        None
+        if outer is None
+        else list(_build_band(outer, positions, values.shape, panels, names, grid, groups))
+        for outer in _walk(positions[:-3], values.shape[:-3])
     ]
     return Blocks(title, _caption(names), bands if taken.size else [], note)
 
@@ -95,27 +97,39 @@ def _number_groups(plan: Plan, positions: list[Positions]) -> NDArray[np.intp] |
     return plan.locate_groups(to_arrays(positions))
 
 
-def _walk(positions: Sequence[Positions]) -> Iterator[tuple[int, ...] | None]:
-    """Yield the places of an excerpt's outer axes in C order, with None once where some are left out."""
-    after_gap = False
+def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:
+    """Yield the places of an excerpt's outer axes in C order, with None once wherever any are left out.
+
+    Parameters
+    ----------
+    positions : sequence of Positions
+    lengths : sequence of int
+        The whole axes' lengths.
+    """
+    following = 0
     for places in itertools.product(*(range(p.size) for p in positions)):
-        crossed = any(p.gap is not None and place == p.gap for p, place in zip(positions, places, strict=True))
-        if crossed and not after_gap:
+        number = 0
+        for p, place, length in zip(positions, places, lengths, strict=True):
+            number = number * length + p.shown[place]
+        if number != following:
             yield None
-        after_gap = crossed
+        following = number + 1
         yield places
+    if following != math.prod(lengths):
+        yield None
 
 
 def _build_band(
     outer: tuple[int, ...],
     positions: Sequence[Positions],
+    shape: tuple[int, ...],
     panels: Sequence[Positions],
     names: Sequence[str],
     grid: NDArray[Any],
     groups: NDArray[np.intp] | None,
 ) -> Iterator[Matrix | None]:
     """Yield the matrices that stand side by side: those along the last of the outer axes."""
-    for inner in _walk(positions[-3:-2]):
+    for inner in _walk(positions[-3:-2], shape[-3:-2]):
         if inner is None:
             yield None
             continue

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.conventions import list_frameworks
 from normcli.norms import NORMS, EpsMode, Norm
-from normcli.render.document import Grid, Row
+from normcli.render.document import SCHEMA, Grid, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ class Catalogue:
 
     def data(self) -> Mapping[str, Any]:
         """Return every row as an object."""
-        return {"schema": "normcli/1", "norms": list(self.records())}
+        return {"schema": SCHEMA, "norms": list(self.records())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a norm."""
@@ -32,7 +32,7 @@ class Catalogue:
             yield {
                 "norm": norm.name,
                 "title": norm.title,
-                "aliases": [*norm.aliases, *norm.presets],
+                "aliases": list(norm.names[1:]),
                 "summary": norm.summary,
                 "formula": norm.formula(),
                 "axes": norm.axes.value,
@@ -59,5 +59,5 @@ def _describe(norm: Norm) -> tuple[str, ...]:
     if norm.eps_mode is EpsMode.OUTSIDE:
         eps += " outside"
     parameters = norm.parameters.value if norm.takes_beta else f"{norm.parameters.value}, gamma alone"
-    name = ", ".join((norm.name, *norm.presets))
+    name = ", ".join((norm.name, *(preset.name for preset in norm.presets)))
     return (name, norm.title, norm.axes.value, norm.formula(), eps, parameters, norm.source)

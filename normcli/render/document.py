@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
+SCHEMA = "normcli/1"
+"""The version of the JSON that normcli writes and reads back."""
+
+
 class View(NamedTuple):
     """How the reader wants to see it.
 
@@ -41,22 +45,28 @@ class View(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Lines of a header: each a label and what it says."""
+    """Lines of a header: each a label and the facts that stand on it, apart from each other."""
 
     title: str
-    lines: tuple[tuple[str, str], ...]
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+GUTTER = "   "
+"""What stands between facts on one line, and between matrices."""
 
 
 class Line(NamedTuple):
-    """One line of text; `mark` is True for good, False for bad, None for neither."""
+    """Facts on one line; `mark` is True for good, False for bad, None for neither."""
 
-    text: str
+    facts: tuple[str, ...]
     mark: bool | None = None
 
     @property
-    def marked(self) -> str:
-        """The text with its mark before it."""
-        return self.text if self.mark is None else f"{'✓' if self.mark else '✗'} {self.text}"
+    def marked(self) -> tuple[str, ...]:
+        """The facts with the mark before the first."""
+        if self.mark is None:
+            return self.facts
+        return (f"{'✓' if self.mark else '✗'} {self.facts[0]}", *self.facts[1:])
 
 
 class Row(NamedTuple):

@@ -53,6 +53,8 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
     full : bool
         Whether everything is asked for.
     """
+    if 0 in shape:
+        return [cut(length, EDGE, EDGE) for length in shape]
     if full or math.prod(shape) <= MOST_VALUES:
         return [cut(length, length, 0) for length in shape]
     inner = [cut(length, EDGE, EDGE) for length in shape[-2:]]

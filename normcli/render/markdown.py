@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, TextIO
 
-from normcli.render.document import Blocks, Facts, Grid, Line, Row
+from normcli.render.document import GUTTER, Blocks, Facts, Grid, Line, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,12 +31,12 @@ def _(section: Facts) -> Iterator[str]:
     yield f"## {_escape(section.title)}"
     yield ""
     for label, text in section.lines:
-        yield f"- **{label}** {_escape(text)}"
+        yield f"- **{label}** {_escape(GUTTER.join(text))}"
 
 
 @_write_section.register(Line)
 def _(section: Line) -> Iterator[str]:
-    yield _escape(section.marked)
+    yield _escape(GUTTER.join(section.marked))
 
 
 @_write_section.register(Grid)

@@ -61,8 +61,6 @@ def format_shape(shape: tuple[int, ...]) -> str:
 
 
 def _choose_format(flat: NDArray[Any], digits: int | None) -> str:
-    if flat.dtype.kind == "b":
-        return "d"
     if flat.dtype.kind != "f":
         return "d"
     finite = flat[np.isfinite(flat)].astype(np.float64)

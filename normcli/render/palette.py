@@ -16,5 +16,5 @@ PALETTE = (
 
 
 def choose_colour(group: int) -> tuple[str, str]:
-    """Return the background and the text colour of a group; neighbours differ."""
+    """Return the background and the text colour of a group; one number on, it is another."""
     return PALETTE[group % len(PALETTE)]

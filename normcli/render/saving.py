@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, BinaryIO
 
+from normcli.errors import UsageError
 from normcli.tensors.files import Saved, require_saveable, save
 from normcli.tensors.nested import to_lists
 from normcli.tensors.npz import write_npz
@@ -19,41 +22,52 @@ STATISTICS_SUFFIXES = (".json", ".npz")
 
 
 def require_saveable_answer(output: str | None, stats_output: str | None) -> None:
-    """Raise `UsageError` where either file could not be written: a check before any work."""
-    if output not in (None, STANDARD_STREAM):
+    """Raise `UsageError` where either file could not be written, or both are one: a check before any work."""
+    if output is not None and output != STANDARD_STREAM:
         require_saveable(output, "--output")
     if stats_output is not None:
         require_saveable(stats_output, "--stats-output", STATISTICS_SUFFIXES)
+    if None not in (output, stats_output) and os.path.realpath(str(output)) == os.path.realpath(
+        str(stats_output)
+    ):
+        raise UsageError(f"--output and --stats-output are both {output}; one would overwrite the other")
 
 
 def save_answer(answer: Answer, output: str | None, stats_output: str | None) -> None:
-    """Save the normalized tensor, the statistics, or both."""
-    if output is not None:
-        save_normalized(answer, output)
-    if stats_output is not None:
-        save_statistics(answer, stats_output)
+    """Save the normalized tensor, the statistics, or both: if one fails, neither takes its place.
+
+    Raises
+    ------
+    DataError
+        If writing fails.
+    """
+    with contextlib.ExitStack() as files:
+        if stats_output is not None:
+            _write_statistics(files.enter_context(open_whole(stats_output)), answer, stats_output)
+        if output == STANDARD_STREAM:
+            save(output, _describe(answer))
+        elif output is not None:
+            require_saveable(output, "--output").write(
+                files.enter_context(open_whole(output)), _describe(answer)
+            )
 
 
-def save_normalized(answer: Answer, path: str) -> None:
-    """Save the normalized tensor; a text file of more than two axes gets the lines of `--format csv`."""
-    save(
-        path,
-        Saved(
-            answer.result.normalized,
-            key="normalized",
-            columns=answer.tensor.columns,
-            axis_names=answer.axis_names,
-            describe=answer.columns,
-        ),
+def _describe(answer: Answer) -> Saved:
+    """Return the normalized tensor; as text, one of more than two axes gets the lines of `--format csv`."""
+    return Saved(
+        answer.result.normalized,
+        key="normalized",
+        columns=answer.tensor.columns,
+        axis_names=answer.axis_names,
+        describe=answer.columns,
     )
 
 
-def save_statistics(answer: Answer, path: str) -> None:
-    """Save the statistics under their names, as arrays in `.npz` and as nested lists in `.json`."""
+def _write_statistics(stream: BinaryIO, answer: Answer, path: str) -> None:
+    """Write the statistics under their names, as arrays in `.npz` and as nested lists in `.json`."""
     statistics = answer.result.statistics
-    with open_whole(path) as stream:
-        if path.lower().endswith(".npz"):
-            write_npz(stream, statistics)
-            return
-        lists = {name: to_lists(array) for name, array in statistics.items()}
-        stream.write(json.dumps(lists, allow_nan=False).encode() + b"\n")
+    if path.lower().endswith(".npz"):
+        write_npz(stream, statistics)
+        return
+    lists = {name: to_lists(array) for name, array in statistics.items()}
+    stream.write(json.dumps(lists, allow_nan=False).encode() + b"\n")

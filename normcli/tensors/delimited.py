@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import warnings
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE = 8192
 
+_MISSING = frozenset(("", "NA", "N/A"))
+"""Cells that stand for a value that is not there: NaN."""
+
 
 def read_delimited(stream: BinaryIO, name: str, delimiter: str) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     """Read a table of numbers, shape (rows, columns), and the names of its columns if it has a header row.
 
-    A first row in which any cell is not a number is the header. An empty cell is NaN.
+    A first row in which no cell is a number is the header. An empty cell, or `NA`, is NaN.
 
     Raises
     ------
@@ -98,8 +102,14 @@ def _find_header(text: str, name: str, delimiter: str) -> tuple[tuple[str, ...],
         raise DataError(f"{name} is no text table: its first row cannot be read") from error
     if first is None:
         raise DataError(f"{name} is empty; rows of numbers are expected")
-    if all(_to_number(cell) is not None for cell in first):
+    numbers = [_to_number(cell) for cell in first]
+    words = [cell for cell, number in zip(first, numbers, strict=True) if number is None]
+    if not words:
         return None
+    if any(number is not None and not math.isnan(number) for number in numbers):
+        raise DataError(
+            f"{name}, line {line}: {_shorten(words[0])!r} is not a number; a header row has no numbers"
+        )
     return tuple(cell.strip() for cell in first), line
 
 
@@ -146,14 +156,17 @@ def _parse_slowly(
 def _require_number(cell: str, name: str, line: int, column: int) -> float:
     number = _to_number(cell)
     if number is None:
-        shown = cell if len(cell) <= 24 else f"{cell[:24]}…"
-        raise DataError(f"{name}, line {line}, column {column}: {shown!r} is not a number")
+        raise DataError(f"{name}, line {line}, column {column}: {_shorten(cell)!r} is not a number")
     return number
 
 
+def _shorten(cell: str, most: int = 24) -> str:
+    return cell if len(cell) <= most else f"{cell[:most]}…"
+
+
 def _to_number(cell: str) -> float | None:
-    if not cell.strip():
-        return float("nan")
+    if cell.strip() in _MISSING:
+        return math.nan
     if "_" in cell:  # Python reads 1_000 as a number; no table means it so
         return None
     try:

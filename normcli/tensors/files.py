@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -100,6 +103,13 @@ FORMATS: Mapping[str, FileFormat] = {
 """Suffix → format. To add a format, add a file that reads and writes it and a line here."""
 
 
+_KEYED = re.compile(rf"(.*?({'|'.join(map(re.escape, FORMATS))})):(.+)", re.IGNORECASE | re.DOTALL)
+"""`FILE:KEY`: the file ends at the first known suffix before a colon."""
+
+_DEVICES = Path("/dev")
+"""What stands here (`/dev/stdin`) has no suffix, and is told by its first bytes."""
+
+
 def load(specification: str) -> Tensor:
     """Load a tensor.
 
@@ -117,14 +127,15 @@ def load(specification: str) -> Tensor:
         If the file is missing, unreadable or malformed.
     """
     if specification == STANDARD_STREAM:
+        if sys.stdin is None:
+            raise DataError(f"{STANDARD_INPUT_NAME} is closed")
         return _load_stream(io.BytesIO(sys.stdin.buffer.read()), STANDARD_INPUT_NAME, None)
     path, key = _split_key(specification)
-    if not path.exists():
-        raise DataError(f"{path}: there is no such file")
-    if path.is_dir():
-        raise DataError(f"{path}: this is a folder, not a file")
     try:
-        if not path.is_file():
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise DataError(f"{path}: this is a folder, not a file")
+        if not stat.S_ISREG(mode) or path.parent == _DEVICES:
             return _load_stream(io.BytesIO(path.read_bytes()), str(path), key)
         file_format = _find_format(str(path), "input")
         with path.open("rb") as stream:
@@ -132,6 +143,10 @@ def load(specification: str) -> Tensor:
                 raise DataError(f"{path} is empty")
             stream.seek(0)
             values, columns = file_format.read(stream, str(path), key)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file") from error
+    except ValueError as error:  # a name with a null byte
+        raise DataError(f"{path!s} is no file's name") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
     return Tensor(values, specification, columns)
@@ -182,15 +197,15 @@ def _find_format(path: str, option: str, suffixes: Sequence[str] = ()) -> FileFo
 
 
 def _split_key(specification: str) -> tuple[Path, str | None]:
-    if Path(specification).exists():
+    if os.path.exists(specification):  # noqa: PTH110  # False, not an error, where the name is too long
         return Path(specification), None
-    path, colon, key = specification.rpartition(":")
-    suffix = Path(path).suffix.lower()
-    if colon and suffix in FORMATS:
-        if not FORMATS[suffix].has_keys:
-            raise UsageError(f"{specification}: a {suffix} file holds one array and has no keys")
-        return Path(path), key
-    return Path(specification), None
+    found = _KEYED.fullmatch(specification)
+    if found is None:
+        return Path(specification), None
+    path, suffix, key = found.groups()
+    if not FORMATS[suffix.lower()].has_keys:
+        raise UsageError(f"{specification}: a {suffix} file holds one array and has no keys")
+    return Path(path), key
 
 
 def _load_stream(stream: io.BytesIO, name: str, key: str | None) -> Tensor:

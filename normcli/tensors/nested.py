@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from normcli.dtypes import MOST_AXES, REAL_KINDS
 from normcli.errors import DataError, UsageError
-from normcli.tensors.tensor import REAL_KINDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,9 +19,6 @@ TENSOR_KEY = "normalized"
 
 DTYPE_KEY = "dtype"
 """The key under which it says the tensor's dtype, which JSON's numbers cannot."""
-
-DEEPEST = 64
-"""NumPy's limit on the number of axes."""
 
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 
@@ -52,7 +49,7 @@ def parse_json(text: str, name: str, key: str | None = None) -> NDArray[Any]:
     except json.JSONDecodeError as error:
         raise DataError(f"{name} is not valid JSON at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
-        raise DataError(f"{name} is nested too deeply; a tensor has at most {DEEPEST} axes") from error
+        raise DataError(f"{name} is nested too deeply; a tensor has at most {MOST_AXES} axes") from error
     except ValueError as error:  # an integer of more digits than Python converts
         raise DataError(f"{name} holds a number with too many digits") from error
     if not isinstance(value, dict):
@@ -117,8 +114,8 @@ def _spell(value: Any) -> Any:
 def _measure(value: Any, name: str) -> tuple[int, ...]:
     shape: list[int] = []
     while isinstance(value, list):
-        if len(shape) == DEEPEST:
-            raise DataError(f"{name} is nested too deeply; a tensor has at most {DEEPEST} axes")
+        if len(shape) == MOST_AXES:
+            raise DataError(f"{name} is nested too deeply; a tensor has at most {MOST_AXES} axes")
         shape.append(len(value))
         if not value:
             break

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
 
+from normcli.dtypes import MOST_AXES, require_real
 from normcli.errors import DataError
-from normcli.tensors.tensor import require_real
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,8 +57,8 @@ def read_header(stream: BinaryIO, name: str) -> Header:
         shape, fortran_order, dtype = read(stream)
     except Exception as error:  # NumPy's parser of untrusted headers raises a dozen kinds
         raise DataError(f"{name} is no readable .npy file: its header is damaged or missing") from error
-    if any(length < 0 for length in shape):
-        raise DataError(f"{name} is no readable .npy file: its header claims the shape {shape}")
+    if len(shape) > MOST_AXES or any(type(n) is not int or not 0 <= n <= sys.maxsize for n in shape):
+        raise DataError(f"{name} is no readable .npy file: its header claims an impossible shape")
     require_real(dtype, name)
     return Header(shape, fortran_order, dtype, stream.tell())
 
@@ -83,7 +84,10 @@ def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
     except MemoryError as error:
         raise DataError(f"{name} of {header.byte_count} bytes does not fit into memory") from error
     stream.readinto(values.view(np.uint8))  # type: ignore[attr-defined]  # every seekable binary stream has it
-    return values.reshape(header.shape, order="F" if header.fortran_order else "C")
+    try:
+        return values.reshape(header.shape, order="F" if header.fortran_order else "C")
+    except ValueError as error:  # (2**62, 0, 16): no values, and yet beyond what NumPy can index
+        raise DataError(f"{name} has the shape {header.shape}, which NumPy cannot hold") from error
 
 
 def write_npy(stream: BinaryIO, values: NDArray[Any]) -> None:

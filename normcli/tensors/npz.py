@@ -35,7 +35,7 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
             members = {n.removesuffix(_SUFFIX): n for n in archive.namelist() if n.endswith(_SUFFIX)}
             chosen = _choose(members, name, key)
             data = archive.read(members[chosen])
-    except NormError:
+    except (NormError, MemoryError):
         raise
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
         raise DataError(f"{name} is no readable .npz archive: it is damaged or cut short") from error
@@ -57,7 +57,8 @@ def _choose(members: Mapping[str, str], name: str, key: str | None) -> str:
         if len(members) > 1:
             raise UsageError(f"{name} holds {len(members)} arrays; say which: {_suggest(name, members)}")
         return next(iter(members))
-    key = key.removesuffix(_SUFFIX)
+    if key not in members:
+        key = key.removesuffix(_SUFFIX)
     if key not in members:
         raise UsageError(f"{name} holds no array {key!r}; it has {_suggest(name, members)}")
     return key

@@ -6,6 +6,7 @@ import math
 import os
 from typing import NamedTuple
 
+from normcli.dtypes import MOST_AXES
 from normcli.errors import DataError, UsageError
 
 DISTRIBUTIONS = ("randint", "normal", "uniform", "arange")
@@ -16,9 +17,6 @@ DEFAULT_SEED = 42
 DEFAULT_RNG = "numpy-legacy"
 DEFAULT_DISTRIBUTION = "randint"
 
-MOST_AXES = 64
-"""NumPy's limit."""
-
 _BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "randint": (0, 10),
     "uniform": (0.0, 1.0),
@@ -28,6 +26,11 @@ _BOUNDS: dict[str, tuple[float | None, float | None]] = {
 """Default low and high by distribution; None where it has no such bound."""
 
 _ITEM_BYTES = 8
+
+_MOST_SKIPPED = 10**12
+
+_LARGEST_BOUND = 1e38
+"""Within float32, and so that high − low is finite in float64."""
 
 
 class Recipe(NamedTuple):
@@ -89,8 +92,11 @@ def check_recipe(recipe: Recipe) -> None:
     if recipe.skip < 0:
         raise UsageError(f"skip {recipe.skip} is negative")
     _check_bounds(recipe)
-    _check_memory(math.prod(recipe.shape), f"shape {','.join(map(str, recipe.shape))}")
-    _check_memory(recipe.skip if recipe.rng == "torch" else 0, f"skip {recipe.skip}")
+    if recipe.skip > _MOST_SKIPPED:
+        raise UsageError(f"skip passes over {_MOST_SKIPPED:.0e} values at most")
+    # An axis of length 0 leaves no values, but the statistics over the other axes still need room.
+    _check_memory(math.prod(max(1, length) for length in recipe.shape), "a tensor of this shape")
+    _check_memory(recipe.skip if recipe.rng == "torch" else 0, "skipping so much of torch's stream")
 
 
 def _check_bounds(recipe: Recipe) -> None:
@@ -101,8 +107,8 @@ def _check_bounds(recipe: Recipe) -> None:
             continue
         if default is None:
             raise UsageError(f"{recipe.dist} has no {name}")
-        if not math.isfinite(given):
-            raise UsageError(f"{name} {given} is not a finite number")
+        if not abs(given) <= _LARGEST_BOUND:
+            raise UsageError(f"{name} is not a finite number of at most {_LARGEST_BOUND:.3g}")
     low, high = (bound or 0 for bound in recipe.bounds)
     if recipe.dist == "randint":
         if low != int(low) or high != int(high):
@@ -111,15 +117,16 @@ def _check_bounds(recipe: Recipe) -> None:
             raise UsageError(f"randint needs low < high within 64 bits; they are {low} and {high}")
     elif recipe.dist == "uniform" and low > high:
         raise UsageError(f"uniform needs low ≤ high; they are {low} and {high}")
+    elif recipe.dist == "arange" and abs(low) + recipe.skip + math.prod(recipe.shape) >= 2**63:
+        raise UsageError("arange counts within 64 bits; its start, skip and size go beyond")
 
 
 def _check_memory(count: int, what: str) -> None:
     needed = count * _ITEM_BYTES
     present = _measure_memory()
     if present is not None and needed > present:
-        raise DataError(
-            f"{what} needs {needed / 2**30:.3g} GiB of memory; this machine has {present / 2**30:.3g} GiB"
-        )
+        gib = f"{needed / 2**30:.3g}" if needed < 2**1000 else "far too many"
+        raise DataError(f"{what} needs {gib} GiB of memory; this machine has {present / 2**30:.3g} GiB")
 
 
 def _measure_memory() -> int | None:

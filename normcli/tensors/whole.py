@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 def require_writable(path: str, option: str) -> None:
     """Raise `UsageError` unless a file could be made at `path`: cheap, and before any work is done."""
-    target = Path(path)
-    if target.is_dir() or path.endswith(os.sep):
+    folder = os.path.dirname(path) or os.curdir  # noqa: PTH120  # pathlib's checks raise where a folder is closed
+    if os.path.isdir(path) or path.endswith(os.sep):  # noqa: PTH112
         raise UsageError(f"{option} {path}: this is a folder; give a file's name")
-    if not target.parent.is_dir():
-        raise UsageError(f"{option} {path}: there is no folder {target.parent}")
-    if not os.access(target if target.exists() else target.parent, os.W_OK):
+    if not os.path.isdir(folder):  # noqa: PTH112
+        raise UsageError(f"{option} {path}: there is no folder {folder}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):  # noqa: PTH110
         raise UsageError(f"{option} {path}: no permission to write there")
 
 
@@ -64,7 +64,7 @@ def _open_beside(target: Path) -> tuple[Path, BinaryIO]:
     """Create a new file in the target's folder, with the permissions that a new file gets there."""
     attempt = 0
     while True:
-        temporary = target.with_name(f".{target.name}.{os.getpid()}-{attempt}.part")
+        temporary = target.with_name(f".normcli-{os.getpid()}-{attempt}.part")
         try:
             return temporary, temporary.open("xb")
         except FileExistsError:

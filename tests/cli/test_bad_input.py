@@ -102,6 +102,29 @@ CASES = [
     pytest.param(
         "bn -i x.npy --stats-output s.csv", USAGE, "--stats-output s.csv has the suffix .csv", id="stats suffix"
     ),
+    pytest.param(
+        "bn -i x.npy -o s.npz --stats-output ./s.npz",
+        USAGE,
+        "one would overwrite the other",
+        id="one path twice",
+    ),
+    pytest.param("bn -i " + "a" * 300 + ".npy", DATA, "File name too long", id="name too long"),
+    pytest.param("bn -i x.npy --gamma " + "b" * 300, DATA, "--gamma: bbb", id="gamma's name too long"),
+    pytest.param("bn -i x.npy --gamma 1,2", DATA, "gamma has the shape (2,)", id="gamma without brackets"),
+    pytest.param("bn --shape " + "9" * 400, DATA, "far too many GiB", id="400 digits"),
+    pytest.param("bn --shape " + "9" * 5000, USAGE, "not a list of lengths", id="5000 digits"),
+    pytest.param(
+        "bn --shape 9999999999999999999999999,0", DATA, "GiB of memory", id="no values, too many groups"
+    ),
+    pytest.param(
+        "bn -i x.npy --axes " + "9" * 5000, USAGE, "axis 999999999999999999 is out", id="axis of 5000 digits"
+    ),
+    pytest.param("bn --shape 2 --low " + "9" * 400, USAGE, "not a finite number", id="low of 400 digits"),
+    pytest.param(
+        "bn --shape 2 --dist arange --low 99999999999999999999", USAGE, "64 bits", id="arange too high"
+    ),
+    pytest.param("bn --shape 2 --dist uniform --low=-1e308 --high 1e308", USAGE, "not a finite", id="too wide"),
+    pytest.param("bn --shape 2 --skip 999999999999999999999999", USAGE, "skip passes over", id="endless skip"),
     pytest.param("generate", USAGE, "generate needs --shape", id="generate nothing"),
     pytest.param("generate --shape 2 -o x.exe", USAGE, "the suffix .exe", id="generate to unknown suffix"),
     pytest.param("layernrm -i x.npy", USAGE, "did you mean layernorm", id="unknown command"),

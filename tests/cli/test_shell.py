@@ -135,6 +135,68 @@ def test_a_file_whose_name_is_no_text(tmp_path):
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "out", "err"),
+    [
+        pytest.param("bn --shape 2,3 >&-", 3, "", "normcli: standard output is closed\n", id="stdout"),
+        pytest.param("--help >&-", 3, "", "normcli: standard output is closed\n", id="stdout of help"),
+        pytest.param("bn -i - <&-", 3, "", "normcli: standard input is closed\n", id="stdin"),
+        pytest.param("bn --data '[[1,1]]' --print mean 2>&-", 0, "1.0\n1.0\n", "", id="stderr"),
+        pytest.param("bn --nothing 2>&-", 2, "", "", id="stderr of an error"),
+        pytest.param(
+            "bn --shape 20,30 >/dev/full",
+            3,
+            "",
+            "normcli: the system refuses: No space left on device\n",
+            id="full",
+        ),
+    ],
+)
+def test_closed_and_full_streams(line, code, out, err):
+    ran = subprocess.run(
+        f"{sys.executable} -m normcli {line}", shell=True, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (code, out, err)
+
+
+def test_a_termination_while_an_archive_is_read_is_no_damage(tmp_path):
+    np.savez_compressed(tmp_path / "big.npz", x=np.random.default_rng(0).integers(0, 9, 20_000_000))
+    with start("bn", "-i", str(tmp_path / "big.npz"), "--keep", "", "--print", "mean") as process:
+        time.sleep(0.4)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() in (143, -signal.SIGTERM)
+        assert process.stderr.read() == b""
+
+
+def test_control_characters_never_reach_the_terminal(tmp_path):
+    path = tmp_path / "a\x1b[31mb\nc.csv"
+    path.write_text('"x\x1b[31m","y\ty","z\nz"\n1,2,3\n4,5,7\n')
+    for format_name in ("table", "markdown"):
+        ran = subprocess.run(
+            [*COMMAND, "zscore", "-i", str(path), "-f", format_name], capture_output=True, check=True
+        )
+        assert b"\x1b" not in ran.stdout
+        assert b"c=0 x\\x1b[31m" in ran.stdout
+        assert b"c=2 z\\x0az" in ran.stdout
+    ran = subprocess.run([*COMMAND, "zscore", "-i", "\x1b[31m.npy"], capture_output=True, check=False)
+    assert b"\x1b" not in ran.stderr
+
+
+def test_a_failed_second_file_leaves_neither(tmp_path):
+    (tmp_path / "y.npy").write_bytes(b"old")
+    code = (
+        "import normcli.render.saving as s, sys\n"
+        "def fail(*a): raise OSError(28, 'No space left on device')\n"
+        "s._write_statistics = fail\n"
+        "from normcli.cli.run import run\n"
+        f"sys.exit(run(['bn', '--shape', '9,3', '-o', {str(tmp_path / 'y.npy')!r}, '--stats-output', {str(tmp_path / 's.npz')!r}]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout) == (3, b"")
+    assert (tmp_path / "y.npy").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["y.npy"]
+
+
 def test_a_pipeline():
     line = "{0} generate --shape 2,3,4,4 -o - | {0} bn -i - -o - | {0} ln -i - --print group_count"
     shell = line.format(f"{sys.executable} -m normcli")

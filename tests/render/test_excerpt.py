@@ -37,3 +37,7 @@ def test_groups():
     assert choose_groups(24, full=False).size == 24
     assert choose_groups(25, full=False).size == 16
     assert choose_groups(10**6, full=True).size == 10**6
+
+
+def test_a_tensor_without_values_is_cut_too():
+    assert [p.size for p in choose_positions((10**9, 0), full=True)] == [6, 0]

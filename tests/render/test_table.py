@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import re
 
@@ -126,3 +127,23 @@ def test_a_failed_check_is_marked():
     text = render(Answer(result, Tensor(result.input, "x")), View(show=frozenset(("check",))))
     assert "✗ normalized: var 0.5 rather than 1" in text
     assert "off by 0.5" in text
+
+
+def test_every_gap_between_matrices_is_marked():
+    text = render(answer((2, 3, 4, 5, 6, 7)), View(width=200, show=frozenset(("input",))))
+    names = re.findall(r"…|axis0=\d axis1=\d axis2=\d axis3=\d", re.sub(r"(?m)^ .*$", "", text))
+    numbers = [None if name == "…" else tuple(map(int, re.findall(r"=(\d)", name))) for name in names]
+    places = [np.ravel_multi_index(n, (2, 3, 4, 5)) if n else None for n in numbers]
+    assert places[0] == 0
+    for before, after in itertools.pairwise(places):
+        assert before is None or after is None or after == before + 1
+    assert sum(place is not None for place in places) <= 16
+
+
+def test_a_long_table_is_quick_to_set():
+    values = np.zeros((20_000, 2))
+    values[:, 1] = np.arange(20_000) + 1
+    text = render(
+        Answer(normalize(values, "ln"), Tensor(values, "x")), View(full=True, show=frozenset(("stats",)))
+    )
+    assert len(text.splitlines()) == 20_000 + 7

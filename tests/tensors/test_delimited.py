@@ -30,6 +30,8 @@ def read(text: str, delimiter: str = ","):
         pytest.param("nan,inf,-inf\n", [[np.nan, np.inf, -np.inf]], None, id="not finite"),
         pytest.param("1,\n,4\n", [[1, np.nan], [np.nan, 4]], None, id="empty cells"),
         pytest.param("a,b\n1,\n", [[1, np.nan]], ("a", "b"), id="header and empty cells"),
+        pytest.param("NA,1\n2,N/A\n", [[np.nan, 1], [2, np.nan]], None, id="NA in the first row"),
+        pytest.param("a,,c\n1,2,3\n", [[1, 2, 3]], ("a", "", "c"), id="a header with a gap"),
     ],
 )
 def test_what_is_read(text, values, columns):
@@ -61,6 +63,7 @@ def test_a_byte_order_mark_is_no_matter():
         pytest.param("1,2\n3,x\n", "line 2, column 2: 'x' is not a number", id="text in a cell"),
         pytest.param("1,2\n1_000,3\n", "line 2, column 1: '1_000' is not a number", id="underscore"),
         pytest.param("a,b\n", "a header and no rows", id="header alone"),
+        pytest.param("1,oops,2\n3,4,5\n", "line 1: 'oops' is not a number; a header row has no", id="neither"),
         pytest.param("a,b\n1,2\n\n3,c\n", "line 4, column 2: 'c'", id="lines are counted as in the file"),
         pytest.param("1,2\n" + "y" * 200000 + ",3\n", "line|text table", id="an endless cell"),
     ],

@@ -61,6 +61,18 @@ def test_a_pipe_is_told_apart_by_its_first_bytes(tmp_path):
     writer.join()
 
 
+@pytest.mark.parametrize("key", ["a:b", "e.npy"])
+def test_odd_keys_are_found(tmp_path, key):
+    np.savez(tmp_path / "k.npz", **{"a:b": X, "e.npy": X, "other": X + 1})
+    np.testing.assert_array_equal(load(f"{tmp_path}/k.npz:{key}").values, X)
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".npy", "a\0b.npy"])
+def test_impossible_names(name):
+    with pytest.raises(DataError, match=r"a+"):
+        load(name)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [

@@ -75,6 +75,13 @@ def test_gamma_then_beta_come_from_one_stream():
         pytest.param(Recipe((2,), low=5, high=5), UsageError, "needs low < high", id="nothing between"),
         pytest.param(Recipe((2,), high=2.5), UsageError, "whole numbers", id="half"),
         pytest.param(Recipe((2,), high=float("inf")), UsageError, "not a finite number", id="infinite"),
+        pytest.param(Recipe((2,), low=-(10**400)), UsageError, "not a finite number", id="400 digits"),
+        pytest.param(
+            Recipe((2,), dist="arange", low=2**63), UsageError, "within 64 bits", id="arange beyond 64 bits"
+        ),
+        pytest.param(Recipe((2,), skip=10**30), UsageError, "1e.12 values at most", id="endless skip"),
+        pytest.param(Recipe((10**400,)), DataError, "far too many GiB", id="400 digits of length"),
+        pytest.param(Recipe((10**12, 0)), DataError, "GiB of memory", id="no values and too many groups"),
         pytest.param(Recipe((2,), dist="uniform", low=3), UsageError, "low ≤ high", id="uniform"),
         pytest.param(Recipe((2,), dist="normal", low=3), UsageError, "normal has no low", id="normal's low"),
         pytest.param(Recipe((2,), dist="arange", high=3), UsageError, "arange has no high", id="arange's high"),

@@ -122,8 +122,22 @@ def test_a_header_that_claims_terabytes_allocates_nothing():
             + b"{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }".ljust(68),
             id="negative length",
         ),
+        *(
+            pytest.param(
+                b"\x93NUMPY\x01\x00\x80\x01"
+                + f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(384),
+                id=f"impossible shape {shape[:12]}",
+            )
+            for shape in (f"({10**30}, 0)", "(True, 2)", str((1,) * 70), "(2.5,)")
+        ),
     ],
 )
 def test_a_damaged_header_is_refused(data):
     with pytest.raises(DataError, match="x.npy is no readable .npy file"):
         read_npy(io.BytesIO(data), "x.npy")
+
+
+def test_a_shape_that_numpy_cannot_index_is_refused():
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**62}, 0, 16), }}".encode().ljust(128)
+    with pytest.raises(DataError, match="which NumPy cannot hold"):
+        read_npy(io.BytesIO(b"\x93NUMPY\x01\x00\x80\x00" + header), "x.npy")
