@@ -1,0 +1,143 @@
+"""Arithmetic on unevaluated sums of two doubles: what rounding takes away is kept beside the result.
+
+A `Pair` (hi, lo) stands for hi + lo with |lo| ≤ ulp(hi)/2, some 107 bits. The algorithms are those of Knuth
+(TwoSum), Dekker 1971 (TwoProd without a fused instruction, which NumPy lacks), and Hida, Li & Bailey 2001
+(sums, products, quotients and roots of pairs). They hold for values whose products neither over- nor underflow;
+where that is in doubt, the caller scales by a power of two first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_SPLITTER = 2.0**27 + 1.0
+"""Veltkamp's constant: it parts 53 bits into 26 and 26, and a sign."""
+
+
+class Pair(NamedTuple):
+    """An unevaluated sum of two doubles: arrays of one shape, or two numbers."""
+
+    hi: Any
+    lo: Any
+
+    def map(self, function: Any) -> Pair:
+        """Return the pair with a function (an index, a reshape) applied to both parts."""
+        return Pair(function(self.hi), function(self.lo))
+
+
+def two_sum(a: Any, b: Any) -> Pair:
+    """Return a + b and its rounding error, exactly.
+
+    Examples
+    --------
+    >>> two_sum(1.0, 2.0**-60) == (1.0, 2.0**-60)
+    True
+    """
+    total = a + b
+    rest = total - a
+    return Pair(total, (a - (total - rest)) + (b - rest))
+
+
+def quick_two_sum(a: Any, b: Any) -> Pair:
+    """Return a + b and its rounding error, exactly where |a| ≥ |b| or a = 0."""
+    total = a + b
+    return Pair(total, b - (total - a))
+
+
+def two_diff(a: Any, b: Any) -> Pair:
+    """Return a − b and its rounding error, exactly."""
+    difference = a - b
+    rest = difference - a
+    return Pair(difference, (a - (difference - rest)) - (b + rest))
+
+
+def two_prod(a: Any, b: Any) -> Pair:
+    """Return a · b and its rounding error, exactly for |a|, |b| < 2⁹⁹⁶ whose product is above 2⁻⁹⁶⁸."""
+    product = a * b
+    a_hi, a_lo = split(a)
+    b_hi, b_lo = split(b)
+    return Pair(product, ((a_hi * b_hi - product) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo)
+
+
+def split(a: Any) -> Pair:
+    """Return two halves of 26 bits whose sum is a."""
+    shifted = _SPLITTER * a
+    hi = shifted - (shifted - a)
+    return Pair(hi, a - hi)
+
+
+def pair_add(a: Pair, b: Pair) -> Pair:
+    """Return a + b with an error of about 2⁻¹⁰⁴ of it, also where the two cancel."""
+    total, error = two_sum(a.hi, b.hi)
+    low, low_error = two_sum(a.lo, b.lo)
+    total, error = quick_two_sum(total, error + low)
+    return quick_two_sum(total, error + low_error)
+
+
+def pair_negate(a: Pair) -> Pair:
+    """Return −a."""
+    return Pair(-a.hi, -a.lo)
+
+
+def pair_multiply(a: Pair, b: Pair) -> Pair:
+    """Return a · b with an error of about 2⁻¹⁰² of it."""
+    product, error = two_prod(a.hi, b.hi)
+    return quick_two_sum(product, error + (a.hi * b.lo + a.lo * b.hi))
+
+
+def pair_divide(a: Pair, b: Pair) -> Pair:
+    """Return a / b with an error of about 2⁻¹⁰¹ of it."""
+    quotient = a.hi / b.hi
+    product, error = two_prod(quotient, b.hi)
+    rest = ((a.hi - product) - error) + (a.lo - quotient * b.lo)
+    return quick_two_sum(quotient, rest / b.hi)
+
+
+def pair_root(a: Pair) -> Pair:
+    """Return √a of a ≥ 0 with an error of about 2⁻¹⁰¹ of it."""
+    root = np.sqrt(a.hi)
+    product, error = two_prod(root, root)
+    rest = ((a.hi - product) - error) + a.lo
+    with np.errstate(all="ignore"):
+        return quick_two_sum(root, np.where(root > 0.0, rest / (2.0 * root), 0.0))
+
+
+def divide_by_count(total: Pair, count: int) -> Pair:
+    """Return total / count; a power of two divides without any rounding."""
+    n = float(count)
+    if count & (count - 1) == 0:
+        return Pair(total.hi / n, total.lo / n)
+    quotient = total.hi / n
+    product, error = two_prod(quotient, n)
+    return quick_two_sum(quotient, (((total.hi - product) - error) + total.lo) / n)
+
+
+def sum_pairs(values: Pair) -> Pair:
+    """Add pairs along the last axis by halving it: the tree depends on that axis' length alone.
+
+    Parameters
+    ----------
+    values : Pair of ndarray, shape (..., n), n ≥ 1
+
+    Returns
+    -------
+    Pair of ndarray, shape (...)
+    """
+    hi, lo = values
+    while (n := hi.shape[-1]) > 1:
+        half = n // 2
+        left, right = (Pair(hi[..., part], lo[..., part]) for part in (slice(0, half), slice(half, 2 * half)))
+        total = pair_add(left, right)
+        if n % 2:
+            hi = np.concatenate([total.hi, hi[..., -1:]], axis=-1)
+            lo = np.concatenate([total.lo, lo[..., -1:]], axis=-1)
+        else:
+            hi, lo = total
+    return Pair(hi[..., 0], lo[..., 0])
