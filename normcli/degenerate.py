@@ -17,13 +17,20 @@ if TYPE_CHECKING:
     from normcli.plan import Plan
 
 
+_SPREADS = ("std", "rms", "norm")
+"""The statistics that are 0 where a group is constant (or all zeros), in the unit of the input."""
+
+_SIZES = ("mean", *_SPREADS)
+"""The statistics that are finite unless the values are not; squares and inverses may lie beyond float64."""
+
+
 class Degeneracy(NamedTuple):
     """One kind of degenerate group, with the first group of the kind.
 
     Parameters
     ----------
     kind : str
-        `empty`, `single`, `constant`, `zero`, `nan`, `infinite`, `underflow`, `overflow` (of the statistics) or
+        `empty`, `single`, `constant`, `zero`, `nan`, `infinite`, `overflow` (of the mean or the deviation) or
         `output` (values that do not fit the output's dtype, or a gamma that is not finite).
     first_group : str or None
         The name of the first such group; None where there is no group to name.
@@ -93,11 +100,11 @@ def _search(
         yield single
         return
     if plan.window is None:
-        yield from _search_flat_groups(plan, values, statistics, bad)
+        yield from _search_flat_groups(plan, statistics, bad)
     if plan.window is not None and bad.any():
         return  # what is not finite spoils its neighbours' windows too
-    finite = [np.isfinite(array).reshape(-1) for name, array in statistics.items() if name != "rstd"]
-    overflown = np.flatnonzero(~np.logical_and.reduce(finite) & ~bad)
+    finite = [np.isfinite(array).reshape(-1) for name, array in statistics.items() if name in _SIZES]
+    overflown = np.flatnonzero(~np.logical_and.reduce(finite) & ~bad) if finite else np.empty(0, dtype=np.intp)
     if overflown.size:
         yield _describe(plan, "overflow", overflown, "is beyond float64: its statistics are not finite")
         bad[overflown] = True
@@ -122,25 +129,18 @@ def _describe_singles(plan: Plan) -> Degeneracy | None:
 
 
 def _search_flat_groups(
-    plan: Plan, values: NDArray[Any], statistics: Mapping[str, NDArray[np.float64]], bad: NDArray[np.bool_]
+    plan: Plan, statistics: Mapping[str, NDArray[np.float64]], bad: NDArray[np.bool_]
 ) -> Iterator[Degeneracy]:
     centred = plan.norm.centre is Centre.MEAN
-    spread = statistics[plan.norm.statistics[1 if centred else 0]].reshape(-1)
+    spread = next(array for name, array in statistics.items() if name in _SPREADS).reshape(-1)
     flat = (spread == 0.0) & ~bad
     if not flat.any():
         return
-    view, axes = values.reshape(plan.view_shape), plan.view_axes
-    lowest = np.minimum.reduce(view, axis=axes, keepdims=True)
-    highest = np.maximum.reduce(view, axis=axes, keepdims=True)
-    alike = np.asarray(lowest == highest).reshape(-1)
-    constant, vanished = np.flatnonzero(flat & alike), np.flatnonzero(flat & ~alike)
-    if constant.size and centred:
+    if centred:
         told = "is constant: its variance is 0 and its normalized values 0"
-        yield _describe(plan, "constant", constant, told)
-    elif constant.size:
-        yield _describe(plan, "zero", constant, "is all zeros: so are its normalized values")
-    if vanished.size:
-        yield _describe(plan, "underflow", vanished, "is so small that its squares vanish in float64")
+        yield _describe(plan, "constant", np.flatnonzero(flat), told)
+    else:
+        yield _describe(plan, "zero", np.flatnonzero(flat), "is all zeros: so are its normalized values")
 
 
 def _locate_groups_of(plan: Plan, marks: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.kernel import measure_block
+from normcli.engine import measure
 from normcli.norms import Divisor
 
 if TYPE_CHECKING:
@@ -94,10 +94,9 @@ def check_promises(
     promises = PROMISES[plan.norm.divisor]
     if plan.group_count == 0 or plan.group_size == 0 or (plan.p is not None and plan.p < _SMALLEST_P):
         return ()
-    exact = np.asarray(normalized, dtype=np.float64).reshape(plan.view_shape)
     with np.errstate(all="ignore"):
-        measured = {n: a.reshape(plan.stats_shape) for n, a in measure_block(plan, exact).statistics.items()}
-        finite = exact[np.isfinite(exact)]
+        measured = measure(plan, normalized)
+        finite = normalized[np.isfinite(normalized)].astype(np.float64, copy=False)
         largest = max(1.0, float(np.abs(finite).max(initial=0.0)))
         unit = float(np.finfo(normalized.dtype).eps)
         summation = math.sqrt(plan.group_size) * float(np.finfo(np.float64).eps)
@@ -134,7 +133,9 @@ def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> Flo
         return np.where(np.isfinite(original), 0.0, np.nan)
     if name == "norm":
         return np.where(original == 0.0, 0.0, original / np.maximum(original, plan.eps or 0.0))
-    return np.where(original == 0.0, 0.0, original * statistics["rstd"] ** 2)
+    root = statistics["std" if name == "var" else "rms"]  # its square may lie beyond float64
+    kept = np.where(np.isinf(statistics["rstd"]), 1.0, root * statistics["rstd"])
+    return np.where(root == 0.0, 0.0, kept**2)
 
 
 def _measure_overall(finite: FloatArray, plan: Plan) -> dict[str, float]:

@@ -165,6 +165,8 @@ def normalize(
     exponent: float | None = None,
     k: float | None = None,
     like: str | None = None,
+    out: NDArray[Any] | None = None,
+    threads: int | None = None,
 ) -> Result:
     """Normalize a tensor.
 
@@ -196,6 +198,10 @@ def normalize(
         Of `lrn`: x / (k + alpha/size · Σx²)^exponent.
     like : str, optional
         The framework whose convention is followed where the norm leaves a choice.
+    out : ndarray, optional
+        Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output.
+    threads : int, optional
+        At most so many; all processors by default. The result is the same to the bit for any.
 
     Returns
     -------
@@ -239,6 +245,8 @@ def normalize(
         _as_real(x, "x"),
         None if gamma is None else _as_real(gamma, "gamma"),
         None if beta is None else _as_real(beta, "beta"),
+        out=out,
+        threads=_as_integer("threads", threads),
     )
 
 
@@ -247,6 +255,9 @@ def calculate(
     values: NDArray[Any],
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    threads: int | None = None,
 ) -> Result:
     """Normalize an array as a request says: `normalize` with its options in one record.
 
@@ -255,6 +266,8 @@ def calculate(
     request : Request
     values, gamma, beta : ndarray
         Of an integer, boolean or float dtype.
+    out, threads
+        As in `normalize`.
 
     Raises
     ------
@@ -264,7 +277,9 @@ def calculate(
     plan = make_plan(request, values.shape)
     gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
     beta = None if beta is None else plan.fit_parameter("beta", beta)
-    normalized, statistics = run(plan, values, gamma, beta)
+    if threads is not None and threads < 1:
+        raise UsageError(f"threads {threads} is less than one")
+    normalized, statistics = run(plan, values, gamma, beta, out=out, threads=threads)
     return Result(plan, values, normalized, statistics, gamma, beta)
 
 

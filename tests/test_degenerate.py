@@ -48,6 +48,14 @@ def test_a_constant_group_becomes_zero_with_and_without_eps(norm, eps):
     assert (normalize(np.full((3, 4, 5), value), norm, **options).normalized == 0.0).all()
 
 
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e300])
+@pytest.mark.parametrize("norm", ["bn", "rms", "wn", "zscore"])
+def test_groups_whose_squares_are_beyond_float64_are_sound(norm, scale):
+    result = normalize(np.array([[1.0, 2.0], [3.0, 5.0], [4.0, -1.0]]) * scale, norm)
+    assert result.warnings == ()
+    assert all(check.ok for check in result.check), result.check
+
+
 def test_sound_groups_raise_no_warning(rng):
     result = normalize(rng.normal(size=(4, 4)), "bn")
     assert result.warnings == ()

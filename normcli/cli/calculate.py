@@ -47,6 +47,7 @@ def make_command(name: str) -> click.Command:
             options.DIGITS,
             options.FULL,
             options.COLOUR,
+            options.THREADS,
             *options.RUN,
         ]
     )
@@ -85,7 +86,8 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     tensor = load_input(source)
     plan = make_plan(request, tensor.values.shape)
     parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
-    result = calculate(request, tensor.values, **parameters)
+    gamma, beta = parameters.get("gamma"), parameters.get("beta")
+    result = calculate(request, tensor.values, gamma, beta, threads=settings["threads"])
     if settings["strict"]:
         result.require_sound()
     answer = Answer(result, tensor)

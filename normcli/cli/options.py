@@ -101,6 +101,8 @@ DIGITS = _option("--digits", type=click.IntRange(1, 17), help="Significant digit
 FULL = _option("--full", is_flag=True, help="Show every group and value, however many.")
 COLOUR = _option("--color", "colour", type=click.Choice(COLOURS), default="auto", help="[default: auto]")
 
+THREADS = _option("--threads", type=click.IntRange(min=1), help="At most so many. [default: all processors]")
+
 RUN = (
     _option(
         "--strict", is_flag=True, help="Fail (exit 4) on empty, constant, single-valued or non-finite groups."

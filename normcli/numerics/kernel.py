@@ -1,157 +1,194 @@
-"""The kernel: a block of values in, statistics and normalized values out, for every row of the table.
-
-It reads the plan's record (what to centre by, what to divide by) and knows no norm by name. Only what is
-another computation altogether, such as the sliding window, has a function of its own behind that record.
-"""
+"""The kernel: a block of values and what was measured of its groups in, normalized values out, rounded once."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.moments import gather_moments
-from normcli.norms import Centre, Divisor, EpsMode
+from normcli.numerics.pairs import Pair, pair_divide, quick_two_sum, two_diff, two_prod, two_sum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from normcli.plan import Plan
+    from normcli.numerics.solution import Solution
+    from normcli.numerics.workspace import Workspace
 
-    FloatArray = NDArray[np.float64]
+    Floats = NDArray[np.float64]
+    Step = Callable[[NDArray[Any], NDArray[Any], list[Any], Workspace], None]
 
-
-class Measured(NamedTuple):
-    """What the groups of a block are measured to be.
-
-    Parameters
-    ----------
-    statistics : mapping of str to ndarray of float64
-        By the names of the norm's row, each with 1 for each reduced axis.
-    centred : ndarray of float64
-        The block less its centre, if the norm has one.
-    divisor : ndarray of float64
-        What the centred block is divided by; it broadcasts against the block.
-    """
-
-    statistics: Mapping[str, FloatArray]
-    centred: FloatArray
-    divisor: FloatArray
+CHUNK = 1 << 18
+"""Values that one step works on: two or three float64 buffers of it lie in a core's L2 cache."""
 
 
-def normalize_block(
-    plan: Plan, block: FloatArray, gamma: FloatArray | None, beta: FloatArray | None
-) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-    """Normalize a block that holds whole groups.
+def apply(
+    raw: NDArray[Any],
+    out: NDArray[Any],
+    solution: Solution,
+    exact: bool,
+    gamma: Floats | None,
+    beta: Floats | None,
+    work: Workspace,
+) -> None:
+    """Write gamma * (x - mean) / divisor + beta to `out`, rounded once.
 
     Parameters
     ----------
-    plan : Plan
-    block : ndarray of float64
-        In the plan's view.
-    gamma, beta : ndarray of float64 or None
-        Of a shape that broadcasts against the view.
-
-    Returns
-    -------
-    tuple of (ndarray, mapping)
-        gamma · (centred / divisor) + beta, and the statistics with 1 for each reduced axis.
-
-    Notes
-    -----
-    Where the divisor is 0 (a constant group without eps) the quotient is 0, its limit for eps → 0.
+    raw : ndarray
+        Of any float or integer dtype; it is not written to.
+    out : ndarray
+        Of the shape of raw, any strides, not overlapping raw.
+    solution : Solution
+        Of as many axes as raw, to be broadcast against it.
+    exact : bool
+        Full float64 results; otherwise enough for 24 bits.
+    gamma, beta : ndarray or None
+        Of as many axes as raw, to be broadcast against it.
     """
-    with np.errstate(all="ignore"):
-        measured = measure_block(plan, block)
-        result = measured.centred / measured.divisor
-        zero = measured.divisor == 0.0
-        if zero.any():
-            result = np.where(zero & (measured.centred == 0.0), 0.0, result)
-        if gamma is not None:
-            result *= gamma
-        if beta is not None:
-            result += beta
-    return result, measured.statistics
+    if exact and (gamma is not None or beta is not None):
+        step = _apply_in_pairs if solution.centred else _apply_in_pairs_uncentred
+        operands = [solution.mean.hi, solution.mean.lo, solution.divisor.hi, solution.divisor.lo, gamma, beta]
+    else:
+        step = _apply_exact if exact else _apply_short
+        centre = list(solution.mean) if solution.centred else [None, None]
+        if centre[1] is not None and not centre[1].any():
+            centre[1] = None
+        scale = solution.divisor.hi if exact else 1.0 / solution.divisor.hi
+        operands = [*centre, scale, gamma, beta, *(solution.divisor if beta is not None else (None, None))]
+    _apply_by_chunks(step, *_widen(raw, out, operands), work)
 
 
-def measure_block(plan: Plan, block: FloatArray) -> Measured:
-    """Measure the groups of a block that holds whole groups, without normalizing it.
-
-    Parameters
-    ----------
-    plan : Plan
-    block : ndarray of float64
-        In the plan's view.
-    """
-    return _MEASURES[plan.norm.divisor](plan, block)
-
-
-def _measure_deviation(plan: Plan, block: FloatArray) -> Measured:
-    moments, centred = gather_moments(block, plan.view_axes)
-    variance = moments.variance(plan.ddof)
-    deviation = np.sqrt(variance)
-    divisor = _add_eps(plan, variance, deviation)
-    statistics = {"mean": moments.mean, "var": variance, "std": deviation, "rstd": 1.0 / divisor}
-    return Measured(statistics, centred if plan.norm.centre is Centre.MEAN else block, divisor)
+def _apply_by_chunks(
+    step: Step, raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace
+) -> None:
+    """Take a step for each chunk; None operands stay None, the others are cut where they do not broadcast."""
+    length, size = raw.shape[0], raw.size
+    if size <= CHUNK or (raw.ndim == 1 and length <= 2 * CHUNK):
+        step(raw, out, operands, work)
+    elif length == 1 or size // length > CHUNK:
+        for i in range(length):
+            part = [a if a is None else a[min(i, len(a) - 1)] for a in operands]
+            _apply_by_chunks(step, raw[i], out[i], part, work)
+    else:
+        rows = max(1, CHUNK // (size // length))
+        for i in range(0, length, rows):
+            s = slice(i, i + rows)
+            step(raw[s], out[s], [a if a is None or len(a) == 1 else a[s] for a in operands], work)
 
 
-def _measure_root_mean_square(plan: Plan, block: FloatArray) -> Measured:
-    mean_square = np.add.reduce(block * block, axis=plan.view_axes, keepdims=True) / plan.group_size
-    root = np.sqrt(mean_square)
-    divisor = _add_eps(plan, mean_square, root)
-    return Measured({"ms": mean_square, "rms": root, "rstd": 1.0 / divisor}, block, divisor)
+_WIDE = 1024
+"""Short lines are joined to about this length."""
+
+SHORTEST_WIDE_LINE = _WIDE // 2
+"""Lines of this length are left as they are."""
 
 
-def _add_eps(plan: Plan, square: FloatArray, root: FloatArray) -> FloatArray:
-    eps = plan.eps or 0.0
-    divisor = np.sqrt(square + eps) if plan.eps_mode is EpsMode.INSIDE else root + eps
-    return np.where(divisor == 0.0, 1.0, divisor) if plan.norm.constant_divides_by_one else divisor
+def _widen(
+    raw: NDArray[Any], out: NDArray[Any], operands: list[Any]
+) -> tuple[NDArray[Any], NDArray[Any], list[Any]]:
+    """Join short lines into longer ones, where the operands do not vary from line to line."""
+    if (
+        raw.ndim < 2
+        or raw.shape[-1] >= SHORTEST_WIDE_LINE
+        or not (raw.flags.c_contiguous and out.flags.c_contiguous)
+    ):
+        return raw, out, operands
+    lines, line = raw.shape[-2:]
+    if any(a is not None and a.shape[-2] > 1 for a in operands) or all(
+        a is None or a.shape[-1] == 1 for a in operands
+    ):
+        return raw, out, operands
+    together = math.gcd(lines, 1 << max(0, (_WIDE // line).bit_length() - 1))
+    shape = (*raw.shape[:-2], lines // together, line * together)
+    wide = [a if a is None or a.shape[-1] == 1 else np.tile(a, together) for a in operands]
+    return raw.reshape(shape), out.reshape(shape), wide
 
 
-def _measure_length(plan: Plan, block: FloatArray) -> Measured:
-    assert plan.p is not None  # by the plan: every row that divides by a length has an exponent
-    length = _lp_length(block, plan.view_axes, plan.p)
-    divisor = length if plan.eps is None else np.maximum(length, plan.eps)
-    return Measured({"norm": length}, block, divisor)
+def _as_float64(raw: NDArray[Any], work: Workspace) -> Floats:
+    if raw.dtype == np.float64:
+        return raw
+    x = work.get("x", raw.shape)
+    np.copyto(x, raw)
+    return x
 
 
-def _lp_length(block: FloatArray, axes: tuple[int, ...], p: float) -> FloatArray:
-    """(Σ|x|^p)^(1/p); for p = 0 the number of values that are not 0, for p = ∞ the largest |x|."""
-    size = np.abs(block)
-    if p == 0:
-        counted = np.where(np.isnan(size), np.nan, size != 0.0)
-        return np.asarray(np.add.reduce(counted, axis=axes, keepdims=True))
-    if math.isinf(p):
-        return np.asarray(np.maximum.reduce(size, axis=axes, keepdims=True, initial=0.0))
-    if p == 1:
-        return np.asarray(np.add.reduce(size, axis=axes, keepdims=True))
-    if p == 2:
-        return np.sqrt(np.add.reduce(size * size, axis=axes, keepdims=True))
-    return np.asarray(np.add.reduce(size**p, axis=axes, keepdims=True) ** (1.0 / p))
+def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace) -> None:
+    """(x - hi - lo) / divisor: the first difference is exact where the second could cancel (Sterbenz)."""
+    hi, lo, divisor = operands[:3]
+    y = out if out.dtype == np.float64 else work.get("y", raw.shape)
+    x = raw
+    if hi is not None:
+        x = np.subtract(x, hi, out=y)
+        if lo is not None:
+            np.subtract(x, lo, out=y)
+    np.divide(x, divisor, out=y)
+    if y is not out:
+        np.copyto(out, y, casting="same_kind")
 
 
-def _measure_window(plan: Plan, block: FloatArray) -> Measured:
-    """Sum the squares of a sliding window along the one axis, cut off at the edges (where x counts as 0)."""
-    assert plan.window is not None  # by the plan: every row that divides by a window has one
-    window, axis = plan.window, plan.view_axes[0]
-    square = np.moveaxis(block * block, axis, 0)
-    sums = np.zeros_like(square)
-    length = square.shape[0]
-    for shift in range(-min(window.before, length), min(window.after, length) + 1):
-        stop = length - max(0, shift)
-        start = max(0, -shift)
-        sums[start:stop] += square[start + shift : stop + shift]
-    mean_square = np.moveaxis(sums, 0, axis) / window.size
-    divisor = (window.k + window.alpha * mean_square) ** window.exponent
-    return Measured({"ms": mean_square, "rstd": 1.0 / divisor}, block, divisor)
+def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace) -> None:
+    hi, lo, factor, gamma, beta, *divisor = operands
+    x = _as_float64(raw, work)
+    y = x if beta is None and x is not raw else work.get("y", raw.shape)
+    last = x
+    if hi is not None:
+        last = np.subtract(x, hi, out=y)
+        if lo is not None:
+            np.subtract(y, lo, out=y)
+    np.multiply(last, factor, out=y)
+    if gamma is not None:
+        np.multiply(y, gamma, out=y)
+    if beta is not None:
+        np.add(y, beta, out=y)
+        _repair(y, x, hi, lo, divisor, gamma, beta)
+    np.copyto(out, y, casting="same_kind")
 
 
-_MEASURES: Mapping[Divisor, Callable[[Plan, FloatArray], Measured]] = {
-    Divisor.DEVIATION: _measure_deviation,
-    Divisor.ROOT_MEAN_SQUARE: _measure_root_mean_square,
-    Divisor.LP_NORM: _measure_length,
-    Divisor.WINDOW_POWER: _measure_window,
-}
+def _apply_in_pairs(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace) -> None:
+    hi, lo, *divisor, gamma, beta = operands
+    np.copyto(out, _affine_in_pairs(_as_float64(raw, work), hi, lo, divisor, gamma, beta), casting="same_kind")
+
+
+def _apply_in_pairs_uncentred(
+    raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace
+) -> None:
+    _apply_in_pairs(raw, out, [None, None, *operands[2:]], work)
+
+
+def _affine_in_pairs(x: Floats, hi: Any, lo: Any, divisor: Any, gamma: Any, beta: Any) -> Floats:
+    """Return the affine step rounded once, also where it cancels: everything in pairs."""
+    if hi is None:
+        y = Pair(x, np.zeros_like(x))
+    else:
+        d, e = two_diff(x, hi)
+        y = quick_two_sum(d, e if lo is None else e - lo)
+    y = pair_divide(y, Pair(*divisor))
+    if gamma is not None:
+        p, e = two_prod(y.hi, gamma)
+        y = quick_two_sum(p, e + y.lo * gamma)
+    if beta is None:
+        quotient: Floats = np.asarray(y.hi)
+        return quotient
+    s, e = two_sum(y.hi, beta)
+    result = s + (e + y.lo)
+    shifted: Floats = np.where(np.isfinite(result), result, s)
+    return shifted
+
+
+_CANCELS_BELOW = 2.0**-15
+
+
+def _repair(y: Floats, x: Floats, hi: Any, lo: Any, divisor: Any, gamma: Any, beta: Any) -> None:
+    """Compute again, in pairs, what the addition of beta made small."""
+    near = np.abs(y) < _CANCELS_BELOW * np.abs(beta)
+    if near.any():
+
+        def pick(a: Any) -> Any:
+            return None if a is None else np.broadcast_to(a, x.shape)[near]
+
+        y[near] = _affine_in_pairs(
+            x[near], pick(hi), pick(lo), [pick(a) for a in divisor], pick(gamma), pick(beta)
+        )

@@ -1,82 +1,197 @@
-"""The moments of a block's groups: count, mean and the sum of squared deviations."""
+"""The moments of groups (count, mean, sum of squared deviations), from leaves merged in a fixed order."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.numerics.leaves import TOO_LARGE, TOO_SMALL, Leaves, sum_plainly
+from normcli.numerics.pairs import (
+    Pair,
+    divide_by_count,
+    pair_add,
+    pair_multiply,
+    pair_negate,
+    quick_two_sum,
+    sum_pairs,
+    two_diff,
+    two_prod,
+    two_sum,
+)
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    FloatArray = NDArray[np.float64]
-
-_EPSILON = float(np.finfo(np.float64).eps)
-_ROUNDING_ULPS = 4
-"""A group whose deviation is within so many roundings of its mean may be a constant that the sum blurred."""
+    Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Moments:
-    """Count, mean and m2 (the sum of squared deviations) of each group.
+    """Count, mean and m2 of groups, mean and m2 as pairs; `m2` is about 0 for norms that do not centre.
 
-    Parameters
-    ----------
-    count : int
-        The number of values in each group.
-    mean, m2 : ndarray of float64
-        With 1 for each reduced axis; NaN for a group of no values.
+    `scale` is None, or the k of each group whose values were multiplied by 2**k first.
     """
 
     count: int
-    mean: FloatArray
-    m2: FloatArray
+    mean: Pair
+    m2: Pair
+    scale: NDArray[np.int64] | None = None
 
-    def variance(self, ddof: int) -> FloatArray:
-        """Return m2 / (count − ddof); NaN where that divisor is not positive."""
-        if self.count - ddof <= 0:
-            return np.full_like(self.m2, np.nan)
-        return self.m2 / (self.count - ddof)
+    def put(self, chosen: NDArray[np.bool_], other: Moments) -> None:
+        """Replace the moments of some groups."""
+        self.mean = Pair(*(_replaced(a, chosen, b) for a, b in zip(self.mean, other.mean, strict=True)))
+        self.m2 = Pair(*(_replaced(a, chosen, b) for a, b in zip(self.m2, other.m2, strict=True)))
 
 
-def gather_moments(block: FloatArray, axes: tuple[int, ...]) -> tuple[Moments, FloatArray]:
-    """Return the moments of a block's groups and the centred block.
+def _replaced(array: Floats, chosen: NDArray[np.bool_], values: Floats) -> Floats:
+    result = array.copy()
+    result[chosen] = values
+    return result
+
+
+def merge_leaves(leaves: Leaves, sizes: NDArray[np.int64], *, centred: bool, short: bool) -> Moments:
+    """Merge leaves along the last axis.
 
     Parameters
     ----------
-    block : ndarray of float64
-    axes : tuple of int
-        The axes that are reduced.
-
-    Returns
-    -------
-    tuple of (Moments, ndarray)
-        The second is `block` − mean, in a new array of the same shape.
-
-    Notes
-    -----
-    Two passes. The mean of what remains after the first subtraction is the rounding error of the first mean;
-    taking it away too keeps the centred values right where the mean is large against the spread (Chan, Golub
-    & LeVeque 1983, the corrected two-pass algorithm). A constant group has a deviation of exactly 0.
+    leaves : Leaves
+        Of shape (groups, leaves).
+    sizes : ndarray of int
+        The number of values in each leaf.
+    centred : bool
+        Whether m2 is about the mean.
+    short : bool
+        The leaves are those of `measure_short_leaves`: 24 bits are enough.
     """
-    count = 1
-    for axis in axes:
-        count *= block.shape[axis]
-    if count == 0:
-        nothing = np.full(tuple(1 if a in axes else n for a, n in enumerate(block.shape)), np.nan)
-        return Moments(0, nothing, nothing.copy()), block.copy()
-    mean = np.add.reduce(block, axis=axes, keepdims=True) / count
-    centred = block - mean
-    correction = np.add.reduce(centred, axis=axes, keepdims=True) / count
-    mean = mean + correction
-    centred -= correction
-    m2 = np.add.reduce(centred * centred, axis=axes, keepdims=True)
-    blurred = m2 <= count * (_ROUNDING_ULPS * _EPSILON * mean) ** 2
-    if blurred.any():
-        lowest = np.minimum.reduce(block, axis=axes, keepdims=True)
-        constant = blurred & (lowest == np.maximum.reduce(block, axis=axes, keepdims=True))
-        mean = np.where(constant, lowest, mean)
-        m2 = np.where(constant, 0.0, m2)
-        centred = np.where(constant, 0.0, centred)
-    return Moments(count, mean, m2), centred
+    count = int(sizes.sum())
+    if short:
+        return _merge_short_leaves(leaves, sizes, count, centred=centred)
+    square = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
+    if not centred:
+        zero = np.zeros_like(square.hi)
+        return Moments(count, Pair(zero, zero), square)
+    total = sum_pairs(Pair(leaves.sum_hi, leaves.sum_lo))
+    mean = divide_by_count(total, count)
+    product, error = two_prod(total.hi, mean.hi)
+    hi, lo = two_sum(square.hi, -product)
+    lo = lo + ((square.lo - error) - (total.hi * mean.lo + total.lo * mean.hi))
+    m2 = quick_two_sum(hi, lo)
+    if leaves.shift.any():
+        chosen = leaves.shift.any(axis=-1)
+        again = _merge_shifted(
+            leaves.map(lambda a: a[chosen]), sizes, Pair(mean.hi[chosen], mean.lo[chosen]), count
+        )
+        m2.hi[chosen], m2.lo[chosen] = again
+    negative = m2.hi < 0.0
+    if negative.any():
+        m2.hi[negative] = m2.lo[negative] = 0.0
+    return Moments(count, mean, m2)
+
+
+def _merge_short_leaves(leaves: Leaves, sizes: NDArray[np.int64], count: int, *, centred: bool) -> Moments:
+    """Merge so that 24 bits are right: only the sum, which may cancel, is a pair.
+
+    No leaf has lost more than 10 bits of 53 to cancellation, or it would have a shift.
+    """
+    square = sum_plainly(leaves.square_hi)
+    zero = np.zeros_like(square)
+    if not centred:
+        return Moments(count, Pair(zero, zero), Pair(square, zero))
+    hi, lo = leaves.sum_hi, leaves.sum_lo
+    while hi.shape[-1] > 1:
+        half = hi.shape[-1] // 2
+        odd = Pair(hi[..., 2 * half :], lo[..., 2 * half :])
+        s = two_sum(hi[..., :half], hi[..., half : 2 * half])
+        hi, lo = s.hi, s.lo + (lo[..., :half] + lo[..., half : 2 * half])
+        if odd.hi.shape[-1]:
+            hi, lo = np.concatenate([hi, odd.hi], axis=-1), np.concatenate([lo, odd.lo], axis=-1)
+    total = Pair(hi[..., 0], lo[..., 0])
+    if leaves.sum_hi.shape[-1] > 1:
+        total = quick_two_sum(*total)
+    mean = divide_by_count(total, count)
+    m2 = square - total.hi * mean.hi
+    if leaves.shift.any():
+        chosen = leaves.shift.any(axis=-1)
+        part = Pair(mean.hi[chosen], mean.lo[chosen])
+        m2[chosen] = _merge_shifted(leaves.map(lambda a: a[chosen]), sizes, part, count).hi
+    return Moments(count, mean, Pair(np.maximum(m2, 0.0), zero))
+
+
+def _merge_shifted(leaves: Leaves, sizes: NDArray[np.int64], mean: Pair, count: int) -> Pair:
+    """Return m2 of groups with leaves about different shifts, all moved to the double nearest the mean."""
+    n = sizes.astype(np.float64)
+    sums = pair_add(Pair(leaves.sum_hi, leaves.sum_lo), pair_negate(two_prod(n, leaves.shift)))
+    step = two_diff(leaves.shift, mean.hi[..., None])
+    twice = pair_multiply(step, sums)
+    once = pair_multiply(pair_multiply(step, step), Pair(n, np.zeros_like(n)))
+    moved = pair_add(pair_add(Pair(leaves.square_hi, leaves.square_lo), Pair(2 * twice.hi, 2 * twice.lo)), once)
+    return pair_add(sum_pairs(moved), Pair(-count * mean.lo * mean.lo, 0.0 * mean.lo))
+
+
+FEW = 64
+"""Groups of fewer values than this stand as columns, so that every operation runs along the groups."""
+
+
+def measure_columns(x: Floats, *, exact: bool, centred: bool) -> tuple[Moments, NDArray[np.bool_]]:
+    """Measure groups that are the columns of x; also say which are extreme.
+
+    Parameters
+    ----------
+    x : ndarray, shape (values, groups)
+    exact : bool
+        Full float64 results; otherwise enough for 24 bits.
+    centred : bool
+    """
+    n, groups = x.shape
+    zero = np.zeros(groups)
+    mean = Pair(zero, zero)
+    if centred:
+        hi, lo = x[0].copy(), np.zeros(groups)
+        for row in x[1:]:
+            hi, error = two_sum(hi, row)
+            lo += error
+        mean = divide_by_count(quick_two_sum(hi, lo), n)
+    hi, lo, plain = np.zeros(groups), np.zeros(groups), np.zeros(groups)
+    for row in x:
+        if not exact:
+            c = (row - mean.hi) - mean.lo if centred else row
+            hi += c * c
+            continue
+        c, rest = row, zero
+        if centred:
+            d, e = two_diff(row, mean.hi)
+            c, rest = quick_two_sum(d, e - mean.lo)
+        p, e = two_prod(c, c)
+        hi, error = two_sum(hi, p)
+        lo += error + (e + 2.0 * c * rest)
+        plain += row * row
+    if not exact:
+        return Moments(n, mean, Pair(hi, lo)), np.zeros(groups, np.bool_)
+    extreme = ~((plain < TOO_LARGE) & (plain > TOO_SMALL))
+    if extreme.any():
+        extreme[extreme] = np.any(x[:, extreme], axis=0)
+    return Moments(n, mean, quick_two_sum(hi, lo)), extreme
+
+
+def choose_scale(largest: Floats) -> NDArray[np.int64]:
+    """Return the k for which largest * 2**k is about 1; 0 where it is not finite; at most 900."""
+    k = -np.frexp(largest)[1].astype(np.int64)
+    return np.where(np.isfinite(largest) & (largest > 0.0), np.minimum(k, 900), 0)
+
+
+def merge_powers(leaves: Leaves, sizes: NDArray[np.int64], p: float, *, exact: bool) -> Moments:
+    """Merge the leaves of an ℓp length: `m2` holds the length itself."""
+    zero = np.zeros(leaves.square_hi.shape[:-1])
+    if math.isinf(p):
+        total = Pair(np.maximum.reduce(leaves.square_hi, axis=-1), zero)
+    else:
+        total = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
+    if p not in (0.0, 1.0) and not math.isinf(p):
+        wide = np.longdouble if exact else np.float64
+        root = np.power(total.hi.astype(wide) + total.lo, wide(1) / wide(p))
+        hi = root.astype(np.float64)
+        total = Pair(hi, (root - hi).astype(np.float64))
+    return Moments(int(sizes.sum()), Pair(zero, zero), total)

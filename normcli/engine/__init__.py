@@ -1,0 +1,134 @@
+"""The engine: carries a tensor through measuring and the kernel, and brings the results home.
+
+What comes out depends on the values and the plan alone: to the bit it is the same for any number of threads,
+any size of tiles and any order of memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.engine.blocks import ArraySink, ArraySource, Parameter
+from normcli.engine.geometry import Geometry
+from normcli.engine.passes import BLOCK, WHOLE, Run
+from normcli.errors import DataError, UsageError
+from normcli.norms import Divisor
+from normcli.numerics.window import normalize_window
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.plan import Plan
+
+    Floats = NDArray[np.float64]
+
+
+def choose_output_dtype(plan: Plan, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the result: the plan's, else the input's if NumPy's own float, else float64."""
+    if plan.dtype is not None:
+        return np.dtype(plan.dtype)
+    if dtype.kind == "f" and dtype.itemsize <= np.dtype(np.float64).itemsize:
+        return dtype.newbyteorder("=")
+    return np.dtype(np.float64)
+
+
+def run(
+    plan: Plan,
+    values: NDArray[Any],
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    *,
+    out: NDArray[Any] | None = None,
+    threads: int | None = None,
+    block: int = BLOCK,
+    whole: int = WHOLE,
+) -> tuple[NDArray[Any], dict[str, Floats]]:
+    """Normalize a tensor.
+
+    Parameters
+    ----------
+    plan : Plan
+        Made for the shape of `values`.
+    values : ndarray
+        Real numbers of any dtype and memory order; it is not written to.
+    gamma, beta : ndarray or None
+        Of the plan's `parameter_shape`.
+    out : ndarray or None
+        Where the result goes: C-contiguous, of the tensor's shape and of `choose_output_dtype`.
+    threads : int or None
+        At most so many; all processors by default.
+    block, whole : int
+        Values in a tile, and in the largest group that is read only once. They change the speed alone.
+
+    Returns
+    -------
+    tuple of (ndarray, dict)
+        The normalized tensor, in C order; the statistics, of `plan.stats_shape`.
+
+    Raises
+    ------
+    DataError
+        If the result does not fit into memory.
+    UsageError
+        If `out` is not what it has to be.
+    """
+    dtype = choose_output_dtype(plan, values.dtype)
+    if out is None:
+        try:
+            out = np.empty(plan.shape, dtype=dtype)
+        except MemoryError as error:
+            raise DataError(f"the result of {plan.shape} does not fit into memory") from error
+    elif out.shape != plan.shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
+        raise UsageError(f"out must be a writable C-contiguous {dtype} array of the shape {plan.shape}")
+    elif np.may_share_memory(out, values):
+        raise UsageError("out must not share memory with the input")
+    return out, _run(plan, values, out, gamma, beta, threads, block, whole)
+
+
+def measure(plan: Plan, values: NDArray[Any], *, threads: int | None = None) -> dict[str, Floats]:
+    """Return the statistics of a tensor's groups, of `plan.stats_shape`, without normalizing it.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+    threads : int or None
+    """
+    return _run(plan, values, None, None, None, threads, BLOCK, WHOLE)
+
+
+def _run(
+    plan: Plan,
+    values: NDArray[Any],
+    out: NDArray[Any] | None,
+    gamma: NDArray[Any] | None,
+    beta: NDArray[Any] | None,
+    threads: int | None,
+    block: int,
+    whole: int,
+) -> dict[str, Floats]:
+    if plan.window is not None:
+        return normalize_window(plan, values, out)
+    if plan.group_count == 0 or plan.group_size == 0:
+        empty = 0.0 if plan.norm.divisor is Divisor.LP_NORM else np.nan
+        return {name: np.full(plan.stats_shape, empty) for name in plan.norm.statistics}
+    geometry = Geometry.of(plan.view_shape, plan.view_axes)
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        with np.errstate(all="ignore"):
+            values = values.astype(np.float64)
+    work = Run(
+        plan,
+        geometry,
+        ArraySource(values, plan.view_shape, geometry),
+        None if out is None else ArraySink(out, geometry),
+        None
+        if gamma is None
+        else Parameter(gamma.reshape(plan.parameter_view_shape), plan.view_shape, geometry),
+        None if beta is None else Parameter(beta.reshape(plan.parameter_view_shape), plan.view_shape, geometry),
+        threads=threads,
+        block=block,
+        whole=whole,
+    )
+    return {name: array.reshape(plan.stats_shape) for name, array in work.do().items()}

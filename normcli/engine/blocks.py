@@ -1,0 +1,123 @@
+"""Where tiles come from and go to: arrays in memory, of any strides, as the runs of a geometry."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.engine.geometry import Geometry, Slices
+    from normcli.numerics.workspace import Workspace
+
+    Floats = NDArray[np.float64]
+
+
+class Parameter:
+    """gamma or beta, cut to a tile when it is asked for."""
+
+    def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
+        values = np.asarray(values, dtype=np.float64)
+        self._values = values.reshape([math.prod(values.shape[a] for a in run) for run in geometry.members])
+        self._index: list[NDArray[np.intp] | None] = []
+        for run, length in zip(geometry.members, geometry.dims, strict=True):
+            mine = math.prod(values.shape[a] for a in run)
+            if mine in (1, length):
+                self._index.append(None)
+                continue
+            number = np.arange(mine).reshape([values.shape[a] for a in run])
+            self._index.append(np.broadcast_to(number, [view_shape[a] for a in run]).reshape(-1))
+
+    def cut(self, tile: Slices, order: tuple[int, ...]) -> Floats:
+        """Return the values for a tile, in the order of runs given, to be broadcast."""
+        result = self._values
+        for run, part in enumerate(tile):
+            index = self._index[run]
+            if index is not None:
+                result = result.take(index[part], axis=run)
+            elif result.shape[run] > 1:
+                result = result[tuple(part if i == run else slice(None) for i in range(result.ndim))]
+        return result.transpose(order)
+
+
+class ArraySource:
+    """An array in memory (or mapped), of any strides, as the runs of a geometry."""
+
+    def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
+        self.dtype = values.dtype
+        self._view = values.reshape(view_shape)
+        self._geometry = geometry
+        runs = self._view
+        with contextlib.suppress(AttributeError, ValueError):
+            runs = self._view.view()
+            runs.shape = geometry.dims  # without a copy, or not at all
+        self._runs = runs if runs.shape == geometry.dims else None
+
+    def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
+        """Return a tile with its runs in an order; what is returned may be the source itself."""
+        if self._runs is not None:
+            return self._runs[tile].transpose(order)
+        return _gather(self._view, self._geometry, tile, work, self.dtype).transpose(order)
+
+
+def _gather(view: NDArray[Any], geometry: Geometry, tile: Slices, work: Workspace, dtype: Any) -> NDArray[Any]:
+    """Copy a tile out of a view whose strides do not collapse: box by box of the view's own axes."""
+    result = work.get("gathered", tuple(s.stop - s.start for s in tile), dtype)
+    boxes = [
+        _boxes([view.shape[a] for a in run], part.start, part.stop)
+        for run, part in zip(geometry.members, tile, strict=True)
+    ]
+    for combination in itertools.product(*boxes):
+        index: list[Any] = [0] * view.ndim
+        target = []
+        for run, (offset, box, size) in zip(geometry.members, combination, strict=True):
+            for axis, part in zip(run, box, strict=True):
+                index[axis] = part
+            target.append(slice(offset, offset + size))
+        piece = view[tuple(i if isinstance(i, slice) else slice(0, 1) for i in index)]
+        np.copyto(result[tuple(target)].reshape(piece.shape), piece)
+    return result
+
+
+def _boxes(shape: list[int], start: int, stop: int) -> list[tuple[int, tuple[slice, ...], int]]:
+    """Cut a range of flat numbers of a shape into boxes: (offset in the range, slices, size)."""
+    if not shape:
+        return [(0, (), 1)]
+    if len(shape) == 1:
+        return [(0, (slice(start, stop),), stop - start)]
+    inner = math.prod(shape[1:])
+    result: list[tuple[int, tuple[slice, ...], int]] = []
+    at = start
+    while at < stop:
+        row, column = divmod(at, inner)
+        if column == 0 and stop - at >= inner:
+            rows = (stop - at) // inner
+            box = (slice(row, row + rows), *(slice(0, n) for n in shape[1:]))
+            result.append((at - start, box, rows * inner))
+            at += rows * inner
+        else:
+            end = min(stop - row * inner, inner)
+            for offset, box, size in _boxes(shape[1:], column, end):
+                result.append((at - start + offset, (slice(row, row + 1), *box), size))
+            at = row * inner + end
+    return result
+
+
+class ArraySink:
+    """A C-contiguous array in memory."""
+
+    def __init__(self, values: NDArray[Any], geometry: Geometry) -> None:
+        self.dtype = values.dtype
+        self._runs = values.reshape(geometry.dims)
+
+    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return the place that a tile is to be written to."""
+        return self._runs[tile]
+
+    def close(self, tile: Slices, values: NDArray[Any]) -> None:
+        """Say that it is written."""

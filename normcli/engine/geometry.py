@@ -1,0 +1,185 @@
+"""A view as the engine walks it: alternating runs of kept and reduced axes, cut into leaves and tiles."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.numerics.leaves import MAX_LEAF
+from normcli.numerics.moments import FEW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+INNER = 1 << 16
+"""Leaves are so long that this many values hold one of each of the groups that lie side by side."""
+
+
+Slices = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A view collapsed into alternating runs of kept and reduced axes, and the leaves of its groups.
+
+    Parameters
+    ----------
+    dims : tuple of int
+        The length of each run.
+    reduced : tuple of bool
+        Whether it is reduced.
+    members : tuple of tuple of int
+        The axes of the view that each run is made of.
+    cut : int or None
+        The run along which groups are cut into leaves of `chunk` (None: a group is one leaf).
+    chunk : int
+    """
+
+    dims: tuple[int, ...]
+    reduced: tuple[bool, ...]
+    members: tuple[tuple[int, ...], ...]
+    cut: int | None
+    chunk: int
+
+    @classmethod
+    def of(cls, view_shape: tuple[int, ...], view_axes: tuple[int, ...]) -> Geometry:
+        """Collapse a view: neighbouring axes of a kind become one; axes of one value vanish."""
+        dims: list[int] = []
+        kinds: list[bool] = []
+        members: list[list[int]] = []
+        for axis, length in enumerate(view_shape):
+            kind = axis in view_axes
+            if length == 1:
+                continue
+            if kinds and kinds[-1] == kind:
+                dims[-1] *= length
+                members[-1].append(axis)
+            else:
+                dims.append(length)
+                kinds.append(kind)
+                members.append([axis])
+        if True not in kinds:
+            dims, kinds, members = [*dims, 1], [*kinds, True], [*members, []]
+        if False not in kinds:
+            dims, kinds, members = [1, *dims], [False, *kinds], [[], *members]
+        within = math.prod(dims[max(i for i, kind in enumerate(kinds) if kind) + 1 :])
+        longest = min(MAX_LEAF, max(FEW, INNER // within))
+        cut, chunk, inner = None, 0, 1
+        for run in reversed([i for i, kind in enumerate(kinds) if kind]):
+            if inner * dims[run] > longest:
+                pieces = -(-dims[run] // max(1, longest // inner))
+                cut, chunk = run, -(-dims[run] // pieces)
+                break
+            inner *= dims[run]
+        return cls(tuple(dims), tuple(kinds), tuple(map(tuple, members)), cut, chunk)
+
+    @functools.cached_property
+    def kept_runs(self) -> tuple[int, ...]:
+        """The runs over which there is one group each."""
+        return tuple(i for i, kind in enumerate(self.reduced) if not kind)
+
+    @functools.cached_property
+    def reduced_runs(self) -> tuple[int, ...]:
+        """The runs that a group extends over."""
+        return tuple(i for i, kind in enumerate(self.reduced) if kind)
+
+    @functools.cached_property
+    def kept_shape(self) -> tuple[int, ...]:
+        """The lengths of the kept runs."""
+        return tuple(self.dims[i] for i in self.kept_runs)
+
+    @functools.cached_property
+    def count(self) -> int:
+        """Values in a group."""
+        return math.prod(self.dims[i] for i in self.reduced_runs)
+
+    @functools.cached_property
+    def columns(self) -> bool:
+        """Groups stand as columns: they are short and many; shape alone says so."""
+        return self.count < FEW and math.prod(self.kept_shape) >= 4 * self.count
+
+    @functools.cached_property
+    def leaf_shape(self) -> tuple[int, ...]:
+        """The leaves of a group: one number for each reduced run."""
+        return tuple(self._leaves_along(i) for i in self.reduced_runs)
+
+    def _leaves_along(self, run: int) -> int:
+        if self.cut is None or run > self.cut:
+            return 1
+        return -(-self.dims[run] // self.chunk) if run == self.cut else self.dims[run]
+
+    @functools.cached_property
+    def leaf_sizes(self) -> NDArray[np.int64]:
+        """Return the number of values of each leaf, in order."""
+        sizes = np.ones(1, dtype=np.int64)
+        for run in self.reduced_runs:
+            if self.cut is None or run > self.cut:
+                along = np.array([self.dims[run]])
+            elif run == self.cut:
+                along = np.minimum(self.chunk, self.dims[run] - np.arange(0, self.dims[run], self.chunk))
+            else:
+                along = np.ones(self.dims[run], dtype=np.int64)
+            sizes = (sizes[:, None] * along).reshape(-1)
+        return sizes
+
+    def tiles(self, whole: bool, block: int) -> Iterator[Slices]:
+        """Cut the view into tiles of about `block` values that hold whole groups or whole leaves.
+
+        A tile grows from the innermost run outwards, so that it is as contiguous as it can be.
+        """
+        step = [1] * len(self.dims)
+        for run in self.reduced_runs:
+            if whole or self.cut is None or run > self.cut:
+                step[run] = self.dims[run]
+            elif run == self.cut:
+                step[run] = self.chunk
+        for run in reversed(range(len(self.dims))):
+            room = max(1, block // math.prod(step))
+            step[run] = min(self.dims[run], step[run] * room)
+            if step[run] < self.dims[run]:
+                break
+        ranges = [range(0, length, size) for length, size in zip(self.dims, step, strict=True)]
+        for starts in itertools.product(*ranges):
+            yield tuple(
+                slice(start, min(start + size, length))
+                for start, size, length in zip(starts, step, self.dims, strict=True)
+            )
+
+    def leaf_slices(self, tile: Slices) -> Slices:
+        """Return where the leaves of a tile stand in an array of kept_shape + leaf_shape."""
+        kept = tuple(tile[i] for i in self.kept_runs)
+        return kept + tuple(
+            slice(0, 1)
+            if self.cut is None or i > self.cut
+            else (
+                tile[i] if i < self.cut else slice(tile[i].start // self.chunk, -(-tile[i].stop // self.chunk))
+            )
+            for i in self.reduced_runs
+        )
+
+    def cut_leaves(self, x: NDArray[Any], tile: Slices) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Cut a tile, of shape (groups, values), into views of shape (groups, outer, leaves, values of a leaf).
+
+        There are two at most: the full leaves, and the shorter last ones. The slice says which leaves along the
+        cut run they are.
+        """
+        groups = x.shape[0]
+        if self.cut is None:
+            yield slice(0, 1), x.reshape(groups, 1, 1, -1)
+            return
+        inner = math.prod(self.dims[i] for i in self.reduced_runs if i > self.cut)
+        outer = math.prod(tile[i].stop - tile[i].start for i in self.reduced_runs if i < self.cut)
+        length = tile[self.cut].stop - tile[self.cut].start
+        full, leaf = length // self.chunk, self.chunk * inner
+        lines = x.reshape(groups, outer, length * inner)
+        if full:
+            yield slice(0, full), lines[:, :, : full * leaf].reshape(groups, outer, full, leaf)
+        if length % self.chunk:
+            yield slice(full, full + 1), lines[:, :, None, full * leaf :]

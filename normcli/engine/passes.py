@@ -1,0 +1,317 @@
+"""The passes over a tensor: tile by tile, in threads.
+
+Groups that lie within a tile are read once and written at once. Of larger ones a first pass measures the
+leaves, which are merged, and a second pass writes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.norms import Centre, Divisor
+from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply
+from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
+from normcli.numerics.moments import Moments, choose_scale, measure_columns, merge_leaves, merge_powers
+from normcli.numerics.solution import Solution, solve
+from normcli.numerics.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.blocks import ArraySink, ArraySource, Parameter
+    from normcli.engine.geometry import Geometry, Slices
+    from normcli.plan import Plan
+
+    Floats = NDArray[np.float64]
+
+BLOCK = 1 << 20
+"""Values in a tile: enough that a hundred calls on its groups cost little beside those on its values."""
+
+COLUMN_BLOCK = 1 << 17
+"""The same for groups that stand as columns: there every operation is on the whole tile."""
+
+WHOLE = 1 << 18
+"""Groups of at most so many values are read once and written at once."""
+
+_SMALL_BUFFER = 256
+"""NumPy's iterator copies operands that broadcast along rows shorter than its buffer: so we shorten it."""
+
+
+def count_processors() -> int:
+    """Return how many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+class Run:
+    """One normalization: a plan, its geometry, a source, and a sink (None: nothing is written)."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        geometry: Geometry,
+        source: ArraySource,
+        sink: ArraySink | None,
+        gamma: Parameter | None = None,
+        beta: Parameter | None = None,
+        *,
+        threads: int | None = None,
+        block: int = BLOCK,
+        whole: int = WHOLE,
+    ) -> None:
+        self.plan, self.geometry, self.source, self.sink = plan, geometry, source, sink
+        self.gamma, self.beta = gamma, beta
+        self.centred = plan.norm.centre is Centre.MEAN
+        self._threads = threads
+        self.block = min(block, COLUMN_BLOCK) if geometry.columns else block
+        dtypes = [source.dtype] if sink is None else [source.dtype, sink.dtype]
+        short = all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
+        self.exact_output = not short
+        self.exact = (
+            not short or beta is not None
+        )  # beta may cancel all but the last bits of what it is added to
+        self.native = np.dtype(np.float64) if self.exact else source.dtype.newbyteorder("=")
+        kept, reduced = geometry.kept_runs, geometry.reduced_runs
+        self.order = reduced + kept if geometry.columns else kept + reduced
+        behind = math.prod(
+            geometry.dims[reduced[-1] + 1 :]
+        )  # a tile takes all that lies behind, or reads crumbs
+        self.whole = geometry.columns or (
+            geometry.count <= whole and (behind == 1 or geometry.count * behind <= block)
+        )
+        self._p = 2.0 if plan.p is None else plan.p
+        self.powers = plan.norm.divisor is Divisor.LP_NORM and self._p != 2.0
+        self.scales_always = self.powers and self._p not in (0.0, 1.0) and not math.isinf(self._p)
+        self.statistics: dict[str, Floats] = {}
+        self._lock = threading.Lock()
+
+    def do(self) -> dict[str, Floats]:
+        """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""
+        if self.whole:
+            line = 0 if self.geometry.columns else int(self.geometry.leaf_sizes.max())
+            self._each(self._do_whole, whole=True, line=line)
+        else:
+            with np.errstate(all="ignore"):
+                self._do_two_passes()
+        return self.statistics
+
+    # -- tiles
+
+    def _load(self, tile: Slices, work: Workspace, order: tuple[int, ...] | None = None) -> NDArray[Any]:
+        """Return a tile, contiguous in the engine's order, of the native dtype; it may be the source itself."""
+        raw = self.source.read(tile, order or self.order, work)
+        if raw.flags.c_contiguous and raw.dtype == self.native and raw.flags.aligned:
+            return raw
+        canonical = work.get("raw", raw.shape, self.native)
+        np.copyto(canonical, raw, casting="unsafe")
+        return canonical
+
+    def _tile_groups(self, tile: Slices) -> tuple[int, ...]:
+        return tuple(tile[i].stop - tile[i].start for i in self.geometry.kept_runs)
+
+    def _spread(self, values: Any, tile: Slices) -> Any:
+        """Shape one value for each group of a tile so that it broadcasts against the tile."""
+        shape = self._tile_groups(tile)
+        ones = (1,) * len(self.geometry.reduced_runs)
+        return values.reshape(ones + shape if self.geometry.columns else shape + ones)
+
+    def _write(
+        self, x: NDArray[Any], tile: Slices, solution: Solution, work: Workspace, order: tuple[int, ...]
+    ) -> None:
+        if self.sink is None:
+            return
+        place = self.sink.open(tile, work)
+        gamma = None if self.gamma is None else self.gamma.cut(tile, order)
+        beta = None if self.beta is None else self.beta.cut(tile, order)
+        apply(x, place.transpose(order), solution, self.exact_output, gamma, beta, work)
+        self.sink.close(tile, place)
+
+    # -- measuring
+
+    def _measure(self, leaves: NDArray[Any], work: Workspace) -> Leaves:
+        if self.powers:
+            return measure_powers(leaves.astype(np.float64), self._p, work, exact=self.exact)
+        if self.exact:
+            return measure_leaves(leaves, work, need_sum=self.centred)
+        return measure_short_leaves(leaves, work, need_sum=self.centred)
+
+    def _measure_rows(self, rows: NDArray[Any], tile: Slices, work: Workspace) -> Leaves:
+        """Return the leaves of rows of values that are a tile's, of shape (groups, leaves)."""
+        parts = []
+        for place, piece in self.geometry.cut_leaves(rows, tile):
+            leaves = self._measure(piece.reshape(-1, piece.shape[-1]), work)
+            parts.append((place, leaves.reshape(piece.shape[:-1])))
+        leaves = parts[0][1]
+        if len(parts) > 1:
+            groups, outer, _ = leaves.sum_hi.shape
+            leaves = Leaves.empty((groups, outer, parts[-1][0].stop))
+            for place, part in parts:
+                leaves.put((slice(None), slice(None), place), part)
+        return leaves.map(lambda a: a.reshape(rows.shape[0], -1))
+
+    def _merge(self, leaves: Leaves) -> Moments:
+        sizes = self.geometry.leaf_sizes
+        if self.powers:
+            return merge_powers(leaves, sizes, self._p, exact=self.exact)
+        return merge_leaves(leaves, sizes, centred=self.centred, short=not self.exact)
+
+    # -- one pass
+
+    def _do_whole(self, tile: Slices, work: Workspace) -> None:
+        x = self._load(tile, work)
+        groups = math.prod(self._tile_groups(tile))
+        if not self.geometry.columns:
+            moments = self._measure_groups(x.reshape(groups, -1), tile, work)
+        elif self.powers:
+            moments = self._measure_groups(np.ascontiguousarray(x.reshape(-1, groups).T), tile, work)
+        else:
+            moments = self._measure_columns(x.reshape(-1, groups), work)
+        solution = solve(self.plan, moments, exact=self.exact)
+        self._tell(tile, solution)
+        if solution.scale is not None:
+            x = np.ldexp(x.astype(np.float64), self._spread(solution.scale, tile))
+        self._write(x, tile, solution.take(lambda a: self._spread(a, tile)), work, self.order)
+
+    def _measure_groups(self, rows: NDArray[Any], tile: Slices, work: Workspace) -> Moments:
+        leaves = self._measure_rows(rows, tile, work)
+        scale = None
+        if self.scales_always or leaves.extreme.any():
+            chosen = np.asarray(leaves.extreme.any(axis=-1))
+            if self.scales_always:
+                chosen = np.ones_like(chosen)
+            part = rows[chosen].astype(np.float64)
+            scale = np.zeros(rows.shape[0], dtype=np.int64)
+            scale[chosen] = choose_scale(np.maximum.reduce(np.abs(part), axis=-1))
+            leaves.put(chosen, self._measure_rows(np.ldexp(part, scale[chosen][:, None]), tile, work))
+        moments = self._merge(leaves)
+        moments.scale = scale
+        return moments
+
+    def _measure_columns(self, x: NDArray[Any], work: Workspace) -> Moments:
+        columns = x
+        if x.dtype != np.float64:
+            columns = work.get("x", x.shape)
+            np.copyto(columns, x)
+        moments, extreme = measure_columns(columns, exact=self.exact, centred=self.centred)
+        if extreme.any():
+            part = columns[:, extreme]
+            k = choose_scale(np.maximum.reduce(np.abs(part), axis=0))
+            again, _ = measure_columns(np.ldexp(part, k), exact=self.exact, centred=self.centred)
+            moments.put(extreme, again)
+            moments.scale = np.zeros(columns.shape[1], dtype=np.int64)
+            moments.scale[extreme] = k
+        return moments
+
+    def _tell(self, tile: Slices, solution: Solution) -> None:
+        if not self.statistics:
+            with self._lock:
+                if not self.statistics:
+                    self.statistics = {name: np.empty(self.geometry.kept_shape) for name in solution.statistics}
+        index = tuple(tile[i] for i in self.geometry.kept_runs)
+        shape = self._tile_groups(tile)
+        for name, values in solution.statistics.items():
+            self.statistics[name][index] = values.reshape(shape)
+
+    # -- two passes
+
+    def _do_two_passes(self) -> None:
+        """Measure all leaves, merge them, write (between: measure again what has to be scaled)."""
+        geometry = self.geometry
+        shape = geometry.kept_shape + geometry.leaf_shape
+        leaf_axes = tuple(range(len(geometry.kept_shape), len(shape)))
+        record = Leaves.empty(shape)
+        largest: Floats | None = None
+        scale: NDArray[np.int64] | None = None
+
+        def load(tile: Slices, work: Workspace) -> NDArray[Any]:
+            x = self._load(tile, work)
+            if scale is None:
+                return x
+            k = scale[tuple(tile[i] for i in geometry.kept_runs)]
+            return np.ldexp(x.astype(np.float64), k.reshape(k.shape + (1,) * len(leaf_axes)))
+
+        def gather(tile: Slices, work: Workspace) -> None:
+            rows = load(tile, work).reshape(math.prod(self._tile_groups(tile)), -1)
+            place = geometry.leaf_slices(tile)
+            leaves = self._measure_rows(rows, tile, work)
+            record.put(place, leaves.map(lambda a: a.reshape(record.sum_hi[place].shape)))
+
+        def enlarge(tile: Slices, work: Workspace) -> None:
+            assert largest is not None
+            place = geometry.leaf_slices(tile)
+            top = np.maximum.reduce(np.abs(self._load(tile, work)), axis=leaf_axes)
+            largest[place] = top.reshape(top.shape + (1,) * len(leaf_axes))
+
+        natural = tuple(range(len(geometry.dims)))
+        spread = [1 if kind else n for n, kind in zip(geometry.dims, geometry.reduced, strict=True)]
+
+        def write(tile: Slices, work: Workspace) -> None:
+            x = self._load(tile, work, natural)
+            index = tuple(s if n > 1 else slice(None) for s, n in zip(tile, spread, strict=True))
+            if scale is not None:
+                x = np.ldexp(x.astype(np.float64), scale.reshape(spread)[index])
+            here = solution.take(lambda a: a.reshape(spread)[index])
+            self._write(x, tile, here, work, natural)
+
+        leaf = int(geometry.leaf_sizes.max())
+        self._each(gather, whole=False, line=leaf)
+        extreme = record.extreme.any(axis=leaf_axes)
+        if self.scales_always or extreme.any():
+            largest = np.zeros(shape)
+            self._each(enlarge, whole=False, line=leaf)
+            k = choose_scale(np.maximum.reduce(largest, axis=leaf_axes))
+            scale = k if self.scales_always else np.where(extreme, k, 0)
+            self._each(gather, whole=False, line=leaf)
+        groups = math.prod(geometry.kept_shape)
+        moments = self._merge(record.map(lambda a: a.reshape(groups, -1)))
+        moments.scale = None if scale is None else scale.reshape(-1)
+        solution = solve(self.plan, moments, exact=self.exact)
+        self._tell(tuple(slice(0, n) for n in geometry.dims), solution)
+        if self.sink is not None:
+            self._each(write, whole=False, line=SHORTEST_WIDE_LINE)
+
+    # -- threads
+
+    def _each(self, work_on: Callable[[Slices, Workspace], None], *, whole: bool, line: int) -> None:
+        """Work on every tile, in threads; `line` is the length that operands broadcast along."""
+        tiles = self.geometry.tiles(whole, self.block)
+        lock = threading.Lock()
+        failed = threading.Event()
+
+        def work_through() -> None:
+            work = Workspace()
+            with np.errstate(all="ignore"):
+                if line >= _SMALL_BUFFER:
+                    np.setbufsize(_SMALL_BUFFER)
+                while not failed.is_set():
+                    with lock:
+                        tile = next(tiles, None)
+                    if tile is None:
+                        return
+                    try:
+                        work_on(tile, work)
+                    except BaseException:
+                        failed.set()
+                        raise
+
+        if math.prod(self.geometry.dims) <= self.block:
+            work_through()
+            return
+        threads = count_processors() if self._threads is None else self._threads
+        if threads == 1:
+            work_through()
+            return
+        from concurrent.futures import ThreadPoolExecutor  # slow to import, and small tensors need none
+
+        with ThreadPoolExecutor(threads) as pool:
+            for future in [pool.submit(work_through) for _ in range(threads)]:
+                future.result()

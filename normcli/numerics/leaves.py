@@ -1,0 +1,310 @@
+"""Leaves: rows of at most some thousand values, measured so exactly that merging them loses nothing.
+
+A group is cut into leaves by its shape alone, and each leaf is summed by itself: so the results do not depend
+on how the work is cut into blocks, on the number of threads, or on the order of memory.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.numerics.pairs import Pair, divide_by_count, quick_two_sum, two_diff, two_sum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from normcli.numerics.workspace import Workspace
+
+    Floats = NDArray[np.float64]
+
+MAX_LEAF = 4096
+"""Below 10000, where OpenBLAS' ddot starts threads; at most 2¹³, for the exactness of `measure_leaves`."""
+
+TOO_LARGE, TOO_SMALL = 2.0**990, 2.0**-800
+"""Sums of squares outside are measured again on values scaled by a power of two."""
+
+_CENTRED_BELOW = 2.0**-16
+"""M2 under this part of the raw sum of squares is measured again about the leaf's mean."""
+
+_NARROW_CENTRED_BELOW = 2.0**-10
+"""The same for values of 24 bits or fewer."""
+
+
+@dataclass(slots=True)
+class Leaves:
+    """What is known of leaves: all arrays of one shape, mergeable along the last axis.
+
+    Parameters
+    ----------
+    sum_hi, sum_lo : the sum, a pair
+    square_hi, square_lo : the sum of squares of (x - shift), a pair
+    shift : 0, or a double near the leaf's mean where the raw squares would cancel
+    extreme : the squares may have over- or underflowed
+    """
+
+    sum_hi: Floats
+    sum_lo: Floats
+    square_hi: Floats
+    square_lo: Floats
+    shift: Floats
+    extreme: NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...]) -> Leaves:
+        """Return records of zeros."""
+        a, b, c, d, e = (np.zeros(shape) for _ in range(5))
+        return cls(a, b, c, d, e, np.zeros(shape, dtype=np.bool_))
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return the six arrays."""
+        return (self.sum_hi, self.sum_lo, self.square_hi, self.square_lo, self.shift, self.extreme)
+
+    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Leaves:
+        """Return the records with a function (an index, a reshape) applied to each array."""
+        return Leaves(*(function(a) for a in self.arrays()))
+
+    def reshape(self, shape: tuple[int, ...]) -> Leaves:
+        """Return the records in another shape."""
+        return self.map(lambda a: a.reshape(shape))
+
+    def put(self, index: Any, other: Leaves) -> None:
+        """Write records to a place."""
+        for mine, new in zip(self.arrays(), other.arrays(), strict=True):
+            mine[index] = new
+
+
+_ONES = np.ones((1, MAX_LEAF))
+
+CHUNK = 1 << 18
+"""Values that one call works on: two or three float64 buffers of it lie in a core's L2 cache."""
+
+_PART = 256
+
+
+class Dots:
+    """Dot products of rows of one length, in parts of 256: their order depends on that length alone.
+
+    `np.vecdot` is BLAS without threads, and the fastest sum there is; but it keeps the GIL unless there are
+    more than 500 of them: products of 4096 values are better asked for as sixteen times as many of 256.
+    """
+
+    def __init__(self, rows: int, n: int) -> None:
+        self._n, self._whole = n, n // _PART if n >= 2 * _PART else 0
+        self._split = self._whole * _PART
+        self._parts = np.empty((rows, self._whole + (self._split < n)))
+
+    def add(self, rows: slice, a: Floats, b: Floats) -> None:
+        """Multiply some rows; b is as many rows or one."""
+        parts, split = self._parts[rows], self._split
+        if split:
+            shape = (-1, self._whole, _PART)
+            if split == self._n:
+                np.vecdot(a.reshape(shape), b.reshape(shape), out=parts)
+                return
+            np.vecdot(a[:, :split].reshape(shape), b[:, :split].reshape(shape), out=parts[:, :-1])
+        np.vecdot(a[:, split:], b[:, split:], out=parts[:, -1])
+
+    def total(self) -> Floats:
+        """Return the dot product of each row."""
+        if self._parts.shape[1] == 1:
+            return self._parts[:, 0]
+        sums: Floats = np.vecdot(self._parts, _ONES[0, : self._parts.shape[1]])
+        return sums
+
+
+def _slices(rows: int, n: int) -> list[slice]:
+    step = max(1, CHUNK // n)
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def measure_leaves(x: Floats, work: Workspace, *, need_sum: bool) -> Leaves:
+    """Measure leaves of full float64 values: sums to about 2⁻¹¹⁵ of their scale, sums of squares to 2⁻⁷².
+
+    Parameters
+    ----------
+    x : ndarray, shape (leaves, n), n <= MAX_LEAF
+    need_sum : bool
+        False for norms that do not centre.
+    work : Workspace
+
+    Notes
+    -----
+    x is cut on the grid G = 2⁻²⁶ of a power of two above its root of squares: t = (x + sigma) − sigma is a
+    multiple of G, and r = x − t is exact. The squares of t are multiples of G² whose sum is under 2⁵³ G², so
+    that it is exact in any order; the rest of the squares, r · (x + t), is 2⁻²⁰ of it: a plain sum is enough.
+    r is cut once more, 40 bits lower, so that of the sum only the third part is rounded.
+    """
+    rows, n = x.shape
+    slices = _slices(rows, n)
+    ones = _ONES[:, :n]
+    dots = Dots(rows, n)
+    for s in slices:
+        dots.add(s, x[s], x[s])
+    square = dots.total()
+    extreme = ~((square < TOO_LARGE) & (square > TOO_SMALL))
+    if extreme.any():
+        return _measure_with_extremes(x, square, extreme, need_sum, work)
+    _, exponent = np.frexp(square)
+    exponent = ((exponent + 1) >> 1)[:, None]
+    first, second = np.ldexp(1.5, exponent + 26), np.ldexp(1.5, exponent - 14)
+    high, low = Dots(rows, n), Dots(rows, n)
+    sums = [Dots(rows, n) for _ in range(3)] if need_sum else []
+    shape = (slices[0].stop, n)
+    t_all, r_all = work.get("t", shape), work.get("r", shape)
+    for s in slices:
+        x_s, sigma = x[s], first[s]
+        t, r = t_all[: len(x_s)], r_all[: len(x_s)]
+        np.add(x_s, sigma, out=t)
+        np.subtract(t, sigma, out=t)
+        np.subtract(x_s, t, out=r)
+        high.add(s, t, t)
+        if need_sum:
+            sums[0].add(s, t, ones)
+        np.add(t, x_s, out=t)
+        low.add(s, r, t)
+        if need_sum:
+            sigma = second[s]
+            np.add(r, sigma, out=t)
+            np.subtract(t, sigma, out=t)
+            np.subtract(r, t, out=r)
+            sums[1].add(s, t, ones)
+            sums[2].add(s, r, ones)
+    squares = quick_two_sum(high.total(), low.total())
+    shift = np.zeros(rows)
+    total = Pair(shift, shift)
+    if need_sum:
+        total = two_sum(sums[0].total(), sums[1].total())
+        total = quick_two_sum(total.hi, total.lo + sums[2].total())
+        cancels = (squares.hi - total.hi * (total.hi / n)) < _CENTRED_BELOW * squares.hi
+        if cancels.any():
+            shift = np.zeros(rows)
+            mean = divide_by_count(Pair(total.hi[cancels], total.lo[cancels]), n).hi
+            again = _squares_about(x[cancels], mean)
+            shift[cancels], squares.hi[cancels], squares.lo[cancels] = mean, again.hi, again.lo
+    return Leaves(total.hi, total.lo, squares.hi, squares.lo, shift, extreme)
+
+
+def _measure_with_extremes(
+    x: Floats, square: Floats, extreme: NDArray[np.bool_], need_sum: bool, work: Workspace
+) -> Leaves:
+    """Measure the plain leaves; of the others those of zeros alone are plain too, the rest is left marked."""
+    result = Leaves.empty(square.shape)
+    if not extreme.all():
+        result.put(~extreme, measure_leaves(x[~extreme], work, need_sum=need_sum))
+    result.extreme[extreme] = np.any(x[extreme], axis=-1)
+    marked = result.extreme
+    result.square_hi[marked] = square[marked]
+    result.sum_hi[marked] = np.add.reduce(x[marked], axis=-1)
+    return result
+
+
+def _squares_about(x: Floats, centre: Floats) -> Pair:
+    """Return the sum of (x − centre)² over the last axis, to about 2⁻⁷⁰ of itself."""
+    d, e = two_diff(x, centre[..., None])
+    largest = np.vecdot(d, d)
+    _, exponent = np.frexp(largest)
+    sigma = np.ldexp(1.5, ((exponent + 1) >> 1) + 26)[..., None]
+    t = (d + sigma) - sigma
+    r = (d - t) + e
+    return quick_two_sum(np.vecdot(t, t), np.vecdot(r, (d + t) + e))
+
+
+def measure_short_leaves(raw: NDArray[Any], work: Workspace, *, need_sum: bool) -> Leaves:
+    """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
+
+    The sum of a leaf is exact in float64, in any order, unless its values are more than 2**17 or so apart. That
+    is looked up (the smallest |x| that is not 0 against the root of squares); leaves that fail are measured as
+    `measure_leaves` does. The squares of such values are exact, their sum good to 2**-47: enough for 24 bits.
+    """
+    rows, n = raw.shape
+    slices = _slices(rows, n)
+    shape = (slices[0].stop, n)
+    ones, x_all, size_all = _ONES[:, :n], work.get("x", shape), work.get("size", shape, raw.dtype)
+    squares, sums = Dots(rows, n), Dots(rows, n)
+    doubtful = need_sum and raw.dtype != np.float16  # float16 has 40 bits in all: sums of 4096 are exact
+    least = np.empty(rows, raw.dtype)
+    for s in slices:
+        raw_s = raw[s]
+        x = x_all[: len(raw_s)]
+        np.copyto(x, raw_s)
+        squares.add(s, x, x)
+        if need_sum:
+            sums.add(s, x, ones)
+        if doubtful:
+            size = np.abs(raw_s, out=size_all[: len(raw_s)])
+            least[s] = _least_of_rows(size)
+    square = squares.total()
+    zeros, plain = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
+    if not need_sum:
+        return Leaves(zeros, zeros, square, zeros, zeros, plain)
+    sum_hi = sums.total()
+    sum_lo = shift = zeros
+    if doubtful:
+        inexact = _may_be_inexact(least, square, n)
+        if inexact.any():
+            size = np.abs(raw[inexact])
+            least = np.minimum.reduce(size, axis=-1, where=size > 0.0, initial=np.inf)
+            inexact[inexact] = _may_be_inexact(least, square[inexact], n)
+        if inexact.any():
+            again = measure_leaves(raw[inexact].astype(np.float64), work, need_sum=True)
+            sum_lo = np.zeros(rows)
+            sum_hi[inexact], sum_lo[inexact] = again.sum_hi, again.sum_lo
+    cancels = (square - sum_hi * (sum_hi / n)) < _NARROW_CENTRED_BELOW * square
+    if cancels.any():
+        shift = np.zeros(rows)
+        mean = sum_hi[cancels] / n
+        centred = raw[cancels] - mean[:, None]
+        shift[cancels], square[cancels] = mean, np.vecdot(centred, centred)
+    return Leaves(sum_hi, sum_lo, square, zeros, shift, plain)
+
+
+def _least_of_rows(size: NDArray[Any]) -> Any:
+    """Return a lower bound of the minimum of each row: that of as many rows as make up 4096 values."""
+    rows, n = size.shape
+    together = MAX_LEAF // n
+    if together < 2 or rows % together:
+        return np.minimum.reduce(size, axis=-1)
+    return np.minimum.reduce(size.reshape(rows // together, -1), axis=-1).repeat(together)
+
+
+def _may_be_inexact(least: NDArray[Any], square: Floats, n: int) -> NDArray[np.bool_]:
+    """Every value is a multiple of an ulp > least * 2**-24, and no sum of them exceeds √(n * square)."""
+    wide = least.astype(np.float64)
+    return np.asarray(~(wide * wide * (2.0**57 / n) >= square))
+
+
+def measure_powers(x: Floats, p: float, work: Workspace, *, exact: bool) -> Leaves:
+    """Measure leaves for an ℓp length: `square` holds Σ|x|ᵖ, the count (p = 0) or the maximum (p = ∞)."""
+    size = np.abs(x)
+    result = Leaves.empty(x.shape[:-1])
+    if p == 1.0:
+        sums = measure_leaves(size, work, need_sum=True)
+        result.square_hi, result.square_lo, result.extreme = sums.sum_hi, sums.sum_lo, sums.extreme
+    elif p == 0.0:
+        result.square_hi[...] = np.count_nonzero(size, axis=-1)
+        result.square_hi[np.isnan(size).any(axis=-1)] = np.nan
+    elif math.isinf(p):
+        result.square_hi[...] = np.maximum.reduce(size, axis=-1)
+    else:
+        wide = np.longdouble if exact else np.float64  # on x86 11 bits more than float64
+        powers = sum_plainly(np.power(size.astype(wide), wide(p)))
+        result.square_hi[...] = powers
+        result.square_lo[...] = powers - result.square_hi
+    return result
+
+
+def sum_plainly(x: NDArray[Any]) -> NDArray[Any]:
+    """Add along the last axis by halving, each sum rounded: the tree depends on the axis' length alone."""
+    while x.shape[-1] > 1:
+        half = x.shape[-1] // 2
+        odd = x[..., 2 * half :]
+        x = x[..., :half] + x[..., half : 2 * half]
+        if odd.shape[-1]:
+            x[..., 0] += odd[..., 0]
+    return x[..., 0]

@@ -1,0 +1,119 @@
+"""From the moments of groups to what their values are divided by, and to their statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.norms import Centre, Divisor, EpsMode
+from normcli.numerics.pairs import Pair, divide_by_count, pair_divide, pair_root, quick_two_sum, two_sum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from normcli.numerics.moments import Moments
+    from normcli.plan import Plan
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Solution:
+    """What a tile is normalized with, one value for each group; in the scaled unit where groups are scaled."""
+
+    mean: Pair
+    divisor: Pair
+    scale: NDArray[np.int64] | None
+    centred: bool
+    statistics: dict[str, Floats] = field(default_factory=dict)
+
+    def take(self, function: Callable[[Floats], Floats]) -> Solution:
+        """Return mean and divisor with a function (an index, a reshape) applied to each array."""
+        return Solution(
+            Pair(function(self.mean.hi), function(self.mean.lo)),
+            Pair(function(self.divisor.hi), function(self.divisor.lo)),
+            None,
+            self.centred,
+        )
+
+
+def solve(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
+    """Turn moments into the divisor and the statistics of each group.
+
+    With `exact`, squares and roots are formed as pairs, so that the double that leaves is the nearest one but
+    for some 2**-40 of an ulp.
+    """
+    n, k = moments.count, moments.scale
+    centred = plan.norm.centre is Centre.MEAN
+    if plan.norm.divisor is Divisor.LP_NORM:
+        size = pair_root(moments.m2) if plan.p == 2.0 else moments.m2
+        return _solve_length(plan, size, k)
+    freedom = n - plan.ddof if plan.norm.divisor is Divisor.DEVIATION else n
+    if freedom <= 0:
+        nothing = np.full_like(moments.m2.hi, np.nan)
+        square = Pair(nothing, nothing)
+    elif exact:
+        square = divide_by_count(moments.m2, freedom)
+    else:
+        square = Pair(moments.m2.hi / float(freedom), np.zeros_like(moments.m2.hi))
+    root = pair_root(square) if exact else Pair(np.sqrt(square.hi), np.zeros_like(square.hi))
+    eps = 0.0 if plan.eps is None else plan.eps
+    if eps == 0.0:
+        divisor = root
+    elif plan.eps_mode is EpsMode.INSIDE:
+        divisor = _root_of_sum(square, eps, k, exact)
+    else:
+        shifted = np.full_like(root.hi, eps) if k is None else np.ldexp(eps, k)
+        divisor = two_sum(root.hi, shifted)
+        divisor = quick_two_sum(divisor.hi, divisor.lo + root.lo)
+    names = ("var", "std") if plan.norm.divisor is Divisor.DEVIATION else ("ms", "rms")
+    statistics = {"mean": moments.mean.hi} if centred else {}
+    statistics |= {names[0]: square.hi, names[1]: root.hi}
+    usable = (
+        Pair(np.where(divisor.hi == 0.0, 1.0, divisor.hi), divisor.lo) if (divisor.hi == 0.0).any() else divisor
+    )
+    told = usable if plan.norm.constant_divides_by_one else divisor
+    statistics["rstd"] = pair_divide(Pair(1.0, 0.0), told).hi if exact else 1.0 / told.hi
+    if exact and not plan.norm.constant_divides_by_one:
+        statistics["rstd"] = np.where(divisor.hi == 0.0, np.inf, statistics["rstd"])
+    if k is not None:
+        powers = {"mean": -k, "var": -2 * k, "ms": -2 * k, "std": -k, "rms": -k, "rstd": k}
+        statistics = {name: np.ldexp(value, powers[name]) for name, value in statistics.items()}
+    return Solution(moments.mean, usable, k, centred, statistics)
+
+
+def _root_of_sum(square: Pair, eps: float, k: NDArray[np.int64] | None, exact: bool) -> Pair:
+    """Return √(square + eps) in the unit of the scaled values."""
+    if k is None:
+        if not exact:
+            return Pair(np.sqrt(square.hi + eps), np.zeros_like(square.hi))
+        s, e = two_sum(square.hi, eps)
+        return pair_root(quick_two_sum(s, e + square.lo))
+    inner = np.ldexp(eps, 2 * k)
+    s, e = two_sum(square.hi, inner)
+    scaled = pair_root(quick_two_sum(s, e + square.lo))
+    fits = np.isfinite(scaled.hi) | ~np.isinf(inner)
+    outer = pair_root(two_sum(np.ldexp(square.hi, -2 * k), eps))  # the square is nothing beside eps here
+    return Pair(
+        np.where(fits, scaled.hi, np.ldexp(outer.hi, k)), np.where(fits, scaled.lo, np.ldexp(outer.lo, k))
+    )
+
+
+def _solve_length(plan: Plan, size: Pair, k: NDArray[np.int64] | None) -> Solution:
+    hi, lo = size
+    divisor = size
+    if plan.eps is not None:
+        floor = np.full_like(hi, plan.eps) if k is None or plan.p == 0 else np.ldexp(plan.eps, k)
+        under = hi < floor
+        divisor = Pair(np.where(under, floor, hi), np.where(under, 0.0, lo))
+    if (divisor.hi == 0.0).any():
+        divisor = Pair(np.where(divisor.hi == 0.0, 1.0, divisor.hi), divisor.lo)
+    told = hi if k is None or plan.p == 0 else np.ldexp(hi, -k)
+    if plan.p == 0 and k is not None:  # a count has no unit, so the values alone carry the scale
+        divisor = Pair(np.ldexp(divisor.hi, k), divisor.lo)
+    zero = np.zeros_like(hi)
+    return Solution(Pair(zero, zero), divisor, k, centred=False, statistics={"norm": told})
