@@ -23,6 +23,8 @@ _SPREADS = ("std", "rms", "norm")
 _SIZES = ("mean", *_SPREADS)
 """The statistics that are finite unless the values are not; squares and inverses may lie beyond float64."""
 
+_VALUES_AT_ONCE = 1 << 20
+
 
 class Degeneracy(NamedTuple):
     """One kind of degenerate group, with the first group of the kind.
@@ -59,6 +61,8 @@ def find_degeneracies(
     values: NDArray[Any],
     statistics: Mapping[str, NDArray[np.float64]],
     normalized: NDArray[Any],
+    *,
+    scaled: bool,
 ) -> tuple[Degeneracy, ...]:
     """Return the degenerate kinds of groups, each once, in a fixed order.
 
@@ -69,8 +73,14 @@ def find_degeneracies(
         The input and the output.
     statistics : mapping of str to ndarray
         Of `plan.stats_shape`.
+    scaled : bool
+        Whether gamma or beta was applied, which alone can make an output infinite that was not.
+
+    Notes
+    -----
+    The statistics tell nearly all; the values are looked at only where they leave a doubt.
     """
-    return tuple(_search(plan, values, statistics, normalized))
+    return tuple(_search(plan, values, statistics, normalized, scaled=scaled))
 
 
 def _search(
@@ -78,6 +88,8 @@ def _search(
     values: NDArray[Any],
     statistics: Mapping[str, NDArray[np.float64]],
     normalized: NDArray[Any],
+    *,
+    scaled: bool,
 ) -> Iterator[Degeneracy]:
     if plan.group_count == 0:
         yield Degeneracy("empty", None, 0, f"the tensor {plan.shape} has no groups: nothing to normalize")
@@ -86,8 +98,11 @@ def _search(
         told = "its statistics are NaN" if plan.norm.divisor is not Divisor.LP_NORM else "its length is 0"
         yield _describe(plan, "empty", range(plan.group_count), f"holds no values: {told}")
         return
+    telling = _SIZES if plan.window is None else ("ms",)
+    sizes = [array.reshape(-1) for name, array in statistics.items() if name in telling]
+    suspect = ~np.logical_and.reduce([np.isfinite(array) for array in sizes])
     bad = np.zeros(plan.group_count, dtype=bool)
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
+    if values.dtype.kind == "f" and (suspect.any() or plan.p == 0):
         nan, infinite = _locate_groups_of(plan, np.isnan(values)), _locate_groups_of(plan, np.isinf(values))
         if nan.any():
             yield _describe(plan, "nan", np.flatnonzero(nan), "holds NaN: its statistics and values are NaN")
@@ -103,16 +118,21 @@ def _search(
         yield from _search_flat_groups(plan, statistics, bad)
     if plan.window is not None and bad.any():
         return  # what is not finite spoils its neighbours' windows too
-    finite = [np.isfinite(array).reshape(-1) for name, array in statistics.items() if name in _SIZES]
-    overflown = np.flatnonzero(~np.logical_and.reduce(finite) & ~bad) if finite else np.empty(0, dtype=np.intp)
+    overflown = np.flatnonzero(suspect & ~bad)
     if overflown.size:
         yield _describe(plan, "overflow", overflown, "is beyond float64: its statistics are not finite")
         bad[overflown] = True
-    if not np.isfinite(normalized).all():
+    if (scaled or plan.window is not None) and not _are_finite(normalized):
         spoiled = np.flatnonzero(_locate_groups_of(plan, ~np.isfinite(normalized)) & ~bad)
         if spoiled.size:
             consequence = f"has normalized values that are not finite in {normalized.dtype}"
             yield _describe(plan, "output", spoiled, consequence)
+
+
+def _are_finite(values: NDArray[Any]) -> bool:
+    flat = values.reshape(-1)
+    parts = range(0, flat.size, _VALUES_AT_ONCE)
+    return all(bool(np.isfinite(flat[start : start + _VALUES_AT_ONCE]).all()) for start in parts)
 
 
 def _describe_singles(plan: Plan) -> Degeneracy | None:

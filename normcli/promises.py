@@ -34,7 +34,7 @@ _SMALLEST_P = 1.0
 """Below, ‖x‖ₚ is no norm, and rounding single values can change it by any factor."""
 
 _ROUNDINGS = 4.0
-"""How many roundings of the largest value a group's mean or variance may be off."""
+"""How many roundings of its root of mean square a group's mean, variance or length may be off."""
 
 
 class Check(NamedTuple):
@@ -51,7 +51,7 @@ class Check(NamedTuple):
     lowest, highest : float
         Over the groups whose statistics are finite; NaN if none is.
     overall : float
-        Of the whole normalized tensor, as one group.
+        Of the finite groups of the normalized tensor as one, with ddof 0.
     largest_error : float
         The largest distance of a group from what its statistics and eps predict.
     tolerance : float
@@ -96,12 +96,9 @@ def check_promises(
         return ()
     with np.errstate(all="ignore"):
         measured = measure(plan, normalized)
-        finite = normalized[np.isfinite(normalized)].astype(np.float64, copy=False)
-        largest = max(1.0, float(np.abs(finite).max(initial=0.0)))
-        unit = float(np.finfo(normalized.dtype).eps)
-        summation = math.sqrt(plan.group_size) * float(np.finfo(np.float64).eps)
-        tolerance = _ROUNDINGS * (unit + summation) * largest**2
-        overall = _measure_overall(finite, plan)
+        # Rounding moves each value by half a unit of it at most, and their mean square is 1 at most.
+        tolerance = _ROUNDINGS * float(np.finfo(normalized.dtype).eps)
+        overall = _combine(plan, measured)
         return tuple(
             _hold(
                 name,
@@ -138,13 +135,18 @@ def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> Flo
     return np.where(root == 0.0, 0.0, kept**2)
 
 
-def _measure_overall(finite: FloatArray, plan: Plan) -> dict[str, float]:
-    if not finite.size:
-        return dict.fromkeys(("mean", "var", "ms", "norm"), math.nan)
-    mean = float(finite.mean())
-    return {
-        "mean": mean,
-        "var": float(((finite - mean) ** 2).mean()),
-        "ms": float((finite**2).mean()),
-        "norm": float(np.linalg.norm(finite, ord=plan.p if plan.p is not None else 2.0)),
-    }
+def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]:
+    """Return the statistics of all finite groups as one, from those of each: all are of one size."""
+    finite = np.logical_and.reduce([np.isfinite(array) for array in measured.values()])
+    groups = {name: array[finite] for name, array in measured.items()}
+    if not finite.any():
+        return dict.fromkeys(PROMISES[plan.norm.divisor], math.nan)
+    if "ms" in groups:
+        return {"ms": float(groups["ms"].mean())}
+    if "norm" in groups:
+        if plan.p is None or math.isinf(plan.p):
+            return {"norm": float(groups["norm"].max())}
+        return {"norm": float((groups["norm"] ** plan.p).sum() ** (1.0 / plan.p))}
+    mean = groups["mean"].mean()
+    around = groups["var"] * ((plan.group_size - plan.ddof) / plan.group_size) + (groups["mean"] - mean) ** 2
+    return {"mean": float(mean), "var": float(around.mean())}

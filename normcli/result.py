@@ -113,7 +113,8 @@ class Result:
     @functools.cached_property
     def degeneracies(self) -> tuple[Degeneracy, ...]:
         """The degenerate kinds of groups in the input, each once."""
-        return find_degeneracies(self.plan, self.input, self.statistics, self.normalized)
+        scaled = self.gamma is not None or self.beta is not None
+        return find_degeneracies(self.plan, self.input, self.statistics, self.normalized, scaled=scaled)
 
     @property
     def warnings(self) -> tuple[str, ...]:
