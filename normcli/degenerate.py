@@ -60,36 +60,32 @@ def find_degeneracies(
     plan: Plan,
     values: NDArray[Any],
     statistics: Mapping[str, NDArray[np.float64]],
-    normalized: NDArray[Any],
-    *,
-    scaled: bool,
+    normalized: NDArray[Any] | None,
 ) -> tuple[Degeneracy, ...]:
     """Return the degenerate kinds of groups, each once, in a fixed order.
 
     Parameters
     ----------
     plan : Plan
-    values, normalized : ndarray
-        The input and the output.
+    values : ndarray
+        The input.
     statistics : mapping of str to ndarray
         Of `plan.stats_shape`.
-    scaled : bool
-        Whether gamma or beta was applied, which alone can make an output infinite that was not.
+    normalized : ndarray or None
+        The output, where gamma, beta or a window may have made it infinite; None where nothing can have.
 
     Notes
     -----
     The statistics tell nearly all; the values are looked at only where they leave a doubt.
     """
-    return tuple(_search(plan, values, statistics, normalized, scaled=scaled))
+    return tuple(_search(plan, values, statistics, normalized))
 
 
 def _search(
     plan: Plan,
     values: NDArray[Any],
     statistics: Mapping[str, NDArray[np.float64]],
-    normalized: NDArray[Any],
-    *,
-    scaled: bool,
+    normalized: NDArray[Any] | None,
 ) -> Iterator[Degeneracy]:
     if plan.group_count == 0:
         yield Degeneracy("empty", None, 0, f"the tensor {plan.shape} has no groups: nothing to normalize")
@@ -122,7 +118,7 @@ def _search(
     if overflown.size:
         yield _describe(plan, "overflow", overflown, "is beyond float64: its statistics are not finite")
         bad[overflown] = True
-    if (scaled or plan.window is not None) and not _are_finite(normalized):
+    if normalized is not None and not _are_finite(normalized):
         spoiled = np.flatnonzero(_locate_groups_of(plan, ~np.isfinite(normalized)) & ~bad)
         if spoiled.size:
             consequence = f"has normalized values that are not finite in {normalized.dtype}"

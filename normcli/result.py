@@ -11,7 +11,7 @@ import numpy as np
 
 from normcli.degenerate import Degeneracy, find_degeneracies
 from normcli.dtypes import OUTPUT_DTYPES, require_real
-from normcli.engine import run
+from normcli.engine import choose_output_dtype, measure, run
 from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
 from normcli.plan import Plan, make_plan
 from normcli.promises import Check, check_promises
@@ -35,25 +35,35 @@ class Result:
         Every choice that was made: axes, groups, eps and the rest.
     input : ndarray
         The tensor that was normalized: the caller's own array where it was one. `check` and `warnings` read it.
-    normalized : ndarray
-        Of the input's shape, after gamma and beta if they are given.
     statistics : mapping of str to ndarray of float64
         `mean`, `var`, `std`, `rstd`; or `ms`, `rms`, `rstd`; or `norm`: of the shape `plan.stats_shape`, in the
         unit of the input, its square (`var`, `ms`) or its inverse (`rstd`).
     gamma, beta : ndarray or None
         Of the shape `plan.parameter_shape`.
+    threads : int or None
+        As it was asked for.
     """
 
     plan: Plan
     input: NDArray[Any]
-    normalized: NDArray[Any]
     statistics: Mapping[str, NDArray[np.float64]]
     gamma: NDArray[Any] | None
     beta: NDArray[Any] | None
+    threads: int | None = None
+
+    @functools.cached_property
+    def normalized(self) -> NDArray[Any]:
+        """The normalized tensor, of the input's shape, after gamma and beta if they are given."""
+        return run(self.plan, self.input, self.gamma, self.beta, threads=self.threads)[0]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of `normalized`."""
+        return choose_output_dtype(self.plan, self.input.dtype)
 
     def __repr__(self) -> str:
         groups = f"{self.group_count} × {self.group_size}"
-        return f"<Result: {self.plan.norm.name} of {self.plan.shape}, groups {groups}, {self.normalized.dtype}>"
+        return f"<Result: {self.plan.norm.name} of {self.plan.shape}, groups {groups}, {self.dtype}>"
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -114,7 +124,8 @@ class Result:
     def degeneracies(self) -> tuple[Degeneracy, ...]:
         """The degenerate kinds of groups in the input, each once."""
         scaled = self.gamma is not None or self.beta is not None
-        return find_degeneracies(self.plan, self.input, self.statistics, self.normalized, scaled=scaled)
+        promised = None if not scaled and self.plan.window is None else self.normalized
+        return find_degeneracies(self.plan, self.input, self.statistics, promised)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -128,8 +139,20 @@ class Result:
         Empty for norms that promise nothing of the kind (a sliding window) and for tensors without values.
         """
         scaled = self.gamma is not None or self.beta is not None
-        values = run(self.plan, self.input, None, None)[0] if scaled else self.normalized
+        values = run(self.plan, self.input, threads=self.threads)[0] if scaled else self.normalized
         return check_promises(self.plan, self.statistics, values)
+
+    def settle(self, *, check: bool) -> None:
+        """Work out the warnings (and the check) now: files that they are read from may move.
+
+        Parameters
+        ----------
+        check : bool
+            Whether the check will be asked for.
+        """
+        _ = self.degeneracies
+        if check:
+            _ = self.check
 
     def require_sound(self) -> None:
         """Raise `DegenerateError` if any group is degenerate."""
@@ -259,6 +282,7 @@ def calculate(
     *,
     out: NDArray[Any] | None = None,
     threads: int | None = None,
+    statistics_alone: bool = False,
 ) -> Result:
     """Normalize an array as a request says: `normalize` with its options in one record.
 
@@ -269,6 +293,8 @@ def calculate(
         Of an integer, boolean or float dtype.
     out, threads
         As in `normalize`.
+    statistics_alone : bool
+        Leave the normalized tensor until it is asked for.
 
     Raises
     ------
@@ -280,8 +306,12 @@ def calculate(
     beta = None if beta is None else plan.fit_parameter("beta", beta)
     if threads is not None and threads < 1:
         raise UsageError(f"threads {threads} is less than one")
+    if statistics_alone:
+        return Result(plan, values, measure(plan, values, threads=threads), gamma, beta, threads)
     normalized, statistics = run(plan, values, gamma, beta, out=out, threads=threads)
-    return Result(plan, values, normalized, statistics, gamma, beta)
+    result = Result(plan, values, statistics, gamma, beta, threads)
+    result.__dict__["normalized"] = normalized  # where the cached property keeps it
+    return result
 
 
 def _freeze(option: str, spec: AxisSpec | None) -> str | int | tuple[int | str, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from normcli.norms import Norm
     from normcli.render.answer import Answer
@@ -78,6 +81,7 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     _check_outputs(settings)
     from normcli.plan import make_plan
     from normcli.render.answer import Answer
+    from normcli.render.large import open_large_output
     from normcli.request import Request
     from normcli.result import calculate
 
@@ -87,11 +91,41 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     plan = make_plan(request, tensor.values.shape)
     parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
     gamma, beta = parameters.get("gamma"), parameters.get("beta")
-    result = calculate(request, tensor.values, gamma, beta, threads=settings["threads"])
-    if settings["strict"]:
-        result.require_sound()
-    answer = Answer(result, tensor)
-    _deliver(answer, settings)
+    with contextlib.ExitStack() as files:
+        out = open_large_output(files, settings["output"], plan, tensor.values)
+        result = calculate(
+            request,
+            tensor.values,
+            gamma,
+            beta,
+            out=out,
+            threads=settings["threads"],
+            statistics_alone=_asks_for_statistics_alone(settings),
+        )
+        if settings["strict"]:
+            result.require_sound()
+        answer = Answer(result, tensor)
+        field = None if settings["print_"] is None else answer.field(settings["print_"])
+        _save(answer, None if out is not None else settings["output"], settings["stats_output"])
+        show = settings["show"] or (frozenset(("stats", "check")) if settings["output"] else None)
+        if out is not None:
+            result.settle(check=settings["format_"] == "json" or show is None or "check" in show)
+    if not settings["quiet"]:
+        for warning in result.warnings:
+            click.echo(f"normcli: {plan.norm.name}: {warning}", err=True)
+    _print(answer, field, show, settings)
+
+
+def _asks_for_statistics_alone(settings: dict[str, Any]) -> bool:
+    """Whether the answer has no use for the normalized tensor: a file of any size then costs no memory."""
+    if settings["output"] is not None:
+        return False
+    if settings["print_"] is not None:
+        return str(settings["print_"]) != "normalized"
+    shown: frozenset[str] | None = settings["show"]
+    if shown is None or settings["format_"] not in (None, "table", "markdown"):
+        return False
+    return shown.isdisjoint(("normalized", "check"))
 
 
 def _check_outputs(settings: dict[str, Any]) -> None:
@@ -106,15 +140,16 @@ def _check_outputs(settings: dict[str, Any]) -> None:
         require_saveable_answer(settings["output"], settings["stats_output"])
 
 
-def _deliver(answer: Answer, settings: dict[str, Any]) -> None:
-    field = None if settings["print_"] is None else answer.field(settings["print_"])
-    if settings["output"] is not None or settings["stats_output"] is not None:
+def _save(answer: Answer, output: str | None, stats_output: str | None) -> None:
+    if output is not None or stats_output is not None:
         from normcli.render.saving import save_answer
 
-        save_answer(answer, settings["output"], settings["stats_output"])
-    if not settings["quiet"]:
-        for warning in answer.result.warnings:
-            click.echo(f"normcli: {answer.result.plan.norm.name}: {warning}", err=True)
+        save_answer(answer, output, stats_output)
+
+
+def _print(
+    answer: Answer, field: NDArray[Any] | None, show: frozenset[str] | None, settings: dict[str, Any]
+) -> None:
     if field is not None:
         from normcli.render.field import write_field
 
@@ -123,6 +158,5 @@ def _deliver(answer: Answer, settings: dict[str, Any]) -> None:
         from normcli.cli.view import make_view
         from normcli.render import write
 
-        show = settings["show"] or (frozenset(("stats", "check")) if settings["output"] else None)
         view = make_view(settings["colour"], settings["digits"], full=settings["full"], show=show)
         write(answer, settings["format_"] or "table", sys.stdout, view)

@@ -6,11 +6,13 @@ any size of tiles and any order of memory.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.engine.blocks import ArraySink, ArraySource, Parameter
+from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import Geometry
 from normcli.engine.passes import BLOCK, WHOLE, Run
 from normcli.errors import DataError, UsageError
@@ -118,17 +120,29 @@ def _run(
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
         with np.errstate(all="ignore"):
             values = values.astype(np.float64)
-    work = Run(
-        plan,
-        geometry,
-        ArraySource(values, plan.view_shape, geometry),
-        None if out is None else ArraySink(out, geometry),
+    parameters = (
         None
-        if gamma is None
-        else Parameter(gamma.reshape(plan.parameter_view_shape), plan.view_shape, geometry),
-        None if beta is None else Parameter(beta.reshape(plan.parameter_view_shape), plan.view_shape, geometry),
-        threads=threads,
-        block=block,
-        whole=whole,
+        if values is None
+        else Parameter(values.reshape(plan.parameter_view_shape), plan.view_shape, geometry)
+        for values in (gamma, beta)
     )
-    return {name: array.reshape(plan.stats_shape) for name, array in work.do().items()}
+    with contextlib.ExitStack() as opened:
+        source = _open_source(values, plan, geometry)
+        opened.callback(source.close)
+        sink = None if out is None else _open_sink(out, geometry)
+        if sink is not None:
+            opened.callback(sink.close)
+        work = Run(plan, geometry, source, sink, *parameters, threads=threads, block=block, whole=whole)
+        return {name: array.reshape(plan.stats_shape) for name, array in work.do().items()}
+
+
+def _open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> ArraySource | FileSource:
+    if isinstance(values, np.memmap) and lies_in_file(values):
+        return FileSource(values, geometry)
+    return ArraySource(values, plan.view_shape, geometry)
+
+
+def _open_sink(out: NDArray[Any], geometry: Geometry) -> ArraySink | FileSink:
+    if isinstance(out, np.memmap) and lies_in_file(out):
+        return FileSink(out, geometry)
+    return ArraySink(out, geometry)

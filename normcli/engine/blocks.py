@@ -58,6 +58,9 @@ class ArraySource:
             runs.shape = geometry.dims  # without a copy, or not at all
         self._runs = runs if runs.shape == geometry.dims else None
 
+    def close(self) -> None:
+        """Say that no more is asked for."""
+
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order; what is returned may be the source itself."""
         if self._runs is not None:
@@ -119,5 +122,8 @@ class ArraySink:
         """Return the place that a tile is to be written to."""
         return self._runs[tile]
 
-    def close(self, tile: Slices, values: NDArray[Any]) -> None:
+    def put(self, tile: Slices, values: NDArray[Any]) -> None:
         """Say that it is written."""
+
+    def close(self) -> None:
+        """Say that all of it is."""

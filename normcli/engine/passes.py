@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import ArraySink, ArraySource, Parameter
+    from normcli.engine.files import FileSink, FileSource
     from normcli.engine.geometry import Geometry, Slices
     from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
+    Source = ArraySource | FileSource
+    Sink = ArraySink | FileSink
 
 BLOCK = 1 << 20
 """Values in a tile: enough that a hundred calls on its groups cost little beside those on its values."""
@@ -59,8 +62,8 @@ class Run:
         self,
         plan: Plan,
         geometry: Geometry,
-        source: ArraySource,
-        sink: ArraySink | None,
+        source: Source,
+        sink: Sink | None,
         gamma: Parameter | None = None,
         beta: Parameter | None = None,
         *,
@@ -133,7 +136,7 @@ class Run:
         gamma = None if self.gamma is None else self.gamma.cut(tile, order)
         beta = None if self.beta is None else self.beta.cut(tile, order)
         apply(x, place.transpose(order), solution, self.exact_output, gamma, beta, work)
-        self.sink.close(tile, place)
+        self.sink.put(tile, place)
 
     # -- measuring
 
@@ -313,5 +316,10 @@ class Run:
         from concurrent.futures import ThreadPoolExecutor  # slow to import, and small tensors need none
 
         with ThreadPoolExecutor(threads) as pool:
-            for future in [pool.submit(work_through) for _ in range(threads)]:
-                future.result()
+            futures = [pool.submit(work_through) for _ in range(threads)]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:  # an interrupt, which reaches this thread alone
+                failed.set()
+                raise

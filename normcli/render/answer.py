@@ -91,7 +91,7 @@ class Answer:
             **({} if plan.p is None else {"p": _spell_number(plan.p)}),
             **_describe_window(plan),
             "like": plan.like,
-            "dtype": result.normalized.dtype.name,
+            "dtype": result.dtype.name,
             "stats_shape": list(plan.keepdims_shape),
             "stats": {name: to_lists(array) for name, array in result.statistics.items()},
             "gamma": None if result.gamma is None else to_lists(result.gamma),
@@ -168,7 +168,7 @@ class Answer:
 
     def _header(self, view: View) -> Facts:
         result, plan = self.result, self.result.plan
-        dtypes = f"{result.input.dtype.name} → {result.normalized.dtype.name}"
+        dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
         lines: list[tuple[str, tuple[str, ...]]] = [
             ("formula", (f"{plan.formula}{_describe_parameters(result)}", *_describe_options(plan))),
             ("input", (make_printable(self.tensor.source), format_shape(plan.shape), dtypes)),

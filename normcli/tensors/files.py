@@ -142,6 +142,10 @@ def load(specification: str) -> Tensor:
             if stream.seek(0, io.SEEK_END) == 0:
                 raise DataError(f"{path} is empty")
             stream.seek(0)
+            mapped = npy.map_npy(stream, str(path)) if file_format is FORMATS[".npy"] else None
+            if mapped is not None:
+                return Tensor(mapped, specification)
+            stream.seek(0)
             values, columns = file_format.read(stream, str(path), key)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import sys
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAGIC = b"\x93NUMPY"
+
+SMALLEST_MAPPED = 1 << 26
+"""Files of so many bytes and more stay where they are: they are worked on in place, tile by tile."""
 
 
 class Header(NamedTuple):
@@ -88,6 +92,38 @@ def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
         return values.reshape(header.shape, order="F" if header.fortran_order else "C")
     except ValueError as error:  # (2**62, 0, 16): no values, and yet beyond what NumPy can index
         raise DataError(f"{name} has the shape {header.shape}, which NumPy cannot hold") from error
+
+
+def map_npy(stream: BinaryIO, name: str) -> NDArray[Any] | None:
+    """Return the array of a large file as a read-only memory map, or None where it is small enough to be read.
+
+    Raises
+    ------
+    DataError
+        As `read_npy`.
+    """
+    header = read_header(stream, name)
+    available = stream.seek(0, io.SEEK_END) - header.offset
+    if not SMALLEST_MAPPED <= header.byte_count <= available:
+        return None
+    order: Literal["C", "F"] = "F" if header.fortran_order else "C"
+    return np.memmap(name, header.dtype, "r", header.offset, header.shape, order)
+
+
+def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Write a header, reserve the room behind it, and return that as a writable memory map in C order.
+
+    Raises
+    ------
+    OSError
+        If there is no room.
+    """
+    descr = npy_format.dtype_to_descr(dtype)
+    npy_format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
+    stream.flush()
+    offset = stream.tell()
+    os.posix_fallocate(stream.fileno(), offset, math.prod(shape) * dtype.itemsize)
+    return np.memmap(stream.name, dtype, "r+", offset, shape)
 
 
 def write_npy(stream: BinaryIO, values: NDArray[Any]) -> None:

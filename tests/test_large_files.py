@@ -1,0 +1,181 @@
+"""Files that are worked on where they lie: the same bits as in memory, in constant memory, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.engine import run
+from normcli.engine.files import lies_in_file
+from normcli.plan import make_plan
+from normcli.request import Request
+from tests.test_engine import SHAPES, bits
+
+COMMAND = [sys.executable, "-m", "normcli"]
+
+
+@pytest.fixture
+def always_mapped(monkeypatch):
+    monkeypatch.setattr("normcli.tensors.npy.SMALLEST_MAPPED", 1)
+
+
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", ">f8", "int16"])
+@pytest.mark.parametrize("block", [1 << 20, 1000])
+def test_from_file_to_file_as_in_memory(shape, axes, dtype, block, tmp_path):
+    x = (np.random.default_rng(2).normal(size=shape) * 100).astype(dtype)
+    plan = make_plan(Request("ln", axes=axes), shape)
+    plain, statistics = run(plan, x)
+    np.save(tmp_path / "x.npy", x)
+    source = np.load(tmp_path / "x.npy", mmap_mode="r")
+    target = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", plain.dtype, shape)
+    assert lies_in_file(source)
+    assert lies_in_file(target)
+    _, told = run(plan, source, out=target, block=block, whole=500, threads=2)
+    assert bits(np.load(tmp_path / "y.npy")) == bits(plain)
+    for name, values in statistics.items():
+        assert bits(told[name]) == bits(values)
+
+
+def test_what_is_no_whole_file_is_read_as_memory(tmp_path):
+    x = np.random.default_rng(2).normal(size=(6, 8))
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "f.npy", np.asfortranarray(x))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for part, expected in [(mapped[1:], x[1:]), (mapped[:, ::2], x[:, ::2]), (mapped.T, x.T)]:
+        assert not lies_in_file(part)
+        assert bits(normalize(part, "ln").normalized) == bits(normalize(expected, "ln").normalized)
+    fortran = np.load(tmp_path / "f.npy", mmap_mode="r")
+    assert not lies_in_file(fortran)
+    assert bits(normalize(fortran, "ln").normalized) == bits(normalize(x, "ln").normalized)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("norm", ["bn", "ln", "lrn", "wn"])
+def test_the_command_line_gives_the_same_answer(norm, order, normcli, tmp_path, monkeypatch):
+    x = np.asarray(np.random.default_rng(2).normal(size=(6, 5, 8)), dtype="f4", order=order)
+    np.save(tmp_path / "x.npy", x)
+    arguments = [norm, "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--stats-output", tmp_path / "s.npz"]
+    plain = normcli(*arguments)
+    saved, statistics = (tmp_path / "y.npy").read_bytes(), dict(np.load(tmp_path / "s.npz"))
+    monkeypatch.setattr("normcli.tensors.npy.SMALLEST_MAPPED", 1)
+    assert normcli(*arguments) == plain
+    assert (tmp_path / "y.npy").read_bytes() == saved
+    for name, values in np.load(tmp_path / "s.npz").items():
+        assert bits(values) == bits(statistics[name])
+    assert sorted(os.listdir(tmp_path)) == ["s.npz", "x.npy", "y.npy"]
+
+
+@pytest.mark.usefixtures("always_mapped")
+def test_input_and_output_may_be_one_file(normcli, tmp_path):
+    x = np.random.default_rng(2).normal(size=(6, 8))
+    np.save(tmp_path / "x.npy", x)
+    assert normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "x.npy").code == 0
+    assert bits(np.load(tmp_path / "x.npy")) == bits(normalize(x, "ln").normalized)
+
+
+@pytest.mark.usefixtures("always_mapped")
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        pytest.param(lambda data: data[:-5], 3, id="cut short"),
+        pytest.param(lambda data: data.replace(b"<f8", b"<c8"), 3, id="complex"),
+        pytest.param(lambda data: data[:40], 3, id="cut in the header"),
+    ],
+)
+def test_a_damaged_file_is_refused_and_the_old_output_kept(spoil, code, normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((6, 8)))
+    (tmp_path / "x.npy").write_bytes(spoil((tmp_path / "x.npy").read_bytes()))
+    (tmp_path / "y.npy").write_bytes(b"old")
+    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
+    assert (ran.code, ran.raw) == (code, b"")
+    assert (tmp_path / "y.npy").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
+
+
+@pytest.mark.usefixtures("always_mapped")
+@pytest.mark.parametrize("place", ["os.pwrite", "os.posix_fallocate"])
+def test_a_full_disk_leaves_the_old_output(place, normcli, tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(6, 8)))
+    (tmp_path / "y.npy").write_bytes(b"old")
+    monkeypatch.setattr(place, fail)
+    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "y.npy cannot be written: No space left on device" in ran.err
+    assert (tmp_path / "y.npy").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """A file of 384 MiB."""
+    path = tmp_path_factory.mktemp("big") / "x.npy"
+    x = np.lib.format.open_memmap(path, "w+", "f4", (96, 16, 256, 256))
+    rng = np.random.default_rng(0)
+    for sample in x:
+        sample[...] = rng.standard_normal(sample.shape, dtype="f4")
+    x.flush()
+    yield path
+    path.unlink()
+
+
+def measure_peak(*arguments) -> int:
+    """Run a command line and return its largest resident memory, in MiB."""
+    code = (
+        "import sys\n"
+        "from normcli.cli.run import run\n"
+        f"code = run({[str(a) for a in arguments]!r})\n"
+        "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+        "sys.stderr.write(peak.split()[1])\n"
+        "sys.exit(code)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    return int(ran.stderr.split()[-1]) // 1024
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["bn", "-o", "y.npy"], id="bn"),
+        pytest.param(["in", "-o", "y.npy"], id="in"),
+        pytest.param(["bn", "--print", "var"], id="statistics alone"),
+        pytest.param(["bn", "--show", "stats"], id="table of statistics"),
+    ],
+)
+def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert measure_peak(*arguments, "-i", big) < 150
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+@pytest.mark.parametrize("delay", [0.0, 0.1])
+def test_a_signal_in_the_middle_leaves_the_old_output(number, code, delay, big, tmp_path):
+    target = tmp_path / "y.npy"
+    target.write_bytes(b"old")
+    process = subprocess.Popen([*COMMAND, "bn", "-i", str(big), "-o", str(target)], stdout=-1, stderr=-1)
+    deadline = time.monotonic() + 60
+    while not any(name.endswith(".part") for name in os.listdir(tmp_path)):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    time.sleep(delay)
+    process.send_signal(number)
+    _, err = process.communicate()
+    assert process.returncode == code
+    assert b"Traceback" not in err
+    assert target.read_bytes() == b"old"
+    if number != signal.SIGKILL:
+        assert os.listdir(tmp_path) == ["y.npy"]
