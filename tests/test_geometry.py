@@ -1,0 +1,52 @@
+"""A view collapsed into runs, and cut into tiles that cover it once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.engine.geometry import Geometry
+
+CASES = [
+    ((2, 3, 4, 5), (0, 2, 3)),
+    ((2, 3, 4, 5), (1,)),
+    ((7, 9001), (1,)),
+    ((9001, 7), (0,)),
+    ((1, 6, 1), (1,)),
+    ((), ()),
+    ((5,), ()),
+    ((300, 40, 3), (0, 1)),
+]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "dims", "reduced"),
+    [
+        pytest.param((2, 3, 4, 5), (0, 2, 3), (2, 3, 20), (True, False, True), id="neighbours become one"),
+        pytest.param((2, 3, 4, 5), (3,), (24, 5), (False, True), id="all the kept ones too"),
+        pytest.param((2, 1, 4), (0, 2), (8,), (True,), id="axes of one value vanish"),
+    ],
+)
+def test_runs(shape, axes, dims, reduced):
+    geometry = Geometry.of(shape, axes)
+    pairs = [(n, kind) for n, kind in zip(geometry.dims, geometry.reduced, strict=True) if n > 1]
+    assert pairs == list(zip(dims, reduced, strict=True))
+
+
+@pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
+@pytest.mark.parametrize("block", [1, 100, 5000, 1 << 20])
+@pytest.mark.parametrize("whole", [True, False])
+def test_tiles_cover_each_value_once(shape, axes, block, whole):
+    geometry = Geometry.of(shape, axes)
+    seen = np.zeros(geometry.dims, dtype=int)
+    for tile in geometry.tiles(whole, block):
+        seen[tile] += 1
+    assert (seen == 1).all()
+    assert geometry.leaf_sizes.sum() == geometry.count
+
+
+@pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
+def test_leaves_depend_on_the_shape_alone(shape, axes):
+    one, other = (Geometry.of(shape, axes) for _ in range(2))
+    np.testing.assert_array_equal(one.leaf_sizes, other.leaf_sizes)
+    assert one.leaf_sizes.max(initial=0) <= 4096
