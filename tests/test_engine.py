@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine import measure, run
+from normcli.engine import measure, passes, run
 from normcli.errors import UsageError
 from normcli.plan import make_plan
 from normcli.request import Request
@@ -124,9 +126,31 @@ def test_the_input_is_never_written_to():
 
 
 def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
+    calls = []
+
     def fail(*arguments):
+        calls.append(arguments)
         raise RuntimeError("broken")
 
     monkeypatch.setattr("normcli.engine.passes.apply", fail)
     with pytest.raises(RuntimeError, match="broken"):
-        run(make_plan(Request("ln"), (4, 500)), np.ones((4, 500)), threads=2, block=500)
+        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), threads=2, block=500)
+    assert len(calls) <= 2
+
+
+def test_an_interrupt_stops_every_thread(monkeypatch):
+    calls = []
+    real = passes.apply
+
+    def count(*arguments):
+        calls.append(arguments)
+        time.sleep(0.01)
+        real(*arguments)
+
+    monkeypatch.setattr(passes, "apply", count)
+    monkeypatch.setattr(
+        "concurrent.futures.Future.result", lambda self: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), threads=2, block=500)
+    assert len(calls) < 100
