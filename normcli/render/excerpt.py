@@ -10,7 +10,9 @@ import numpy as np
 MOST_VALUES = 1000
 """A tensor of at most so many values is shown whole (NumPy's print threshold)."""
 
-MOST_MATRICES = 16
+MOST_MATRICES = 8
+"""So many matrices of a large tensor are shown at most: a screen or two."""
+
 EDGE = 3
 """So many positions at each end of an axis are shown of a larger one (NumPy's edge items)."""
 

@@ -118,10 +118,9 @@ def _tabulate(section: Grid, widths: Sequence[int], view: View) -> Iterator[Text
     for row in section.rows:
         cells = ["…"] * len(section.columns) if row is None else row.cells
         first = f"{pad}{sides[0](cells[0], widths[0])}{pad}"
-        painted = row is not None and row.group is not None and view.colour
-        line = (
-            _paint(first, row.group) if painted and row is not None and row.group is not None else Text(first)
-        )
+        group = row.group if row is not None and view.colour else None
+        line = Text()
+        line.append_text(Text(first) if group is None else _paint(first, group))
         line.append(f"{GUTTER}{align(cells)}")
         line.rstrip()
         yield line
