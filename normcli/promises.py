@@ -73,7 +73,10 @@ class Check(NamedTuple):
 
 
 def check_promises(
-    plan: Plan, statistics: Mapping[str, FloatArray], normalized: NDArray[Any]
+    plan: Plan,
+    statistics: Mapping[str, FloatArray],
+    normalized: NDArray[Any],
+    threads: int | None = None,
 ) -> tuple[Check, ...]:
     """Measure a normalized tensor again and hold it against the statistics that made it.
 
@@ -84,6 +87,8 @@ def check_promises(
         Of the input, of `plan.stats_shape`.
     normalized : ndarray
         Before gamma and beta.
+    threads : int or None
+        At most so many.
 
     Returns
     -------
@@ -95,7 +100,7 @@ def check_promises(
     if plan.group_count == 0 or plan.group_size == 0 or (plan.p is not None and plan.p < _SMALLEST_P):
         return ()
     with np.errstate(all="ignore"):
-        measured = measure(plan, normalized)
+        measured = measure(plan, normalized, threads=threads)
         # Rounding moves each value by half a unit of it at most, and their mean square is 1 at most.
         tolerance = _ROUNDINGS * float(np.finfo(normalized.dtype).eps)
         overall = _combine(plan, measured)

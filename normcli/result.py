@@ -140,7 +140,7 @@ class Result:
         """
         scaled = self.gamma is not None or self.beta is not None
         values = run(self.plan, self.input, threads=self.threads)[0] if scaled else self.normalized
-        return check_promises(self.plan, self.statistics, values)
+        return check_promises(self.plan, self.statistics, values, self.threads)
 
     def settle(self, *, check: bool) -> None:
         """Work out the warnings (and the check) now: files that they are read from may move.

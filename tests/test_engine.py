@@ -125,6 +125,13 @@ def test_the_input_is_never_written_to():
         normalize(x, "ln", threads=0)
 
 
+def test_no_more_threads_than_tiles():
+    x = np.ones((400, 500))
+    assert normalize(x, "ln", threads=10**30).group_count == 400
+    with pytest.raises(UsageError, match="out must be"):
+        normalize(x, "ln", out=[1])
+
+
 def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
     calls = []
 

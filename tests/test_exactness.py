@@ -208,3 +208,11 @@ def test_local_response(size, alpha):
         total = mpmath.fsum(widen(v) ** 2 for v in inside)
         exact = widen(x[n, c, 0]) / (1 + widen(alpha) * total / size) ** widen(0.75)
         assert measure_ulp(result.normalized[n, c, 0], exact, np.float64) <= 3.0
+
+
+def test_local_response_beside_infinities_and_large_values():
+    y = normalize([[np.inf, 1.0, 2.0, 3.0, 4.0]], "lrn", size=3).normalized
+    np.testing.assert_array_equal(y[0, :2], [np.nan, 0.0])
+    assert np.isfinite(y[0, 2:]).all()
+    y = normalize([[1e151, 1.0, 2.0]], "lrn", size=5).normalized
+    np.testing.assert_allclose(y[0, 0], 1e151 / (1e-4 / 5 * 1e302) ** 0.75, rtol=1e-15)

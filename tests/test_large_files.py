@@ -159,7 +159,8 @@ def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, m
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
 )
 @pytest.mark.parametrize("delay", [0.0, 0.1])
 def test_a_signal_in_the_middle_leaves_the_old_output(number, code, delay, big, tmp_path):

@@ -19,20 +19,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM = "normcli"
-DONE, WRONG_USAGE, BAD_DATA, DEGENERATE, OWN_FAULT, INTERRUPTED, TERMINATED = 0, 2, 3, 4, 70, 130, 143
+DONE, WRONG_USAGE, BAD_DATA, DEGENERATE, OWN_FAULT, INTERRUPTED = 0, 2, 3, 4, 70, 130
+
+_SIGNALLED = 128
+"""A shell adds the number of the signal to this."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code.
 
-    0 done; 1 a check found a difference; 2 wrong usage; 3 bad data; 4 degenerate under `--strict`; 70 a fault
+    0 done; 2 wrong usage; 3 bad data; 4 degenerate under `--strict`; 70 a fault
     of normcli's own; 130 interrupted. A reader that stops reading (`| head`) ends the run quietly, with 0.
     """
     if sys.stderr is None:  # closed by the caller: messages go nowhere
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if sys.stdout is None:
         return _report("standard output is closed", BAD_DATA)
-    signal.signal(signal.SIGTERM, _terminate)
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _terminate)
     _tolerate_narrow_encodings()
     try:
         if "_NORMCLI_COMPLETE" in os.environ:  # a shell asks for completions
@@ -46,8 +51,8 @@ def run(arguments: Sequence[str]) -> int:
         return DONE
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except _Terminated:
-        return TERMINATED
+    except _Terminated as stop:
+        return _SIGNALLED + stop.number
     except (click.Abort, KeyboardInterrupt):
         return _report("interrupted", INTERRUPTED)
     except click.ClickException as error:
@@ -84,11 +89,14 @@ def _shorten(error: click.ClickException) -> str:
 
 
 class _Terminated(BaseException):
-    """SIGTERM, on its way up through every `finally`."""
+    """SIGTERM or SIGHUP, on its way up through every `finally`."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
 
 def _terminate(signum: int, frame: object) -> NoReturn:
-    raise _Terminated
+    raise _Terminated(signum)
 
 
 def _tolerate_narrow_encodings() -> None:

@@ -17,6 +17,7 @@ from normcli.engine.geometry import Geometry
 from normcli.engine.passes import BLOCK, WHOLE, Run
 from normcli.errors import DataError, UsageError
 from normcli.norms import Divisor
+from normcli.numerics.powers import LARGEST_P, normalize_by_large_power
 from normcli.numerics.window import normalize_window
 
 if TYPE_CHECKING:
@@ -82,7 +83,13 @@ def run(
             out = np.empty(plan.shape, dtype=dtype)
         except MemoryError as error:
             raise DataError(f"the result of {plan.shape} does not fit into memory") from error
-    elif out.shape != plan.shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
+    elif (
+        not isinstance(out, np.ndarray)
+        or out.shape != plan.shape
+        or out.dtype != dtype
+        or not out.flags.c_contiguous
+        or not out.flags.writeable
+    ):
         raise UsageError(f"out must be a writable C-contiguous {dtype} array of the shape {plan.shape}")
     elif np.may_share_memory(out, values):
         raise UsageError("out must not share memory with the input")
@@ -116,6 +123,8 @@ def _run(
     if plan.group_count == 0 or plan.group_size == 0:
         empty = 0.0 if plan.norm.divisor is Divisor.LP_NORM else np.nan
         return {name: np.full(plan.stats_shape, empty) for name in plan.norm.statistics}
+    if plan.p is not None and LARGEST_P < plan.p < np.inf:
+        return normalize_by_large_power(plan, values, out)
     geometry = Geometry.of(plan.view_shape, plan.view_axes)
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
         with np.errstate(all="ignore"):

@@ -310,6 +310,7 @@ class Run:
             work_through()
             return
         threads = count_processors() if self._threads is None else self._threads
+        threads = min(threads, -(-math.prod(self.geometry.dims) // self.block))
         if threads == 1:
             work_through()
             return

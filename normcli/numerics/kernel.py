@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.leaves import CHUNK
 from normcli.numerics.pairs import Pair, pair_divide, quick_two_sum, two_diff, two_prod, two_sum
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Step = Callable[[NDArray[Any], NDArray[Any], list[Any], Workspace], None]
-
-CHUNK = 1 << 18
-"""Values that one step works on: two or three float64 buffers of it lie in a core's L2 cache."""
 
 
 def apply(
@@ -159,7 +157,7 @@ def _apply_in_pairs_uncentred(
 
 
 def _affine_in_pairs(x: Floats, hi: Any, lo: Any, divisor: Any, gamma: Any, beta: Any) -> Floats:
-    """Return the affine step rounded once, also where it cancels: everything in pairs."""
+    """Return the affine step in pairs: good to some 2⁻⁷⁰ of its largest term, and then rounded."""
     if hi is None:
         y = Pair(x, np.zeros_like(x))
     else:

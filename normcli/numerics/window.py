@@ -73,4 +73,7 @@ def _raise_to_power(total: Pair, window: Window) -> Floats:
     power = base.hi**window.exponent
     correction = power * (window.exponent * (low / base.hi))
     corrected: Floats = np.where(np.isfinite(correction), power + correction, power)
-    return corrected
+    plain = (
+        window.k + window.alpha * total.hi / window.size
+    ) ** window.exponent  # of infinities, no error is known
+    return np.where(np.isfinite(corrected), corrected, plain)
