@@ -8,9 +8,10 @@ import numpy as np
 
 from normcli.norms import Centre, Divisor
 from normcli.plan import ONLY_GROUP
+from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -22,8 +23,6 @@ _SPREADS = ("std", "rms", "norm")
 
 _SIZES = ("mean", *_SPREADS)
 """The statistics that are finite unless the values are not; squares and inverses may lie beyond float64."""
-
-_VALUES_AT_ONCE = 1 << 20
 
 
 class Degeneracy(NamedTuple):
@@ -99,7 +98,7 @@ def _search(
     suspect = ~np.logical_and.reduce([np.isfinite(array) for array in sizes])
     bad = np.zeros(plan.group_count, dtype=bool)
     if values.dtype.kind == "f" and (suspect.any() or plan.p == 0):
-        nan, infinite = _locate_groups_of(plan, np.isnan(values)), _locate_groups_of(plan, np.isinf(values))
+        nan, infinite = _locate_groups_with(np.isnan, values, plan), _locate_groups_with(np.isinf, values, plan)
         if nan.any():
             yield _describe(plan, "nan", np.flatnonzero(nan), "holds NaN: its statistics and values are NaN")
         if infinite.any():
@@ -118,17 +117,11 @@ def _search(
     if overflown.size:
         yield _describe(plan, "overflow", overflown, "is beyond float64: its statistics are not finite")
         bad[overflown] = True
-    if normalized is not None and not _are_finite(normalized):
-        spoiled = np.flatnonzero(_locate_groups_of(plan, ~np.isfinite(normalized)) & ~bad)
+    if normalized is not None:
+        spoiled = np.flatnonzero(_locate_groups_with(_is_not_finite, normalized, plan) & ~bad)
         if spoiled.size:
             consequence = f"has normalized values that are not finite in {normalized.dtype}"
             yield _describe(plan, "output", spoiled, consequence)
-
-
-def _are_finite(values: NDArray[Any]) -> bool:
-    flat = values.reshape(-1)
-    parts = range(0, flat.size, _VALUES_AT_ONCE)
-    return all(bool(np.isfinite(flat[start : start + _VALUES_AT_ONCE]).all()) for start in parts)
 
 
 def _describe_singles(plan: Plan) -> Degeneracy | None:
@@ -159,10 +152,23 @@ def _search_flat_groups(
         yield _describe(plan, "zero", np.flatnonzero(flat), "is all zeros: so are its normalized values")
 
 
-def _locate_groups_of(plan: Plan, marks: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    if plan.window is not None:
-        return marks.reshape(-1)
-    return np.asarray(np.logical_or.reduce(marks.reshape(plan.view_shape), axis=plan.view_axes)).reshape(-1)
+def _is_not_finite(values: NDArray[Any]) -> NDArray[np.bool_]:
+    marks: NDArray[np.bool_] = ~np.isfinite(values)
+    return marks
+
+
+def _locate_groups_with(
+    test: Callable[[NDArray[Any]], NDArray[np.bool_]], values: NDArray[Any], plan: Plan
+) -> NDArray[np.bool_]:
+    """Return which groups hold a value that passes a test."""
+    found = np.zeros(plan.group_count, dtype=bool)
+    start = 0
+    for piece in iterate_pieces(values):
+        passing = np.flatnonzero(test(piece))
+        if passing.size:
+            found[plan.locate_groups(np.unravel_index(passing + start, plan.shape or (1,)))] = True
+        start += piece.size
+    return found
 
 
 def _describe(plan: Plan, kind: str, numbers: range | NDArray[np.intp], consequence: str) -> Degeneracy:

@@ -143,25 +143,26 @@ class Plan(NamedTuple):
         return " ".join(f"{name}={i}" for name, i in self.group_index(group).items()) or ONLY_GROUP
 
     def locate_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Return the number of the group of each cell of an excerpt.
+        """Return the numbers of the groups that cells belong to.
 
         Parameters
         ----------
-        indices : sequence of 1-D integer arrays
-            For each axis of the tensor, the positions that the excerpt takes.
+        indices : sequence of integer arrays
+            The cells' positions along each axis of the tensor; they broadcast against each other, so that
+            `numpy.ix_` gives an excerpt.
 
         Returns
         -------
-        ndarray, shape (len(indices[0]), len(indices[1]), ...)
+        ndarray
+            Of the shape that the indices broadcast to.
         """
-        numbers = np.zeros((1,) * len(self.shape), dtype=np.intp)
+        numbers: NDArray[np.intp] = np.zeros((), dtype=np.intp)
         for axis in self.kept:
-            positions = np.asarray(indices[axis])
+            positions = indices[axis]
             if axis == self._split_axis:
                 positions = positions // max(1, self.shape[axis] // (self.groups or 1))
-            column = positions.reshape([-1 if i == axis else 1 for i in range(len(self.shape))])
-            numbers = numbers * self._kept_length(axis) + column
-        return np.broadcast_to(numbers, tuple(len(index) for index in indices))
+            numbers = numbers * self._kept_length(axis) + positions
+        return np.broadcast_to(numbers, np.broadcast_shapes(*(index.shape for index in indices)))
 
     def select_group(self, group: int) -> tuple[int | slice, ...]:
         """Return what picks the values of a group out of the view (for a window: the one value)."""

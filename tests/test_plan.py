@@ -136,7 +136,7 @@ def test_cells_are_located_in_the_group_that_select_group_picks(request_):
     expected = np.empty(plan.view_shape, dtype=int)
     for group in range(plan.group_count):
         expected[plan.select_group(group)] = group
-    located = plan.locate_groups([np.arange(length) for length in shape])
+    located = plan.locate_groups(np.ix_(*(np.arange(length) for length in shape)))
     np.testing.assert_array_equal(located, expected.reshape(shape))
 
 

@@ -14,6 +14,8 @@ from normcli.render.blocks import build_blocks
 from normcli.render.document import SCHEMA, Facts, Grid, Line, Row
 from normcli.render.excerpt import choose_groups
 from normcli.render.numbers import format_shape, format_statistic
+from normcli.tensors.delimited import iterate_long, pick_from
+from normcli.tensors.nested import NestedLists, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from normcli.promises import Check
     from normcli.render.document import Section, View
     from normcli.result import Result
+    from normcli.tensors.delimited import Column
     from normcli.tensors.tensor import Tensor
 
 PRINTABLE = ("shape", "axes", "group_count", "group_size", "normalized", "gamma", "beta")
@@ -66,8 +69,6 @@ class Answer:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object that DESIGN calls normcli/1."""
-        from normcli.tensors.nested import to_lists
-
         result, plan = self.result, self.result.plan
         values = result.input
         return {
@@ -93,18 +94,16 @@ class Answer:
             "like": plan.like,
             "dtype": result.dtype.name,
             "stats_shape": list(plan.keepdims_shape),
-            "stats": {name: to_lists(array) for name, array in result.statistics.items()},
-            "gamma": None if result.gamma is None else to_lists(result.gamma),
-            "beta": None if result.beta is None else to_lists(result.beta),
-            "normalized": to_lists(result.normalized),
+            "stats": {name: NestedLists(array) for name, array in result.statistics.items()},
+            "gamma": None if result.gamma is None else NestedLists(result.gamma),
+            "beta": None if result.beta is None else NestedLists(result.beta),
+            "normalized": NestedLists(result.normalized),
             "check": {check.quantity: _describe_check(check) for check in result.check},
             "warnings": list(result.warnings),
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a group: its index, count, statistics and normalized values."""
-        from normcli.tensors.nested import to_lists
-
         result, plan = self.result, self.result.plan
         flat = {name: array.reshape(-1) for name, array in result.statistics.items()}
         view = result.normalized.reshape(plan.view_shape)
@@ -113,14 +112,12 @@ class Answer:
                 "group": plan.group_index(group),
                 "count": self._count(group),
                 **{name: to_lists(array[group]) for name, array in flat.items()},
-                "normalized": to_lists(view[plan.select_group(group)]),
+                "normalized": NestedLists(np.asarray(view[plan.select_group(group)])),
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a value: its index per axis, the input, its group's statistics, the output."""
-        from normcli.tensors.delimited import iterate_long
-
-        return iterate_long(self.axis_names, self.columns())
+        return iterate_long(self.axis_names, self.result.plan.shape, self.columns())
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -128,13 +125,16 @@ class Answer:
         plan = self.result.plan
         return tuple(plan.layout.name(axis) for axis in range(len(plan.shape)))
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Return input, statistics and output, each of the tensor's shape."""
+    def columns(self) -> dict[str, Column]:
+        """Return input, statistics and output: each a function from index arrays to the values there."""
         result, plan = self.result, self.result.plan
-        everything = [np.arange(length) for length in plan.shape]
-        owners = plan.locate_groups(everything)
-        spread = {name: array.reshape(-1)[owners] for name, array in result.statistics.items()}
-        return {"input": result.input, **spread, "normalized": result.normalized}
+
+        def spread(array: NDArray[Any]) -> Column:
+            flat = array.reshape(-1)
+            return lambda index: flat[plan.locate_groups(index)]
+
+        statistics = {name: spread(array) for name, array in result.statistics.items()}
+        return {"input": pick_from(result.input), **statistics, "normalized": pick_from(result.normalized)}
 
     def field(self, name: str) -> NDArray[Any]:
         """Return what `--print NAME` prints, as an array.
@@ -311,6 +311,4 @@ def _format_check(check: Check, value: float) -> str:
 
 
 def _spell_number(value: float) -> Any:
-    from normcli.tensors.nested import to_lists
-
     return to_lists(np.asarray(value))

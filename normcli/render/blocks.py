@@ -94,7 +94,7 @@ def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
 def _number_groups(plan: Plan, positions: list[Positions]) -> NDArray[np.intp] | None:
     if plan.window is not None or not positions:
         return None
-    return plan.locate_groups(to_arrays(positions))
+    return plan.locate_groups(np.ix_(*to_arrays(positions)))
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:

@@ -130,8 +130,16 @@ class Blocks(NamedTuple):
 Section = Facts | Line | Grid | Blocks
 
 
+class Spelled(Protocol):
+    """A value of a JSON object that is too long to be spelled at once."""
+
+    def spell(self) -> Iterator[str]:
+        """Return its JSON text in pieces."""
+        ...
+
+
 class Document(Protocol):
-    """What a writer can ask of any verb's answer."""
+    """What a writer can ask of any verb's answer. The values of its objects may be `Spelled`."""
 
     def sections(self, view: View) -> Iterable[Section]:
         """Return what a reader sees, from top to bottom."""

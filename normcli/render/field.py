@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from normcli.tensors.delimited import to_cell
+from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,6 +15,5 @@ _LINES_AT_ONCE = 8192
 
 def write_field(values: NDArray[Any], stream: TextIO) -> None:
     """Write values in C order, each on a line, so that they read back to the same bits."""
-    flat = values.reshape(-1)
-    for start in range(0, flat.size, _LINES_AT_ONCE):
-        stream.writelines(to_cell(value) + "\n" for value in flat[start : start + _LINES_AT_ONCE].tolist())
+    for piece in iterate_pieces(values, _LINES_AT_ONCE):
+        stream.writelines(to_cell(value) + "\n" for value in piece.tolist())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, TextIO
+
+from normcli.render.json_object import spell
 
 if TYPE_CHECKING:
     from normcli.render.document import Document, View
@@ -12,4 +13,5 @@ if TYPE_CHECKING:
 def write(document: Document, stream: TextIO, view: View) -> None:
     """Write each record as a line of JSON."""
     for record in document.records():
-        stream.write(json.dumps(record, allow_nan=False) + "\n")
+        stream.writelines(spell(record))
+        stream.write("\n")

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from normcli.render.document import Document, View
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
     """Write the document's data as one line of JSON."""
-    stream.write(json.dumps(document.data(), allow_nan=False) + "\n")
+    stream.writelines(spell(document.data()))
+    stream.write("\n")
+
+
+def spell(value: Any) -> Iterator[str]:
+    """Yield the JSON text of a value, in pieces where something in it is `Spelled`."""
+    if isinstance(value, Mapping):
+        yield "{"
+        for number, (key, member) in enumerate(value.items()):
+            yield f"{', ' if number else ''}{json.dumps(key)}: "
+            yield from spell(member)
+        yield "}"
+    elif hasattr(value, "spell"):
+        yield from value.spell()
+    else:
+        yield json.dumps(value, allow_nan=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from typing import TYPE_CHECKING, BinaryIO
 
 from normcli.errors import UsageError
+from normcli.render.json_object import spell
 from normcli.tensors.files import Saved, require_saveable, save
-from normcli.tensors.nested import to_lists
+from normcli.tensors.nested import NestedLists
 from normcli.tensors.npz import write_npz
 from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.tensors.whole import open_whole
@@ -69,5 +69,6 @@ def _write_statistics(stream: BinaryIO, answer: Answer, path: str) -> None:
     if path.lower().endswith(".npz"):
         write_npz(stream, statistics)
         return
-    lists = {name: to_lists(array) for name, array in statistics.items()}
-    stream.write(json.dumps(lists, allow_nan=False).encode() + b"\n")
+    lists = {name: NestedLists(array) for name, array in statistics.items()}
+    stream.writelines(piece.encode() for piece in spell(lists))
+    stream.write(b"\n")

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    Column = Callable[[tuple[NDArray[np.intp], ...]], NDArray[Any]]
 
 _ROWS_AT_ONCE = 8192
 
@@ -53,33 +56,52 @@ def write_table(stream: TextIO, values: NDArray[Any], columns: Sequence[str] | N
     rows = values.reshape(-1, 1) if values.ndim < 2 else values
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         writer.writerows(map(to_cell, row) for row in rows[start : start + _ROWS_AT_ONCE].tolist())
+        forget(rows)
 
 
-def iterate_long(axis_names: Sequence[str], columns: Mapping[str, NDArray[Any]]) -> Iterator[list[Any]]:
+def pick_from(values: NDArray[Any]) -> Column:
+    """Return the column that an array's own values make."""
+
+    def pick(index: tuple[NDArray[np.intp], ...]) -> NDArray[Any]:
+        picked: NDArray[Any] = np.asarray(values[index]).reshape(-1)
+        forget(values)
+        return picked
+
+    return pick
+
+
+def iterate_long(
+    axis_names: Sequence[str], shape: tuple[int, ...], columns: Mapping[str, Column]
+) -> Iterator[list[Any]]:
     """Yield a header, then one row a value: its index along each axis, then each column's value there.
 
     Parameters
     ----------
     axis_names : sequence of str
-    columns : mapping of str to ndarray
-        All of one shape (broadcast views are fine), with an axis for each name.
+        One for each axis of the shape.
+    shape : tuple of int
+    columns : mapping of str to callable
+        Each returns the values at some indices, given as one array an axis.
     """
     yield [*axis_names, *columns]
-    arrays = list(columns.values())
-    shape, size = arrays[0].shape, arrays[0].size
+    pickers, size = list(columns.values()), math.prod(shape)
     for start in range(0, size, _ROWS_AT_ONCE):
         index = np.unravel_index(np.arange(start, min(size, start + _ROWS_AT_ONCE)), shape) if shape else ()
-        cells = [[to_cell(value) for value in array[index].reshape(-1).tolist()] for array in arrays]
+        cells = [[to_cell(value) for value in pick(index).reshape(-1).tolist()] for pick in pickers]
         for row in zip(*(i.tolist() for i in index), *cells, strict=True):
             yield list(row)
 
 
 def write_long(
-    stream: TextIO, axis_names: Sequence[str], columns: Mapping[str, NDArray[Any]], delimiter: str
+    stream: TextIO,
+    axis_names: Sequence[str],
+    shape: tuple[int, ...],
+    columns: Mapping[str, Column],
+    delimiter: str,
 ) -> None:
     """Write the rows of `iterate_long`."""
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-    writer.writerows(iterate_long(axis_names, columns))
+    writer.writerows(iterate_long(axis_names, shape, columns))
 
 
 def to_cell(value: float | bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import stat
@@ -49,7 +48,7 @@ class Saved(NamedTuple):
     key: str
     columns: tuple[str, ...] | None = None
     axis_names: Sequence[str] = ()
-    describe: Callable[[], Mapping[str, NDArray[Any]]] | None = None
+    describe: Callable[[], Mapping[str, delimited.Column]] | None = None
 
 
 class FileFormat(NamedTuple):
@@ -70,8 +69,8 @@ def _write_text(delimiter: str) -> Callable[[BinaryIO, Saved], None]:
         if saved.values.ndim <= 2:
             delimited.write_table(text, saved.values, saved.columns, delimiter)
         else:
-            columns = saved.describe() if saved.describe else {saved.key: saved.values}
-            delimited.write_long(text, saved.axis_names, columns, delimiter)
+            columns = saved.describe() if saved.describe else {saved.key: delimited.pick_from(saved.values)}
+            delimited.write_long(text, saved.axis_names, saved.values.shape, columns, delimiter)
         text.flush()
         text.detach()
 
@@ -79,7 +78,8 @@ def _write_text(delimiter: str) -> Callable[[BinaryIO, Saved], None]:
 
 
 def _write_json(stream: BinaryIO, saved: Saved) -> None:
-    stream.write(json.dumps(nested.to_lists(saved.values), allow_nan=False).encode() + b"\n")
+    stream.writelines(piece.encode() for piece in nested.NestedLists(saved.values).spell())
+    stream.write(b"\n")
 
 
 FORMATS: Mapping[str, FileFormat] = {

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from normcli.dtypes import MOST_AXES, REAL_KINDS
 from normcli.errors import DataError, UsageError
+from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 TENSOR_KEY = "normalized"
@@ -19,6 +22,9 @@ TENSOR_KEY = "normalized"
 
 DTYPE_KEY = "dtype"
 """The key under which it says the tensor's dtype, which JSON's numbers cannot."""
+
+_SPELLED_AT_ONCE = 8192
+"""Values whose text is in memory at one time."""
 
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 
@@ -100,12 +106,41 @@ def to_lists(array: NDArray[Any]) -> Any:
         values = values.astype(np.float64, copy=False)
     if np.isfinite(values).all():
         return values.tolist()
-    return _spell(values.tolist())
+    return _name_not_finite(values.tolist())
 
 
-def _spell(value: Any) -> Any:
+class NestedLists(NamedTuple):
+    """An array whose JSON text is spelled a piece at a time, however long it is."""
+
+    values: NDArray[Any]
+
+    def spell(self) -> Iterator[str]:
+        """Yield the pieces of what `json.dumps(to_lists(values))` would return."""
+        return _spell_array(self.values)
+
+
+def _spell_array(values: NDArray[Any]) -> Iterator[str]:
+    if values.size <= _SPELLED_AT_ONCE:
+        yield json.dumps(to_lists(values), allow_nan=False)
+        return
+    row = math.prod(values.shape[1:])
+    yield "["
+    if row > _SPELLED_AT_ONCE:
+        for number, part in enumerate(values):
+            yield ", " if number else ""
+            yield from _spell_array(part)
+    else:
+        step = _SPELLED_AT_ONCE // row
+        for start in range(0, len(values), step):
+            yield ", " if start else ""
+            yield json.dumps(to_lists(values[start : start + step]), allow_nan=False)[1:-1]
+            forget(values)
+    yield "]"
+
+
+def _name_not_finite(value: Any) -> Any:
     if isinstance(value, list):
-        return [_spell(item) for item in value]
+        return [_name_not_finite(item) for item in value]
     if math.isfinite(value):
         return value
     return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"

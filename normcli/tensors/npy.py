@@ -13,6 +13,7 @@ from numpy.lib import format as npy_format
 
 from normcli.dtypes import MOST_AXES, require_real
 from normcli.errors import DataError
+from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,6 +129,7 @@ def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
 
 def write_npy(stream: BinaryIO, values: NDArray[Any]) -> None:
     """Write an array, in C order, to a stream that need not be seekable."""
-    values = np.asarray(values, order="C")
-    npy_format.write_array_header_1_0(stream, npy_format.header_data_from_array_1_0(values))
-    stream.write(values.reshape(-1).view(np.uint8).data)
+    descr = npy_format.dtype_to_descr(values.dtype)
+    npy_format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": values.shape})
+    for piece in iterate_pieces(values):
+        stream.write(np.ascontiguousarray(piece).view(np.uint8).data)

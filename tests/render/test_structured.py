@@ -103,7 +103,7 @@ def test_csv_holds_every_value_once(norm):
         assert tuple(int(row[name]) for name in "nchw") == index
         assert np.float32(row["normalized"]) == value
         assert np.float32(row["input"]) == result.input[index]
-    owners = result.plan.locate_groups([np.arange(length) for length in result.input.shape])
+    owners = result.plan.locate_groups(np.ix_(*(np.arange(length) for length in result.input.shape)))
     name = next(iter(result.statistics))
     expected = result.statistics[name].reshape(-1)[owners].reshape(-1)
     np.testing.assert_array_equal([float(row[name]) for row in rows], expected)

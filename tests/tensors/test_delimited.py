@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors.delimited import iterate_long, read_delimited, write_table
+from normcli.tensors.delimited import iterate_long, pick_from, read_delimited, write_table
 
 
 def read(text: str, delimiter: str = ","):
@@ -102,7 +102,11 @@ def test_written_floats_read_back_to_the_same_bits():
 
 def test_iterate_long():
     values = np.arange(6).reshape(1, 2, 3)
-    rows = list(iterate_long(["n", "c", "l"], {"value": values, "double": values * 2.0}))
+    rows = list(
+        iterate_long(
+            ["n", "c", "l"], values.shape, {"value": pick_from(values), "double": pick_from(values * 2.0)}
+        )
+    )
     assert rows[0] == ["n", "c", "l", "value", "double"]
     assert rows[5] == [0, 1, 1, "4", "8.0"]
     assert len(rows) == 7

@@ -1,0 +1,77 @@
+"""Arrays a piece at a time: every value once, in C order, whatever the shape and the strides."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from normcli.tensors import nested
+from normcli.tensors.nested import NestedLists, to_lists
+from normcli.tensors.pieces import forget, iterate_blocks, iterate_pieces
+
+ARRAYS = [
+    np.array(3.5),
+    np.zeros(0),
+    np.zeros((2, 0, 3)),
+    np.arange(7),
+    np.arange(24.0).reshape(2, 3, 4),
+    np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1),
+    np.arange(30.0)[::-2],
+    np.array([[np.nan, 1.0], [np.inf, -np.inf]], dtype="f4"),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+@pytest.mark.parametrize("values", ARRAYS, ids=lambda a: str(a.shape))
+def test_pieces_are_the_values_in_c_order(values, size):
+    pieces = list(iterate_pieces(values, size))
+    assert all(piece.ndim == 1 and 0 < piece.size <= size for piece in pieces)
+    np.testing.assert_array_equal(np.concatenate([*pieces, np.zeros(0)]), values.reshape(-1))
+
+
+def test_blocks_are_whole_rows():
+    assert [block.shape for block in iterate_blocks(np.zeros((5, 4)), 9)] == [(2, 4), (2, 4), (1, 4)]
+
+
+@pytest.mark.parametrize("values", ARRAYS, ids=lambda a: str(a.shape))
+@pytest.mark.parametrize("at_once", [1, 2, 5, 8192])
+def test_json_in_pieces_is_json_at_once(values, at_once, monkeypatch):
+    monkeypatch.setattr(nested, "_SPELLED_AT_ONCE", at_once)
+    assert "".join(NestedLists(values).spell()) == json.dumps(to_lists(values))
+
+
+def test_long_text_comes_in_short_pieces():
+    pieces = list(NestedLists(np.zeros((100_000, 4))).spell())
+    assert max(map(len, pieces)) < 50_000
+
+
+def test_a_private_map_keeps_what_was_written_to_it(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros(5000))
+    private = np.load(tmp_path / "x.npy", mmap_mode="c")
+    private[:] = 7.0
+    forget(private)
+    assert (private == 7.0).all()
+
+
+def test_a_shared_map_is_not_resident_when_forgotten(tmp_path):
+    def resident():
+        with open("/proc/self/smaps") as lines:
+            inside = False
+            for line in lines:
+                if "x.npy" in line:
+                    inside = True
+                elif inside and line.startswith("Rss:"):
+                    return int(line.split()[1])
+        return None
+
+    np.save(tmp_path / "x.npy", np.ones(1 << 20))
+    shared = np.load(tmp_path / "x.npy", mmap_mode="r")
+    if resident() is None:
+        pytest.skip("needs Linux' /proc")
+    assert shared.sum() == 1 << 20
+    before = resident()
+    forget(shared)
+    assert resident() < before / 8
+    assert shared.sum() == 1 << 20
