@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.engine import measure
+from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.norms import Divisor
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.effort import Effort
     from normcli.plan import Plan
 
     FloatArray = NDArray[np.float64]
@@ -76,7 +78,7 @@ def check_promises(
     plan: Plan,
     statistics: Mapping[str, FloatArray],
     normalized: NDArray[Any],
-    threads: int | None = None,
+    effort: Effort = DEFAULT_EFFORT,
 ) -> tuple[Check, ...]:
     """Measure a normalized tensor again and hold it against the statistics that made it.
 
@@ -87,8 +89,8 @@ def check_promises(
         Of the input, of `plan.stats_shape`.
     normalized : ndarray
         Before gamma and beta.
-    threads : int or None
-        At most so many.
+    effort : Effort
+        How it is measured.
 
     Returns
     -------
@@ -100,7 +102,7 @@ def check_promises(
     if plan.group_count == 0 or plan.group_size == 0 or (plan.p is not None and plan.p < _SMALLEST_P):
         return ()
     with np.errstate(all="ignore"):
-        measured = measure(plan, normalized, threads=threads)
+        measured = measure(plan, normalized, effort)
         # Rounding moves each value by half a unit of it at most, and their mean square is 1 at most.
         tolerance = _ROUNDINGS * float(np.finfo(normalized.dtype).eps)
         overall = _combine(plan, measured)

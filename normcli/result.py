@@ -12,6 +12,7 @@ import numpy as np
 from normcli.degenerate import Degeneracy, find_degeneracies
 from normcli.dtypes import OUTPUT_DTYPES, require_real
 from normcli.engine import choose_output_dtype, measure, run
+from normcli.engine.effort import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
 from normcli.plan import Plan, make_plan
 from normcli.promises import Check, check_promises
@@ -40,8 +41,8 @@ class Result:
         unit of the input, its square (`var`, `ms`) or its inverse (`rstd`).
     gamma, beta : ndarray or None
         Of the shape `plan.parameter_shape`.
-    threads : int or None
-        As it was asked for.
+    effort : Effort
+        How what is still to be done will be.
     """
 
     plan: Plan
@@ -49,12 +50,12 @@ class Result:
     statistics: Mapping[str, NDArray[np.float64]]
     gamma: NDArray[Any] | None
     beta: NDArray[Any] | None
-    threads: int | None = None
+    effort: Effort = DEFAULT_EFFORT
 
     @functools.cached_property
     def normalized(self) -> NDArray[Any]:
         """The normalized tensor, of the input's shape, after gamma and beta if they are given."""
-        return run(self.plan, self.input, self.gamma, self.beta, threads=self.threads)[0]
+        return run(self.plan, self.input, self.gamma, self.beta, effort=self.effort)[0]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -139,8 +140,8 @@ class Result:
         Empty for norms that promise nothing of the kind (a sliding window) and for tensors without values.
         """
         scaled = self.gamma is not None or self.beta is not None
-        values = run(self.plan, self.input, threads=self.threads)[0] if scaled else self.normalized
-        return check_promises(self.plan, self.statistics, values, self.threads)
+        values = run(self.plan, self.input, effort=self.effort)[0] if scaled else self.normalized
+        return check_promises(self.plan, self.statistics, values, self.effort)
 
     def settle(self, *, check: bool) -> None:
         """Work out the warnings (and the check) now: files that they are read from may move.
@@ -270,7 +271,7 @@ def normalize(
         None if gamma is None else _as_real(gamma, "gamma"),
         None if beta is None else _as_real(beta, "beta"),
         out=out,
-        threads=_as_integer("threads", threads),
+        effort=Effort(threads=_as_integer("threads", threads)),
     )
 
 
@@ -281,7 +282,7 @@ def calculate(
     beta: NDArray[Any] | None = None,
     *,
     out: NDArray[Any] | None = None,
-    threads: int | None = None,
+    effort: Effort = DEFAULT_EFFORT,
     statistics_alone: bool = False,
 ) -> Result:
     """Normalize an array as a request says: `normalize` with its options in one record.
@@ -291,8 +292,10 @@ def calculate(
     request : Request
     values, gamma, beta : ndarray
         Of an integer, boolean or float dtype.
-    out, threads
+    out
         As in `normalize`.
+    effort : Effort
+        Threads, and who watches.
     statistics_alone : bool
         Leave the normalized tensor until it is asked for.
 
@@ -304,12 +307,12 @@ def calculate(
     plan = make_plan(request, values.shape)
     gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
     beta = None if beta is None else plan.fit_parameter("beta", beta)
-    if threads is not None and threads < 1:
-        raise UsageError(f"threads {threads} is less than one")
+    if effort.threads is not None and effort.threads < 1:
+        raise UsageError(f"threads {effort.threads} is less than one")
     if statistics_alone:
-        return Result(plan, values, measure(plan, values, threads=threads), gamma, beta, threads)
-    normalized, statistics = run(plan, values, gamma, beta, out=out, threads=threads)
-    result = Result(plan, values, statistics, gamma, beta, threads)
+        return Result(plan, values, measure(plan, values, effort), gamma, beta, effort)
+    normalized, statistics = run(plan, values, gamma, beta, out, effort)
+    result = Result(plan, values, statistics, gamma, beta, effort)
     result.__dict__["normalized"] = normalized  # where the cached property keeps it
     return result
 

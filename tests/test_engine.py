@@ -9,6 +9,7 @@ import pytest
 
 from normcli import normalize
 from normcli.engine import measure, passes, run
+from normcli.engine.effort import Effort
 from normcli.errors import UsageError
 from normcli.plan import make_plan
 from normcli.request import Request
@@ -44,7 +45,7 @@ def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm
     rng = np.random.default_rng(1)
     x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-3, 3, shape)).astype(dtype)
     plan = make_plan(Request(norm, axes=axes), shape)
-    plain = run(plan, x, threads=1)
+    plain = run(plan, x, effort=Effort(threads=1))
     for threads, block, whole in [
         (2, 1 << 20, 1 << 18),
         (1, 4096, 1 << 18),
@@ -52,10 +53,10 @@ def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm
         (2, 1 << 14, 1),
         (1, 1, 1),
     ]:
-        assert equal(run(plan, x, threads=threads, block=block, whole=whole), plain)
+        assert equal(run(plan, x, effort=Effort(threads=threads, block=block, whole=whole)), plain)
     monkeypatch.setattr("normcli.numerics.kernel.CHUNK", 1000)
     monkeypatch.setattr("normcli.numerics.leaves.CHUNK", 1000)
-    assert equal(run(plan, x, threads=2), plain)
+    assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
@@ -81,7 +82,7 @@ def test_parameters_meet_their_values_in_every_tile(norm, block):
     )
     gamma, beta = rng.normal(size=plan.parameter_shape), rng.normal(size=plan.parameter_shape)
     plain, _ = run(plan, x)
-    scaled, _ = run(plan, x, gamma, beta, block=block, whole=64)
+    scaled, _ = run(plan, x, gamma, beta, effort=Effort(block=block, whole=64))
     full = tuple(
         n if axis in {"bn": (1,), "gn": (1,), "ln": (1, 3), "ws": (0,)}[norm] else 1
         for axis, n in enumerate(x.shape)
@@ -141,7 +142,7 @@ def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
 
     monkeypatch.setattr("normcli.engine.passes.apply", fail)
     with pytest.raises(RuntimeError, match="broken"):
-        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), threads=2, block=500)
+        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), effort=Effort(threads=2, block=500))
     assert len(calls) <= 2
 
 
@@ -159,5 +160,5 @@ def test_an_interrupt_stops_every_thread(monkeypatch):
         "concurrent.futures.Future.result", lambda self: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     with pytest.raises(KeyboardInterrupt):
-        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), threads=2, block=500)
+        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), effort=Effort(threads=2, block=500))
     assert len(calls) < 100

@@ -13,6 +13,7 @@ import pytest
 
 from normcli import normalize
 from normcli.engine import run
+from normcli.engine.effort import Effort
 from normcli.engine.files import lies_in_file
 from normcli.plan import make_plan
 from normcli.request import Request
@@ -38,7 +39,7 @@ def test_from_file_to_file_as_in_memory(shape, axes, dtype, block, tmp_path):
     target = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", plain.dtype, shape)
     assert lies_in_file(source)
     assert lies_in_file(target)
-    _, told = run(plan, source, out=target, block=block, whole=500, threads=2)
+    _, told = run(plan, source, out=target, effort=Effort(threads=2, block=block, whole=500))
     assert bits(np.load(tmp_path / "y.npy")) == bits(plain)
     for name, values in statistics.items():
         assert bits(told[name]) == bits(values)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from normcli.cli import options
+from normcli.cli.progress import show_progress
 from normcli.cli.sources import SourceOptions, load_input, load_parameters
 from normcli.errors import UsageError
 from normcli.norms import find_norm
@@ -79,6 +80,7 @@ def _write_help(norm: Norm, name: str, preset: Mapping[str, float]) -> str:
 
 def _calculate(name: str, settings: dict[str, Any]) -> None:
     _check_outputs(settings)
+    from normcli.engine.effort import Effort
     from normcli.plan import make_plan
     from normcli.render.answer import Answer
     from normcli.render.large import open_large_output
@@ -91,7 +93,7 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     plan = make_plan(request, tensor.values.shape)
     parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
     gamma, beta = parameters.get("gamma"), parameters.get("beta")
-    with contextlib.ExitStack() as files:
+    with contextlib.ExitStack() as files, show_progress(quiet=settings["quiet"]) as observer:
         out = open_large_output(files, settings["output"], plan, tensor.values)
         result = calculate(
             request,
@@ -99,7 +101,7 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
             gamma,
             beta,
             out=out,
-            threads=settings["threads"],
+            effort=Effort(settings["threads"], observer),
             statistics_alone=_asks_for_statistics_alone(settings),
         )
         if settings["strict"]:

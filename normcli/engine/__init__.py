@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.blocks import ArraySink, ArraySource, Parameter
+from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import Geometry
-from normcli.engine.passes import BLOCK, WHOLE, Run
+from normcli.engine.passes import Run
 from normcli.errors import DataError, UsageError
 from normcli.norms import Divisor
 from normcli.numerics.powers import LARGEST_P, normalize_by_large_power
@@ -23,6 +24,7 @@ from normcli.numerics.window import normalize_window
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.engine.effort import Effort
     from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
@@ -42,11 +44,8 @@ def run(
     values: NDArray[Any],
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,
-    *,
     out: NDArray[Any] | None = None,
-    threads: int | None = None,
-    block: int = BLOCK,
-    whole: int = WHOLE,
+    effort: Effort = DEFAULT_EFFORT,
 ) -> tuple[NDArray[Any], dict[str, Floats]]:
     """Normalize a tensor.
 
@@ -60,10 +59,8 @@ def run(
         Of the plan's `parameter_shape`.
     out : ndarray or None
         Where the result goes: C-contiguous, of the tensor's shape and of `choose_output_dtype`.
-    threads : int or None
-        At most so many; all processors by default.
-    block, whole : int
-        Values in a tile, and in the largest group that is read only once. They change the speed alone.
+    effort : Effort
+        Threads and sizes of tiles: they change the speed alone.
 
     Returns
     -------
@@ -93,19 +90,19 @@ def run(
         raise UsageError(f"out must be a writable C-contiguous {dtype} array of the shape {plan.shape}")
     elif np.may_share_memory(out, values):
         raise UsageError("out must not share memory with the input")
-    return out, _run(plan, values, out, gamma, beta, threads, block, whole)
+    return out, _run(plan, values, out, gamma, beta, effort)
 
 
-def measure(plan: Plan, values: NDArray[Any], *, threads: int | None = None) -> dict[str, Floats]:
+def measure(plan: Plan, values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -> dict[str, Floats]:
     """Return the statistics of a tensor's groups, of `plan.stats_shape`, without normalizing it.
 
     Parameters
     ----------
     plan : Plan
     values : ndarray
-    threads : int or None
+    effort : Effort
     """
-    return _run(plan, values, None, None, None, threads, BLOCK, WHOLE)
+    return _run(plan, values, None, None, None, effort)
 
 
 def _run(
@@ -114,9 +111,7 @@ def _run(
     out: NDArray[Any] | None,
     gamma: NDArray[Any] | None,
     beta: NDArray[Any] | None,
-    threads: int | None,
-    block: int,
-    whole: int,
+    effort: Effort,
 ) -> dict[str, Floats]:
     if plan.window is not None:
         return normalize_window(plan, values, out)
@@ -129,7 +124,7 @@ def _run(
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
         with np.errstate(all="ignore"):
             values = values.astype(np.float64)
-    parameters = (
+    scale, shift = (
         None
         if values is None
         else Parameter(values.reshape(plan.parameter_view_shape), plan.view_shape, geometry)
@@ -141,7 +136,7 @@ def _run(
         sink = None if out is None else _open_sink(out, geometry)
         if sink is not None:
             opened.callback(sink.close)
-        work = Run(plan, geometry, source, sink, *parameters, threads=threads, block=block, whole=whole)
+        work = Run(plan, geometry, source, sink, scale, shift, effort)
         return {name: array.reshape(plan.stats_shape) for name, array in work.do().items()}
 
 

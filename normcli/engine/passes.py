@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.norms import Centre, Divisor
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply
 from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import ArraySink, ArraySource, Parameter
+    from normcli.engine.effort import Effort
     from normcli.engine.files import FileSink, FileSource
     from normcli.engine.geometry import Geometry, Slices
     from normcli.plan import Plan
@@ -34,14 +36,8 @@ if TYPE_CHECKING:
     Source = ArraySource | FileSource
     Sink = ArraySink | FileSink
 
-BLOCK = 1 << 20
-"""Values in a tile: enough that a hundred calls on its groups cost little beside those on its values."""
-
 COLUMN_BLOCK = 1 << 17
-"""The same for groups that stand as columns: there every operation is on the whole tile."""
-
-WHOLE = 1 << 18
-"""Groups of at most so many values are read once and written at once."""
+"""Values in a tile of groups that stand as columns: there every operation is on the whole tile."""
 
 _SMALL_BUFFER = 256
 """NumPy's iterator copies operands that broadcast along rows shorter than its buffer: so we shorten it."""
@@ -66,16 +62,13 @@ class Run:
         sink: Sink | None,
         gamma: Parameter | None = None,
         beta: Parameter | None = None,
-        *,
-        threads: int | None = None,
-        block: int = BLOCK,
-        whole: int = WHOLE,
+        effort: Effort = DEFAULT_EFFORT,
     ) -> None:
         self.plan, self.geometry, self.source, self.sink = plan, geometry, source, sink
         self.gamma, self.beta = gamma, beta
         self.centred = plan.norm.centre is Centre.MEAN
-        self._threads = threads
-        self.block = min(block, COLUMN_BLOCK) if geometry.columns else block
+        self._threads, self._observer = effort.threads, effort.observer
+        self.block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
         dtypes = [source.dtype] if sink is None else [source.dtype, sink.dtype]
         short = all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
         self.exact_output = not short
@@ -89,7 +82,7 @@ class Run:
             geometry.dims[reduced[-1] + 1 :]
         )  # a tile takes all that lies behind, or reads crumbs
         self.whole = geometry.columns or (
-            geometry.count <= whole and (behind == 1 or geometry.count * behind <= block)
+            geometry.count <= effort.whole and (behind == 1 or geometry.count * behind <= effort.block)
         )
         self._p = 2.0 if plan.p is None else plan.p
         self.powers = plan.norm.divisor is Divisor.LP_NORM and self._p != 2.0
@@ -99,6 +92,7 @@ class Run:
 
     def do(self) -> dict[str, Floats]:
         """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""
+        self._expect(1 if self.whole or self.sink is None else 2)
         if self.whole:
             line = 0 if self.geometry.columns else int(self.geometry.leaf_sizes.max())
             self._each(self._do_whole, whole=True, line=line)
@@ -270,6 +264,7 @@ class Run:
         extreme = record.extreme.any(axis=leaf_axes)
         if self.scales_always or extreme.any():
             largest = np.zeros(shape)
+            self._expect(2)
             self._each(enlarge, whole=False, line=leaf)
             k = choose_scale(np.maximum.reduce(largest, axis=leaf_axes))
             scale = k if self.scales_always else np.where(extreme, k, 0)
@@ -283,6 +278,15 @@ class Run:
             self._each(write, whole=False, line=SHORTEST_WIDE_LINE)
 
     # -- threads
+
+    def _expect(self, passes: int) -> None:
+        if self._observer is not None:
+            self._observer.expect(passes * math.prod(self.geometry.dims) * self.source.dtype.itemsize)
+
+    def _tell_observer(self, tile: Slices) -> None:
+        if self._observer is not None:
+            count = math.prod(part.stop - part.start for part in tile)
+            self._observer.advance(count * self.source.dtype.itemsize)
 
     def _each(self, work_on: Callable[[Slices, Workspace], None], *, whole: bool, line: int) -> None:
         """Work on every tile, in threads; `line` is the length that operands broadcast along."""
@@ -302,6 +306,7 @@ class Run:
                         return
                     try:
                         work_on(tile, work)
+                        self._tell_observer(tile)
                     except BaseException:
                         failed.set()
                         raise
