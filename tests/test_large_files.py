@@ -117,6 +117,21 @@ def test_a_full_disk_leaves_the_old_output(place, normcli, tmp_path, monkeypatch
     assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
 
 
+@pytest.mark.usefixtures("always_mapped")
+def test_a_disk_that_fails_later_leaves_the_old_output(normcli, tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(5, "Input/output error")
+
+    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(6, 8)))
+    (tmp_path / "y.npy").write_bytes(b"old")
+    monkeypatch.setattr("os.fdatasync", fail)
+    monkeypatch.setattr("normcli.engine.files.FLUSHED_AT_ONCE", 1)
+    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "y.npy cannot be written: Input/output error" in ran.err
+    assert (tmp_path / "y.npy").read_bytes() == b"old"
+
+
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
     """A file of 384 MiB."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.workspace import Workspace
+
+
+FLUSHED_AT_ONCE = 64 << 20
+"""Bytes written before the disk is asked to take them."""
 
 
 def lies_in_file(array: NDArray[Any]) -> bool:
@@ -67,6 +72,7 @@ class FileSink:
         self.dtype = mapped.dtype
         self._offset, self._dims = mapped.offset, geometry.dims
         self._descriptor = os.open(str(mapped.filename), os.O_WRONLY)
+        self._flusher = _Flusher(self._descriptor)
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""
@@ -74,6 +80,7 @@ class FileSink:
 
     def put(self, tile: Slices, values: NDArray[Any]) -> None:
         """Write the buffer to the file."""
+        self._flusher.count(values.nbytes)
         for position, piece in _find_pieces(self._dims, tile, values):
             view = piece.reshape(-1).view(np.uint8).data
             offset = self._offset + position * self.dtype.itemsize
@@ -82,8 +89,55 @@ class FileSink:
                 view, offset = view[count:], offset + count
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
+        """Close the file; raise what the disk said of the data on their way to it."""
+        try:
+            self._flusher.close()
+        finally:
+            os.close(self._descriptor)
+
+
+class _Flusher:
+    """Sends what is written on to the disk while the rest is calculated, so that the last sync is short."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._pending, self._closed = descriptor, 0, False
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._error: OSError | None = None
+
+    def count(self, byte_count: int) -> None:
+        """Hear that so many bytes are about to be written."""
+        with self._changed:
+            self._pending += byte_count
+            if self._pending < FLUSHED_AT_ONCE:
+                return
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._flush, daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Stop; raise what went wrong."""
+        if self._thread is None:
+            return
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _flush(self) -> None:
+        while self._error is None:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._pending >= FLUSHED_AT_ONCE)
+                if self._pending < FLUSHED_AT_ONCE:
+                    return
+                self._pending = 0
+            try:
+                os.fdatasync(self._descriptor)
+            except OSError as error:  # told once for each open file: the last sync may hear nothing of it
+                self._error = error
 
 
 def _find_pieces(
