@@ -59,6 +59,24 @@ def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 
+@pytest.mark.parametrize("shape", [(7,), (4, 6, 30, 20), (3, 300, 5), (2, 1, 9)], ids=str)
+@pytest.mark.parametrize("request_", [Request("lrn"), Request("lp", p=600.0)], ids=lambda r: r.norm)
+def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
+    x = np.random.default_rng(1).normal(size=shape) * 10.0 ** np.random.default_rng(2).integers(
+        -200, 200, shape
+    )
+    axes = (min(1, len(shape) - 1),)
+    plan = make_plan(request_._replace(axes=axes), shape)
+    plain = run(plan, x, effort=Effort(threads=1))
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for values in (x, np.asfortranarray(x), mapped):
+        for effort in (Effort(threads=2), Effort(block=100), Effort(threads=3, block=1)):
+            assert equal(run(plan, values, effort=effort), plain)
+    monkeypatch.setattr("normcli.engine.apart.MOST_VALUES", 64)
+    assert equal(run(plan, x, effort=Effort(threads=2)), plain)
+
+
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
 def test_the_same_bits_for_any_memory(shape, axes, tmp_path):
     x = np.random.default_rng(2).normal(size=shape).astype("float32")

@@ -193,21 +193,39 @@ def test_a_nearly_constant_group_is_not_taken_for_a_constant():
     check(normalize(x, "ln", eps=0.0))
 
 
+WINDOWS = {
+    "normal": make("normal", 2, 12),
+    "tiny": make("normal", 2, 12) * 1e-170,
+    "large": make("normal", 2, 12) * 1e200,
+    "largest": make("normal", 2, 12) * 4e307,
+    "mixed": make("normal", 2, 12) * 10.0 ** np.linspace(-250, 250, 24).reshape(2, 12)[:, ::-1],
+    "zeros": np.where(np.arange(24).reshape(2, 12) % 5, 0.0, 1e-300),
+}
+
+
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("alpha", [1e-4, 1.0, 1e4])
-def test_local_response(size, alpha):
+@pytest.mark.parametrize("exponent", [0.75, 0.5, 1.0])
+@pytest.mark.parametrize("k", [1.0, 0.0, 1e-300])
+@pytest.mark.parametrize("scale", WINDOWS)
+def test_local_response(size, alpha, exponent, k, scale):
     import mpmath
 
     from tests.exact_reference import measure_ulp, widen
 
-    x = make("normal", 2, 12).reshape(2, 12, 1)
-    result = normalize(x, "lrn", size=size, alpha=alpha, exponent=0.75, k=1.0)
+    x = WINDOWS[scale].reshape(2, 12, 1)
+    result = normalize(x, "lrn", size=size, alpha=alpha, exponent=exponent, k=k)
     window = result.plan.window
     for n, c in np.ndindex(2, 12):
         inside = x[n, max(0, c - window.before) : c + window.after + 1, 0]
-        total = mpmath.fsum(widen(v) ** 2 for v in inside)
-        exact = widen(x[n, c, 0]) / (1 + widen(alpha) * total / size) ** widen(0.75)
+        mean_square = mpmath.fsum(widen(v) ** 2 for v in inside) / size
+        base = widen(k) + widen(alpha) * mean_square
+        if base == 0:
+            continue
+        exact = widen(x[n, c, 0]) / base ** widen(exponent)
         assert measure_ulp(result.normalized[n, c, 0], exact, np.float64) <= 3.0
+        assert measure_ulp(result.ms[n, c, 0], mean_square, np.float64) <= 3.0
+        assert measure_ulp(result.rstd[n, c, 0], base ** -widen(exponent), np.float64) <= 3.0
 
 
 def test_local_response_beside_infinities_and_large_values():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.engine.apart import run_apart
 from normcli.engine.blocks import ArraySink, ArraySource, Parameter
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.engine.files import FileSink, FileSource, lies_in_file
@@ -18,12 +19,13 @@ from normcli.engine.geometry import Geometry
 from normcli.engine.passes import Run
 from normcli.errors import DataError, UsageError
 from normcli.norms import Divisor
-from normcli.numerics.powers import LARGEST_P, normalize_by_large_power
-from normcli.numerics.window import normalize_window
+from normcli.numerics.powers import LARGEST_P, normalize_by_large_powers
+from normcli.numerics.window import normalize_windows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.engine.apart import Computation
     from normcli.engine.effort import Effort
     from normcli.plan import Plan
 
@@ -113,13 +115,9 @@ def _run(
     beta: NDArray[Any] | None,
     effort: Effort,
 ) -> dict[str, Floats]:
-    if plan.window is not None:
-        return normalize_window(plan, values, out)
     if plan.group_count == 0 or plan.group_size == 0:
         empty = 0.0 if plan.norm.divisor is Divisor.LP_NORM else np.nan
         return {name: np.full(plan.stats_shape, empty) for name in plan.norm.statistics}
-    if plan.p is not None and LARGEST_P < plan.p < np.inf:
-        return normalize_by_large_power(plan, values, out)
     geometry = Geometry.of(plan.view_shape, plan.view_axes)
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
         with np.errstate(all="ignore"):
@@ -136,8 +134,21 @@ def _run(
         sink = None if out is None else _open_sink(out, geometry)
         if sink is not None:
             opened.callback(sink.close)
-        work = Run(plan, geometry, source, sink, scale, shift, effort)
-        return {name: array.reshape(plan.stats_shape) for name, array in work.do().items()}
+        computation = _find_computation(plan)
+        if computation is None:
+            statistics = Run(plan, geometry, source, sink, scale, shift, effort).do()
+        else:
+            statistics = run_apart(plan, computation, geometry, source, sink, effort)
+        return {name: array.reshape(plan.stats_shape) for name, array in statistics.items()}
+
+
+def _find_computation(plan: Plan) -> Computation | None:
+    """Return what is done to a tile of groups, where it is not centring and dividing."""
+    if plan.window is not None:
+        return normalize_windows
+    if plan.p is not None and LARGEST_P < plan.p < np.inf:
+        return normalize_by_large_powers
+    return None
 
 
 def _open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> ArraySource | FileSource:

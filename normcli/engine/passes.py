@@ -1,4 +1,4 @@
-"""The passes over a tensor: tile by tile, in threads.
+"""The passes over a tensor, tile by tile.
 
 Groups that lie within a tile are read once and written at once. Of larger ones a first pass measures the
 leaves, which are merged, and a second pass writes.
@@ -7,29 +7,27 @@ leaves, which are merged, and a second pass writes.
 from __future__ import annotations
 
 import math
-import os
 import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.walk import Walk
 from normcli.norms import Centre, Divisor
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply
 from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
 from normcli.numerics.moments import Moments, choose_scale, measure_columns, merge_leaves, merge_powers
 from normcli.numerics.solution import Solution, solve
-from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import ArraySink, ArraySource, Parameter
     from normcli.engine.effort import Effort
     from normcli.engine.files import FileSink, FileSource
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.numerics.workspace import Workspace
     from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
@@ -38,17 +36,6 @@ if TYPE_CHECKING:
 
 COLUMN_BLOCK = 1 << 17
 """Values in a tile of groups that stand as columns: there every operation is on the whole tile."""
-
-_SMALL_BUFFER = 256
-"""NumPy's iterator copies operands that broadcast along rows shorter than its buffer: so we shorten it."""
-
-
-def count_processors() -> int:
-    """Return how many processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
 
 
 class Run:
@@ -67,8 +54,8 @@ class Run:
         self.plan, self.geometry, self.source, self.sink = plan, geometry, source, sink
         self.gamma, self.beta = gamma, beta
         self.centred = plan.norm.centre is Centre.MEAN
-        self._threads, self._observer = effort.threads, effort.observer
-        self.block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
+        block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
+        self.walk = Walk(geometry, source.dtype.itemsize, effort, block)
         dtypes = [source.dtype] if sink is None else [source.dtype, sink.dtype]
         short = all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
         self.exact_output = not short
@@ -92,10 +79,10 @@ class Run:
 
     def do(self) -> dict[str, Floats]:
         """Measure, and normalize if there is a sink; return the statistics in the shape of the kept runs."""
-        self._expect(1 if self.whole or self.sink is None else 2)
+        self.walk.expect(1 if self.whole or self.sink is None else 2)
         if self.whole:
             line = 0 if self.geometry.columns else int(self.geometry.leaf_sizes.max())
-            self._each(self._do_whole, whole=True, line=line)
+            self.walk.each(self._do_whole, whole=True, line=line)
         else:
             with np.errstate(all="ignore"):
                 self._do_two_passes()
@@ -260,72 +247,19 @@ class Run:
             self._write(x, tile, here, work, natural)
 
         leaf = int(geometry.leaf_sizes.max())
-        self._each(gather, whole=False, line=leaf)
+        self.walk.each(gather, whole=False, line=leaf)
         extreme = record.extreme.any(axis=leaf_axes)
         if self.scales_always or extreme.any():
             largest = np.zeros(shape)
-            self._expect(2)
-            self._each(enlarge, whole=False, line=leaf)
+            self.walk.expect(2)
+            self.walk.each(enlarge, whole=False, line=leaf)
             k = choose_scale(np.maximum.reduce(largest, axis=leaf_axes))
             scale = k if self.scales_always else np.where(extreme, k, 0)
-            self._each(gather, whole=False, line=leaf)
+            self.walk.each(gather, whole=False, line=leaf)
         groups = math.prod(geometry.kept_shape)
         moments = self._merge(record.map(lambda a: a.reshape(groups, -1)))
         moments.scale = None if scale is None else scale.reshape(-1)
         solution = solve(self.plan, moments, exact=self.exact)
         self._tell(tuple(slice(0, n) for n in geometry.dims), solution)
         if self.sink is not None:
-            self._each(write, whole=False, line=SHORTEST_WIDE_LINE)
-
-    # -- threads
-
-    def _expect(self, passes: int) -> None:
-        if self._observer is not None:
-            self._observer.expect(passes * math.prod(self.geometry.dims) * self.source.dtype.itemsize)
-
-    def _tell_observer(self, tile: Slices) -> None:
-        if self._observer is not None:
-            count = math.prod(part.stop - part.start for part in tile)
-            self._observer.advance(count * self.source.dtype.itemsize)
-
-    def _each(self, work_on: Callable[[Slices, Workspace], None], *, whole: bool, line: int) -> None:
-        """Work on every tile, in threads; `line` is the length that operands broadcast along."""
-        tiles = self.geometry.tiles(whole, self.block)
-        lock = threading.Lock()
-        failed = threading.Event()
-
-        def work_through() -> None:
-            work = Workspace()
-            with np.errstate(all="ignore"):
-                if line >= _SMALL_BUFFER:
-                    np.setbufsize(_SMALL_BUFFER)
-                while not failed.is_set():
-                    with lock:
-                        tile = next(tiles, None)
-                    if tile is None:
-                        return
-                    try:
-                        work_on(tile, work)
-                        self._tell_observer(tile)
-                    except BaseException:
-                        failed.set()
-                        raise
-
-        if math.prod(self.geometry.dims) <= self.block:
-            work_through()
-            return
-        threads = count_processors() if self._threads is None else self._threads
-        threads = min(threads, -(-math.prod(self.geometry.dims) // self.block))
-        if threads == 1:
-            work_through()
-            return
-        from concurrent.futures import ThreadPoolExecutor  # slow to import, and small tensors need none
-
-        with ThreadPoolExecutor(threads) as pool:
-            futures = [pool.submit(work_through) for _ in range(threads)]
-            try:
-                for future in futures:
-                    future.result()
-            except BaseException:  # an interrupt, which reaches this thread alone
-                failed.set()
-                raise
+            self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE)

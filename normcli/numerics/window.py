@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import Pair, pair_add, quick_two_sum, two_prod, two_sum
 
 if TYPE_CHECKING:
@@ -15,65 +16,114 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_TOO_LARGE, _TOO_SMALL = 2.0**900, 2.0**-800
+"""Sums of squares above, or below where k is as small, are taken again on values scaled by a power of two."""
 
-def normalize_window(plan: Plan, values: NDArray[Any], out: NDArray[Any] | None) -> dict[str, Floats]:
+
+_MOST_SHIFT = 10_000
+"""Beyond any exponent of float64, and small enough to be one."""
+
+
+def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Floats, dict[str, Floats]]:
     """Divide each value by (k + α · Σx²/size)^exponent; outside the tensor x counts as 0.
 
     Parameters
     ----------
     plan : Plan
-        With a window, along its one axis.
-    values : ndarray
-    out : ndarray or None
-        Where the result goes; None to measure only.
+        With a window.
+    x : ndarray
+        Whole along the window's axis.
+    axes : tuple of int
+        That axis.
 
     Returns
     -------
-    dict
-        `ms`, the mean square Σx²/size, and `rstd`, one over the divisor, of the tensor's shape.
+    tuple of (ndarray, dict)
+        The result; `ms`, the mean square Σx²/size, and `rstd`, one over the divisor: all of the shape of x.
     """
     assert plan.window is not None  # by the plan: every row that divides by a window has one
-    window, axis = plan.window, plan.axes[0]
-    with np.errstate(all="ignore"):
-        x = np.asarray(values, dtype=np.float64)
-        total = _sum_squares(np.moveaxis(x, axis, 0), window)
-        mean_square = np.moveaxis(total.hi / window.size, 0, axis)
-        divisor = _raise_to_power(Pair(*(np.moveaxis(part, 0, axis) for part in total)), window)
-        if out is not None:
-            np.copyto(out, x / divisor, casting="same_kind")
-        return {"ms": np.ascontiguousarray(mean_square), "rstd": 1.0 / divisor}
+    window = plan.window
+    values = np.moveaxis(x, axes[0], 0)
+    total = _sum_squares(values, window)
+    divisor = _raise_to_power(total, window.k, window)
+    mean_square, rstd = total.hi / window.size, 1.0 / divisor
+    result = values / divisor
+    extreme = ~(total.hi < _TOO_LARGE)
+    if abs(window.k) < _TOO_SMALL:
+        extreme |= total.hi < _TOO_SMALL
+    if extreme.any():
+        again = _normalize_scaled(values, np.nonzero(extreme), window)
+        result[extreme], mean_square[extreme], rstd[extreme] = again
+    y, ms, r = (np.moveaxis(array, 0, axes[0]) for array in (result, mean_square, rstd))
+    return y, {"ms": ms, "rstd": r}
 
 
 def _sum_squares(x: Floats, window: Window) -> Pair:
     """Return the sum of squares of each window along the first axis, as a pair."""
-    squares = two_prod(x, x)
-    squares = Pair(squares.hi, np.where(np.isfinite(squares.lo), squares.lo, 0.0))
+    squares = _square(x)
     total = Pair(np.zeros_like(x), np.zeros_like(x))
     length = x.shape[0]
     for shift in range(-min(window.before, length), min(window.after, length) + 1):
         here = slice(max(0, -shift), length - max(0, shift))
         there = slice(max(0, -shift) + shift, length - max(0, shift) + shift)
-        summed = pair_add(total.map(lambda a, s=here: a[s]), squares.map(lambda a, s=there: a[s]))
-        plain = total.hi[here] + squares.hi[there]
-        finite = np.isfinite(plain)
-        total.hi[here] = np.where(finite, summed.hi, plain)
-        total.lo[here] = np.where(finite, summed.lo, 0.0)
+        total.hi[here], total.lo[here] = _add(
+            total.map(lambda a, s=here: a[s]), squares.map(lambda a, s=there: a[s])
+        )
     return total
 
 
-def _raise_to_power(total: Pair, window: Window) -> Floats:
+def _square(x: Floats) -> Pair:
+    squares = two_prod(x, x)
+    return Pair(squares.hi, np.where(np.isfinite(squares.lo), squares.lo, 0.0))
+
+
+def _add(a: Pair, b: Pair) -> Pair:
+    """Return the sum of two pairs; of what is not finite, no error is known."""
+    total, plain = pair_add(a, b), a.hi + b.hi
+    finite = np.isfinite(plain)
+    return Pair(np.where(finite, total.hi, plain), np.where(finite, total.lo, 0.0))
+
+
+def _raise_to_power(total: Pair, k: Floats | float, window: Window) -> Floats:
     """Return (k + α · total/size)^exponent: the base as a pair, so that the power magnifies no rounding."""
     scaled = two_prod(total.hi, window.alpha)
     scaled = quick_two_sum(scaled.hi, scaled.lo + total.lo * window.alpha)
     quotient = scaled.hi / window.size
     product = two_prod(quotient, float(window.size))
     rest = (((scaled.hi - product.hi) - product.lo) + scaled.lo) / window.size
-    base = two_sum(window.k, quotient)
+    base = two_sum(k, quotient)
     low = base.lo + rest
     power = base.hi**window.exponent
     correction = power * (window.exponent * (low / base.hi))
     corrected: Floats = np.where(np.isfinite(correction), power + correction, power)
-    plain = (
-        window.k + window.alpha * total.hi / window.size
-    ) ** window.exponent  # of infinities, no error is known
+    plain = (k + window.alpha * total.hi / window.size) ** window.exponent  # of infinities, no error is known
     return np.where(np.isfinite(corrected), corrected, plain)
+
+
+def _normalize_scaled(
+    x: Floats, places: tuple[NDArray[np.intp], ...], window: Window
+) -> tuple[Floats, Floats, Floats]:
+    """Return result, mean square and rstd at some places, whose squares leave float64.
+
+    Values are multiplied by 2ᵏ, one k a window, and the constant of the divisor by its square. The divisor is
+    then too large by 2 to the power of 2k · exponent: the fraction of that goes into a factor, the rest into
+    the exponent.
+    """
+    first, *others = places
+    steps = np.arange(-min(window.before, len(x)), min(window.after, len(x)) + 1)
+    channels = first[:, None] + steps
+    inside = (channels >= 0) & (channels < len(x))
+    members = x[(np.where(inside, channels, 0), *(index[:, None] for index in others))]
+    members = np.where(inside, members, 0.0)
+    k = choose_scale(np.maximum(np.maximum.reduce(np.abs(members), axis=1), np.sqrt(abs(window.k))))
+    total = Pair(np.zeros(len(k)), np.zeros(len(k)))
+    for column in np.ldexp(members, k[:, None]).T:
+        total = _add(total, _square(column))
+    power = _raise_to_power(total, np.ldexp(window.k, 2 * k), window)
+    shift = two_prod(-2.0 * k, window.exponent)
+    whole = np.rint(shift.hi)
+    power *= np.exp2((shift.hi - whole) + shift.lo)
+    whole = np.clip(whole, -_MOST_SHIFT, _MOST_SHIFT).astype(np.int64)
+    result = np.ldexp(np.ldexp(x[places], k) / power, -whole - k)
+    mean_square = np.ldexp(total.hi / window.size, -2 * k)
+    return result, mean_square, np.ldexp(1.0 / power, -whole)

@@ -1,0 +1,64 @@
+"""Norms that are another computation than centring and dividing: a function of tiles that hold whole groups."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.engine.walk import Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.blocks import ArraySink, ArraySource
+    from normcli.engine.effort import Effort
+    from normcli.engine.files import FileSink, FileSource
+    from normcli.engine.geometry import Geometry, Slices
+    from normcli.numerics.workspace import Workspace
+    from normcli.plan import Plan
+
+    Floats = NDArray[np.float64]
+    Computation = Callable[[Plan, Floats, tuple[int, ...]], tuple[Floats, dict[str, Floats]]]
+
+MOST_VALUES = 1 << 17
+"""Values in a tile: a computation makes a dozen arrays of its size."""
+
+
+def run_apart(
+    plan: Plan,
+    computation: Computation,
+    geometry: Geometry,
+    source: ArraySource | FileSource,
+    sink: ArraySink | FileSink | None,
+    effort: Effort,
+) -> dict[str, Floats]:
+    """Apply a computation to every tile, write what comes out, and return the statistics.
+
+    They are of the shape of the kept runs, or of all runs where each value has its own.
+    """
+    statistics: dict[str, Floats] = {}
+    lock = threading.Lock()
+    natural = tuple(range(len(geometry.dims)))
+    told = natural if plan.window is not None else geometry.kept_runs
+
+    def work_on(tile: Slices, work: Workspace) -> None:
+        x = np.asarray(source.read(tile, natural, work), dtype=np.float64)
+        y, measured = computation(plan, x, geometry.reduced_runs)
+        with lock:
+            for name, values in measured.items():
+                if name not in statistics:
+                    statistics[name] = np.empty([geometry.dims[run] for run in told])
+                statistics[name][tuple(tile[run] for run in told)] = values
+        if sink is not None:
+            place = sink.open(tile, work)
+            np.copyto(place, y, casting="same_kind")
+            sink.put(tile, place)
+
+    walk = Walk(geometry, source.dtype.itemsize, effort, min(effort.block, MOST_VALUES))
+    walk.expect(1)
+    walk.each(work_on, whole=True, line=0)
+    return statistics

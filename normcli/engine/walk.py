@@ -1,0 +1,98 @@
+"""A walk over a tensor's tiles, in threads."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.numerics.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from normcli.engine.effort import Effort
+    from normcli.engine.geometry import Geometry, Slices
+
+    Work = Callable[[Slices, Workspace], None]
+
+_SMALL_BUFFER = 256
+"""NumPy's iterator copies operands that broadcast along rows shorter than its buffer: so we shorten it."""
+
+
+def count_processors() -> int:
+    """Return how many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+class Walk:
+    """Tiles of a geometry, handed out to threads; an observer hears of each that is done.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    item_size : int
+        Bytes of a value, for the observer.
+    effort : Effort
+    block : int
+        Values in a tile.
+    """
+
+    def __init__(self, geometry: Geometry, item_size: int, effort: Effort, block: int) -> None:
+        self._geometry, self._item_size, self._block = geometry, item_size, block
+        self._threads, self._observer = effort.threads, effort.observer
+        self._size = math.prod(geometry.dims)
+
+    def expect(self, passes: int) -> None:
+        """Tell the observer how many walks are to come."""
+        if self._observer is not None:
+            self._observer.expect(passes * self._size * self._item_size)
+
+    def each(self, work_on: Work, *, whole: bool, line: int) -> None:
+        """Work on every tile; `line` is the length that operands broadcast along."""
+        tiles = self._geometry.tiles(whole, self._block)
+        lock = threading.Lock()
+        failed = threading.Event()
+
+        def work_through() -> None:
+            work = Workspace()
+            with np.errstate(all="ignore"):
+                if line >= _SMALL_BUFFER:
+                    np.setbufsize(_SMALL_BUFFER)
+                while not failed.is_set():
+                    with lock:
+                        tile = next(tiles, None)
+                    if tile is None:
+                        return
+                    try:
+                        work_on(tile, work)
+                        self._tell_observer(tile)
+                    except BaseException:
+                        failed.set()
+                        raise
+
+        most = -(-self._size // self._block)
+        threads = 1 if most <= 1 else min(self._threads or count_processors(), most)
+        if threads == 1:
+            work_through()
+            return
+        from concurrent.futures import ThreadPoolExecutor  # slow to import, and small tensors need none
+
+        with ThreadPoolExecutor(threads) as pool:
+            futures = [pool.submit(work_through) for _ in range(threads)]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:  # an interrupt, which reaches this thread alone
+                failed.set()
+                raise
+
+    def _tell_observer(self, tile: Slices) -> None:
+        if self._observer is not None:
+            self._observer.advance(math.prod(part.stop - part.start for part in tile) * self._item_size)
