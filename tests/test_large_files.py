@@ -24,7 +24,7 @@ COMMAND = [sys.executable, "-m", "normcli"]
 
 @pytest.fixture
 def always_mapped(monkeypatch):
-    monkeypatch.setattr("normcli.tensors.npy.SMALLEST_MAPPED", 1)
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
 
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
@@ -66,7 +66,7 @@ def test_the_command_line_gives_the_same_answer(norm, order, normcli, tmp_path, 
     arguments = [norm, "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--stats-output", tmp_path / "s.npz"]
     plain = normcli(*arguments)
     saved, statistics = (tmp_path / "y.npy").read_bytes(), dict(np.load(tmp_path / "s.npz"))
-    monkeypatch.setattr("normcli.tensors.npy.SMALLEST_MAPPED", 1)
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
     assert normcli(*arguments) == plain
     assert (tmp_path / "y.npy").read_bytes() == saved
     for name, values in np.load(tmp_path / "s.npz").items():
@@ -132,6 +132,87 @@ def test_a_disk_that_fails_later_leaves_the_old_output(normcli, tmp_path, monkey
     assert (tmp_path / "y.npy").read_bytes() == b"old"
 
 
+def run_shell(line: str, folder) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of bash in a folder, in which `normcli` takes whatever comes for large."""
+    code = (
+        "import sys\n"
+        "from normcli.tensors import mapped\n"
+        "from normcli.cli.run import run\n"
+        "mapped.SMALLEST_MAPPED = 1000\n"
+        "sys.exit(run(sys.argv[1:]))"
+    )
+    script = folder / "normcli"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c \'{code}\' "$@"\n')
+    script.chmod(0o755)
+    (folder / "tmp").mkdir(exist_ok=True)
+    environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(folder / "tmp")}
+    return subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, check=False)
+
+
+SAID = b"spooled to a temporary file"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        pytest.param("cat x.npy | normcli NORM -i - -o y.npy", True, id="pipe in"),
+        pytest.param("cat x.npy | normcli NORM -i - -o y.npy --quiet", False, id="quietly"),
+        pytest.param("cat x.npy | normcli NORM -i - -o - | cat > y.npy", True, id="pipe in and out"),
+        pytest.param("normcli NORM -i x.npy -o - > y.npy", False, id="file in, pipe out"),
+        pytest.param("normcli NORM -i <(cat x.npy) -o y.npy", True, id="process substitution"),
+        pytest.param("normcli NORM -i - -o y.npy < x.npy", False, id="a file as standard input"),
+        pytest.param("normcli NORM -i /dev/stdin -o y.npy < x.npy", False, id="the same by name"),
+        pytest.param("(cat x.npy; echo more) | normcli NORM -i - -o y.npy", True, id="trailing bytes"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("norm", ["bn", "ln", "lrn"])
+def test_pipes_carry_the_same_bits(line, says, norm, tmp_path):
+    x = np.random.default_rng(3).normal(size=(20, 6, 30)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    ran = run_shell(line.replace("NORM", norm), tmp_path)
+    assert ran.returncode == 0
+    assert (SAID in ran.stderr) == says
+    assert bits(np.load(tmp_path / "y.npy")) == bits(normalize(x, norm).normalized)
+    assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_a_note_is_one_line_with_the_name_and_size(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6000.0).reshape(20, 300))
+    ran = run_shell("cat x.npy | normcli ln -i - --print mean", tmp_path)
+    assert ran.stderr == b"normcli: standard input: 48.1 kB spooled to a temporary file\n"
+    assert len(ran.stdout.splitlines()) == 20
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param("head -c 40000 x.npy | normcli ln -i -", b"standard input is cut short", id="cut short"),
+        pytest.param("head -c 60 x.npy | normcli ln -i -", b"header is damaged", id="cut in the header"),
+        pytest.param(
+            "ulimit -f 20; cat x.npy | normcli ln -i - -o -",
+            b"cannot be put aside in %s/tmp: File too large; let TMPDIR name",
+            id="a full disk",
+        ),
+        pytest.param(
+            "ulimit -f 20; normcli ln -i x.npy -o -", b"the output cannot be put aside in", id="a full disk on the way out"
+        ),
+    ],
+)  # fmt: skip
+def test_pipes_that_end_badly(line, message, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6000.0).reshape(20, 300))
+    ran = run_shell(line, tmp_path)
+    assert (ran.returncode, ran.stdout) == (3, b"")
+    assert message.replace(b"%s", str(tmp_path).encode()) in ran.stderr
+    assert ran.stderr.count(b"\n") == 1
+    assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_a_reader_that_stops_ends_the_run_quietly(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((300, 300)) + np.arange(300.0))
+    ran = run_shell("normcli ln -i x.npy -o - | head -c 100 | wc -c; exit ${PIPESTATUS[0]}", tmp_path)
+    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, b"100", b"")
+
+
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
     """A file of 384 MiB."""
@@ -145,7 +226,7 @@ def big(tmp_path_factory):
     path.unlink()
 
 
-def measure_peak(*arguments) -> int:
+def measure_peak(*arguments, stdin=None, stdout=-1) -> int:
     """Run a command line and return its largest resident memory, in MiB."""
     code = (
         "import sys\n"
@@ -155,7 +236,7 @@ def measure_peak(*arguments) -> int:
         "sys.stderr.write(peak.split()[1])\n"
         "sys.exit(code)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    ran = subprocess.run([sys.executable, "-c", code], stdin=stdin, stdout=stdout, stderr=-1, check=True)
     return int(ran.stderr.split()[-1]) // 1024
 
 
@@ -172,6 +253,13 @@ def measure_peak(*arguments) -> int:
 def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert measure_peak(*arguments, "-i", big) < 150
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
+def test_memory_stays_as_low_when_both_ends_are_pipes(big, tmp_path):
+    with subprocess.Popen(["cat", big], stdout=-1) as cat, open(tmp_path / "y.npy", "wb") as target:
+        assert measure_peak("bn", "-i", "-", "-o", "-", stdin=cat.stdout, stdout=target) < 150
+    assert os.path.getsize(tmp_path / "y.npy") == os.path.getsize(big)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,8 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     request = Request(norm=name, **{key: settings[key] for key in _REQUEST_FIELDS if key in settings})
     source = SourceOptions.collect(settings)
     tensor = load_input(source)
+    if tensor.note is not None and not settings["quiet"]:
+        click.echo(f"normcli: {tensor.source}: {tensor.note}", err=True)
     plan = make_plan(request, tensor.values.shape)
     parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
     gamma, beta = parameters.get("gamma"), parameters.get("beta")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.tensors.mapped import Mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +33,20 @@ def lies_in_file(array: NDArray[Any]) -> bool:
     return (
         isinstance(array, np.memmap)
         and array.flags.c_contiguous
-        and array.filename is not None
+        and _locate(array) is not None
         and not isinstance(array.base, np.memmap)
     )
+
+
+def _locate(array: np.memmap[Any, Any]) -> Any:
+    """Return the open file of an array, by number, or the file's name, or None where it is in none."""
+    return array.descriptor if isinstance(array, Mapped) else array.filename
+
+
+def _open(array: np.memmap[Any, Any], flags: int) -> int:
+    """Return a descriptor of an array's file, for the caller to close."""
+    place = _locate(array)
+    return os.dup(place) if isinstance(place, int) else os.open(place, flags)
 
 
 class FileSource:
@@ -42,8 +54,8 @@ class FileSource:
 
     def __init__(self, mapped: np.memmap[Any, Any], geometry: Geometry) -> None:
         self.dtype = mapped.dtype
-        self._name, self._offset, self._dims = str(mapped.filename), mapped.offset, geometry.dims
-        self._descriptor = os.open(self._name, os.O_RDONLY)
+        self._name, self._offset, self._dims = mapped.filename, mapped.offset, geometry.dims
+        self._descriptor = _open(mapped, os.O_RDONLY)
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order."""
@@ -61,7 +73,7 @@ class FileSource:
         while view:
             count = os.preadv(self._descriptor, [view], offset)
             if not count:
-                raise DataError(f"{self._name} was cut short while it was read")
+                raise DataError(f"{self._name or 'the input'} was cut short while it was read")
             view, offset = view[count:], offset + count
 
 
@@ -71,7 +83,7 @@ class FileSink:
     def __init__(self, mapped: np.memmap[Any, Any], geometry: Geometry) -> None:
         self.dtype = mapped.dtype
         self._offset, self._dims = mapped.offset, geometry.dims
-        self._descriptor = os.open(str(mapped.filename), os.O_WRONLY)
+        self._descriptor = _open(mapped, os.O_WRONLY)
         self._flusher = _Flusher(self._descriptor)
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:

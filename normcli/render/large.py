@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine import choose_output_dtype
+from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     import contextlib
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.plan import Plan
-
-SUFFIX = ".npy"
-"""The one format whose place of each value is known before any is."""
 
 
 def open_large_output(
@@ -29,14 +27,20 @@ def open_large_output(
     files : ExitStack
         When it closes well, the file takes its place; when it does not, no trace is left.
     path : str or None
-        Of the output.
+        Of the output; only some formats know the place of each value before there are any.
     plan : Plan
     values : ndarray
         The input: only one that lies in a file is worth the trouble.
     """
-    if path is None or not path.lower().endswith(SUFFIX) or not isinstance(values, np.memmap):
+    if path is None or not isinstance(values, np.memmap):
         return None
-    from normcli.tensors.npy import start_npy
+    from normcli.tensors.files import OUTGOING, find_format
+    from normcli.tensors.spool import open_outgoing
     from normcli.tensors.whole import open_whole
 
-    return start_npy(files.enter_context(open_whole(path)), plan.shape, choose_output_dtype(plan, values.dtype))
+    leaves = path == STANDARD_STREAM
+    start = (OUTGOING if leaves else find_format(path, "--output")).start
+    if start is None:
+        return None
+    stream = files.enter_context(open_outgoing() if leaves else open_whole(path))
+    return start(stream, plan.shape, choose_output_dtype(plan, values.dtype))

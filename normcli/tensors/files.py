@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from normcli.errors import DataError, UsageError
 from normcli.tensors import delimited, nested, npy, npz
+from normcli.tensors.room import describe_bytes
+from normcli.tensors.spool import spool
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
 from normcli.tensors.whole import open_whole, require_writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     Columns = tuple[str, ...] | None
@@ -52,11 +55,24 @@ class Saved(NamedTuple):
 
 
 class FileFormat(NamedTuple):
-    """How one kind of file is read and written."""
+    """How one kind of file is read and written.
+
+    Parameters
+    ----------
+    read, write : callable
+    has_keys : bool
+        Whether a file holds several arrays by name.
+    map : callable or None
+        Returns an array of an open file where it lies, or None if it is too small to be worth it.
+    start : callable or None
+        Returns the array of a file that is yet to be written, of a shape and dtype, to be filled in any order.
+    """
 
     read: Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]
     write: Callable[[BinaryIO, Saved], None]
     has_keys: bool = False
+    map: Callable[[BinaryIO, str, str | None], NDArray[Any] | None] | None = None
+    start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
 
 
 def _read_text(delimiter: str) -> Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]:
@@ -86,6 +102,8 @@ FORMATS: Mapping[str, FileFormat] = {
     ".npy": FileFormat(
         read=lambda stream, name, key: (npy.read_npy(stream, name), None),
         write=lambda stream, saved: npy.write_npy(stream, saved.values),
+        map=lambda stream, name, key: npy.map_npy(stream, name),
+        start=npy.start_npy,
     ),
     ".npz": FileFormat(
         read=lambda stream, name, key: (npz.read_npz(stream, name, key), None),
@@ -102,6 +120,8 @@ FORMATS: Mapping[str, FileFormat] = {
 }
 """Suffix → format. To add a format, add a file that reads and writes it and a line here."""
 
+OUTGOING = FORMATS[".npy"]
+"""The format of what goes to standard output."""
 
 _KEYED = re.compile(rf"(.*?({'|'.join(map(re.escape, FORMATS))})):(.+)", re.IGNORECASE | re.DOTALL)
 """`FILE:KEY`: the file ends at the first known suffix before a colon."""
@@ -129,31 +149,24 @@ def load(specification: str) -> Tensor:
     if specification == STANDARD_STREAM:
         if sys.stdin is None:
             raise DataError(f"{STANDARD_INPUT_NAME} is closed")
-        return _load_stream(io.BytesIO(sys.stdin.buffer.read()), STANDARD_INPUT_NAME, None)
+        return _load_stream(sys.stdin.buffer, STANDARD_INPUT_NAME, None)
     path, key = _split_key(specification)
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             raise DataError(f"{path}: this is a folder, not a file")
         if not stat.S_ISREG(mode) or path.parent == _DEVICES:
-            return _load_stream(io.BytesIO(path.read_bytes()), str(path), key)
-        file_format = _find_format(str(path), "input")
+            with path.open("rb") as stream:
+                return _load_stream(stream, str(path), key)
+        file_format = find_format(str(path), "input")
         with path.open("rb") as stream:
-            if stream.seek(0, io.SEEK_END) == 0:
-                raise DataError(f"{path} is empty")
-            stream.seek(0)
-            mapped = npy.map_npy(stream, str(path)) if file_format is FORMATS[".npy"] else None
-            if mapped is not None:
-                return Tensor(mapped, specification)
-            stream.seek(0)
-            values, columns = file_format.read(stream, str(path), key)
+            return _load_whole(stream, file_format, str(path), key)._replace(source=specification)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
     except ValueError as error:  # a name with a null byte
         raise DataError(f"{path!s} is no file's name") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
-    return Tensor(values, specification, columns)
 
 
 def save(path: str, saved: Saved) -> None:
@@ -167,7 +180,7 @@ def save(path: str, saved: Saved) -> None:
         If writing fails.
     """
     if path == STANDARD_STREAM:
-        npy.write_npy(sys.stdout.buffer, saved.values)
+        OUTGOING.write(sys.stdout.buffer, saved)
         sys.stdout.buffer.flush()
         return
     file_format = require_saveable(path, "output")
@@ -186,12 +199,13 @@ def require_saveable(path: str, option: str, suffixes: Sequence[str] = ()) -> Fi
     suffixes : sequence of str
         The suffixes that are taken; every known one by default.
     """
-    file_format = _find_format(path, option, suffixes)
+    file_format = find_format(path, option, suffixes)
     require_writable(path, option)
     return file_format
 
 
-def _find_format(path: str, option: str, suffixes: Sequence[str] = ()) -> FileFormat:
+def find_format(path: str, option: str, suffixes: Sequence[str] = ()) -> FileFormat:
+    """Return the format of a path's suffix, or raise `UsageError` if it is not known."""
     suffixes = suffixes or tuple(FORMATS)
     suffix = Path(path).suffix.lower()
     if suffix not in suffixes:
@@ -212,11 +226,43 @@ def _split_key(specification: str) -> tuple[Path, str | None]:
     return Path(path), key
 
 
-def _load_stream(stream: io.BytesIO, name: str, key: str | None) -> Tensor:
-    head = stream.getvalue()[:_SNIFFED_BYTES]
+def _load_stream(stream: BinaryIO, name: str, key: str | None) -> Tensor:
+    """Load a tensor from a stream, which is put aside first unless it is a file (`< x.npy`) at its start."""
+    if _is_file_at_start(stream):
+        return _load_sniffed(stream, name, key)
+    with spool(stream, name) as whole:
+        tensor = _load_sniffed(whole, name, key)
+        if isinstance(whole, io.BytesIO):
+            return tensor
+        size = describe_bytes(os.fstat(whole.fileno()).st_size)
+        return tensor._replace(note=f"{size} spooled to a temporary file")
+
+
+def _is_file_at_start(stream: BinaryIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and stream.tell() == 0
+    except OSError:  # no file at all, as where Python itself feeds the command
+        return False
+
+
+def _load_sniffed(stream: BinaryIO, name: str, key: str | None) -> Tensor:
+    head = stream.read(_SNIFFED_BYTES)
     if not head:
         raise DataError(f"{name} is empty")
-    values, columns = FORMATS[_sniff(head, name)].read(stream, name, key)
+    return _load_whole(stream, FORMATS[_sniff(head, name)], name, key)
+
+
+def _load_whole(stream: BinaryIO, file_format: FileFormat, name: str, key: str | None) -> Tensor:
+    """Load a tensor from a stream that can be read again: where it lies, or into memory."""
+    if stream.seek(0, io.SEEK_END) == 0:
+        raise DataError(f"{name} is empty")
+    stream.seek(0)
+    if file_format.map is not None:
+        mapped = file_format.map(stream, name, key)
+        if mapped is not None:
+            return Tensor(mapped, name)
+        stream.seek(0)
+    values, columns = file_format.read(stream, name, key)
     return Tensor(values, name, columns)
 
 

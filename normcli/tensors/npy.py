@@ -13,15 +13,13 @@ from numpy.lib import format as npy_format
 
 from normcli.dtypes import MOST_AXES, require_real
 from normcli.errors import DataError
+from normcli.tensors import mapped
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAGIC = b"\x93NUMPY"
-
-SMALLEST_MAPPED = 1 << 26
-"""Files of so many bytes and more stay where they are: they are worked on in place, tile by tile."""
 
 
 class Header(NamedTuple):
@@ -105,10 +103,10 @@ def map_npy(stream: BinaryIO, name: str) -> NDArray[Any] | None:
     """
     header = read_header(stream, name)
     available = stream.seek(0, io.SEEK_END) - header.offset
-    if not SMALLEST_MAPPED <= header.byte_count <= available:
+    if not mapped.SMALLEST_MAPPED <= header.byte_count <= available:
         return None
     order: Literal["C", "F"] = "F" if header.fortran_order else "C"
-    return np.memmap(name, header.dtype, "r", header.offset, header.shape, order)
+    return mapped.map_array(stream, header.dtype, "r", header.offset, header.shape, order)
 
 
 def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -124,7 +122,7 @@ def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
     stream.flush()
     offset = stream.tell()
     os.posix_fallocate(stream.fileno(), offset, math.prod(shape) * dtype.itemsize)
-    return np.memmap(stream.name, dtype, "r+", offset, shape)
+    return mapped.map_array(stream, dtype, "r+", offset, shape)
 
 
 def write_npy(stream: BinaryIO, values: NDArray[Any]) -> None:

@@ -22,8 +22,11 @@ class Tensor(NamedTuple):
         Where they came from, as a person would say it: `x.npy`, `standard input`, `randint [0, 10), ...`.
     columns : tuple of str or None
         The names of the last axis, where the source had some (the header row of a CSV file).
+    note : str or None
+        What was done to get them that a person should know of.
     """
 
     values: NDArray[Any]
     source: str
     columns: tuple[str, ...] | None = None
+    note: str | None = None

@@ -66,6 +66,6 @@ def _open_beside(target: Path) -> tuple[Path, BinaryIO]:
     while True:
         temporary = target.with_name(f".normcli-{os.getpid()}-{attempt}.part")
         try:
-            return temporary, temporary.open("xb")
+            return temporary, temporary.open("x+b")
         except FileExistsError:
             attempt += 1
