@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,16 @@ collect_ignore = ["data/record_torch_stream.py"]  # a script, and it needs torch
 
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parent.parent
+
+
+def is_writing(process: subprocess.Popen[bytes], folder) -> bool:
+    """Whether a process has a file without a name open in a folder."""
+    opened = f"/proc/{process.pid}/fd"
+    try:
+        names = [os.readlink(f"{opened}/{number}") for number in os.listdir(opened)]
+    except FileNotFoundError:
+        return False
+    return any(name.startswith(f"{folder}/") and name.endswith("(deleted)") for name in names)
 
 
 @dataclass(frozen=True)

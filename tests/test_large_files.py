@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from normcli.engine.effort import Effort
 from normcli.engine.files import lies_in_file
 from normcli.plan import make_plan
 from normcli.request import Request
+from tests.conftest import is_writing
 from tests.test_engine import SHAPES, bits
 
 COMMAND = [sys.executable, "-m", "normcli"]
@@ -262,6 +265,7 @@ def test_memory_stays_as_low_when_both_ends_are_pipes(big, tmp_path):
     assert os.path.getsize(tmp_path / "y.npy") == os.path.getsize(big)
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux' /proc")
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
@@ -272,7 +276,7 @@ def test_a_signal_in_the_middle_leaves_the_old_output(number, code, delay, big, 
     target.write_bytes(b"old")
     process = subprocess.Popen([*COMMAND, "bn", "-i", str(big), "-o", str(target)], stdout=-1, stderr=-1)
     deadline = time.monotonic() + 60
-    while not any(name.endswith(".part") for name in os.listdir(tmp_path)):
+    while not is_writing(process, tmp_path):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -282,5 +286,72 @@ def test_a_signal_in_the_middle_leaves_the_old_output(number, code, delay, big, 
     assert process.returncode == code
     assert b"Traceback" not in err
     assert target.read_bytes() == b"old"
-    if number != signal.SIGKILL:
-        assert os.listdir(tmp_path) == ["y.npy"]
+    assert os.listdir(tmp_path) == ["y.npy"]
+
+
+def test_killed_at_any_moment_a_run_leaves_the_old_output_or_the_new(tmp_path):
+    source, target = tmp_path / "x.npy", tmp_path / "y.npy"
+    x = np.random.default_rng(0).standard_normal((80, 512, 512), dtype="f4")
+    np.save(source, x)
+    command = [*COMMAND, "ln", "-i", str(source), "-o", str(target), "--print", "shape"]
+    started = time.monotonic()
+    subprocess.run(command, capture_output=True, check=True)
+    usual, new = time.monotonic() - started, target.read_bytes()
+    rng, finished = np.random.default_rng(1), 0
+    for delay in rng.uniform(0.0, 1.2 * usual, 24):
+        target.write_bytes(b"old")
+        with subprocess.Popen(command, stdout=-1, stderr=-1) as process:
+            time.sleep(delay)
+            process.kill()
+        assert target.read_bytes() in (b"old", new)
+        finished += process.returncode == 0
+        assert process.returncode != 0 or target.read_bytes() == new
+        assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
+    assert finished < 24
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv", ".tsv"])
+@pytest.mark.parametrize("before", [{}, {"old": b"old"}], ids=["new", "over an old one"])
+def test_a_disk_that_fills_up_leaves_the_old_output(suffix, before, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20, 300)))
+    target = tmp_path / f"y{suffix}"
+    for content in before.values():
+        target.write_bytes(content)
+    listed = sorted(os.listdir(tmp_path))
+    line = f'ulimit -f 20; exec "{sys.executable}" -m normcli ln -i x.npy -o y{suffix}'
+    ran = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout) == (3, b"")
+    assert f"normcli: y{suffix} cannot be written: File too large".encode() in ran.stderr
+    assert ran.stderr.count(b"\n") == 1
+    assert sorted(os.listdir(tmp_path)) == listed
+    assert not before or target.read_bytes() == before["old"]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv"])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_disk_without_room_is_seen_before_anything_is_written(suffix, mapped, normcli, tmp_path, monkeypatch):
+    class Disk:
+        f_bavail = f_bfree = f_blocks = 3
+        f_frsize = 512
+
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20, 300)))
+    monkeypatch.setattr("os.fstatvfs", lambda descriptor: Disk)
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / f"y{suffix}")
+    needed = {".npy": r"48(\.1)?", ".npz": "48"}.get(suffix, "12")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert re.search(rf"No space left on device \({needed} kB are needed, 1.54 kB are free\)", ran.err)
+    assert os.listdir(tmp_path) == ["x.npy"]
+
+
+def test_a_disk_that_cannot_reserve_room_is_written_to_all_the_same(normcli, tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    x = np.random.default_rng(0).normal(size=(20, 300))
+    np.save(tmp_path / "x.npy", x)
+    monkeypatch.setattr("os.posix_fallocate", refuse)
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    assert normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy").code == 0
+    assert bits(np.load(tmp_path / "y.npy")) == bits(normalize(x, "ln").normalized)

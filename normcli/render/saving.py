@@ -47,9 +47,9 @@ def save_answer(answer: Answer, output: str | None, stats_output: str | None) ->
         if output == STANDARD_STREAM:
             save(output, _describe(answer))
         elif output is not None:
-            require_saveable(output, "--output").write(
-                files.enter_context(open_whole(output)), _describe(answer)
-            )
+            file_format = require_saveable(output, "--output")
+            least = file_format.measure_least(answer.result.normalized)
+            file_format.write(files.enter_context(open_whole(output, least)), _describe(answer))
 
 
 def _describe(answer: Answer) -> Saved:

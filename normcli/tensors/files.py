@@ -62,6 +62,8 @@ class FileFormat(NamedTuple):
     read, write : callable
     has_keys : bool
         Whether a file holds several arrays by name.
+    is_text : bool
+        Whether values are written as digits rather than bytes.
     map : callable or None
         Returns an array of an open file where it lies, or None if it is too small to be worth it.
     start : callable or None
@@ -71,8 +73,13 @@ class FileFormat(NamedTuple):
     read: Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]
     write: Callable[[BinaryIO, Saved], None]
     has_keys: bool = False
+    is_text: bool = False
     map: Callable[[BinaryIO, str, str | None], NDArray[Any] | None] | None = None
     start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
+
+    def measure_least(self, values: NDArray[Any]) -> int:
+        """Return the bytes that a file of an array takes at least: as text, a digit and a separator each."""
+        return 2 * values.size if self.is_text else values.nbytes
 
 
 def _read_text(delimiter: str) -> Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]:
@@ -114,9 +121,10 @@ FORMATS: Mapping[str, FileFormat] = {
         read=lambda stream, name, key: (nested.read_json(stream, name, key), None),
         write=_write_json,
         has_keys=True,
+        is_text=True,
     ),
-    ".csv": FileFormat(read=_read_text(","), write=_write_text(",")),
-    ".tsv": FileFormat(read=_read_text("\t"), write=_write_text("\t")),
+    ".csv": FileFormat(read=_read_text(","), write=_write_text(","), is_text=True),
+    ".tsv": FileFormat(read=_read_text("\t"), write=_write_text("\t"), is_text=True),
 }
 """Suffix → format. To add a format, add a file that reads and writes it and a line here."""
 
@@ -184,7 +192,7 @@ def save(path: str, saved: Saved) -> None:
         sys.stdout.buffer.flush()
         return
     file_format = require_saveable(path, "output")
-    with open_whole(path) as stream:
+    with open_whole(path, file_format.measure_least(saved.values)) as stream:
         file_format.write(stream, saved)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import sys
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
@@ -15,6 +14,7 @@ from normcli.dtypes import MOST_AXES, require_real
 from normcli.errors import DataError
 from normcli.tensors import mapped
 from normcli.tensors.pieces import iterate_pieces
+from normcli.tensors.room import reserve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,7 +121,7 @@ def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
     npy_format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
     stream.flush()
     offset = stream.tell()
-    os.posix_fallocate(stream.fileno(), offset, math.prod(shape) * dtype.itemsize)
+    reserve(stream, offset + math.prod(shape) * dtype.itemsize)
     return mapped.map_array(stream, dtype, "r+", offset, shape)
 
 

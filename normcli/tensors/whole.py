@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from normcli.errors import DataError, UsageError
+from normcli.tensors.room import require_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_OPEN_FILES = "/proc/self/fd"
+"""Where Linux lists a process's open files: what has no name elsewhere is named by its number here."""
+
+_NEW_FILE = 0o666
+"""The permissions of a new file, of which the process's umask takes some."""
 
 
 def require_writable(path: str, option: str) -> None:
@@ -25,11 +32,17 @@ def require_writable(path: str, option: str) -> None:
 
 
 @contextlib.contextmanager
-def open_whole(path: str) -> Iterator[BinaryIO]:
+def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
     """Open a file that takes the place of `path` when the block ends well, and leaves no trace otherwise.
 
-    The data go to a temporary file beside the target, which is synced and renamed. A target that is no
-    regular file (a pipe, a device) is written to directly.
+    The data go to a file without a name, or where the system has none to a temporary file beside the target;
+    it is synced and renamed. A target that is no regular file (a pipe, a device) is written to directly.
+
+    Parameters
+    ----------
+    path : str
+    least : int
+        Bytes that are sure to come: where there is no room for them, nothing is begun.
 
     Raises
     ------
@@ -42,30 +55,78 @@ def open_whole(path: str) -> Iterator[BinaryIO]:
             with target.open("wb") as device:
                 yield device
             return
-        temporary, stream = _open_beside(target)
-        try:
-            with stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            if target.exists():
-                temporary.chmod(target.stat().st_mode & 0o7777)
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with contextlib.closing(_Draft(target)) as draft:
+            require_room(draft.stream, least)
+            yield draft.stream
+            draft.take_place()
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         raise DataError(f"{path} cannot be written: {error.strerror or 'the system refuses'}") from error
 
 
-def _open_beside(target: Path) -> tuple[Path, BinaryIO]:
-    """Create a new file in the target's folder, with the permissions that a new file gets there."""
-    attempt = 0
-    while True:
-        temporary = target.with_name(f".normcli-{os.getpid()}-{attempt}.part")
+class _Draft:
+    """A file on its way to a target's place; until then it has no name, if the system can do without.
+
+    A process that is killed then leaves nothing behind: a file without a name ends with its last descriptor.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._name = target.with_name(f".normcli-{os.urandom(8).hex()}.part")
+        self._folder = _open_folder(target.parent)
+        nameless = None if self._folder is None else _open_nameless(target.parent)
+        self._has_name = nameless is None
         try:
-            return temporary, temporary.open("x+b")
-        except FileExistsError:
-            attempt += 1
+            self.stream = self._name.open("x+b") if nameless is None else nameless
+        except OSError:
+            self._close_folder()
+            raise
+
+    def take_place(self) -> None:
+        """Give the file the target's permissions and then its place, whatever stands there."""
+        self.stream.flush()
+        if self._target.exists():
+            os.fchmod(self.stream.fileno(), self._target.stat().st_mode & 0o7777)
+        os.fsync(self.stream.fileno())
+        if not self._has_name:
+            self._has_name = True
+            # Only with a folder's descriptor does Python ask for what the link in /proc stands for.
+            os.link(f"{_OPEN_FILES}/{self.stream.fileno()}", self._name.name, dst_dir_fd=self._folder)
+        self._name.replace(self._target)
+        self._has_name = False
+        if self._folder is not None:
+            with contextlib.suppress(OSError):  # not every file system syncs folders
+                os.fsync(self._folder)
+
+    def close(self) -> None:
+        """Remove what has not taken its place."""
+        try:
+            self.stream.close()
+        finally:
+            self._close_folder()
+            if self._has_name:
+                self._name.unlink(missing_ok=True)
+
+    def _close_folder(self) -> None:
+        if self._folder is not None:
+            os.close(self._folder)
+
+
+def _open_folder(folder: Path) -> int | None:
+    try:
+        return os.open(folder, os.O_RDONLY)
+    except OSError:  # a folder may be written to and yet not read
+        return None
+
+
+def _open_nameless(folder: Path) -> BinaryIO | None:
+    """Open a new file in a folder without a name there, or return None where the system has none."""
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None or not os.path.isdir(_OPEN_FILES):  # noqa: PTH112
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDWR | flag, _NEW_FILE)
+    except OSError:  # of several kinds; what is truly wrong, the attempt with a name tells
+        return None
+    return os.fdopen(descriptor, "w+b")

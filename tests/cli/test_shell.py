@@ -13,6 +13,8 @@ import time
 import numpy as np
 import pytest
 
+from tests.conftest import is_writing
+
 COMMAND = [sys.executable, "-m", "normcli"]
 
 
@@ -66,7 +68,7 @@ def test_a_signal_leaves_the_old_file_whole(tmp_path, number, code):
     target.write_text("old")
     with start("bn", "--shape", "4000,500", "-o", str(target)) as process:
         deadline = time.monotonic() + 60
-        while not any(name.endswith(".part") for name in os.listdir(tmp_path)):
+        while not is_writing(process, tmp_path):
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.005)

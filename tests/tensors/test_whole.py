@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +11,21 @@ from normcli.errors import DataError
 from normcli.tensors.whole import open_whole
 
 
-def test_the_new_file_takes_the_place_of_the_old(tmp_path):
+@pytest.fixture(autouse=True, params=["nameless", "named"])
+def way(request, monkeypatch):
+    """Both ways of keeping a draft: as Linux can, and as other systems must."""
+    if request.param == "named":
+        monkeypatch.setattr("normcli.tensors.whole._OPEN_FILES", "/nowhere")
+    return request.param
+
+
+def test_the_new_file_takes_the_place_of_the_old(tmp_path, way):
     path = tmp_path / "x"
     path.write_text("old")
     with open_whole(str(path)) as stream:
         stream.write(b"new")
         assert path.read_text() == "old"
+        assert len(os.listdir(tmp_path)) == (1 if way == "nameless" else 2)
     assert path.read_text() == "new"
     assert os.listdir(tmp_path) == ["x"]
 
@@ -44,6 +54,42 @@ def test_permissions_are_kept(tmp_path):
     with open_whole(str(path)) as stream:
         stream.write(b"new")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_new_file_has_the_permissions_that_new_files_get(tmp_path):
+    (tmp_path / "usual").touch()
+    with open_whole(str(tmp_path / "x")) as stream:
+        stream.write(b"new")
+    assert (tmp_path / "x").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.whole._open_folder", lambda folder: None)
+    with open_whole(str(tmp_path / "x")) as stream:
+        stream.write(b"new")
+    assert (tmp_path / "x").read_text() == "new"
+
+
+def test_all_is_on_the_disk_before_and_after_the_renaming(tmp_path, monkeypatch):
+    steps = []
+    sync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(
+        "os.fsync", lambda number: (steps.append(stat.S_IFMT(os.fstat(number).st_mode)), sync(number))
+    )
+    monkeypatch.setattr(Path, "replace", lambda *paths: (steps.append("rename"), replace(*paths)))
+    with open_whole(str(tmp_path / "x")) as stream:
+        stream.write(b"new")
+    assert steps == [stat.S_IFREG, "rename", stat.S_IFDIR]
+
+
+def test_a_failed_renaming_leaves_no_litter(tmp_path, monkeypatch):
+    def fail(*paths):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(DataError, match="Input/output error"), open_whole(str(tmp_path / "x")) as stream:
+        stream.write(b"new")
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_link_stays_a_link(tmp_path):
