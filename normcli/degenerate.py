@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from normcli.plan import Plan
 
+    Marks = NDArray[np.bool_]
+
 
 _SPREADS = ("std", "rms", "norm")
 """The statistics that are 0 where a group is constant (or all zeros), in the unit of the input."""
@@ -94,31 +96,31 @@ def _search(
         yield _describe(plan, "empty", range(plan.group_count), f"holds no values: {told}")
         return
     telling = _SIZES if plan.window is None else ("ms",)
-    sizes = [array.reshape(-1) for name, array in statistics.items() if name in telling]
-    suspect = ~np.logical_and.reduce([np.isfinite(array) for array in sizes])
-    bad = np.zeros(plan.group_count, dtype=bool)
-    if values.dtype.kind == "f" and (suspect.any() or plan.p == 0):
-        nan, infinite = _locate_groups_with(np.isnan, values, plan), _locate_groups_with(np.isinf, values, plan)
-        if nan.any():
-            yield _describe(plan, "nan", np.flatnonzero(nan), "holds NaN: its statistics and values are NaN")
-        if infinite.any():
+    sizes = [array for name, array in statistics.items() if name in telling]
+    suspect = _find_groups(_is_any_not_finite, *sizes)
+    bad = np.zeros(0, dtype=np.intp)
+    if values.dtype.kind == "f" and (suspect.size or plan.p == 0):
+        nan, infinite = _find_groups_with(np.isnan, values, plan), _find_groups_with(np.isinf, values, plan)
+        if nan.size:
+            yield _describe(plan, "nan", nan, "holds NaN: its statistics and values are NaN")
+        if infinite.size:
             consequence = "holds an infinity: its statistics or values are infinite or NaN"
-            yield _describe(plan, "infinite", np.flatnonzero(infinite), consequence)
-        bad |= nan | infinite
+            yield _describe(plan, "infinite", infinite, consequence)
+        bad = np.union1d(nan, infinite)
     single = _describe_singles(plan)
     if single is not None:
         yield single
         return
     if plan.window is None:
         yield from _search_flat_groups(plan, statistics, bad)
-    if plan.window is not None and bad.any():
+    if plan.window is not None and bad.size:
         return  # what is not finite spoils its neighbours' windows too
-    overflown = np.flatnonzero(suspect & ~bad)
+    overflown = np.setdiff1d(suspect, bad)
     if overflown.size:
         yield _describe(plan, "overflow", overflown, "is beyond float64: its statistics are not finite")
-        bad[overflown] = True
+        bad = np.union1d(bad, overflown)
     if normalized is not None:
-        spoiled = np.flatnonzero(_locate_groups_with(_is_not_finite, normalized, plan) & ~bad)
+        spoiled = np.setdiff1d(_find_groups_with(_is_not_finite, normalized, plan), bad)
         if spoiled.size:
             consequence = f"has normalized values that are not finite in {normalized.dtype}"
             yield _describe(plan, "output", spoiled, consequence)
@@ -138,37 +140,54 @@ def _describe_singles(plan: Plan) -> Degeneracy | None:
 
 
 def _search_flat_groups(
-    plan: Plan, statistics: Mapping[str, NDArray[np.float64]], bad: NDArray[np.bool_]
+    plan: Plan, statistics: Mapping[str, NDArray[np.float64]], bad: NDArray[np.intp]
 ) -> Iterator[Degeneracy]:
-    centred = plan.norm.centre is Centre.MEAN
-    spread = next(array for name, array in statistics.items() if name in _SPREADS).reshape(-1)
-    flat = (spread == 0.0) & ~bad
-    if not flat.any():
+    spread = next(array for name, array in statistics.items() if name in _SPREADS)
+    flat = np.setdiff1d(_find_groups(_is_zero, spread), bad)
+    if not flat.size:
         return
-    if centred:
+    if plan.norm.centre is Centre.MEAN:
         told = "is constant: its variance is 0 and its normalized values 0"
-        yield _describe(plan, "constant", np.flatnonzero(flat), told)
+        yield _describe(plan, "constant", flat, told)
     else:
-        yield _describe(plan, "zero", np.flatnonzero(flat), "is all zeros: so are its normalized values")
+        yield _describe(plan, "zero", flat, "is all zeros: so are its normalized values")
 
 
-def _is_not_finite(values: NDArray[Any]) -> NDArray[np.bool_]:
-    marks: NDArray[np.bool_] = ~np.isfinite(values)
+def _is_zero(values: NDArray[Any]) -> Marks:
+    marks: Marks = values == 0.0
     return marks
 
 
-def _locate_groups_with(
-    test: Callable[[NDArray[Any]], NDArray[np.bool_]], values: NDArray[Any], plan: Plan
-) -> NDArray[np.bool_]:
-    """Return which groups hold a value that passes a test."""
-    found = np.zeros(plan.group_count, dtype=bool)
-    start = 0
+def _is_not_finite(values: NDArray[Any]) -> Marks:
+    marks: Marks = ~np.isfinite(values)
+    return marks
+
+
+def _is_any_not_finite(*statistics: NDArray[Any]) -> Marks:
+    marks: Marks = np.logical_or.reduce([_is_not_finite(values) for values in statistics])
+    return marks
+
+
+def _find_groups(test: Callable[..., Marks], *statistics: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the numbers of the groups whose statistics pass a test, in order."""
+    found, start = [np.zeros(0, dtype=np.intp)], 0
+    for pieces in zip(*map(iterate_pieces, statistics), strict=True):
+        found.append(np.flatnonzero(test(*pieces)) + start)
+        start += pieces[0].size
+    return np.concatenate(found)
+
+
+def _find_groups_with(
+    test: Callable[[NDArray[Any]], Marks], values: NDArray[Any], plan: Plan
+) -> NDArray[np.intp]:
+    """Return the numbers of the groups that hold a value that passes a test, in order."""
+    found, start = [np.zeros(0, dtype=np.intp)], 0
     for piece in iterate_pieces(values):
         passing = np.flatnonzero(test(piece))
         if passing.size:
-            found[plan.locate_groups(np.unravel_index(passing + start, plan.shape or (1,)))] = True
+            found.append(np.unique(plan.locate_groups(np.unravel_index(passing + start, plan.shape or (1,)))))
         start += piece.size
-    return found
+    return np.unique(np.concatenate(found))
 
 
 def _describe(plan: Plan, kind: str, numbers: range | NDArray[np.intp], consequence: str) -> Degeneracy:

@@ -7,6 +7,7 @@ data, so they are cached.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,7 @@ from normcli.norms import AxesRule, Divisor, EpsMode, Norm, ParameterRule, find_
 from normcli.request import Request, check_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -135,8 +136,7 @@ class Plan(NamedTuple):
 
     def group_index(self, group: int) -> dict[str, int]:
         """Return the named indices of a group, given its number in C order over the kept axes."""
-        index = np.unravel_index(group, self.stats_shape) if self.stats_shape else ()
-        return {name: int(i) for name, i in zip(self.kept_names, index, strict=True)}
+        return dict(zip(self.kept_names, self._unravel(group), strict=True))
 
     def group_name(self, group: int) -> str:
         """Return what a group is called in tables and messages: `n=0 c=1`, or `all` if nothing is kept."""
@@ -166,9 +166,18 @@ class Plan(NamedTuple):
 
     def select_group(self, group: int) -> tuple[int | slice, ...]:
         """Return what picks the values of a group out of the view (for a window: the one value)."""
-        index = iter(np.unravel_index(group, self.stats_shape) if self.stats_shape else ())
+        index = iter(self._unravel(group))
         kept = self.kept_view_axes
-        return tuple(int(next(index)) if axis in kept else slice(None) for axis in range(len(self.view_shape)))
+        return tuple(next(index) if axis in kept else slice(None) for axis in range(len(self.view_shape)))
+
+    def walk_groups(self) -> Iterator[tuple[dict[str, int], tuple[int | slice, ...]]]:
+        """Yield `group_index` and `select_group` of every group, in order: for many, much faster than those."""
+        names, kept = self.kept_names, self.kept_view_axes
+        selection: list[int | slice] = [slice(None)] * len(self.view_shape)
+        for index in itertools.product(*map(range, self.stats_shape)):
+            for axis, place in zip(kept, index, strict=True):
+                selection[axis] = place
+            yield dict(zip(names, index, strict=True)), tuple(selection)
 
     def fit_parameter(self, name: str, parameter: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return gamma or beta as a read-only array of the parameters' shape.
@@ -212,6 +221,14 @@ class Plan(NamedTuple):
     @property
     def _parameter_axes(self) -> tuple[int, ...]:
         return _choose_parameter_axes(self.norm.parameters, self.layout, self.axes)
+
+    def _unravel(self, group: int) -> tuple[int, ...]:
+        """Return a group's index over the kept axes; for one group, much faster than NumPy's function."""
+        index = []
+        for length in reversed(self.stats_shape):
+            group, place = divmod(group, length)
+            index.append(place)
+        return tuple(reversed(index))
 
     def _kept_length(self, axis: int) -> int:
         return self.groups if axis == self._split_axis and self.groups is not None else self.shape[axis]

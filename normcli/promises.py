@@ -11,9 +11,10 @@ import numpy as np
 from normcli.engine import measure
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.norms import Divisor
+from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -107,27 +108,39 @@ def check_promises(
         tolerance = _ROUNDINGS * float(np.finfo(normalized.dtype).eps)
         overall = _combine(plan, measured)
         return tuple(
-            _hold(
-                name,
-                promises[name],
-                np.atleast_1d(measured[name]),
-                np.atleast_1d(_predict(plan, name, statistics)),
-                overall[name],
-                tolerance,
-            )
-            for name in promises
+            _hold(plan, name, target, measured, statistics, overall[name], tolerance)
+            for name, target in promises.items()
         )
 
 
+def _iterate_groups(statistics: Mapping[str, FloatArray]) -> Iterator[dict[str, FloatArray]]:
+    """Yield the statistics of some groups after the other: there may be more than fit into memory."""
+    for pieces in zip(*map(iterate_pieces, statistics.values()), strict=True):
+        yield dict(zip(statistics, pieces, strict=True))
+
+
 def _hold(
-    name: str, target: float, measured: FloatArray, predicted: FloatArray, overall: float, tolerance: float
+    plan: Plan,
+    name: str,
+    target: float,
+    measured: Mapping[str, FloatArray],
+    statistics: Mapping[str, FloatArray],
+    overall: float,
+    tolerance: float,
 ) -> Check:
-    usable = np.isfinite(predicted)
-    some = measured[usable]
-    if not some.size:
-        return Check(name, target, math.nan, math.nan, overall, math.nan, tolerance)
-    error = float(np.nan_to_num(np.abs(some - predicted[usable]), nan=math.inf).max())
-    return Check(name, target, float(some.min()), float(some.max()), overall, error, tolerance)
+    lowest, highest, worst, any_usable = math.inf, -math.inf, 0.0, False
+    for mine, theirs in zip(iterate_pieces(measured[name]), _iterate_groups(statistics), strict=True):
+        predicted = _predict(plan, name, theirs)
+        usable = np.isfinite(predicted)
+        some = mine[usable]
+        if some.size:
+            any_usable = True
+            error = np.nan_to_num(np.abs(some - predicted[usable]), nan=math.inf).max()
+            lowest, highest = min(lowest, float(some.min())), max(highest, float(some.max()))
+            worst = max(worst, float(error))
+    if not any_usable:
+        lowest = highest = worst = math.nan
+    return Check(name, target, lowest, highest, overall, worst, tolerance)
 
 
 def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> FloatArray:
@@ -144,16 +157,33 @@ def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> Flo
 
 def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]:
     """Return the statistics of all finite groups as one, from those of each: all are of one size."""
-    finite = np.logical_and.reduce([np.isfinite(array) for array in measured.values()])
-    groups = {name: array[finite] for name, array in measured.items()}
-    if not finite.any():
-        return dict.fromkeys(PROMISES[plan.norm.divisor], math.nan)
-    if "ms" in groups:
-        return {"ms": float(groups["ms"].mean())}
-    if "norm" in groups:
-        if plan.p is None or math.isinf(plan.p):
-            return {"norm": float(groups["norm"].max())}
-        return {"norm": float((groups["norm"] ** plan.p).sum() ** (1.0 / plan.p))}
-    mean = groups["mean"].mean()
-    around = groups["var"] * ((plan.group_size - plan.ddof) / plan.group_size) + (groups["mean"] - mean) ** 2
-    return {"mean": float(mean), "var": float(around.mean())}
+
+    def average(choose: Callable[[dict[str, FloatArray]], FloatArray]) -> float:
+        total, count = 0.0, 0
+        for groups in _iterate_finite(measured):
+            values = choose(groups)
+            total, count = total + float(values.sum()), count + values.size
+        return total / count if count else math.nan
+
+    if "ms" in measured:
+        return {"ms": average(lambda groups: groups["ms"])}
+    if "norm" in measured:
+        return {"norm": _combine_lengths(measured, plan.p or 0.0)}
+    mean = average(lambda groups: groups["mean"])
+    part = (plan.group_size - plan.ddof) / plan.group_size
+    return {"mean": mean, "var": average(lambda g: g["var"] * part + (g["mean"] - mean) ** 2)}
+
+
+def _combine_lengths(measured: Mapping[str, FloatArray], p: float) -> float:
+    lengths = (groups["norm"] for groups in _iterate_finite(measured))
+    if math.isinf(p):
+        return max((float(some.max()) for some in lengths), default=math.nan)
+    powers = [float((some**p).sum()) for some in lengths]
+    return math.fsum(powers) ** (1.0 / p) if powers else math.nan
+
+
+def _iterate_finite(measured: Mapping[str, FloatArray]) -> Iterator[dict[str, FloatArray]]:
+    for groups in _iterate_groups(measured):
+        finite = np.logical_and.reduce([np.isfinite(array) for array in groups.values()])
+        if finite.any():
+            yield {name: array[finite] for name, array in groups.items()}

@@ -136,6 +136,8 @@ def test_cells_are_located_in_the_group_that_select_group_picks(request_):
     expected = np.empty(plan.view_shape, dtype=int)
     for group in range(plan.group_count):
         expected[plan.select_group(group)] = group
+    everything = [(plan.group_index(group), plan.select_group(group)) for group in range(plan.group_count)]
+    assert list(plan.walk_groups()) == everything
     located = plan.locate_groups(np.ix_(*(np.arange(length) for length in shape)))
     np.testing.assert_array_equal(located, expected.reshape(shape))
 

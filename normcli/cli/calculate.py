@@ -111,13 +111,20 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
         answer = Answer(result, tensor)
         field = None if settings["print_"] is None else answer.field(settings["print_"])
         _save(answer, None if out is not None else settings["output"], settings["stats_output"])
-        show = settings["show"] or (frozenset(("stats", "check")) if settings["output"] else None)
+        show = settings["show"] or _choose_parts(saved=settings["output"] is not None, large=out is not None)
         if out is not None:
             result.settle(check=settings["format_"] == "json" or show is None or "check" in show)
     if not settings["quiet"]:
         for warning in result.warnings:
             click.echo(f"normcli: {plan.norm.name}: {warning}", err=True)
     _print(answer, field, show, settings)
+
+
+def _choose_parts(*, saved: bool, large: bool) -> frozenset[str] | None:
+    """Return what is shown unless asked: of what is saved no values, and of a large file no check."""
+    if not saved:
+        return None
+    return frozenset(("stats",) if large else ("stats", "check"))
 
 
 def _asks_for_statistics_alone(settings: dict[str, Any]) -> bool:

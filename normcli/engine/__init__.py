@@ -23,9 +23,12 @@ from normcli.numerics.powers import LARGEST_P, normalize_by_large_powers
 from normcli.numerics.window import normalize_windows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.engine.apart import Computation
+    from normcli.engine.blocks import Sink, Source
     from normcli.engine.effort import Effort
     from normcli.plan import Plan
 
@@ -77,22 +80,16 @@ def run(
         If `out` is not what it has to be.
     """
     dtype = choose_output_dtype(plan, values.dtype)
-    if out is None:
+    if out is not None:
+        _require_place(out, plan, values, dtype)
+    if _has_no_values(plan):
+        return np.empty(plan.shape, dtype) if out is None else out, _state_nothing(plan)
+    with _open(plan, values) as (geometry, source):
         try:
-            out = np.empty(plan.shape, dtype=dtype)
+            place = source.make_array(plan.shape, dtype) if out is None else out
         except MemoryError as error:
             raise DataError(f"the result of {plan.shape} does not fit into memory") from error
-    elif (
-        not isinstance(out, np.ndarray)
-        or out.shape != plan.shape
-        or out.dtype != dtype
-        or not out.flags.c_contiguous
-        or not out.flags.writeable
-    ):
-        raise UsageError(f"out must be a writable C-contiguous {dtype} array of the shape {plan.shape}")
-    elif np.may_share_memory(out, values):
-        raise UsageError("out must not share memory with the input")
-    return out, _run(plan, values, out, gamma, beta, effort)
+        return place, _run(plan, geometry, source, place, gamma, beta, effort)
 
 
 def measure(plan: Plan, values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -> dict[str, Floats]:
@@ -104,24 +101,59 @@ def measure(plan: Plan, values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -
     values : ndarray
     effort : Effort
     """
-    return _run(plan, values, None, None, None, effort)
+    if _has_no_values(plan):
+        return _state_nothing(plan)
+    with _open(plan, values) as (geometry, source):
+        return _run(plan, geometry, source, None, None, None, effort)
+
+
+def _has_no_values(plan: Plan) -> bool:
+    return plan.group_count == 0 or plan.group_size == 0
+
+
+def _state_nothing(plan: Plan) -> dict[str, Floats]:
+    """Return the statistics of groups without values."""
+    empty = 0.0 if plan.norm.divisor is Divisor.LP_NORM else np.nan
+    return {name: np.full(plan.stats_shape, empty) for name in plan.norm.statistics}
+
+
+def _require_place(out: NDArray[Any], plan: Plan, values: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    if (
+        not isinstance(out, np.ndarray)
+        or out.shape != plan.shape
+        or out.dtype != dtype
+        or not out.flags.c_contiguous
+        or not out.flags.writeable
+    ):
+        raise UsageError(f"out must be a writable C-contiguous {dtype} array of the shape {plan.shape}")
+    if np.may_share_memory(out, values):
+        raise UsageError("out must not share memory with the input")
+
+
+@contextlib.contextmanager
+def _open(plan: Plan, values: NDArray[Any]) -> Iterator[tuple[Geometry, Source]]:
+    geometry = Geometry.of(plan.view_shape, plan.view_axes)
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        with np.errstate(all="ignore"):
+            values = values.astype(np.float64)
+    source: Source = (
+        FileSource(values, geometry)
+        if isinstance(values, np.memmap) and lies_in_file(values)
+        else ArraySource(values, plan.view_shape, geometry)
+    )
+    with contextlib.closing(source):
+        yield geometry, source
 
 
 def _run(
     plan: Plan,
-    values: NDArray[Any],
+    geometry: Geometry,
+    source: Source,
     out: NDArray[Any] | None,
     gamma: NDArray[Any] | None,
     beta: NDArray[Any] | None,
     effort: Effort,
 ) -> dict[str, Floats]:
-    if plan.group_count == 0 or plan.group_size == 0:
-        empty = 0.0 if plan.norm.divisor is Divisor.LP_NORM else np.nan
-        return {name: np.full(plan.stats_shape, empty) for name in plan.norm.statistics}
-    geometry = Geometry.of(plan.view_shape, plan.view_axes)
-    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-        with np.errstate(all="ignore"):
-            values = values.astype(np.float64)
     scale, shift = (
         None
         if values is None
@@ -129,11 +161,7 @@ def _run(
         for values in (gamma, beta)
     )
     with contextlib.ExitStack() as opened:
-        source = _open_source(values, plan, geometry)
-        opened.callback(source.close)
-        sink = None if out is None else _open_sink(out, geometry)
-        if sink is not None:
-            opened.callback(sink.close)
+        sink = None if out is None else opened.enter_context(contextlib.closing(_open_sink(out, geometry)))
         computation = _find_computation(plan)
         if computation is None:
             statistics = Run(plan, geometry, source, sink, scale, shift, effort).do()
@@ -151,13 +179,7 @@ def _find_computation(plan: Plan) -> Computation | None:
     return None
 
 
-def _open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> ArraySource | FileSource:
-    if isinstance(values, np.memmap) and lies_in_file(values):
-        return FileSource(values, geometry)
-    return ArraySource(values, plan.view_shape, geometry)
-
-
-def _open_sink(out: NDArray[Any], geometry: Geometry) -> ArraySink | FileSink:
+def _open_sink(out: NDArray[Any], geometry: Geometry) -> Sink:
     if isinstance(out, np.memmap) and lies_in_file(out):
         return FileSink(out, geometry)
     return ArraySink(out, geometry)

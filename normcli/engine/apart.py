@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.engine.walk import Walk
+from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from normcli.engine.blocks import ArraySink, ArraySource
+    from normcli.engine.blocks import Sink, Source
     from normcli.engine.effort import Effort
-    from normcli.engine.files import FileSink, FileSource
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.workspace import Workspace
     from normcli.plan import Plan
@@ -32,8 +32,8 @@ def run_apart(
     plan: Plan,
     computation: Computation,
     geometry: Geometry,
-    source: ArraySource | FileSource,
-    sink: ArraySink | FileSink | None,
+    source: Source,
+    sink: Sink | None,
     effort: Effort,
 ) -> dict[str, Floats]:
     """Apply a computation to every tile, write what comes out, and return the statistics.
@@ -51,14 +51,16 @@ def run_apart(
         with lock:
             for name, values in measured.items():
                 if name not in statistics:
-                    statistics[name] = np.empty([geometry.dims[run] for run in told])
+                    shape = tuple(geometry.dims[run] for run in told)
+                    statistics[name] = source.make_array(shape, np.dtype(np.float64))
                 statistics[name][tuple(tile[run] for run in told)] = values
+                forget(statistics[name])
         if sink is not None:
             place = sink.open(tile, work)
             np.copyto(place, y, casting="same_kind")
             sink.put(tile, place)
 
-    walk = Walk(geometry, source.dtype.itemsize, effort, min(effort.block, MOST_VALUES))
+    walk = Walk(geometry, source, effort, min(effort.block, MOST_VALUES))
     walk.expect(1)
     walk.each(work_on, whole=True, line=0)
     return statistics

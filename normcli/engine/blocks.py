@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+from normcli.tensors.pieces import forget
+from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +19,46 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]
+
+
+class Source(Protocol):
+    """What tiles are read from."""
+
+    dtype: np.dtype[Any]
+
+    def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
+        """Return a tile with its runs in an order; what is returned may be the source itself."""
+        ...
+
+    def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return room for results: in a file, if that is where the values lie."""
+        ...
+
+    def forget(self) -> None:
+        """Hear that the tiles read so far are done with."""
+        ...
+
+    def close(self) -> None:
+        """Hear that no more is asked for."""
+        ...
+
+
+class Sink(Protocol):
+    """What tiles are written to."""
+
+    dtype: np.dtype[Any]
+
+    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return the place that a tile is to be written to."""
+        ...
+
+    def put(self, tile: Slices, values: NDArray[Any]) -> None:
+        """Hear that it is written."""
+        ...
+
+    def close(self) -> None:
+        """Hear that all of it is."""
+        ...
 
 
 class Parameter:
@@ -57,6 +100,14 @@ class ArraySource:
             runs = self._view.view()
             runs.shape = geometry.dims  # without a copy, or not at all
         self._runs = runs if runs.shape == geometry.dims else None
+
+    def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return room for results: in memory, unless the values are in a file, of whatever strides."""
+        return make_scratch(shape, dtype) if isinstance(self._view, np.memmap) else np.empty(shape, dtype)
+
+    def forget(self) -> None:
+        """Say that the tiles read so far are done with."""
+        forget(self._view)
 
     def close(self) -> None:
         """Say that no more is asked for."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.tensors.mapped import Mapped
+from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,13 @@ class FileSource:
             self._read(piece, self._offset + position * self.dtype.itemsize)
         return buffer.transpose(order)
 
+    def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return room for results: what lies in a file may have more of them than fit into memory."""
+        return make_scratch(shape, dtype)
+
+    def forget(self) -> None:
+        """Say that the tiles read so far are done with."""
+
     def close(self) -> None:
         """Close the file."""
         os.close(self._descriptor)
@@ -84,7 +92,7 @@ class FileSink:
         self.dtype = mapped.dtype
         self._offset, self._dims = mapped.offset, geometry.dims
         self._descriptor = _open(mapped, os.O_WRONLY)
-        self._flusher = _Flusher(self._descriptor)
+        self._flusher = None if getattr(mapped, "temporary", False) else _Flusher(self._descriptor)
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""
@@ -92,7 +100,8 @@ class FileSink:
 
     def put(self, tile: Slices, values: NDArray[Any]) -> None:
         """Write the buffer to the file."""
-        self._flusher.count(values.nbytes)
+        if self._flusher is not None:
+            self._flusher.count(values.nbytes)
         for position, piece in _find_pieces(self._dims, tile, values):
             view = piece.reshape(-1).view(np.uint8).data
             offset = self._offset + position * self.dtype.itemsize
@@ -103,7 +112,8 @@ class FileSink:
     def close(self) -> None:
         """Close the file; raise what the disk said of the data on their way to it."""
         try:
-            self._flusher.close()
+            if self._flusher is not None:
+                self._flusher.close()
         finally:
             os.close(self._descriptor)
 

@@ -19,20 +19,18 @@ from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply
 from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
 from normcli.numerics.moments import Moments, choose_scale, measure_columns, merge_leaves, merge_powers
 from normcli.numerics.solution import Solution, solve
+from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.engine.blocks import ArraySink, ArraySource, Parameter
+    from normcli.engine.blocks import Parameter, Sink, Source
     from normcli.engine.effort import Effort
-    from normcli.engine.files import FileSink, FileSource
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.workspace import Workspace
     from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
-    Source = ArraySource | FileSource
-    Sink = ArraySink | FileSink
 
 COLUMN_BLOCK = 1 << 17
 """Values in a tile of groups that stand as columns: there every operation is on the whole tile."""
@@ -55,7 +53,7 @@ class Run:
         self.gamma, self.beta = gamma, beta
         self.centred = plan.norm.centre is Centre.MEAN
         block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
-        self.walk = Walk(geometry, source.dtype.itemsize, effort, block)
+        self.walk = Walk(geometry, source, effort, block)
         dtypes = [source.dtype] if sink is None else [source.dtype, sink.dtype]
         short = all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
         self.exact_output = not short
@@ -199,11 +197,14 @@ class Run:
         if not self.statistics:
             with self._lock:
                 if not self.statistics:
-                    self.statistics = {name: np.empty(self.geometry.kept_shape) for name in solution.statistics}
+                    shape, dtype = self.geometry.kept_shape, np.dtype(np.float64)
+                    make = self.source.make_array
+                    self.statistics = {name: make(shape, dtype) for name in solution.statistics}
         index = tuple(tile[i] for i in self.geometry.kept_runs)
         shape = self._tile_groups(tile)
         for name, values in solution.statistics.items():
             self.statistics[name][index] = values.reshape(shape)
+            forget(self.statistics[name])
 
     # -- two passes
 

@@ -14,6 +14,7 @@ from normcli.numerics.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from normcli.engine.blocks import Source
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
 
@@ -37,22 +38,22 @@ class Walk:
     Parameters
     ----------
     geometry : Geometry
-    item_size : int
-        Bytes of a value, for the observer.
+    source : Source
+        Of the tiles.
     effort : Effort
     block : int
         Values in a tile.
     """
 
-    def __init__(self, geometry: Geometry, item_size: int, effort: Effort, block: int) -> None:
-        self._geometry, self._item_size, self._block = geometry, item_size, block
+    def __init__(self, geometry: Geometry, source: Source, effort: Effort, block: int) -> None:
+        self._geometry, self._source, self._block = geometry, source, block
         self._threads, self._observer = effort.threads, effort.observer
         self._size = math.prod(geometry.dims)
 
     def expect(self, passes: int) -> None:
         """Tell the observer how many walks are to come."""
         if self._observer is not None:
-            self._observer.expect(passes * self._size * self._item_size)
+            self._observer.expect(passes * self._size * self._source.dtype.itemsize)
 
     def each(self, work_on: Work, *, whole: bool, line: int) -> None:
         """Work on every tile; `line` is the length that operands broadcast along."""
@@ -72,6 +73,7 @@ class Walk:
                         return
                     try:
                         work_on(tile, work)
+                        self._source.forget()
                         self._tell_observer(tile)
                     except BaseException:
                         failed.set()
@@ -95,4 +97,6 @@ class Walk:
 
     def _tell_observer(self, tile: Slices) -> None:
         if self._observer is not None:
-            self._observer.advance(math.prod(part.stop - part.start for part in tile) * self._item_size)
+            self._observer.advance(
+                math.prod(part.stop - part.start for part in tile) * self._source.dtype.itemsize
+            )

@@ -16,6 +16,7 @@ from normcli.render.excerpt import choose_groups
 from normcli.render.numbers import format_shape, format_statistic
 from normcli.tensors.delimited import iterate_long, pick_from
 from normcli.tensors.nested import NestedLists, to_lists
+from normcli.tensors.pieces import forget, iterate_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,9 @@ PRINTABLE = ("shape", "axes", "group_count", "group_size", "normalized", "gamma"
 """What `--print` takes besides the norm's statistics."""
 
 _MOST_PARAMETERS = 8
+
+_SHORT_GROUP = 4096
+"""The values of groups up to here are put into words at once."""
 
 _NO_PROMISE = "normalized: this norm promises no mean, variance or length to check"
 
@@ -105,15 +109,20 @@ class Answer:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a group: its index, count, statistics and normalized values."""
         result, plan = self.result, self.result.plan
-        flat = {name: array.reshape(-1) for name, array in result.statistics.items()}
         view = result.normalized.reshape(plan.view_shape)
-        for group in range(plan.group_count):
-            yield {
-                "group": plan.group_index(group),
-                "count": self._count(group),
-                **{name: to_lists(array[group]) for name, array in flat.items()},
-                "normalized": NestedLists(np.asarray(view[plan.select_group(group)])),
-            }
+        short = plan.window is not None or plan.group_size <= _SHORT_GROUP
+        spell = to_lists if short else NestedLists
+        groups = enumerate(plan.walk_groups())
+        for pieces in zip(*map(iterate_pieces, result.statistics.values()), strict=True):
+            lists = [to_lists(piece) for piece in pieces]
+            for statistics, (number, (index, place)) in zip(zip(*lists, strict=True), groups, strict=False):
+                yield {
+                    "group": index,
+                    "count": self._count(number),
+                    **dict(zip(result.statistics, statistics, strict=True)),
+                    "normalized": spell(np.asarray(view[place])),
+                }
+            forget(view)
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a value: its index per axis, the input, its group's statistics, the output."""

@@ -16,4 +16,4 @@ _LINES_AT_ONCE = 8192
 def write_field(values: NDArray[Any], stream: TextIO) -> None:
     """Write values in C order, each on a line, so that they read back to the same bits."""
     for piece in iterate_pieces(values, _LINES_AT_ONCE):
-        stream.writelines(to_cell(value) + "\n" for value in piece.tolist())
+        stream.write("\n".join(map(to_cell, piece.tolist())) + "\n")

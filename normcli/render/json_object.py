@@ -20,13 +20,17 @@ def write(document: Document, stream: TextIO, view: View) -> None:
 
 def spell(value: Any) -> Iterator[str]:
     """Yield the JSON text of a value, in pieces where something in it is `Spelled`."""
-    if isinstance(value, Mapping):
+    if not _holds_spelled(value):
+        yield json.dumps(value, allow_nan=False)
+    elif isinstance(value, Mapping):
         yield "{"
         for number, (key, member) in enumerate(value.items()):
             yield f"{', ' if number else ''}{json.dumps(key)}: "
             yield from spell(member)
         yield "}"
-    elif hasattr(value, "spell"):
-        yield from value.spell()
     else:
-        yield json.dumps(value, allow_nan=False)
+        yield from value.spell()
+
+
+def _holds_spelled(value: Any) -> bool:
+    return hasattr(value, "spell") or (isinstance(value, Mapping) and any(map(_holds_spelled, value.values())))

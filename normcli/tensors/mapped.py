@@ -22,9 +22,12 @@ class Mapped(np.memmap[Any, Any]):
     ----------
     descriptor : int or None
         Of the open file, from which whole arrays can be read by position. None of views and copies.
+    temporary : bool
+        Whether the file ends with the process, so that it need never reach the disk.
     """
 
     descriptor: int | None = None
+    temporary: bool = False
 
 
 def map_array(

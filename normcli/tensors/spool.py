@@ -1,21 +1,30 @@
-"""Temporary files without a name: where large streams wait. Nothing of them outlives the process."""
+"""Temporary files without a name: where what is large waits. Nothing of them outlives the process."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import math
 import shutil
 import sys
 import tempfile
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
 
 from normcli.errors import DataError
 from normcli.tensors import mapped
+from normcli.tensors.room import reserve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
 _PIECE = 1 << 20
+
+SMALLEST_SCRATCH = 1 << 23
+"""Results of so many bytes and more wait in a file, if that is where their input lies."""
 
 
 def spool(stream: BinaryIO, name: str) -> BinaryIO:
@@ -59,6 +68,24 @@ def open_outgoing() -> Iterator[BinaryIO]:
             spooled.seek(0)
         shutil.copyfileobj(spooled, sys.stdout.buffer, _PIECE)
         sys.stdout.buffer.flush()
+
+
+def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array of zeros, which lies in a temporary file if it is large.
+
+    Raises
+    ------
+    DataError
+        If the temporary folder has no room.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    if size < SMALLEST_SCRATCH:
+        return np.zeros(shape, dtype)
+    with _explain("the result"), tempfile.TemporaryFile() as stream:
+        reserve(stream, size)
+        scratch = mapped.map_array(stream, dtype, "r+", 0, shape)
+    scratch.temporary = True
+    return scratch
 
 
 @contextlib.contextmanager
