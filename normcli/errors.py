@@ -15,6 +15,13 @@ class DataError(NormError):
     """The data cannot be used: unreadable, malformed, of an impossible shape or dtype, or unwritable."""
 
 
+class MissingExtraError(DataError):
+    """What is asked for needs a library that one of this package's extras brings."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra: pip install 'normcli[{extra}]'")
+
+
 class DegenerateError(NormError):
     """Under `strict`: a group is empty, constant, of one value or not finite."""
 

@@ -42,7 +42,7 @@ def _option(*names: str, **settings: Any) -> Option:
 SOURCE = (
     _option(
         "-i", "--input", "input_", metavar="FILE",
-        help=".npy, .npz, .json, .csv or .tsv; FILE:KEY picks an array of an archive; - is standard input.",
+        help=".npy, .npz, .json, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is standard input.",
     ),
     _option("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]'."),
 )  # fmt: skip

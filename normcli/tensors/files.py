@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors import delimited, nested, npy, npz
+from normcli.tensors import delimited, nested, npy, npz, safetensors
 from normcli.tensors.room import describe_bytes
 from normcli.tensors.spool import spool
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
@@ -125,6 +125,15 @@ FORMATS: Mapping[str, FileFormat] = {
     ),
     ".csv": FileFormat(read=_read_text(","), write=_write_text(","), is_text=True),
     ".tsv": FileFormat(read=_read_text("\t"), write=_write_text("\t"), is_text=True),
+    ".safetensors": FileFormat(
+        read=lambda stream, name, key: (safetensors.read_safetensors(stream, name, key), None),
+        write=lambda stream, saved: safetensors.write_safetensors(stream, saved.key, saved.values),
+        has_keys=True,
+        map=safetensors.map_safetensors,
+        start=lambda stream, shape, dtype: safetensors.start_safetensors(
+            stream, nested.TENSOR_KEY, shape, dtype
+        ),
+    ),
 }
 """Suffix → format. To add a format, add a file that reads and writes it and a line here."""
 
@@ -279,6 +288,8 @@ def _sniff(head: bytes, name: str) -> str:
         return ".npy"
     if head.startswith(npz.MAGICS):
         return ".npz"
+    if safetensors.starts_like_safetensors(head):
+        return ".safetensors"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] in (b"[", b"{"):
         return ".json"

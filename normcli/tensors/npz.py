@@ -6,7 +6,8 @@ import io
 import zipfile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from normcli.errors import DataError, NormError, UsageError
+from normcli.errors import DataError, NormError
+from normcli.tensors.keys import choose
 from normcli.tensors.npy import read_npy, write_npy
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
     try:
         with zipfile.ZipFile(stream) as archive:
             members = {n.removesuffix(_SUFFIX): n for n in archive.namelist() if n.endswith(_SUFFIX)}
-            chosen = _choose(members, name, key)
+            chosen = choose(members, name, key if key in members else _strip(key))
             data = archive.read(members[chosen])
     except (NormError, MemoryError):
         raise
@@ -50,20 +51,5 @@ def write_npz(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
                 write_npy(member, values)  # type: ignore[arg-type]  # a binary stream by another class
 
 
-def _choose(members: Mapping[str, str], name: str, key: str | None) -> str:
-    if not members:
-        raise DataError(f"{name} holds no arrays")
-    if key is None:
-        if len(members) > 1:
-            raise UsageError(f"{name} holds {len(members)} arrays; say which: {_suggest(name, members)}")
-        return next(iter(members))
-    if key not in members:
-        key = key.removesuffix(_SUFFIX)
-    if key not in members:
-        raise UsageError(f"{name} holds no array {key!r}; it has {_suggest(name, members)}")
-    return key
-
-
-def _suggest(name: str, members: Mapping[str, str], most: int = 8) -> str:
-    shown = ", ".join(f"{name}:{member}" for member in list(members)[:most])
-    return shown + (", …" if len(members) > most else "")
+def _strip(key: str | None) -> str | None:
+    return None if key is None else key.removesuffix(_SUFFIX)

@@ -78,7 +78,7 @@ def test_impossible_names(name):
     [
         pytest.param("x.npy", None, DataError, "there is no such file", id="missing"),
         pytest.param("x.npy", b"", DataError, "is empty", id="empty"),
-        pytest.param("x.txt", b"1", UsageError, "has the suffix .txt; .npy, .npz, .json, .csv, .tsv are known", id="suffix"),
+        pytest.param("x.txt", b"1", UsageError, "has the suffix .txt; .npy, .npz, .json, .csv, .tsv, .safetensors are known", id="suffix"),
         pytest.param("x", b"1", UsageError, "has no suffix", id="no suffix"),
         pytest.param("x.npy", b"random bytes", DataError, "no readable .npy", id="random npy"),
         pytest.param("x.npz", b"random bytes", DataError, "no readable .npz", id="random npz"),

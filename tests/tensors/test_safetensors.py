@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from normcli import normalize
+from normcli.errors import DataError, UsageError
+from normcli.tensors.files import Saved, load, save
+from normcli.tensors.mapped import Mapped
+from normcli.tensors.safetensors import read_safetensors, starts_like_safetensors
+
+DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
+X = np.random.default_rng(0).normal(size=(3, 4))
+
+
+@pytest.fixture
+def always_mapped(monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+
+
+def build(header: object, data: bytes = b"") -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_that_the_library_writes_is_read(dtype, mapped, tmp_path, monkeypatch):
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    array = np.array([[0, 1, 1], [1, 0, 100]]).astype(dtype)
+    path = str(tmp_path / "x.safetensors")
+    save_file({"first": np.ones(3, "u1"), "x": array, "y": X}, path)
+    read = load(f"{path}:x")
+    assert isinstance(read.values, Mapped) == mapped
+    assert read.values.dtype == array.dtype
+    assert read.source == f"{path}:x"
+    np.testing.assert_array_equal(read.values, array)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_library_reads_what_is_written(shape, dtype, tmp_path):
+    array = np.asfortranarray(np.random.default_rng(0).normal(size=shape) * 10).astype(dtype)
+    path = str(tmp_path / "x.safetensors")
+    save(path, Saved(array, "a:b.c"))
+    (name, read), *others = load_file(path).items()
+    assert (name, others) == ("a:b.c", [])
+    assert read.dtype == array.dtype
+    np.testing.assert_array_equal(read, array)
+    np.testing.assert_array_equal(load(path).values, array)
+
+
+@pytest.mark.parametrize("key", ["a:b.c", "layer.0.weight", "x.npy:y", "ü"])
+def test_names_may_be_odd(key, tmp_path):
+    save_file({key: X, "other": X + 1}, tmp_path / "x.safetensors")
+    np.testing.assert_array_equal(load(f"{tmp_path}/x.safetensors:{key}").values, X)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "message"),
+    [
+        pytest.param("", "holds 2 arrays; say which: .*x.safetensors:a, .*x.safetensors:b", id="no key"),
+        pytest.param(":c", "holds no array 'c'; it has .*x.safetensors:a", id="another key"),
+    ],
+)
+def test_which_tensor_must_be_clear(suffix, message, tmp_path):
+    save_file({"a": X, "b": X}, tmp_path / "x.safetensors")
+    with pytest.raises(UsageError, match=message):
+        load(f"{tmp_path}/x.safetensors{suffix}")
+
+
+ONE = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param(b"", "is empty", id="empty"),
+        pytest.param(b"random bytes", "no readable .safetensors", id="random bytes"),
+        pytest.param(build({"x": ONE}, bytes(15)), "damaged or cut short", id="cut short"),
+        pytest.param(build({"x": ONE}, bytes(17)), "damaged or cut short", id="too long"),
+        pytest.param(build({"x": ONE | {"shape": [3]}}, bytes(16)), "damaged", id="another shape"),
+        pytest.param(build({"x": ONE | {"data_offsets": [8, 24]}}, bytes(24)), "damaged", id="a hole"),
+        pytest.param(build({"x": ONE | {"data_offsets": [-8, 8]}}, bytes(16)), "damaged", id="a negative offset"),
+        pytest.param(build(b"{" * 1000), "damaged", id="no JSON"),
+        pytest.param((10**8 + 1).to_bytes(8, "little") + b"{}", "damaged", id="a header too long"),
+        pytest.param(build({}), "holds no arrays", id="no tensors"),
+        pytest.param(build({"__metadata__": {"a": "b"}}), "holds no arrays", id="metadata alone"),
+        pytest.param(
+            build({"x": {"dtype": "F8_E5M2", "shape": [2], "data_offsets": [0, 2]}}, bytes(2)),
+            "x.safetensors:x holds F8_E5M2; F64, F32, F16,",
+            id="a dtype that NumPy has not",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mapped", [False, True])
+def test_what_cannot_be_read(data, message, mapped, tmp_path, monkeypatch):
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    (tmp_path / "x.safetensors").write_bytes(data)
+    with pytest.raises(DataError, match=message):
+        load(str(tmp_path / "x.safetensors"))
+    if data:
+        with pytest.raises(DataError, match=message):
+            read_safetensors(io.BytesIO(data), "x.safetensors", None)
+
+
+def test_first_bytes_tell_it(normcli, tmp_path):
+    save_file({"x": X}, tmp_path / "x.safetensors")
+    data = (tmp_path / "x.safetensors").read_bytes()
+    assert starts_like_safetensors(data)
+    assert not starts_like_safetensors(b"1,2,3,4,{}")
+    assert normcli("ln", "-i", "-", "--print", "shape", stdin=data).lines == ["3", "4"]
+
+
+def test_gamma_and_beta_may_lie_there_too(normcli, tmp_path):
+    save_file({"g.w": X[0], "g.b": X[1], "x": X}, tmp_path / "p.safetensors")
+    name = f"{tmp_path}/p.safetensors"
+    ran = normcli("ln", "-i", f"{name}:x", "--gamma", f"{name}:g.w", "--beta", f"{name}:g.b", "-f", "json")
+    assert ran.json["normalized"] == normalize(X, "ln", gamma=X[0], beta=X[1]).normalized.tolist()
+
+
+@pytest.mark.usefixtures("always_mapped")
+@pytest.mark.parametrize("source", ["x.safetensors:w", "x.npy"])
+@pytest.mark.parametrize("target", ["y.safetensors", "y.npy"])
+def test_large_ones_are_worked_on_where_they_lie(source, target, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(1).normal(size=(20, 300)).astype("f4")
+    np.save("x.npy", x)
+    save_file({"odd": np.ones(3, "u1"), "w": x}, "x.safetensors")
+    assert normcli("bn", "-i", source, "-o", target).code == 0
+    y = load_file(target)["normalized"] if target.endswith("s") else np.load(target)
+    assert y.tobytes() == normalize(x, "bn").normalized.tobytes()
+    assert sorted(os.listdir()) == sorted(["x.npy", "x.safetensors", target])
+
+
+def test_without_the_extra_one_line_says_how_to_get_it(normcli, tmp_path, monkeypatch):
+    save_file({"x": X}, tmp_path / "x.safetensors")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    ran = normcli("ln", "-i", tmp_path / "x.safetensors")
+    assert (ran.code, ran.raw, ran.err.count("\n")) == (3, b"", 1)
+    assert "x.safetensors needs the extra: pip install 'normcli[safetensors]'" in ran.err
