@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.dtypes import is_float
 from normcli.norms import Centre, Divisor
 from normcli.plan import ONLY_GROUP
 from normcli.tensors.pieces import iterate_pieces
@@ -79,7 +80,8 @@ def find_degeneracies(
     -----
     The statistics tell nearly all; the values are looked at only where they leave a doubt.
     """
-    return tuple(_search(plan, values, statistics, normalized))
+    with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+        return tuple(_search(plan, values, statistics, normalized))
 
 
 def _search(
@@ -99,7 +101,7 @@ def _search(
     sizes = [array for name, array in statistics.items() if name in telling]
     suspect = _find_groups(_is_any_not_finite, *sizes)
     bad = np.zeros(0, dtype=np.intp)
-    if values.dtype.kind == "f" and (suspect.size or plan.p == 0):
+    if is_float(values.dtype) and (suspect.size or plan.p == 0):
         nan, infinite = _find_groups_with(np.isnan, values, plan), _find_groups_with(np.isinf, values, plan)
         if nan.size:
             yield _describe(plan, "nan", nan, "holds NaN: its statistics and values are NaN")

@@ -1,26 +1,86 @@
-"""Which numbers are taken and given: the dtypes of input and output, and NumPy's limit of axes."""
+"""Which numbers are taken and given: the dtypes of input and output, and NumPy's limit of axes.
+
+bfloat16 is no dtype of NumPy's own: what it is, and how it differs from those, is known here alone.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from normcli.errors import DataError
+from normcli.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     import numpy as np
 
-OUTPUT_DTYPES = ("float16", "float32", "float64")
+OUTPUT_DTYPES = ("float16", "bfloat16", "float32", "float64")
 """The dtypes that a result can be asked for in."""
 
-REAL_KINDS = "biuf"
+EXTRA = "safetensors"
+"""The extra of this package that brings bfloat16, and the files that hold it."""
+
+_BFLOAT16 = "bfloat16"
+
+_REAL_KINDS = "biuf"
 """NumPy's kinds of dtype that hold real numbers: bool, int, unsigned, float."""
+
+_EPS = {"float16": 2.0**-10, _BFLOAT16: 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+"""From 1 to the next number."""
+
+_SHORT_BYTES = 4
 
 MOST_AXES = 64
 """NumPy's limit."""
 
 
+def is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is bfloat16, which NumPy casts to and from but has no format, `finfo` or kind for."""
+    return dtype.name == _BFLOAT16
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype holds floats."""
+    return dtype.kind == "f" or is_bfloat16(dtype)
+
+
+def is_short_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype holds floats of 24 significant bits at most."""
+    return is_float(dtype) and dtype.itemsize <= _SHORT_BYTES
+
+
+def is_real(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype holds real numbers."""
+    return dtype.kind in _REAL_KINDS or is_bfloat16(dtype)
+
+
+def get_eps(dtype: np.dtype[Any]) -> float:
+    """Return the distance from 1 to the next number of an output's dtype."""
+    return _EPS[dtype.name]
+
+
+def choose_arithmetic(dtype: np.dtype[Any]) -> Any:
+    """Return the dtype that short floats are calculated in: their own in native order, float32 for bfloat16."""
+    return "float32" if is_bfloat16(dtype) else dtype.newbyteorder("=")
+
+
+def find_type(name: str) -> Any:
+    """Return what NumPy takes for the dtype of a name.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is bfloat16, and the library that has it is missing.
+    """
+    if name != _BFLOAT16:
+        return name
+    try:
+        from ml_dtypes import bfloat16  # for those alone who ask for it: it takes a while to import
+    except ImportError as error:
+        raise MissingExtraError(_BFLOAT16, EXTRA) from error
+    return bfloat16
+
+
 def require_real(dtype: np.dtype[Any], name: str) -> None:
     """Raise `DataError` unless a dtype holds real numbers."""
-    if dtype.kind not in REAL_KINDS:
+    if not is_real(dtype):
         label = "Python objects" if dtype.kind == "O" else str(dtype)
         raise DataError(f"{name} holds {label}; integers, booleans and floats are taken")

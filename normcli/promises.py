@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.dtypes import get_eps
 from normcli.engine import measure
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.norms import Divisor
@@ -105,7 +106,7 @@ def check_promises(
     with np.errstate(all="ignore"):
         measured = measure(plan, normalized, effort)
         # Rounding moves each value by half a unit of it at most, and their mean square is 1 at most.
-        tolerance = _ROUNDINGS * float(np.finfo(normalized.dtype).eps)
+        tolerance = _ROUNDINGS * get_eps(normalized.dtype)
         overall = _combine(plan, measured)
         return tuple(
             _hold(plan, name, target, measured, statistics, overall[name], tolerance)

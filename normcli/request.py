@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from normcli.dtypes import OUTPUT_DTYPES
+from normcli.dtypes import OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
 from normcli.norms import EpsMode, Norm
 
@@ -74,5 +74,7 @@ def check_options(norm: Norm, request: Request, fixed: Mapping[str, float]) -> N
             raise UsageError(f"{option} {value} is not a finite number")
     if request.dtype is not None and request.dtype not in OUTPUT_DTYPES:
         raise UsageError(f"dtype {request.dtype!r} is none of {', '.join(OUTPUT_DTYPES)}")
+    if request.dtype is not None:
+        find_type(request.dtype)
     if request.axes is not None and request.keep is not None:
         raise UsageError("axes and keep say the same thing from two sides; give one of them")

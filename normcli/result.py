@@ -213,7 +213,7 @@ def normalize(
         √(var + eps) or √var + eps.
     ddof : int, optional
         The divisor of the variance is n − ddof; 0 by default.
-    dtype : {"float16", "float32", "float64"}, optional
+    dtype : {"float16", "bfloat16", "float32", "float64"}, optional
         Of the output. Default: the input's, or float64 for integers.
     gamma, beta : array_like, optional
         y = gamma · x̂ + beta, of the shape that the table of norms names, or one that broadcasts to it.
@@ -351,8 +351,10 @@ def _as_text(option: str, value: str) -> str:
 
 
 def _name_dtype(dtype: DTypeLike | None) -> str | None:
+    if dtype is None or (isinstance(dtype, str) and dtype in OUTPUT_DTYPES):
+        return dtype
     try:
-        return None if dtype is None else np.dtype(dtype).name
+        return np.dtype(dtype).name
     except TypeError as error:
         raise UsageError(f"dtype {dtype!r} is none of {', '.join(OUTPUT_DTYPES)}") from error
 

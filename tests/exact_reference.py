@@ -6,9 +6,11 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import mpmath
 import numpy as np
 
+from normcli.dtypes import is_float
 from normcli.norms import Centre, Divisor, EpsMode
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def _length(values: list[Fraction], p: float | None) -> mpmath.mpf:
 
 def measure_ulp(value: Any, exact: mpmath.mpf, dtype: Any) -> float:
     """Return the distance of a result from the exact one in units of the last place of its dtype there."""
-    info = np.finfo(dtype)
+    info = ml_dtypes.finfo(dtype)
     got = float(value)
     if exact == 0:
         return 0.0 if got == 0.0 else math.inf
@@ -81,7 +83,7 @@ def measure_result(result: Result) -> tuple[float, dict[str, float]]:
     """Return the worst distance of any output, and of each statistic rounded to the input's dtype, in ulp."""
     plan = result.plan
     dtype = result.input.dtype
-    told = dtype if dtype.kind == "f" and dtype.itemsize < 8 else np.dtype(np.float64)
+    told = dtype if is_float(dtype) and dtype.itemsize < 8 else np.dtype(np.float64)
     x, y = (array.reshape(plan.view_shape) for array in (result.input, result.normalized))
     parameters = {}
     for name in ("gamma", "beta"):

@@ -1,10 +1,11 @@
 """Every element and every statistic, held to the last bit against exact arithmetic.
 
-float16 and float32 in: the exact result rounded once (0.501 ulp). float64: 3 ulp at any conditioning.
+float16, bfloat16 and float32 in: the exact result rounded once (0.501 ulp). float64: 3 ulp at any conditioning.
 """
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from normcli import normalize
 from tests.exact_reference import measure_result
 from tests.strategies import options_for
 
-LIMITS = {"float16": 0.501, "float32": 0.501, "float64": 3.0}
+LIMITS = {"float16": 0.501, "bfloat16": 0.501, "float32": 0.501, "float64": 3.0}
 
 NORMS = {
     "ln": {},
@@ -103,7 +104,8 @@ BEYOND_FLOAT16 = ("all but one", "mixed", "cancelling", "outlier", "mean 1e6")
 
 @pytest.mark.parametrize(
     ("dtype", "kind"),
-    [("float32", kind) for kind in KINDS] + [("float16", kind) for kind in KINDS if kind not in BEYOND_FLOAT16],
+    [(dtype, kind) for dtype in ("float32", ml_dtypes.bfloat16) for kind in KINDS]
+    + [("float16", kind) for kind in KINDS if kind not in BEYOND_FLOAT16],
 )
 @pytest.mark.parametrize("n", [3, 32, 500])
 def test_narrow_layer_norm(dtype, kind, n):
@@ -111,7 +113,7 @@ def test_narrow_layer_norm(dtype, kind, n):
 
 
 @pytest.mark.parametrize("name", NORMS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", ml_dtypes.bfloat16])
 @pytest.mark.parametrize("kind", ["normal", "mean 1e3", "mixed", "scale 1e-20"])
 def test_every_norm(name, dtype, kind):
     check(normalize(make(kind, 2, 40).astype(dtype), name.split()[0], **NORMS[name]))
@@ -153,7 +155,7 @@ def test_a_long_group_of_many_leaves(threshold):
 
 @st.composite
 def cases(draw):
-    dtype = draw(st.sampled_from(["float16", "float32", "float64"]))
+    dtype = draw(st.sampled_from(["float16", "float32", "float64", ml_dtypes.bfloat16]))
     shape = tuple(draw(st.lists(st.integers(1, 5), min_size=2, max_size=4)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     narrow = dtype == "float16"

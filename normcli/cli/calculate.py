@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms import Norm
+    from normcli.plan import Plan
     from normcli.render.answer import Answer
 
 _REQUEST_FIELDS = (
@@ -93,6 +94,7 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     if tensor.note is not None and not settings["quiet"]:
         click.echo(f"normcli: {tensor.source}: {tensor.note}", err=True)
     plan = make_plan(request, tensor.values.shape)
+    _check_output_dtype(settings["output"], plan, tensor.values)
     parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
     gamma, beta = parameters.get("gamma"), parameters.get("beta")
     with contextlib.ExitStack() as files, show_progress(quiet=settings["quiet"]) as observer:
@@ -149,6 +151,13 @@ def _check_outputs(settings: dict[str, Any]) -> None:
         from normcli.render.saving import require_saveable_answer
 
         require_saveable_answer(settings["output"], settings["stats_output"])
+
+
+def _check_output_dtype(output: str | None, plan: Plan, values: NDArray[Any]) -> None:
+    if output is not None:
+        from normcli.render.saving import require_holdable_answer
+
+        require_holdable_answer(output, plan, values)
 
 
 def _save(answer: Answer, output: str | None, stats_output: str | None) -> None:

@@ -35,7 +35,7 @@ def command(output: str | None, **settings: Any) -> None:
     if source.shape is None:
         raise UsageError("generate needs --shape N,N,…")
     from normcli.layout import make_layout
-    from normcli.tensors.files import Saved, require_saveable, save
+    from normcli.tensors.files import Saved, require_holdable, require_saveable, save
     from normcli.tensors.generate import generate
 
     if output not in (None, STANDARD_STREAM):
@@ -46,5 +46,6 @@ def command(output: str | None, **settings: Any) -> None:
 
         sys.stdout.write(json.dumps(to_lists(values), allow_nan=False) + "\n")
         return
+    require_holdable(output, "--output", values.dtype)
     layout = make_layout(None, values.ndim)
     save(output, Saved(values, key="x", axis_names=[layout.name(axis) for axis in range(values.ndim)]))

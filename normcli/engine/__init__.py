@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import find_type, is_float
 from normcli.engine.apart import run_apart
 from normcli.engine.blocks import ArraySink, ArraySource, Parameter
 from normcli.engine.effort import DEFAULT_EFFORT
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
 
 
 def choose_output_dtype(plan: Plan, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the result: the plan's, else the input's if NumPy's own float, else float64."""
+    """Return the dtype of the result: the plan's, else the input's if a float of up to 8 bytes, or float64."""
     if plan.dtype is not None:
-        return np.dtype(plan.dtype)
-    if dtype.kind == "f" and dtype.itemsize <= np.dtype(np.float64).itemsize:
+        asked: np.dtype[Any] = np.dtype(find_type(plan.dtype))
+        return asked
+    if is_float(dtype) and dtype.itemsize <= np.dtype(np.float64).itemsize:
         return dtype.newbyteorder("=")
     return np.dtype(np.float64)
 

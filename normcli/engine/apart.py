@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.engine.walk import Walk
+from normcli.numerics.rounding import store
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def run_apart(
                 forget(statistics[name])
         if sink is not None:
             place = sink.open(tile, work)
-            np.copyto(place, y, casting="same_kind")
+            store(place, y)
             sink.put(tile, place)
 
     walk = Walk(geometry, source, effort, min(effort.block, MOST_VALUES))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import choose_arithmetic, is_short_float
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.engine.walk import Walk
 from normcli.norms import Centre, Divisor
@@ -55,12 +56,12 @@ class Run:
         block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
         self.walk = Walk(geometry, source, effort, block)
         dtypes = [source.dtype] if sink is None else [source.dtype, sink.dtype]
-        short = all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
+        short = all(is_short_float(dtype) for dtype in dtypes)
         self.exact_output = not short
         self.exact = (
             not short or beta is not None
         )  # beta may cancel all but the last bits of what it is added to
-        self.native = np.dtype(np.float64) if self.exact else source.dtype.newbyteorder("=")
+        self.native = np.dtype(np.float64 if self.exact else choose_arithmetic(source.dtype))
         kept, reduced = geometry.kept_runs, geometry.reduced_runs
         self.order = reduced + kept if geometry.columns else kept + reduced
         behind = math.prod(

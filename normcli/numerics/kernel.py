@@ -9,6 +9,7 @@ import numpy as np
 
 from normcli.numerics.leaves import CHUNK
 from normcli.numerics.pairs import Pair, pair_divide, quick_two_sum, two_diff, two_prod, two_sum
+from normcli.numerics.rounding import store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +125,7 @@ def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work
             np.subtract(x, lo, out=y)
     np.divide(x, divisor, out=y)
     if y is not out:
-        np.copyto(out, y, casting="same_kind")
+        store(out, y)
 
 
 def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace) -> None:
@@ -142,12 +143,12 @@ def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work
     if beta is not None:
         np.add(y, beta, out=y)
         _repair(y, x, hi, lo, divisor, gamma, beta)
-    np.copyto(out, y, casting="same_kind")
+    store(out, y)
 
 
 def _apply_in_pairs(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace) -> None:
     hi, lo, *divisor, gamma, beta = operands
-    np.copyto(out, _affine_in_pairs(_as_float64(raw, work), hi, lo, divisor, gamma, beta), casting="same_kind")
+    store(out, _affine_in_pairs(_as_float64(raw, work), hi, lo, divisor, gamma, beta))
 
 
 def _apply_in_pairs_uncentred(

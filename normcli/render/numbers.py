@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import is_float
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -61,9 +63,10 @@ def format_shape(shape: tuple[int, ...]) -> str:
 
 
 def _choose_format(flat: NDArray[Any], digits: int | None) -> str:
-    if flat.dtype.kind != "f":
+    if not is_float(flat.dtype):
         return "d"
-    finite = flat[np.isfinite(flat)].astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+        finite = flat[np.isfinite(flat)].astype(np.float64)
     largest = float(np.abs(finite).max(initial=0.0))
     digits = digits or CELL_DIGITS
     if largest < 10.0**digits and (finite == np.round(finite)).all():

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from normcli.engine import choose_output_dtype
 from normcli.errors import UsageError
 from normcli.render.json_object import spell
-from normcli.tensors.files import Saved, require_saveable, save
+from normcli.tensors.files import Saved, require_holdable, require_saveable, save
 from normcli.tensors.nested import NestedLists
 from normcli.tensors.npz import write_npz
 from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.plan import Plan
     from normcli.render.answer import Answer
 
 STATISTICS_SUFFIXES = (".json", ".npz")
@@ -31,6 +35,11 @@ def require_saveable_answer(output: str | None, stats_output: str | None) -> Non
         str(stats_output)
     ):
         raise UsageError(f"--output and --stats-output are both {output}; one would overwrite the other")
+
+
+def require_holdable_answer(output: str, plan: Plan, values: NDArray[Any]) -> None:
+    """Raise `UsageError` where the output cannot say of what dtype it is: the check that needs the input."""
+    require_holdable(output, "--output", choose_output_dtype(plan, values.dtype))
 
 
 def save_answer(answer: Answer, output: str | None, stats_output: str | None) -> None:

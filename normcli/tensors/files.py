@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from normcli.dtypes import is_bfloat16
 from normcli.errors import DataError, UsageError
 from normcli.tensors import delimited, nested, npy, npz, safetensors
 from normcli.tensors.room import describe_bytes
@@ -64,6 +65,8 @@ class FileFormat(NamedTuple):
         Whether a file holds several arrays by name.
     is_text : bool
         Whether values are written as digits rather than bytes.
+    has_bfloat16 : bool
+        Whether bfloat16 is read back as what it is, or as numbers.
     map : callable or None
         Returns an array of an open file where it lies, or None if it is too small to be worth it.
     start : callable or None
@@ -74,6 +77,7 @@ class FileFormat(NamedTuple):
     write: Callable[[BinaryIO, Saved], None]
     has_keys: bool = False
     is_text: bool = False
+    has_bfloat16: bool = True
     map: Callable[[BinaryIO, str, str | None], NDArray[Any] | None] | None = None
     start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
 
@@ -109,6 +113,7 @@ FORMATS: Mapping[str, FileFormat] = {
     ".npy": FileFormat(
         read=lambda stream, name, key: (npy.read_npy(stream, name), None),
         write=lambda stream, saved: npy.write_npy(stream, saved.values),
+        has_bfloat16=False,
         map=lambda stream, name, key: npy.map_npy(stream, name),
         start=npy.start_npy,
     ),
@@ -116,6 +121,7 @@ FORMATS: Mapping[str, FileFormat] = {
         read=lambda stream, name, key: (npz.read_npz(stream, name, key), None),
         write=lambda stream, saved: npz.write_npz(stream, {saved.key: saved.values}),
         has_keys=True,
+        has_bfloat16=False,
     ),
     ".json": FileFormat(
         read=lambda stream, name, key: (nested.read_json(stream, name, key), None),
@@ -219,6 +225,16 @@ def require_saveable(path: str, option: str, suffixes: Sequence[str] = ()) -> Fi
     file_format = find_format(path, option, suffixes)
     require_writable(path, option)
     return file_format
+
+
+def require_holdable(path: str, option: str, dtype: np.dtype[Any]) -> None:
+    """Raise `UsageError` where a file of that name cannot say that its values are of a dtype."""
+    file_format = OUTGOING if path == STANDARD_STREAM else find_format(path, option)
+    if is_bfloat16(dtype) and not file_format.has_bfloat16:
+        others = ", ".join(suffix for suffix, other in FORMATS.items() if other.has_bfloat16)
+        raise UsageError(
+            f"{option} {path}: NumPy's formats have no {dtype}; {others} do, or choose another dtype"
+        )
 
 
 def find_format(path: str, option: str, suffixes: Sequence[str] = ()) -> FileFormat:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import find_type
 from normcli.errors import DataError
 from normcli.tensors.recipe import Recipe, check_recipe
 from normcli.tensors.streams import make_stream
@@ -46,7 +47,7 @@ def generate(recipe: Recipe) -> Tensor:
         raise DataError(f"shape {recipe.shape} does not fit into memory") from error
     if recipe.dtype is not None:
         with np.errstate(over="ignore"):
-            values = values.astype(recipe.dtype, copy=False)
+            values = values.astype(find_type(recipe.dtype), copy=False)
     return Tensor(values.reshape(recipe.shape), str(recipe))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import MOST_AXES, REAL_KINDS
+from normcli.dtypes import MOST_AXES, OUTPUT_DTYPES, find_type, is_float, is_real
 from normcli.errors import DataError, UsageError
 from normcli.tensors.pieces import forget
 
@@ -71,9 +71,9 @@ def parse_json(text: str, name: str, key: str | None = None) -> NDArray[Any]:
         raise DataError(f"{name} is a JSON object without {TENSOR_KEY!r}; a nested list of numbers is expected")
     array = to_array(value[wanted], name)
     dtype = value.get(DTYPE_KEY)
-    if wanted == TENSOR_KEY and dtype in ("float16", "float32", "float64"):
+    if wanted == TENSOR_KEY and dtype in OUTPUT_DTYPES:
         with np.errstate(over="ignore"):
-            return array.astype(dtype)
+            return array.astype(find_type(dtype))
     return array
 
 
@@ -87,7 +87,7 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
     """
     try:
         array = np.asarray(value)
-        if array.dtype.kind in REAL_KINDS:
+        if is_real(array.dtype):
             return array
     except (ValueError, OverflowError):  # ragged, or too deep: found and named below
         pass
@@ -100,7 +100,7 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
 def to_lists(array: NDArray[Any]) -> Any:
     """Return an array as nested lists that strict JSON can hold and `to_array` reads back."""
     values = np.asarray(array)
-    if values.dtype.kind != "f":
+    if not is_float(values.dtype):
         return values.tolist()
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         values = values.astype(np.float64, copy=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from normcli.dtypes import EXTRA, find_type
 from normcli.errors import DataError, MissingExtraError
 from normcli.tensors import mapped
 from normcli.tensors.keys import choose
@@ -22,15 +23,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-EXTRA = "safetensors"
-"""The extra of this package that brings the library."""
-
 _DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?",
-    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1",
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool",
+    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
 }  # fmt: skip
-"""What the format calls dtypes → what NumPy calls them."""
+"""What the format calls dtypes → their names."""
 
 _LENGTH_BYTES = 8
 _LONGEST_HEADER = 100_000_000
@@ -114,12 +112,12 @@ def write_safetensors(stream: BinaryIO, key: str, values: NDArray[Any]) -> None:
 
 
 def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Entry:
-    name = next(name for name, code in _DTYPES.items() if np.dtype(code) == dtype.newbyteorder("<"))
+    name = next(name for name, other in _DTYPES.items() if other == dtype.name)
     size = math.prod(shape) * dtype.itemsize
     header = json.dumps({key: {"dtype": name, "shape": shape, "data_offsets": [0, size]}}).encode()
     header += b" " * (-len(header) % _ALIGNMENT)
     stream.write(len(header).to_bytes(_LENGTH_BYTES, "little") + header)
-    return Entry(np.dtype(_DTYPES[name]), shape, _LENGTH_BYTES + len(header))
+    return Entry(dtype.newbyteorder("<"), shape, _LENGTH_BYTES + len(header))
 
 
 def _find_entry(stream: BinaryIO, name: str, key: str | None) -> Entry:
@@ -134,7 +132,8 @@ def _find_entry(stream: BinaryIO, name: str, key: str | None) -> Entry:
     if told["dtype"] not in _DTYPES:
         raise DataError(f"{name}:{chosen} holds {told['dtype']}; {', '.join(_DTYPES)} are taken")
     offset = _LENGTH_BYTES + length + told["data_offsets"][0]
-    return Entry(np.dtype(_DTYPES[told["dtype"]]), tuple(told["shape"]), offset)
+    dtype = np.dtype(find_type(_DTYPES[told["dtype"]])).newbyteorder("<")
+    return Entry(dtype, tuple(told["shape"]), offset)
 
 
 def _validate(stream: BinaryIO, name: str) -> None:

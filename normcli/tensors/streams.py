@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from normcli.dtypes import find_type
 from normcli.errors import UsageError
 from normcli.tensors.recipe import RNGS
 from normcli.tensors.torch_stream import TorchStream
@@ -35,6 +36,8 @@ class Stream(Protocol):
 class NumpyStream:
     """`numpy.random.default_rng(seed)` or `numpy.random.RandomState(seed)`: float64, then rounded to `dtype`.
 
+    bfloat16 is reached by way of float32, as `ml_dtypes` does.
+
     Parameters
     ----------
     seed : int
@@ -61,11 +64,11 @@ class NumpyStream:
 
     def normal(self, count: int, dtype: str | None) -> NDArray[Any]:
         """Draw standard normal values."""
-        return self._generator.standard_normal(count).astype(dtype or np.float64, copy=False)
+        return self._generator.standard_normal(count).astype(find_type(dtype or "float64"), copy=False)
 
     def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
         """Draw from the interval [low, high)."""
-        return self._generator.uniform(low, high, count).astype(dtype or np.float64, copy=False)
+        return self._generator.uniform(low, high, count).astype(find_type(dtype or "float64"), copy=False)
 
 
 def make_stream(rng: str, seed: int) -> Stream:

@@ -1,0 +1,33 @@
+"""The last step of every result: from float64 to the dtype it is given in, rounded once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_bfloat16
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def store(out: NDArray[Any], values: Floats) -> None:
+    """Write float64 values to an array of floats, each rounded once, to nearest even."""
+    np.copyto(out, round_to_odd(values) if is_bfloat16(out.dtype) else values, casting="same_kind")
+
+
+def round_to_odd(values: Floats) -> NDArray[np.float32]:
+    """Return float64 values as float32: of the neighbours of what does not fit, the one whose last bit is 1.
+
+    bfloat16 is reached by way of float32, and two roundings to nearest are not one: what the first makes a tie,
+    the second takes for one. Rounded to odd, nothing becomes a tie that is none (Boldo & Melquiond 2008).
+    """
+    nearest = np.asarray(values, dtype=np.float32)
+    back = nearest.astype(np.float64)
+    bits = nearest.view(np.int32)
+    bits -= np.abs(back) > np.abs(values)
+    bits |= back != values
+    return nearest

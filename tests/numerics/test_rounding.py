@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from normcli.numerics.rounding import round_to_odd, store
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+EVERY = np.arange(1 << 16, dtype=np.uint16).view(BFLOAT16)
+
+
+def rounded(values) -> np.ndarray:
+    out = np.empty(np.shape(values), BFLOAT16)
+    with np.errstate(all="ignore"):
+        store(out, np.asarray(values, dtype=np.float64))
+    return out
+
+
+def test_every_bfloat16_is_itself():
+    with np.errstate(invalid="ignore"):  # some are signalling NaNs
+        got, number = rounded(EVERY.astype(np.float64)), ~np.isnan(EVERY)
+    assert (got.view(np.uint16) == EVERY.view(np.uint16))[number].all()
+    assert np.isnan(got[~number]).all()
+
+
+FINITE = np.arange(0x7F7F, dtype=np.uint16)
+"""The bits of every finite bfloat16 from 0 up, but the largest: the bits of the next are one more."""
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("nudge", "choose"),
+    [
+        pytest.param(lambda middle: middle, lambda bits: bits + bits % 2, id="a tie goes to the even one"),
+        pytest.param(lambda middle: np.nextafter(middle, np.inf), lambda bits: bits + 1, id="the next float64 goes up"),
+        pytest.param(lambda middle: np.nextafter(middle, 0.0), lambda bits: bits, id="the one before goes down"),
+    ],
+)  # fmt: skip
+def test_between_any_two_it_is_rounded_once(nudge, choose, sign):
+    low, high = (bits.view(BFLOAT16).astype(np.float64) for bits in (FINITE, FINITE + np.uint16(1)))
+    got = rounded(sign * nudge((low + high) / 2)).view(np.uint16) & 0x7FFF
+    np.testing.assert_array_equal(got, choose(FINITE))
+
+
+def test_by_way_of_float32_to_nearest_it_would_be_rounded_twice():
+    value = np.float64(1.0 + 2.0**-8 + 2.0**-30)
+    assert float(value.astype(np.float32).astype(BFLOAT16)) == 1.0
+    assert float(rounded(value)) == 1.0 + 2.0**-7
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(np.inf, np.inf), (-1e300, -np.inf), (3.3895e38, 3.3895313892515355e38), (3.4e38, np.inf), (-0.0, -0.0), (1e-300, 0.0)],
+)  # fmt: skip
+def test_the_ends(value, expected):
+    got = float(rounded(value))
+    assert got == expected
+    assert np.signbit(got) == np.signbit(expected)
+
+
+def test_round_to_odd_leaves_its_input(frozen):
+    values = frozen([1.0, 0.1, -0.1, 1e-300, np.nan])
+    got = round_to_odd(values)
+    assert got[0] == 1.0
+    assert (got[1:4].view(np.int32) & 1).all()
+    assert np.isnan(got[4])

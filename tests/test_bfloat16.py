@@ -1,0 +1,157 @@
+"""bfloat16 in and out: NumPy knows of it by an extra alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from normcli import normalize
+from normcli.errors import DataError, UsageError
+from normcli.tensors.files import load
+from tests.test_engine import bits
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+X = np.random.default_rng(0).normal(size=(6, 5, 8)).astype(BFLOAT16)
+
+
+@pytest.fixture
+def file(tmp_path):
+    save_file({"x": X}, tmp_path / "x.safetensors")
+    return tmp_path / "x.safetensors"
+
+
+@pytest.mark.parametrize("norm", ["bn", "ln", "in", "rms", "lp", "zscore", "lrn"])
+def test_it_is_the_dtype_of_the_output_and_counts_as_the_floats_it_holds(norm):
+    result, wide = normalize(X, norm), normalize(X.astype(np.float64), norm, dtype="bfloat16")
+    assert result.dtype == result.normalized.dtype == wide.dtype == BFLOAT16
+    assert bits(result.normalized) == bits(wide.normalized)
+    for name, values in result.statistics.items():
+        np.testing.assert_allclose(values, wide.statistics[name], rtol=1e-13, atol=1e-16)
+    assert all(check.ok for check in result.check)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", ml_dtypes.bfloat16, BFLOAT16], ids=str)
+def test_it_may_be_asked_for(dtype):
+    assert normalize([[1.0, 3.0]], "ln", dtype=dtype, eps=0).normalized.tolist() == [[-1.0, 1.0]]
+
+
+def test_other_outputs_may_be_asked_for():
+    assert normalize(X, "ln", dtype="float32").normalized.dtype == np.float32
+
+
+def test_parameters_may_be_of_it():
+    gamma, beta = X[0, 0], X[0, 1]
+    expected = normalize(X, "ln", gamma=gamma.astype(float), beta=beta.astype(float))
+    assert bits(normalize(X, "ln", gamma=gamma, beta=beta).normalized) == bits(expected.normalized)
+
+
+def test_a_result_is_rounded_once():
+    x = np.array([[4.0, 1.0 + 2.0**-8 + 2.0**-30]])
+    y = normalize(x, "lp", p=np.inf, dtype="bfloat16").normalized
+    assert y.tolist() == [[1.0, 0.25 + 2.0**-9]]
+
+
+def test_degenerate_groups_are_named():
+    x = np.array([[np.nan, 1], [np.inf, 1], [1, 1]], dtype=BFLOAT16)
+    kinds = {degeneracy.kind for degeneracy in normalize(x, "ln").degeneracies}
+    assert kinds == {"nan", "infinite", "constant"}
+
+
+@pytest.mark.parametrize("show", ["-fjson", "-fcsv", "-ftable", "--print=normalized"])
+def test_signalling_nans_are_quiet(show, normcli, tmp_path):
+    x = X.copy()
+    x[0, 0, 0] = np.array(0x7F81, np.uint16).view(BFLOAT16)
+    save_file({"x": x}, tmp_path / "x.safetensors")
+    ran = normcli("ln", "-i", tmp_path / "x.safetensors", show)
+    assert ran.code == 0
+    assert ran.err.count("\n") == 1
+    assert "holds NaN" in ran.err
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_from_file_to_file(mapped, file, normcli, tmp_path, monkeypatch):
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    assert normcli("bn", "-i", file, "-o", tmp_path / "y.safetensors").code == 0
+    y = load_file(tmp_path / "y.safetensors")["normalized"]
+    assert y.dtype == BFLOAT16
+    assert bits(y) == bits(normalize(X, "bn").normalized)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".tsv"])
+def test_text_holds_the_exact_values(suffix, file, normcli, tmp_path):
+    assert normcli("ln", "-i", file, "-o", tmp_path / f"y{suffix}").code == 0
+    expected = normalize(X, "ln").normalized.astype(np.float64).reshape(-1)
+    values = load(str(tmp_path / f"y{suffix}")).values
+    values = values.reshape(-1) if suffix == ".json" else values[:, -1]
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_json_reads_back_as_bfloat16(file, normcli):
+    document = normcli("ln", "-i", file, "-f", "json")
+    assert document.json["input"]["dtype"] == document.json["dtype"] == "bfloat16"
+    assert normcli("ln", "-i", "-", "-f", "json", stdin=document.raw).json["input"]["dtype"] == "bfloat16"
+
+
+def test_print_and_table(file, normcli):
+    y = normalize(X, "ln").normalized
+    assert [float(line) for line in normcli("ln", "-i", file, "--print", "normalized").lines] == y.reshape(
+        -1
+    ).tolist()
+    assert "bfloat16 → bfloat16" in normcli("ln", "-i", file).out
+    assert normcli("ln", "-i", file, "-f", "csv").code == normcli("ln", "-i", file, "-f", "markdown").code == 0
+
+
+@pytest.mark.parametrize("target", ["y.npy", "y.npz", "-"])
+@pytest.mark.parametrize("command", [["ln", "-i", "FILE"], ["ln", "--data", "[[1,2]]", "--dtype", "bfloat16"],
+                                     ["generate", "--shape", "2,3", "--dtype", "bfloat16"]], ids=lambda c: c[0])  # fmt: skip
+def test_numpys_formats_cannot_hold_it(target, command, file, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = normcli(*[file if word == "FILE" else word for word in command], "-o", target)
+    assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
+    assert f"--output {target}: NumPy's formats have no bfloat16; .json, .csv, .tsv, .safetensors do" in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
+
+
+def test_it_can_be_generated(normcli, tmp_path):
+    path = tmp_path / "x.safetensors"
+    assert (
+        normcli("generate", "--shape", "2,3", "--dist", "normal", "--dtype", "bfloat16", "-o", path).code == 0
+    )
+    assert load_file(path)["x"].dtype == BFLOAT16
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["ln", "--data", "[[1,2]]", "--dtype", "bfloat16"], ["generate", "--shape", "2,3", "--dtype", "bfloat16"], ["ln", "-i", "FILE"]],
+    ids=["normalize", "generate", "read"],
+)  # fmt: skip
+def test_without_the_extra_one_line_says_how_to_get_it(arguments, file, normcli, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    ran = normcli(*[file if word == "FILE" else word for word in arguments])
+    assert (ran.code, ran.raw) == (3, b"")
+    assert ran.err == "normcli: bfloat16 needs the extra: pip install 'normcli[safetensors]'\n"
+
+
+def test_structures_of_two_bytes_are_not_taken_for_it():
+    with pytest.raises(DataError, match="holds"):
+        normalize(np.zeros(3, "V2"), "ln")
+    with pytest.raises(UsageError, match="none of float16, bfloat16, float32, float64"):
+        normalize([[1.0, 2.0]], "ln", dtype="V2")
+
+
+def test_a_run_without_it_does_not_import_it():
+    code = (
+        "import sys, json\n"
+        "from normcli.cli.run import run\n"
+        "run(['bn', '--shape', '2,3', '--print', 'shape'])\n"
+        "print(json.dumps([name for name in ('ml_dtypes', 'safetensors') if name in sys.modules]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert json.loads(ran.stdout.splitlines()[-1]) == []
