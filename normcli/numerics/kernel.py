@@ -53,8 +53,6 @@ def apply(
     else:
         step = _apply_exact if exact else _apply_short
         centre = list(solution.mean) if solution.centred else [None, None]
-        if centre[1] is not None and not centre[1].any():
-            centre[1] = None
         scale = solution.divisor.hi if exact else 1.0 / solution.divisor.hi
         operands = [*centre, scale, gamma, beta, *(solution.divisor if beta is not None else (None, None))]
     _apply_by_chunks(step, *_widen(raw, out, operands), work)
@@ -135,7 +133,7 @@ def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work
     last = x
     if hi is not None:
         last = np.subtract(x, hi, out=y)
-        if lo is not None:
+        if lo.any():  # most sums are exact, and a power of two divides them exactly
             np.subtract(y, lo, out=y)
     np.multiply(last, factor, out=y)
     if gamma is not None:

@@ -86,6 +86,9 @@ CHUNK = 1 << 18
 
 _PART = 256
 
+_MAGNITUDE = np.uint32(0x7FFF_FFFF)
+"""The bits of a float32 but for its sign."""
+
 
 class Dots:
     """Dot products of rows of one length, in parts of 256: their order depends on that length alone.
@@ -109,6 +112,16 @@ class Dots:
                 return
             np.vecdot(a[:, :split].reshape(shape), b[:, :split].reshape(shape), out=parts[:, :-1])
         np.vecdot(a[:, split:], b[:, split:], out=parts[:, -1])
+
+    def bound(self, squares: Dots) -> Floats:
+        """Return what no sum of values of a row exceeds on its way, given the dot products of these values.
+
+        Within a part it is √(length · Σx²), by Cauchy and Schwarz; of parts it is the sum of magnitudes.
+        """
+        length = _PART if self._whole else self._n
+        within = np.sqrt(length * np.maximum.reduce(squares._parts, axis=-1))
+        bound: Floats = np.maximum(within, np.add.reduce(np.abs(self._parts), axis=-1))
+        return bound
 
     def total(self) -> Floats:
         """Return the dot product of each row."""
@@ -218,17 +231,14 @@ def _squares_about(x: Floats, centre: Floats) -> Pair:
 def measure_short_leaves(raw: NDArray[Any], work: Workspace, *, need_sum: bool) -> Leaves:
     """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
 
-    The sum of a leaf is exact in float64, in any order, unless its values are more than 2**17 or so apart. That
-    is looked up (the smallest |x| that is not 0 against the root of squares); leaves that fail are measured as
-    `measure_leaves` does. The squares of such values are exact, their sum good to 2**-47: enough for 24 bits.
+    The sum of a leaf is exact in float64, in any order, unless its values lie too far apart: that is looked
+    up (the smallest |x| that is not 0, against how far the sum may reach on its way); leaves that fail are
+    measured as `measure_leaves` does. The squares are exact, their sum good to 2⁻⁴⁷: enough for 24 bits.
     """
     rows, n = raw.shape
     slices = _slices(rows, n)
-    shape = (slices[0].stop, n)
-    ones, x_all, size_all = _ONES[:, :n], work.get("x", shape), work.get("size", shape, raw.dtype)
+    ones, x_all = _ONES[:, :n], work.get("x", (slices[0].stop, n))
     squares, sums = Dots(rows, n), Dots(rows, n)
-    doubtful = need_sum and raw.dtype != np.float16  # float16 has 40 bits in all: sums of 4096 are exact
-    least = np.empty(rows, raw.dtype)
     for s in slices:
         raw_s = raw[s]
         x = x_all[: len(raw_s)]
@@ -236,21 +246,14 @@ def measure_short_leaves(raw: NDArray[Any], work: Workspace, *, need_sum: bool) 
         squares.add(s, x, x)
         if need_sum:
             sums.add(s, x, ones)
-        if doubtful:
-            size = np.abs(raw_s, out=size_all[: len(raw_s)])
-            least[s] = _least_of_rows(size)
     square = squares.total()
     zeros, plain = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
     if not need_sum:
         return Leaves(zeros, zeros, square, zeros, zeros, plain)
     sum_hi = sums.total()
     sum_lo = shift = zeros
-    if doubtful:
-        inexact = _may_be_inexact(least, square, n)
-        if inexact.any():
-            size = np.abs(raw[inexact])
-            least = np.minimum.reduce(size, axis=-1, where=size > 0.0, initial=np.inf)
-            inexact[inexact] = _may_be_inexact(least, square[inexact], n)
+    if raw.dtype != np.float16:  # float16 has 40 bits in all: sums of 4096 are exact
+        inexact = find_inexact(raw, sums.bound(squares))
         if inexact.any():
             again = measure_leaves(raw[inexact].astype(np.float64), work, need_sum=True)
             sum_lo = np.zeros(rows)
@@ -264,19 +267,36 @@ def measure_short_leaves(raw: NDArray[Any], work: Workspace, *, need_sum: bool) 
     return Leaves(sum_hi, sum_lo, square, zeros, shift, plain)
 
 
-def _least_of_rows(size: NDArray[Any]) -> Any:
-    """Return a lower bound of the minimum of each row: that of as many rows as make up 4096 values."""
-    rows, n = size.shape
+def find_inexact(raw: NDArray[np.float32], bound: Floats) -> NDArray[np.bool_]:
+    """Say of which rows the sum may be inexact, if no sum on its way exceeds a bound.
+
+    Every value is a multiple of an ulp > least · 2⁻²⁴, and so is every sum of them: exact up to 2⁵³ ulp.
+    One bit is kept back, for the rounding of the bound itself.
+    """
+    inexact = np.asarray(~(_least_of_rows(raw) * 2.0**28 >= bound))
+    if inexact.any():
+        size = np.abs(raw[inexact]).view(np.uint32)
+        size -= np.uint32(1)  # 0, which every ulp divides, comes to be the largest
+        least = np.minimum.reduce(size, axis=-1) + np.uint32(1)
+        inexact[inexact] = (least > 0) & ~(least.view(np.float32) * 2.0**28 >= bound[inexact])
+    return inexact
+
+
+def _least_of_rows(raw: NDArray[np.float32]) -> Floats:
+    """Return a lower bound of the minimum of each row's |x|: that of as many rows as make up 4096 values.
+
+    The bits of positive floats are ordered as the floats are; those of negative ones lie above them if read as
+    unsigned, and below, from the least |x| on, if read as signed.
+    """
+    rows, n = raw.shape
     together = MAX_LEAF // n
     if together < 2 or rows % together:
-        return np.minimum.reduce(size, axis=-1)
-    return np.minimum.reduce(size.reshape(rows // together, -1), axis=-1).repeat(together)
-
-
-def _may_be_inexact(least: NDArray[Any], square: Floats, n: int) -> NDArray[np.bool_]:
-    """Every value is a multiple of an ulp > least * 2**-24, and no sum of them exceeds √(n * square)."""
-    wide = least.astype(np.float64)
-    return np.asarray(~(wide * wide * (2.0**57 / n) >= square))
+        together = 1
+    bits = raw.view(np.uint32).reshape(rows // together, -1)
+    positive = np.minimum.reduce(bits, axis=-1)
+    negative = np.minimum.reduce(bits.view(np.int32), axis=-1).view(np.uint32) & _MAGNITUDE
+    least: Floats = np.minimum(positive, negative).view(np.float32).astype(np.float64)
+    return least if together == 1 else least.repeat(together)
 
 
 def measure_powers(x: Floats, p: float, work: Workspace, *, exact: bool) -> Leaves:

@@ -7,7 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
+from normcli.numerics.leaves import (
+    Dots,
+    Leaves,
+    find_inexact,
+    measure_leaves,
+    measure_powers,
+    measure_short_leaves,
+)
 from normcli.numerics.workspace import Workspace
 from tests.test_exactness import make
 
@@ -50,6 +57,51 @@ def test_leaves_of_narrow_values_have_exact_sums(kind, n, dtype):
         assert abs(total - exact_sum(row)) <= largest / 2**100
         expected = exact_square(row, float(leaves.shift[i]))
         assert abs(Fraction(float(leaves.square_hi[i])) - expected) <= expected / 2**36
+
+
+@pytest.mark.parametrize("n", [3, 700, 4096])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_narrow_leaf_whose_least_value_is_lost_to_a_plain_sum_is_summed_exactly(n, sign):
+    x = np.full((4, n), 2.0**40, dtype="float32")
+    x[:, ::2] = -(2.0**39)
+    x[2, n // 2] = sign * 2.0**-30
+    leaves = measure_short_leaves(x, Workspace(), need_sum=True)
+    for i, row in enumerate(x):
+        assert Fraction(float(leaves.sum_hi[i])) + Fraction(float(leaves.sum_lo[i])) == exact_sum(row)
+    assert leaves.sum_lo[2] != 0.0
+
+
+@pytest.mark.parametrize("n", [3, 700, 4096])
+def test_zeros_do_not_make_a_narrow_leaf_doubtful(n):
+    x = np.maximum(make("integers", 6, n), 0.0).astype("float32")
+    x[1] = 0.0
+    x[2] = -0.0
+    x[3, 0] = np.nan
+    x[4] = np.nan
+    x[5, :2] = 2.0**60, 1.0
+    dots = Dots(6, n)
+    with np.errstate(all="ignore"):
+        dots.add(slice(0, 6), x.astype("f8"), np.ones((1, n)))
+        squares = Dots(6, n)
+        squares.add(slice(0, 6), x.astype("f8"), x.astype("f8"))
+        doubtful = find_inexact(x, dots.bound(squares))
+    np.testing.assert_array_equal(doubtful, [False, False, False, True, True, True])
+
+
+@pytest.mark.parametrize("n", [1, 300, 511, 700, 4096])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_sum_of_some_values_of_a_row_exceeds_the_bound(n, kind):
+    x = make(kind, 3, n)
+    sums, squares = Dots(3, n), Dots(3, n)
+    sums.add(slice(0, 3), x, np.ones((1, n)))
+    squares.add(slice(0, 3), x, x)
+    bound = sums.bound(squares)
+    assert (np.abs(x) <= bound[:, None] * (1 + 1e-12)).all()
+    parts = x if n < 512 else x[:, : n // 256 * 256].reshape(3, -1, 256)
+    reached = np.abs(np.cumsum(parts, axis=-1)).reshape(3, -1).max(axis=-1)
+    assert (reached <= bound * (1 + 1e-12)).all()
+    between = np.abs(np.cumsum(parts.reshape(3, -1, parts.shape[-1]).sum(axis=-1), axis=-1)).max(axis=-1)
+    assert (between <= bound * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e200])
