@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 INNER = 1 << 16
 """Leaves are so long that this many values hold one of each of the groups that lie side by side."""
 
+SHORTEST_LEAF = 64
+"""But not so short that there is more to record of a leaf than to read."""
+
 
 Slices = tuple[slice, ...]
 
@@ -70,7 +73,7 @@ class Geometry:
         if False not in kinds:
             dims, kinds, members = [1, *dims], [False, *kinds], [[], *members]
         within = math.prod(dims[max(i for i, kind in enumerate(kinds) if kind) + 1 :])
-        longest = min(MAX_LEAF, max(FEW, INNER // within))
+        longest = min(MAX_LEAF, max(SHORTEST_LEAF, INNER // within))
         cut, chunk, inner = None, 0, 1
         for run in reversed([i for i, kind in enumerate(kinds) if kind]):
             if inner * dims[run] > longest:

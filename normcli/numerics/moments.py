@@ -131,7 +131,7 @@ def _merge_shifted(leaves: Leaves, sizes: NDArray[np.int64], mean: Pair, count: 
     return pair_add(sum_pairs(moved), Pair(-count * mean.lo * mean.lo, 0.0 * mean.lo))
 
 
-FEW = 64
+FEW = 16
 """Groups of fewer values than this stand as columns, so that every operation runs along the groups."""
 
 
