@@ -77,6 +77,64 @@ def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 
+LARGE = [
+    ((70_000,), (0,)),
+    ((3, 7, 2500), (0, 2)),
+    ((40, 3, 5000), (0, 2)),
+    ((4000, 30), (0,)),
+    ((5, 9001, 2), (0, 1)),
+]
+
+
+@pytest.fixture
+def short_segments(monkeypatch):
+    monkeypatch.setattr("normcli.engine.geometry.RECORDS", 1)
+    monkeypatch.setattr("normcli.engine.geometry.SHORTEST_SEGMENT", 3)
+
+
+@pytest.mark.usefixtures("short_segments")
+@pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "options", [{"norm": "ln"}, {"norm": "rms"}, *({"norm": "lp", "p": p} for p in (1.0, 3.0, np.inf))]
+)
+@pytest.mark.parametrize("kind", ["mixed", "shifted", "extreme"])
+def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, options, kind):
+    rng = np.random.default_rng(1)
+    x = rng.normal(3.0, 2.0, shape)
+    if kind == "mixed":
+        x *= 10.0 ** rng.integers(-3, 3, shape)
+    x = x + 1e9 if kind == "shifted" else x
+    x = x * 1e170 if kind == "extreme" and dtype == "float64" else x
+    x = x.astype(dtype)
+    plan = make_plan(Request(**options, axes=axes), shape)
+    plain = run(plan, x, threads=1)
+    for threads, block, whole in [
+        (2, 4096, 1 << 18),
+        (3, 1000, 64),
+        (2, 1 << 14, 1),
+        (1, 1, 1),
+        (1, 1 << 20, 1),
+    ]:
+        assert equal(run(plan, x, threads=threads, block=block, whole=whole), plain)
+
+
+@pytest.mark.usefixtures("short_segments")
+def test_no_more_is_kept_of_a_group_than_its_segments(monkeypatch):
+    kept = []
+    real = passes.Segments
+
+    def watch(*arguments):
+        kept.append(real(*arguments))
+        return kept[-1]
+
+    monkeypatch.setattr(passes, "Segments", watch)
+    x = np.random.default_rng(1).normal(size=(40, 3, 5000))
+    run(make_plan(Request("bn"), x.shape), x, block=5000, whole=1)
+    assert kept[0].records.extreme.shape == (3, 27)  # of 80 leaves
+    assert not kept[0]._parts
+
+
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
 def test_the_same_bits_for_any_memory(shape, axes, tmp_path):
     x = np.random.default_rng(2).normal(size=shape).astype("float32")

@@ -50,3 +50,23 @@ def test_leaves_depend_on_the_shape_alone(shape, axes):
     one, other = (Geometry.of(shape, axes) for _ in range(2))
     np.testing.assert_array_equal(one.leaf_sizes, other.leaf_sizes)
     assert one.leaf_sizes.max(initial=0) <= 4096
+
+
+@pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
+@pytest.mark.parametrize("block", [1, 100, 5000, 1 << 20])
+def test_the_leaves_of_a_tile_follow_each_other(shape, axes, block):
+    geometry = Geometry.of(shape, axes)
+    seen = np.zeros((*geometry.kept_shape, len(geometry.leaf_sizes)), dtype=int)
+    for tile in geometry.tiles(whole=False, block=block):
+        values = int(np.prod([tile[i].stop - tile[i].start for i in geometry.reduced_runs]))
+        first = stop = geometry.first_leaf(tile)
+        while geometry.leaf_sizes[first:stop].sum() < values:
+            stop += 1
+        seen[(*(tile[i] for i in geometry.kept_runs), slice(first, stop))] += 1
+    assert (seen == 1).all()
+
+
+def test_the_records_of_a_group_do_not_grow_with_it():
+    counts = [len(Geometry.of((n, 64, 56, 56), (0, 2, 3)).segment_sizes) for n in (1 << 10, 1 << 14)]
+    assert max(counts) <= 1024
+    assert Geometry.of((1 << 14, 64, 56, 56), (0, 2, 3)).segment_sizes.sum() == (56 * 56) << 14

@@ -24,6 +24,9 @@ INNER = 1 << 16
 SHORTEST_LEAF = 64
 """But not so short that there is more to record of a leaf than to read."""
 
+RECORDS, SHORTEST_SEGMENT = 1 << 16, 16
+"""So many records of leaves are kept at once, or that many for each group; what is more is folded."""
+
 
 Slices = tuple[slice, ...]
 
@@ -132,6 +135,17 @@ class Geometry:
             sizes = (sizes[:, None] * along).reshape(-1)
         return sizes
 
+    @functools.cached_property
+    def segment(self) -> int:
+        """How many leaves of a group are folded into one record, by shape alone; 1 where all are kept."""
+        longest = max(SHORTEST_SEGMENT, RECORDS // math.prod(self.kept_shape))
+        return 1 if math.prod(self.leaf_shape) <= longest else longest
+
+    @functools.cached_property
+    def segment_sizes(self) -> NDArray[np.int64]:
+        """The number of values of each segment, in order."""
+        return np.add.reduceat(self.leaf_sizes, np.arange(0, len(self.leaf_sizes), self.segment))
+
     def tiles(self, whole: bool, block: int) -> Iterator[Slices]:
         """Cut the view into tiles of about `block` values that hold whole groups or whole leaves.
 
@@ -155,17 +169,13 @@ class Geometry:
                 for start, size, length in zip(starts, step, self.dims, strict=True)
             )
 
-    def leaf_slices(self, tile: Slices) -> Slices:
-        """Return where the leaves of a tile stand in an array of kept_shape + leaf_shape."""
-        kept = tuple(tile[i] for i in self.kept_runs)
-        return kept + tuple(
-            slice(0, 1)
-            if self.cut is None or i > self.cut
-            else (
-                tile[i] if i < self.cut else slice(tile[i].start // self.chunk, -(-tile[i].stop // self.chunk))
-            )
-            for i in self.reduced_runs
-        )
+    def first_leaf(self, tile: Slices) -> int:
+        """Return the number of a tile's first leaf; those of its other leaves follow without a gap."""
+        number = 0
+        for run, leaves in zip(self.reduced_runs, self.leaf_shape, strict=True):
+            start = tile[run].start
+            number = number * leaves + (start // self.chunk if run == self.cut else start)
+        return number
 
     def cut_leaves(self, x: NDArray[Any], tile: Slices) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Cut a tile, of shape (groups, values), into views of shape (groups, outer, leaves, values of a leaf).

@@ -14,11 +14,20 @@ import numpy as np
 
 from normcli.dtypes import choose_arithmetic, is_short_float
 from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.segments import Segments, fold_rows
 from normcli.engine.walk import Walk
 from normcli.norms import Centre, Divisor
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply
 from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
-from normcli.numerics.moments import Moments, choose_scale, measure_columns, merge_leaves, merge_powers
+from normcli.numerics.moments import (
+    Moments,
+    choose_scale,
+    fold_leaves,
+    fold_powers,
+    measure_columns,
+    merge_leaves,
+    merge_powers,
+)
 from normcli.numerics.solution import Solution, solve
 from normcli.tensors.pieces import forget
 
@@ -141,8 +150,14 @@ class Run:
                 leaves.put((slice(None), slice(None), place), part)
         return leaves.map(lambda a: a.reshape(rows.shape[0], -1))
 
+    def _fold(self, leaves: Leaves, sizes: NDArray[np.int64]) -> Leaves:
+        if self.powers:
+            return fold_powers(leaves, self._p)
+        return fold_leaves(leaves, sizes, centred=self.centred)
+
     def _merge(self, leaves: Leaves) -> Moments:
-        sizes = self.geometry.leaf_sizes
+        """Merge the records of segments, of shape (groups, segments)."""
+        sizes = self.geometry.segment_sizes
         if self.powers:
             return merge_powers(leaves, sizes, self._p, exact=self.exact)
         return merge_leaves(leaves, sizes, centred=self.centred, short=not self.exact)
@@ -175,7 +190,7 @@ class Run:
             scale = np.zeros(rows.shape[0], dtype=np.int64)
             scale[chosen] = choose_scale(np.maximum.reduce(np.abs(part), axis=-1))
             leaves.put(chosen, self._measure_rows(np.ldexp(part, scale[chosen][:, None]), tile, work))
-        moments = self._merge(leaves)
+        moments = self._merge(fold_rows(leaves, self.geometry, self._fold))
         moments.scale = scale
         return moments
 
@@ -212,10 +227,9 @@ class Run:
     def _do_two_passes(self) -> None:
         """Measure all leaves, merge them, write (between: measure again what has to be scaled)."""
         geometry = self.geometry
-        shape = geometry.kept_shape + geometry.leaf_shape
-        leaf_axes = tuple(range(len(geometry.kept_shape), len(shape)))
-        record = Leaves.empty(shape)
-        largest: Floats | None = None
+        reduced_axes = tuple(range(len(geometry.kept_runs), len(geometry.dims)))
+        segments = Segments(geometry, self._fold)
+        largest = np.zeros(geometry.kept_shape)
         scale: NDArray[np.int64] | None = None
 
         def load(tile: Slices, work: Workspace) -> NDArray[Any]:
@@ -223,19 +237,17 @@ class Run:
             if scale is None:
                 return x
             k = scale[tuple(tile[i] for i in geometry.kept_runs)]
-            return np.ldexp(x.astype(np.float64), k.reshape(k.shape + (1,) * len(leaf_axes)))
+            return np.ldexp(x.astype(np.float64), k.reshape(k.shape + (1,) * len(reduced_axes)))
 
         def gather(tile: Slices, work: Workspace) -> None:
             rows = load(tile, work).reshape(math.prod(self._tile_groups(tile)), -1)
-            place = geometry.leaf_slices(tile)
-            leaves = self._measure_rows(rows, tile, work)
-            record.put(place, leaves.map(lambda a: a.reshape(record.sum_hi[place].shape)))
+            segments.put(tile, self._measure_rows(rows, tile, work))
 
         def enlarge(tile: Slices, work: Workspace) -> None:
-            assert largest is not None
-            place = geometry.leaf_slices(tile)
-            top = np.maximum.reduce(np.abs(self._load(tile, work)), axis=leaf_axes)
-            largest[place] = top.reshape(top.shape + (1,) * len(leaf_axes))
+            top = np.maximum.reduce(np.abs(self._load(tile, work)), axis=reduced_axes)
+            place = largest[tuple(tile[i] for i in geometry.kept_runs)]
+            with self._lock:
+                np.maximum(place, top, out=place)
 
         natural = tuple(range(len(geometry.dims)))
         spread = [1 if kind else n for n, kind in zip(geometry.dims, geometry.reduced, strict=True)]
@@ -250,16 +262,15 @@ class Run:
 
         leaf = int(geometry.leaf_sizes.max())
         self.walk.each(gather, whole=False, line=leaf)
-        extreme = record.extreme.any(axis=leaf_axes)
+        extreme = segments.records.extreme.any(axis=-1)
         if self.scales_always or extreme.any():
-            largest = np.zeros(shape)
             self.walk.expect(2)
             self.walk.each(enlarge, whole=False, line=leaf)
-            k = choose_scale(np.maximum.reduce(largest, axis=leaf_axes))
+            k = choose_scale(largest)
             scale = k if self.scales_always else np.where(extreme, k, 0)
+            segments = Segments(geometry, self._fold)
             self.walk.each(gather, whole=False, line=leaf)
-        groups = math.prod(geometry.kept_shape)
-        moments = self._merge(record.map(lambda a: a.reshape(groups, -1)))
+        moments = self._merge(segments.records.reshape((math.prod(geometry.kept_shape), -1)))
         moments.scale = None if scale is None else scale.reshape(-1)
         solution = solve(self.plan, moments, exact=self.exact)
         self._tell(tuple(slice(0, n) for n in geometry.dims), solution)

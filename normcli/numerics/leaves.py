@@ -73,6 +73,10 @@ class Leaves:
         """Return the records in another shape."""
         return self.map(lambda a: a.reshape(shape))
 
+    def part(self, start: int, stop: int) -> Leaves:
+        """Return some of the records along the last axis."""
+        return self.map(lambda a: a[..., start:stop])
+
     def put(self, index: Any, other: Leaves) -> None:
         """Write records to a place."""
         for mine, new in zip(self.arrays(), other.arrays(), strict=True):

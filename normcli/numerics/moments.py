@@ -120,15 +120,60 @@ def _merge_short_leaves(leaves: Leaves, sizes: NDArray[np.int64], count: int, *,
     return Moments(count, mean, Pair(np.maximum(m2, 0.0), zero))
 
 
+def fold_leaves(leaves: Leaves, sizes: NDArray[np.int64], *, centred: bool) -> Leaves:
+    """Make one record of all leaves along the last axis, to be merged as a leaf of their values would be.
+
+    Parameters
+    ----------
+    leaves : Leaves
+        Of shape (groups, leaves).
+    sizes : ndarray of int
+        The number of values in each leaf.
+    centred : bool
+        Whether there are sums.
+
+    Returns
+    -------
+    Leaves
+        Of shape (groups,). Raw squares add up to raw squares that cancel no more than theirs; where a leaf has
+        a shift, so has the record.
+    """
+    square = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
+    shift = np.zeros_like(square.hi)
+    total = sum_pairs(Pair(leaves.sum_hi, leaves.sum_lo)) if centred else Pair(shift, shift)
+    chosen = leaves.shift.any(axis=-1)
+    if chosen.any():
+        mean = divide_by_count(total.map(lambda a: a[chosen]), int(sizes.sum())).hi
+        moved = _move_squares(leaves.map(lambda a: a[chosen]), sizes, mean)
+        shift[chosen], square.hi[chosen], square.lo[chosen] = mean, moved.hi, moved.lo
+    return Leaves(total.hi, total.lo, square.hi, square.lo, shift, np.asarray(leaves.extreme.any(axis=-1)))
+
+
+def fold_powers(leaves: Leaves, p: float) -> Leaves:
+    """Make one record of the leaves of an ℓp length along the last axis."""
+    zero = np.zeros(leaves.square_hi.shape[:-1])
+    if math.isinf(p):
+        total = Pair(np.maximum.reduce(leaves.square_hi, axis=-1), zero)
+    else:
+        total = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
+    return Leaves(zero, zero, total.hi, total.lo, zero, np.asarray(leaves.extreme.any(axis=-1)))
+
+
 def _merge_shifted(leaves: Leaves, sizes: NDArray[np.int64], mean: Pair, count: int) -> Pair:
     """Return m2 of groups with leaves about different shifts, all moved to the double nearest the mean."""
+    moved = _move_squares(leaves, sizes, mean.hi)
+    return pair_add(moved, Pair(-count * mean.lo * mean.lo, 0.0 * mean.lo))
+
+
+def _move_squares(leaves: Leaves, sizes: NDArray[np.int64], centre: Floats) -> Pair:
+    """Return the sum of (x − centre)² over all leaves along the last axis, whatever their shifts."""
     n = sizes.astype(np.float64)
     sums = pair_add(Pair(leaves.sum_hi, leaves.sum_lo), pair_negate(two_prod(n, leaves.shift)))
-    step = two_diff(leaves.shift, mean.hi[..., None])
+    step = two_diff(leaves.shift, centre[..., None])
     twice = pair_multiply(step, sums)
     once = pair_multiply(pair_multiply(step, step), Pair(n, np.zeros_like(n)))
     moved = pair_add(pair_add(Pair(leaves.square_hi, leaves.square_lo), Pair(2 * twice.hi, 2 * twice.lo)), once)
-    return pair_add(sum_pairs(moved), Pair(-count * mean.lo * mean.lo, 0.0 * mean.lo))
+    return sum_pairs(moved)
 
 
 FEW = 16
@@ -184,14 +229,11 @@ def choose_scale(largest: Floats) -> NDArray[np.int64]:
 
 def merge_powers(leaves: Leaves, sizes: NDArray[np.int64], p: float, *, exact: bool) -> Moments:
     """Merge the leaves of an ℓp length: `m2` holds the length itself."""
-    zero = np.zeros(leaves.square_hi.shape[:-1])
-    if math.isinf(p):
-        total = Pair(np.maximum.reduce(leaves.square_hi, axis=-1), zero)
-    else:
-        total = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
+    folded = fold_powers(leaves, p)
+    total = Pair(folded.square_hi, folded.square_lo)
     if p not in (0.0, 1.0) and not math.isinf(p):
         wide = np.longdouble if exact else np.float64
         root = np.power(total.hi.astype(wide) + total.lo, wide(1) / wide(p))
         hi = root.astype(np.float64)
         total = Pair(hi, (root - hi).astype(np.float64))
-    return Moments(int(sizes.sum()), Pair(zero, zero), total)
+    return Moments(int(sizes.sum()), Pair(folded.shift, folded.shift), total)
