@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from normcli.cli.run import run
+from normcli.engine.geometry import Geometry
 
 collect_ignore = ["data/record_torch_stream.py"]  # a script, and it needs torch
 
@@ -80,3 +81,13 @@ def frozen():
         return array
 
     return freeze
+
+
+@pytest.fixture
+def short_segments(monkeypatch):
+    """Fold every three leaves of a group, so that small tensors show what large ones do."""
+    monkeypatch.setattr("normcli.engine.geometry.RECORDS", 1)
+    monkeypatch.setattr("normcli.engine.geometry.SHORTEST_SEGMENT", 3)
+    Geometry.of.cache_clear()
+    yield
+    Geometry.of.cache_clear()

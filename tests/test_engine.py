@@ -86,12 +86,6 @@ LARGE = [
 ]
 
 
-@pytest.fixture
-def short_segments(monkeypatch):
-    monkeypatch.setattr("normcli.engine.geometry.RECORDS", 1)
-    monkeypatch.setattr("normcli.engine.geometry.SHORTEST_SEGMENT", 3)
-
-
 @pytest.mark.usefixtures("short_segments")
 @pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -108,7 +102,7 @@ def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape
     x = x * 1e170 if kind == "extreme" and dtype == "float64" else x
     x = x.astype(dtype)
     plan = make_plan(Request(**options, axes=axes), shape)
-    plain = run(plan, x, threads=1)
+    plain = run(plan, x, effort=Effort(threads=1))
     for threads, block, whole in [
         (2, 4096, 1 << 18),
         (3, 1000, 64),
@@ -116,7 +110,7 @@ def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape
         (1, 1, 1),
         (1, 1 << 20, 1),
     ]:
-        assert equal(run(plan, x, threads=threads, block=block, whole=whole), plain)
+        assert equal(run(plan, x, effort=Effort(threads=threads, block=block, whole=whole)), plain)
 
 
 @pytest.mark.usefixtures("short_segments")
@@ -130,7 +124,7 @@ def test_no_more_is_kept_of_a_group_than_its_segments(monkeypatch):
 
     monkeypatch.setattr(passes, "Segments", watch)
     x = np.random.default_rng(1).normal(size=(40, 3, 5000))
-    run(make_plan(Request("bn"), x.shape), x, block=5000, whole=1)
+    run(make_plan(Request("bn"), x.shape), x, effort=Effort(block=5000, whole=1))
     assert kept[0].records.extreme.shape == (3, 27)  # of 80 leaves
     assert not kept[0]._parts
 

@@ -153,11 +153,10 @@ def test_a_long_group_of_many_leaves(threshold):
     check(normalize(x.astype("float32"), "ln"))
 
 
+@pytest.mark.usefixtures("short_segments")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", ["normal", "mean 1e3", "mean 1e6", "cancelling", "drifting"])
-def test_a_group_whose_leaves_are_folded(dtype, kind, monkeypatch):
-    monkeypatch.setattr("normcli.engine.geometry.RECORDS", 1)
-    monkeypatch.setattr("normcli.engine.geometry.SHORTEST_SEGMENT", 3)
+def test_a_group_whose_leaves_are_folded(dtype, kind):
     x = make("normal" if kind == "drifting" else kind, 1, 30_000)
     if kind == "drifting":  # some leaves lie far from zero, beside their own spread, and some do not
         x += np.linspace(0.0, 1e6, 30_000) ** 2

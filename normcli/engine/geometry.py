@@ -55,6 +55,9 @@ class Geometry:
     chunk: int
 
     @classmethod
+    @functools.lru_cache(
+        maxsize=16
+    )  # tensors of one shape come in numbers, and small ones have no time to lose
     def of(cls, view_shape: tuple[int, ...], view_axes: tuple[int, ...]) -> Geometry:
         """Collapse a view: neighbouring axes of a kind become one; axes of one value vanish."""
         dims: list[int] = []

@@ -19,6 +19,7 @@ from normcli.numerics.pairs import (
     sum_pairs,
     two_diff,
     two_prod,
+    two_square,
     two_sum,
 )
 
@@ -209,7 +210,7 @@ def measure_columns(x: Floats, *, exact: bool, centred: bool) -> tuple[Moments, 
         if centred:
             d, e = two_diff(row, mean.hi)
             c, rest = quick_two_sum(d, e - mean.lo)
-        p, e = two_prod(c, c)
+        p, e = two_square(c)
         hi, error = two_sum(hi, p)
         lo += error + (e + 2.0 * c * rest)
         plain += row * row

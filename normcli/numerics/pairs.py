@@ -66,6 +66,13 @@ def two_prod(a: Any, b: Any) -> Pair:
     return Pair(product, ((a_hi * b_hi - product) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo)
 
 
+def two_square(a: Any) -> Pair:
+    """Return a² and its rounding error: `two_prod`, but a is split once."""
+    square = a * a
+    hi, lo = split(a)
+    return Pair(square, ((hi * hi - square) + (hi + hi) * lo) + lo * lo)
+
+
 def split(a: Any) -> Pair:
     """Return two halves of 26 bits whose sum is a."""
     shifted = _SPLITTER * a
@@ -103,7 +110,7 @@ def pair_divide(a: Pair, b: Pair) -> Pair:
 def pair_root(a: Pair) -> Pair:
     """Return √a of a ≥ 0 with an error of about 2⁻¹⁰¹ of it."""
     root = np.sqrt(a.hi)
-    product, error = two_prod(root, root)
+    product, error = two_square(root)
     rest = ((a.hi - product) - error) + a.lo
     with np.errstate(all="ignore"):
         return quick_two_sum(root, np.where(root > 0.0, rest / (2.0 * root), 0.0))

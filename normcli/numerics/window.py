@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.numerics.moments import choose_scale
-from normcli.numerics.pairs import Pair, pair_add, quick_two_sum, two_prod, two_sum
+from normcli.numerics.pairs import Pair, pair_add, quick_two_sum, two_prod, two_square, two_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +73,7 @@ def _sum_squares(x: Floats, window: Window) -> Pair:
 
 
 def _square(x: Floats) -> Pair:
-    squares = two_prod(x, x)
+    squares = two_square(x)
     return Pair(squares.hi, np.where(np.isfinite(squares.lo), squares.lo, 0.0))
 
 

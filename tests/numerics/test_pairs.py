@@ -27,6 +27,7 @@ def exact(pair: Pair, i: int) -> Fraction:
         pytest.param(pairs.two_sum, lambda a, b: a + b, id="two_sum"),
         pytest.param(pairs.two_diff, lambda a, b: a - b, id="two_diff"),
         pytest.param(pairs.two_prod, lambda a, b: a * b, id="two_prod"),
+        pytest.param(lambda a, b: pairs.two_square(a), lambda a, b: a * a, id="two_square"),
     ],
 )
 def test_error_free(operation, truth):
