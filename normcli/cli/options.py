@@ -107,7 +107,7 @@ RUN = (
     _option(
         "--strict", is_flag=True, help="Fail (exit 4) on empty, constant, single-valued or non-finite groups."
     ),
-    _option("-q", "--quiet", is_flag=True, help="No warnings on standard error."),
+    _option("-q", "--quiet", is_flag=True, help="No warnings, notes or progress bar on standard error."),
 )
 
 

@@ -1,67 +1,69 @@
-"""Whole processes timed in pairs: A, B, A, B, … so that a machine's drift falls on both alike."""
+"""Times taken in pairs: A, B, A, B, … so that a machine's drift falls on both alike."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import time
-from dataclasses import dataclass
 from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 """As users have it: modules are compiled once and not at every start."""
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A command, what it is held against, and the largest ratio of their times that is allowed.
+class Row(NamedTuple):
+    """A line of a table of measurements.
 
     Parameters
     ----------
-    work, against : str
-        What each does, in a reader's words.
-    command, reference : list of str
-    at_most : float
+    cells : sequence of str
+    ok : bool
+        Whether what is measured is within what is allowed.
     """
 
-    work: str
-    against: str
-    command: list[str]
-    reference: list[str]
-    at_most: float
+    cells: Sequence[str]
+    ok: bool
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The medians of a pair, in seconds of wall time, and of the ratios pair by pair."""
+class Table(NamedTuple):
+    """Measurements of one kind."""
 
-    pair: Pair
-    seconds: float
-    reference_seconds: float
-    ratio: float
-
-    @property
-    def ok(self) -> bool:
-        """Whether the ratio is within what is allowed."""
-        return self.ratio <= self.pair.at_most
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
 
 
-def measure(pair: Pair, runs: int) -> Measured:
-    """Run a pair `runs` times after one warm-up of each."""
-    times: list[tuple[float, float]] = []
-    for number in range(runs + 1):
-        both = _time(pair.command), _time(pair.reference)
-        if number:
-            times.append(both)
-    return Measured(
-        pair,
-        median(first for first, _ in times),
-        median(second for _, second in times),
-        median(first / second for first, second in times),
-    )
+def take_turns(works: Sequence[Callable[[], Any]], runs: int) -> list[list[float]]:
+    """Return the seconds of each work in each of `runs` rounds, after a round that does not count."""
+    rounds = [[_time(work) for work in works] for _ in range(runs + 1)]
+    return [list(column) for column in zip(*rounds[1:], strict=True)]
 
 
-def _time(command: list[str]) -> float:
+def compare(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Return the median of the ratios, round by round."""
+    return median(a / b for a, b in zip(ours, theirs, strict=True))
+
+
+def judge(ratio: float, at_most: float | None) -> tuple[str, str, bool]:
+    """Return a ratio and its limit as cells, and whether it is kept."""
+    return f"{ratio:.2f}", "–" if at_most is None else f"{at_most:g}", at_most is None or ratio <= at_most
+
+
+def run_process(command: Sequence[str]) -> int:
+    """Run a command and return the most memory that it had, in bytes."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_ENVIRONMENT)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+    return usage.ru_maxrss * 1024
+
+
+def _time(work: Callable[[], Any]) -> float:
     start = time.perf_counter()
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=_ENVIRONMENT)
+    work()
     return time.perf_counter() - start

@@ -1,0 +1,27 @@
+"""How long a first answer takes, beside the imports that it cannot do without."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.bench.pairs import Row, Table, compare, judge, run_process, take_turns
+
+PYTHON = [sys.executable, "-c"]
+NORMCLI = [str(Path(sys.executable).with_name("normcli"))]
+
+PAIRS = (
+    ("bn --shape 2,3,4,4", "import click, numpy, rich.console, rich.table", 1.25),
+    ("--help", "import click", 1.3),
+)
+
+
+def measure(runs: int) -> Table:
+    """Measure whole processes."""
+    rows = []
+    for arguments, imports, at_most in PAIRS:
+        commands = [[*NORMCLI, *arguments.split()], [*PYTHON, imports]]
+        ours, theirs = take_turns([lambda c=c: run_process(c) for c in commands], runs)
+        ratio, limit, ok = judge(compare(ours, theirs), at_most)
+        rows.append(Row((f"`normcli {arguments}`", f'`python -c "{imports}"`', ratio, limit), ok))
+    return Table("Start-up", ("work", "against", "ratio", "at most"), rows)
