@@ -28,6 +28,7 @@ FLOORS = [
     {"engine", "degenerate"},
     {"promises"},
     {"result"},
+    {"verify"},
     {"render"},
     {"cli"},
     {"__main__", "normcli"},

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 VERBS: Mapping[str, tuple[str, str]] = {
     "generate": ("normcli.cli.generate", "Write a seeded tensor and nothing else."),
+    "identify": ("normcli.cli.identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),
     "norms": ("normcli.cli.norms", "Print the table of norms: axes, formulas, parameters, sources."),
 }
 """Verb → the module whose `command` it is, and its line in the list of commands."""

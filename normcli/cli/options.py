@@ -47,6 +47,8 @@ SOURCE = (
     _option("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]'."),
 )  # fmt: skip
 
+ACTUAL = _option("--actual", metavar="FILE", help="The tensor that is judged, in any format of --input.")
+
 RECIPE = (
     _option("--shape", type=SHAPE, metavar="N,N,…", help="Generate a tensor of this shape instead."),
     _option("--dist", type=click.Choice(DISTRIBUTIONS), help="Its distribution. [default: randint]"),
@@ -57,8 +59,10 @@ RECIPE = (
     _option("--skip", type=click.IntRange(min=0), metavar="N", help="Pass over N values of the stream first."),
 )
 
+LAYOUT = _option("--layout", metavar="LETTERS", help="One letter an axis: NCHW, NLC, bnd. [default: by rank]")
+
 AXES = (
-    _option("--layout", metavar="LETTERS", help="One letter an axis: NCHW, NLC, bnd. [default: by rank]"),
+    LAYOUT,
     _option("--axes", metavar="AXES", help="The axes to reduce, by letter or number: CHW, 1,2,3 or -1."),
     _option("--keep", metavar="AXES", help="The axes to keep; all others are reduced."),
 )
@@ -103,11 +107,13 @@ COLOUR = _option("--color", "colour", type=click.Choice(COLOURS), default="auto"
 
 THREADS = _option("--threads", type=click.IntRange(min=1), help="At most so many. [default: all processors]")
 
+QUIET = _option("-q", "--quiet", is_flag=True, help="No warnings, notes or progress bar on standard error.")
+
 RUN = (
     _option(
         "--strict", is_flag=True, help="Fail (exit 4) on empty, constant, single-valued or non-finite groups."
     ),
-    _option("-q", "--quiet", is_flag=True, help="No warnings, notes or progress bar on standard error."),
+    QUIET,
 )
 
 

@@ -98,7 +98,7 @@ def load_parameters(
     """
     texts = {name: text for name, text in (("gamma", gamma), ("beta", beta)) if text is not None}
     if options.affine_seed is None:
-        return {name: _load_parameter(name, text) for name, text in texts.items()}
+        return {name: load_parameter(name, text) for name, text in texts.items()}
     if texts:
         raise UsageError(
             f"--affine-seed draws {' and '.join(plan.norm.parameter_names)}; give it or --{min(texts)}"
@@ -112,7 +112,7 @@ def load_parameters(
     return draw_affine(options.rng or DEFAULT_RNG, options.affine_seed, plan.parameter_shape, names, dtype)
 
 
-def _load_parameter(name: str, text: str) -> NDArray[Any]:
+def load_parameter(name: str, text: str) -> NDArray[Any]:
     """Read gamma or beta: one number, JSON in place, or a file."""
     import numpy as np
 

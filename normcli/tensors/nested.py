@@ -109,6 +109,11 @@ def to_lists(array: NDArray[Any]) -> Any:
     return _name_not_finite(values.tolist())
 
 
+def spell_number(value: float) -> Any:
+    """Return a number as strict JSON can hold it."""
+    return _name_not_finite(float(value))
+
+
 class NestedLists(NamedTuple):
     """An array whose JSON text is spelled a piece at a time, however long it is."""
 

@@ -1,0 +1,97 @@
+"""How gamma and beta may have entered: as they should, exchanged, as 1 + gamma, one of them, or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+class Affine(NamedTuple):
+    """One way of the affine step y = scale · x̂ + shift.
+
+    Parameters
+    ----------
+    name : str
+        `gamma, beta`, `1 + gamma`, `swapped`, `none` and so on.
+    scale, shift : ndarray or None
+        Of the tensor's rank, with lengths of 1 where they repeat; None stands for 1 and 0.
+    estimated : bool
+        Whether they were fitted to the values, not given.
+    """
+
+    name: str
+    scale: Floats | None = None
+    shift: Floats | None = None
+    estimated: bool = False
+
+
+NONE = Affine("none")
+
+
+def enumerate_affines(
+    shape: tuple[int, ...], gamma: NDArray[Any] | None, beta: NDArray[Any] | None
+) -> Iterator[Affine]:
+    """Yield the ways in which given parameters may have entered, the right one first.
+
+    Raises
+    ------
+    DataError
+        If a parameter's shape fits no axes of the tensor.
+    """
+    gammas, betas = (list(_place(name, p, shape)) for name, p in (("gamma", gamma), ("beta", beta)))
+    both = [(g, b) for g in gammas for b in betas if g.shape == b.shape or 1 in (g.size, b.size)]
+    for g, b in both:
+        yield Affine("gamma, beta", g, b)
+    for g in gammas:
+        yield Affine("gamma", g)
+    for b in betas:
+        yield Affine("beta", None, b)
+    for g, b in both:
+        yield Affine("1 + gamma, beta", 1.0 + g, b)
+        yield Affine("swapped", b, g)
+    for g in gammas:
+        yield Affine("1 + gamma", 1.0 + g)
+    yield NONE
+
+
+def undo(affine: Affine, values: Floats, slack: Floats) -> tuple[Floats, Floats]:
+    """Return x̂, and how far it may be off, from y = scale · x̂ + shift; where scale is 0, anything goes."""
+    if affine.shift is not None:
+        values = values - affine.shift
+    if affine.scale is None:
+        return values, slack
+    with np.errstate(all="ignore"):
+        blind = affine.scale == 0.0
+        wrong = blind & (np.abs(values) > slack)  # a value that no x̂ gives
+        restored = np.where(blind, 0.0, values / affine.scale)
+        allowed = np.where(blind, np.inf, slack / np.abs(affine.scale))
+    return np.where(wrong, np.nan, restored), allowed
+
+
+def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> Iterator[Floats]:
+    """Yield a parameter in the tensor's rank, along each run of axes that has its shape."""
+    if parameter is None:
+        return
+    values = np.asarray(parameter, dtype=np.float64)
+    lengths = values.shape if values.size > 1 else ()
+    if len(lengths) == len(shape) and all(n in (1, full) for n, full in zip(lengths, shape, strict=True)):
+        yield values
+        return
+    starts = range(len(shape) - len(lengths), -1, -1) if lengths else [0]
+    found = False
+    for start in starts:
+        if shape[start : start + len(lengths)] == lengths:
+            found = True
+            yield values.reshape((*(1,) * start, *lengths, *(1,) * (len(shape) - start - len(lengths))))
+    if not found:
+        raise DataError(f"{name} has the shape {values.shape}, which no axes of {shape} have")

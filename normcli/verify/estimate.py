@@ -1,0 +1,116 @@
+"""gamma and beta that nobody gave: fitted to the values, one pair for each channel."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import get_eps
+from normcli.norms import EpsMode
+from normcli.verify.affine import Affine
+from normcli.verify.evidence import COMMON_EPS, Model, standardize
+from normcli.verify.hypothesis import Hypothesis
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.verify.groupings import Grouping
+
+    Floats = NDArray[np.float64]
+
+LEAST_VALUES = 8
+"""A channel of fewer values proves nothing: two of them fit any line."""
+
+_HOPEFUL = 0.3
+"""Hypotheses without eps that leave more of the spread than this unexplained are not pursued."""
+
+_ROUNDINGS = 16.0
+
+_WITHOUT_EPS = Model(EpsMode.INSIDE, 0, None, 0.0, 0.0)
+
+ESTIMATED = "estimated"
+
+
+def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], groupings: Sequence[Grouping]) -> Iterator[Hypothesis]:
+    """Yield the hypotheses that reproduce y with some gamma and beta along a channel axis or the reduced axes.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape.
+    dtype : numpy.dtype
+        In which y was rounded.
+    groupings : sequence of Grouping
+    """
+    for grouping, centred in itertools.product(groupings, (True, False)):
+        rows = grouping.take(x)
+        if not np.isfinite(rows).all():
+            continue
+        standard = standardize(rows, centred=centred)
+        for axes in _choose_parameter_axes(grouping):
+            if math.prod(n for axis, n in enumerate(x.shape) if axis not in axes) >= LEAST_VALUES:
+                plain = Hypothesis(grouping, Affine(ESTIMATED), standard, _WITHOUT_EPS, None)
+                yield from _pursue(plain, y, axes, dtype)
+
+
+def _pursue(plain: Hypothesis, y: Floats, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[Hypothesis]:
+    """Yield a hypothesis with each place of eps, if some eps fit."""
+    others = tuple(axis for axis in range(y.ndim) if axis not in axes)
+    if _regress(plain, y, others, dtype)[1] > _HOPEFUL * float(np.std(y)):
+        return
+    tried = sorted(COMMON_EPS)
+    for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
+        fitted = {}
+        for eps in tried:
+            hypothesis = plain._replace(model=Model(mode, 0, None, eps, eps))
+            affine, distance, allowed = _regress(hypothesis, y, others, dtype)
+            if distance <= allowed:
+                fitted[eps] = hypothesis._replace(affine=affine)
+        if fitted:
+            best = next(fitted[eps] for eps in COMMON_EPS if eps in fitted)
+            high = math.inf if tried[-1] in fitted else max(fitted)
+            yield best._replace(model=Model(mode, 0, None, min(fitted), high))
+
+
+def _choose_parameter_axes(grouping: Grouping) -> Iterator[tuple[int, ...]]:
+    """Yield the axes that gamma and beta may run along: a channel axis, or the axes reduced.
+
+    Where groups are larger than whole channels, any scale and shift of a channel fits: that proves nothing.
+    """
+    rank = len(grouping.shape)
+    kept = {axis for axis, length in enumerate(grouping.shape) if length > 1} - set(grouping.axes)
+    channels = sorted({min(1, rank - 1), rank - 1})
+    yield from ((axis,) for axis in channels if kept - {axis} or kept == {axis})
+    if grouping.split is None and len(grouping.axes) > 1 and len(grouping.axes) < rank:
+        yield grouping.axes
+
+
+def _regress(
+    hypothesis: Hypothesis, y: Floats, others: tuple[int, ...], dtype: np.dtype[Any]
+) -> tuple[Affine, float, float]:
+    """Return gamma and beta, the largest distance that they leave, and what rounding allows."""
+    normalized = hypothesis._replace(affine=Affine("none")).predict(hypothesis.model.low)
+    h = hypothesis.grouping.put_back(normalized)
+    mean_h, mean_y = h.mean(others, keepdims=True), y.mean(others, keepdims=True)
+    centred = h - mean_h
+    spread = (centred * centred).sum(others, keepdims=True)
+    with np.errstate(all="ignore"):
+        gamma = np.where(spread > 0.0, (centred * (y - mean_y)).sum(others, keepdims=True) / spread, 0.0)
+    if hypothesis.standard.centred:
+        beta = mean_y - gamma * mean_h
+    else:
+        square = (h * h).sum(others, keepdims=True)
+        gamma = (h * y).sum(others, keepdims=True) / np.where(square > 0.0, square, 1.0)
+        beta = np.zeros_like(mean_y)
+    rest = np.abs(y - gamma * h - beta)
+    offset = float(hypothesis.standard.offset.max(initial=0.0))
+    terms = np.abs(y) + (np.abs(gamma) * (1.0 + np.abs(h)) + np.abs(beta)) * (1.0 + offset)
+    excess = rest / (_ROUNDINGS * get_eps(dtype) * np.where(terms > 0.0, terms, 1.0))
+    affine = Affine(ESTIMATED, gamma, beta if hypothesis.standard.centred else None, estimated=True)
+    worst = float(rest.max())
+    return affine, worst, worst if float(excess.max()) <= 1.0 else -1.0

@@ -1,0 +1,175 @@
+"""What values say of the norm that made them: per group, which factors agree; over all groups, which eps.
+
+A group's values are turned into x̂ with eps = 0, so that eps and ddof leave one unknown: the factor r of
+y = r · x̂, which is 1 without them. Every value, with what rounding allows it, bounds r from both sides; if the
+bounds leave nothing, the group was not made so. The bounds of r are bounds of eps, which all groups must share.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from normcli.norms import EpsMode
+from normcli.result import normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+class Standard(NamedTuple):
+    """Groups, standardized without eps.
+
+    Parameters
+    ----------
+    values : ndarray, shape (groups, group_size)
+        x̂ with eps = 0 and ddof = 0.
+    size : ndarray, shape (groups,)
+        What was divided by: the deviation, or the root of mean square.
+    offset : ndarray, shape (groups,)
+        |mean| / deviation: how much of the arithmetic cancels; 0 where nothing is subtracted.
+    lengths : dict
+        ‖x‖ₚ by p, for norms that do not centre.
+    """
+
+    values: Floats
+    size: Floats
+    offset: Floats
+    lengths: dict[float, Floats]
+
+    @property
+    def centred(self) -> bool:
+        """Whether the mean was subtracted."""
+        return not self.lengths
+
+    @property
+    def group_size(self) -> int:
+        """Values in a group."""
+        return int(self.values.shape[1])
+
+
+LENGTHS = (1.0, 2.0, math.inf)
+"""The p of ℓp norms that are looked for."""
+
+
+def standardize(rows: Floats, *, centred: bool) -> Standard:
+    """Return groups, shape (groups, group_size), without mean (if centred) and scale."""
+    result = normalize(rows, "ln" if centred else "rms", axes=1, eps=0.0)
+    size = result.std if centred else result.rms
+    with np.errstate(all="ignore"):
+        offset = np.abs(result.mean) / size if centred else np.zeros_like(size)
+    offset = np.where(np.isfinite(offset), offset, 0.0)
+    if centred:
+        return Standard(result.normalized, size, offset, {})
+    lengths = {p: normalize(rows, "lp", axes=1, p=p).norm for p in LENGTHS}
+    return Standard(result.normalized, size, offset, lengths)
+
+
+def bound_factors(standard: Standard, targets: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
+    """Return the least and the largest factor of each group that takes it to its targets, or None if none does.
+
+    Parameters
+    ----------
+    standard : Standard
+    targets : ndarray
+        Of the shape of the standardized values.
+    slack : ndarray
+        How far each value may be off.
+    """
+    with np.errstate(all="ignore"):
+        size = np.abs(standard.values)
+        signed = np.where(standard.values < 0, -targets, targets)
+        low = np.where(size > 0.0, (signed - slack) / size, np.where(np.abs(targets) <= slack, -np.inf, np.inf))
+        high = np.where(size > 0.0, (signed + slack) / size, np.inf)
+    least, largest = low.max(axis=1), high.min(axis=1)
+    if not (np.all(least <= largest) and np.all(largest > 0.0)):  # also where something is NaN
+        return None
+    return np.maximum(least, 0.0), largest
+
+
+class Model(NamedTuple):
+    """How a divisor comes of a group, and the eps that all groups allow.
+
+    Parameters
+    ----------
+    eps_mode : EpsMode or None
+        None where the divisor has no eps.
+    ddof : int
+    p : float or None
+        Of an ℓp length.
+    low, high : float
+        The eps that fit.
+    """
+
+    eps_mode: EpsMode | None
+    ddof: int
+    p: float | None
+    low: float
+    high: float
+
+
+_OWN_ROUNDINGS = 2.0**-50
+"""What the bounds themselves may be off, in units of the variance or the deviation."""
+
+
+def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[Model]:
+    """Yield the divisors that agree with the factors of all groups."""
+    telling = (standard.size > 0.0) & np.isfinite(largest)
+    if not telling.any():
+        return
+    size, least, largest = standard.size[telling], least[telling], largest[telling]
+    n = standard.group_size
+    with np.errstate(all="ignore"):
+        for ddof in (0, 1) if standard.centred else (0,):
+            if n <= ddof:
+                continue
+            share = n / (n - ddof)
+            for mode, unit, power in ((EpsMode.INSIDE, size**2, 2.0), (EpsMode.OUTSIDE, size, 1.0)):
+                low, high = (unit * (1.0 / bound**power - share ** (power / 2.0)) for bound in (largest, least))
+                doubt = _OWN_ROUNDINGS * unit
+                yield from _intersect(mode, ddof, None, low - doubt, high + doubt)
+        for p, lengths in standard.lengths.items():
+            length = lengths[telling]
+            low, high = size / largest, size / least  # of the divisor
+            doubt = _OWN_ROUNDINGS * length
+            if np.all(low - doubt <= length) and np.all(length <= high + doubt):
+                yield Model(EpsMode.FLOOR, 0, p, 0.0, float(length.min()))
+
+
+def _intersect(mode: EpsMode, ddof: int, p: float | None, low: Floats, high: Floats) -> Iterator[Model]:
+    least, largest = max(0.0, float(low.max())), float(high.min())
+    if least <= largest:
+        yield Model(mode, ddof, p, least, largest)
+
+
+COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10, 2.0**-23, 2.0**-52, 1e-1)
+"""In the order in which they are believed: the defaults of the frameworks first."""
+
+
+LENGTH_EPS = 1e-12
+"""The default of the frameworks' ℓp norms."""
+
+
+def choose_eps(low: float, high: float, preferred: float | None = None) -> float:
+    """Return the simplest eps between bounds: a common one, or the one with the fewest digits.
+
+    Examples
+    --------
+    >>> choose_eps(9.7e-6, 1.04e-5), choose_eps(0.0123, 0.0127)
+    (1e-05, 0.0125)
+    """
+    for eps in COMMON_EPS if preferred is None else (preferred, *COMMON_EPS):
+        if low <= eps <= high:
+            return eps
+    middle = low if math.isinf(high) else (low + high) / 2.0
+    for digits in range(17):
+        eps = float(f"{middle:.{digits}e}")
+        if low <= eps <= high:
+            return eps
+    return middle

@@ -1,0 +1,164 @@
+"""What was identified, in plain words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.conventions import list_frameworks
+from normcli.errors import NormError
+from normcli.layout import make_layout
+from normcli.norms import find_norm
+from normcli.result import normalize
+from normcli.verify.identify import MOST_VALUES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.layout import Layout
+    from normcli.verify.hypothesis import Match
+    from normcli.verify.identify import Identification
+
+_AFFINES = {
+    "none": "",
+    "gamma, beta": ", then gamma and beta",
+    "gamma": ", then gamma",
+    "beta": ", then beta",
+    "1 + gamma, beta": ", then 1 + gamma and beta",
+    "1 + gamma": ", then 1 + gamma",
+    "swapped": ", with gamma and beta exchanged",
+    "estimated": ", then a gamma and a beta that were fitted to the values",
+}
+
+_REFERENCE = "torch"
+"""The framework whose different answer is told."""
+
+_MOST_OTHERS = 3
+
+
+class Question(NamedTuple):
+    """What was asked: the tensors, and the names of the axes.
+
+    Parameters
+    ----------
+    x, y : ndarray
+    gamma, beta : ndarray or None
+    layout : str or None
+    """
+
+    x: NDArray[Any]
+    y: NDArray[Any]
+    gamma: NDArray[Any] | None = None
+    beta: NDArray[Any] | None = None
+    layout: str | None = None
+
+
+def write_sentence(question: Question, found: Identification) -> str:
+    """Return what was found, in a sentence or two."""
+    layout = make_layout(question.layout, question.x.ndim)
+    if found.reason is not None:
+        return f"Nothing can be told: {found.reason}."
+    if found.matches:
+        best, *others = found.matches
+        text = f"y is {_describe(best, layout)}{_describe_affine(best, question)}{_list_like(best)}"
+        text += _tell_reference(best, question, layout) + "."
+        equal = [match for match in others if match.is_usual or not best.is_usual]
+        return text + _tell_others(equal, layout) + _tell_sample(found)
+    if found.nearest is None:
+        return "Nothing reproduces y."
+    near = found.nearest
+    described = f"{_describe(near.match, layout)}{_describe_affine(near.match, question)}"
+    if 2 * near.mismatches < near.compared:
+        count = f"{near.mismatches:,} of {near.compared:,} values"
+        text = f"y is {described}, but for {count}, the first at {_show_index(near.first)}."
+    else:
+        text = f"Nothing reproduces y; {described} comes nearest, and is up to {near.match.max_abs:.3g} off."
+    return text + _tell_sample(found)
+
+
+def _describe(match: Match, layout: Layout) -> str:
+    """Return the norm with its axes and numbers: `LayerNorm over d with eps 1e-05 outside the root`."""
+    title = find_norm(match.norm)[0].title
+    axes = ", ".join(layout.name(axis) for axis in match.axes)
+    parts = [f"{title} ({match.norm})"]
+    if match.groups is not None:
+        parts.append(f"with {match.groups} {match.group_order} group{'s' if match.groups > 1 else ''}")
+    parts.append(f"over {'axes' if len(match.axes) > 1 else 'axis'} {axes}")
+    if match.window is not None:
+        window = match.window
+        constants = f"alpha {window.alpha:g}, exponent {window.exponent:g}, k {window.k:g}"
+        parts.append(f"in windows of {window.size} ({window.before} before, {window.after} after), {constants}")
+        return " ".join(parts)
+    if match.p is not None:
+        parts.append(f"with p {match.p:g}")
+    parts.append(_describe_eps(match))
+    if match.ddof:
+        parts.append(f"and ddof {match.ddof}")
+    if match.order != tuple(sorted(match.order)):
+        parts.append(f"(its axes in the order {match.order})")
+    return " ".join(parts)
+
+
+def _describe_eps(match: Match) -> str:
+    low, high = match.eps_range
+    place = f" {match.eps_mode} the root" if match.eps_mode else ""
+    if low == 0.0 and math.isinf(high):
+        return "with any eps"
+    if low == 0.0:
+        return f"with any eps up to {high:.2g}{place}"
+    return f"with eps {match.eps:g}{place}"
+
+
+def _describe_affine(match: Match, question: Question) -> str:
+    given = [name for name in ("gamma", "beta") if getattr(question, name) is not None]
+    text = _AFFINES[match.affine]
+    missing = [name for name in given if match.affine != "swapped" and name not in match.affine]
+    if missing and match.affine != "estimated":
+        text += f", without {' and '.join(missing)}, though given"
+    return text
+
+
+def _list_like(match: Match) -> str:
+    return f", as in {', '.join(match.like)}" if match.like else ""
+
+
+def _tell_reference(match: Match, question: Question, layout: Layout) -> str:
+    """Return what torch would give where it differs most, if it would give something else."""
+    x = question.x
+    if (
+        match.window is not None
+        or _REFERENCE in match.like
+        or _REFERENCE not in list_frameworks(match.norm)
+        or x.size > MOST_VALUES
+    ):
+        return ""
+    try:
+        theirs = normalize(
+            x, match.norm, axes=match.axes, groups=match.groups, like=_REFERENCE,
+            gamma=question.gamma, beta=question.beta,
+        ).normalized  # fmt: skip
+    except NormError:  # torch has no such thing
+        return ""
+    with np.errstate(all="ignore"):
+        mine, theirs = question.y.transpose(match.order).astype(np.float64), theirs.astype(np.float64)
+        place = np.unravel_index(int(np.nanargmax(np.abs(mine - theirs))), x.shape)
+    index = _show_index(tuple(int(i) for i in place))
+    return f"; {_REFERENCE} would give {theirs[place]:.6g} at {index}, where y has {mine[place]:.6g}"
+
+
+def _tell_others(matches: list[Match], layout: Layout) -> str:
+    if not matches:
+        return ""
+    shown = "; or ".join(f"{_describe(match, layout)}{_list_like(match)}" for match in matches[:_MOST_OTHERS])
+    more = f"; and {len(matches) - _MOST_OTHERS} more" if len(matches) > _MOST_OTHERS else ""
+    return f" This data cannot tell it from {shown}{more}."
+
+
+def _tell_sample(found: Identification) -> str:
+    return "" if found.sampled is None else f" (Held against whole groups of about {found.sampled:,} values.)"
+
+
+def _show_index(index: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, index))})"

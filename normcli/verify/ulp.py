@@ -1,0 +1,143 @@
+"""How far a value is from the exact one, in units of the last place of a dtype."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import is_float
+from normcli.errors import UsageError
+from normcli.numerics.rounding import store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_EXPONENT = np.int64(0x7FF0_0000_0000_0000)
+"""The bits of a float64's exponent: alone they are the power of two at or below it."""
+
+
+class _Format(NamedTuple):
+    """A float format: its significant bits, the least exponent of a normal number, what torch tolerates."""
+
+    precision: int
+    least_exponent: int
+    rtol: float
+    atol: float
+
+
+_FORMATS: Mapping[str, _Format] = MappingProxyType(
+    {
+        "float16": _Format(11, -14, 1e-3, 1e-5),
+        "bfloat16": _Format(8, -126, 1.6e-2, 1e-5),
+        "float32": _Format(24, -126, 1.3e-6, 1e-5),
+        "float64": _Format(53, -1022, 1e-7, 1e-7),
+    }
+)
+"""IEEE 754 and, as tolerances, the defaults of `torch.testing.assert_close` (PyTorch 2.13)."""
+
+
+class Tolerance(NamedTuple):
+    """What difference is no mismatch: |actual − expected| ≤ atol + rtol · |expected|, or so many ulp.
+
+    Parameters
+    ----------
+    rtol, atol : float
+    max_ulp : float or None
+        Takes the place of the other two.
+    """
+
+    rtol: float
+    atol: float
+    max_ulp: float | None = None
+
+
+def choose_tolerance(
+    dtype: np.dtype[Any], rtol: float | None = None, atol: float | None = None, max_ulp: float | None = None
+) -> Tolerance:
+    """Return the tolerance for values of a dtype: the given, and for the rest torch's own.
+
+    Raises
+    ------
+    UsageError
+        If one is negative or no number, or if both kinds are given.
+
+    Examples
+    --------
+    >>> choose_tolerance(np.dtype("float32"), atol=0.0)
+    Tolerance(rtol=1.3e-06, atol=0.0, max_ulp=None)
+    """
+    for name, value in (("rtol", rtol), ("atol", atol), ("max-ulp", max_ulp)):
+        if value is not None and not 0 <= value < math.inf:
+            raise UsageError(f"{name} {value} is not a finite number ≥ 0")
+    if max_ulp is not None and (rtol is not None or atol is not None):
+        raise UsageError("max-ulp takes the place of rtol and atol; give one or the other")
+    usual = _FORMATS[dtype.name]
+    return Tolerance(usual.rtol if rtol is None else rtol, usual.atol if atol is None else atol, max_ulp)
+
+
+def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype whose last place counts for values of a dtype: its own if it is one of ours."""
+    return dtype.newbyteorder("=") if is_float(dtype) and dtype.name in _FORMATS else np.dtype(np.float64)
+
+
+def measure_ulp(actual: NDArray[Any], expected: Floats, dtype: np.dtype[Any]) -> Floats:
+    """Measure |actual − expected| in units of the last place that a dtype has at the expected value.
+
+    Parameters
+    ----------
+    actual : ndarray
+    expected : ndarray of float64, of the same shape
+        Wider than the dtype, so that 0.5 is the most that rounding once makes of it.
+    dtype : numpy.dtype
+        A float of up to 8 bytes.
+
+    Returns
+    -------
+    ndarray of float64
+        NaN where NaN is expected, the infinity that is expected, and the one that the expected value rounds to
+        are 0 ulp away. Whatever else is not finite is infinitely far away.
+
+    Examples
+    --------
+    >>> expected = np.array([1.0, 1.0, 0.0, np.nan, 1e6])
+    >>> actual = np.array([1.0009765625, np.inf, 2.0**-24, np.nan, np.inf])
+    >>> measure_ulp(actual, expected, np.dtype("float16"))
+    array([ 1., inf,  1.,  0.,  0.])
+    """
+    with np.errstate(all="ignore"):
+        return measure_distance(np.asarray(actual, dtype=np.float64), expected, dtype)[1]
+
+
+def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
+    """Return the unit of the last place that a dtype has at each value."""
+    form = _FORMATS[dtype.name]
+    unit: Floats = (np.ascontiguousarray(values).view(np.int64) & _EXPONENT).view(np.float64)
+    np.maximum(unit, 2.0**form.least_exponent, out=unit)  # below it, subnormals share one unit
+    unit *= 2.0 ** (1 - form.precision)
+    return unit
+
+
+def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
+    """Return |actual − expected| as it is, and in ulp; see `measure_ulp`. The caller silences NumPy."""
+    error = np.abs(actual - expected)
+    ulp = error / measure_unit(expected, dtype)
+    odd = ~(ulp < np.inf)
+    if odd.any():
+        agree = _agree(actual[odd], expected[odd], dtype)
+        ulp[odd] = np.where(agree, 0.0, np.inf)
+        error[odd] = np.where(agree, 0.0, np.nan_to_num(error[odd], nan=np.inf))
+    return error, ulp
+
+
+def _agree(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
+    rounded = np.empty(expected.shape, dtype)
+    store(rounded, expected)
+    agree: NDArray[np.bool_] = (actual == rounded) | (np.isnan(actual) & np.isnan(expected))
+    return agree

@@ -1,0 +1,88 @@
+"""Local response normalization, looked for: along which axis, over how many channels, with which constants."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.plan import Window
+from normcli.verify.evidence import choose_eps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+LARGEST_SIZE = 11
+"""Channels in a window, at most."""
+
+_LEAST_VALUES = 3
+
+EXPONENTS = (0.75, 0.5, 1.0)
+CONSTANTS = (1.0, 2.0, 0.0)
+"""The exponents and the k that are tried; k is also fitted."""
+
+
+def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[tuple[int, Window, Floats]]:
+    """Yield the axis and constants of each window that gives y within its slack, and what it gives exactly.
+
+    (x / y)^(1/exponent) is k + a · Σx², with a = α / size: of each value, rounding leaves an interval for a.
+    """
+    if x.ndim < 2 or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return
+    for axis in sorted({1, x.ndim - 1}):
+        moved = np.moveaxis(x, axis, 0)
+        for before, after in _enumerate_sides(x.shape[axis]):
+            squares = np.moveaxis(_sum_windows(moved * moved, before, after), 0, axis)
+            for exponent in EXPONENTS:
+                found = _fit(x, y, slack, squares, exponent)
+                if found is not None:
+                    k, a = found
+                    size = before + after + 1
+                    alpha = choose_eps(a[0] * size, a[1] * size)
+                    window = Window(before, after, alpha, exponent, k)
+                    yield axis, window, x / (k + alpha / size * squares) ** exponent
+
+
+def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
+    for size in range(1, min(LARGEST_SIZE, 2 * length - 1) + 1):
+        short, long = (size - 1) // 2, size // 2
+        yield short, long
+        if short != long:
+            yield long, short
+
+
+def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
+    total = np.zeros((squares.shape[0] + 1, *squares.shape[1:]))
+    np.cumsum(squares, axis=0, out=total[1:])
+    number = np.arange(squares.shape[0])
+    sums: Floats = total[np.minimum(number + after + 1, len(number))] - total[np.maximum(number - before, 0)]
+    return sums
+
+
+def _fit(
+    x: Floats, y: Floats, slack: Floats, squares: Floats, exponent: float
+) -> tuple[float, tuple[float, float]] | None:
+    """Return k and the bounds of a, or None where none fit."""
+    telling = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
+    if np.count_nonzero(telling) < 3 or np.any(
+        np.abs(y[~telling]) > 2.0 * slack[~telling] + np.abs(x[~telling])
+    ):
+        return None
+    ratio, size, margin = x[telling] / y[telling], squares[telling], slack[telling] / np.abs(y[telling])
+    if np.any(ratio <= 0.0):
+        return None
+    low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
+    middle = ratio ** (1.0 / exponent)
+    slope, constant = np.polyfit(size, middle, 1) if np.ptp(size) > 0.0 else (0.0, float(middle.mean()))
+    rounded = [float(f"{constant:.{digits}g}") for digits in (1, 2, 3)]
+    for k in dict.fromkeys(itertools.chain(CONSTANTS, rounded)):
+        least, largest = float(((low - k) / size).max()), float(((high - k) / size).min())
+        if max(least, 0.0) <= largest and math.isfinite(largest) and slope > 0.0:
+            return k, (max(least, 0.0), largest)
+    return None

@@ -1,0 +1,91 @@
+"""`normcli identify` as it is typed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+
+X = np.random.default_rng(5).normal(1.0, 2.0, (4, 6, 50)).astype("f4")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """An input, and what LayerNorm as the Annotated Transformer has it makes of it."""
+    np.save(tmp_path / "x.npy", X)
+    spread = X.std(-1, ddof=1, keepdims=True)
+    np.save(tmp_path / "y.npy", (X - X.mean(-1, keepdims=True)) / (spread + np.float32(1e-3)))
+    return tmp_path
+
+
+def test_the_answer_is_a_table_and_a_sentence(files, normcli):
+    ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "y.npy", "--layout", "bnd")
+    assert ran.code == 0
+    assert "✓ y is layer normalization (ln) over axis d with eps 0.001 outside the root and ddof 1" in ran.out
+
+
+def test_json_has_every_field_of_a_match(files, normcli):
+    data = normcli("identify", "-i", files / "x.npy", "--actual", files / "y.npy", "-f", "json").json
+    assert data["schema"] == "normcli/1"
+    match = data["matches"][0]
+    assert {"norm", "axes", "groups", "group_order", "eps", "eps_range", "eps_mode", "ddof", "affine", "precision",
+            "like", "max_ulp", "max_abs"} <= set(match)  # fmt: skip
+    assert (match["norm"], match["axes"], match["eps"], match["ddof"]) == ("ln", [2], 1e-3, 1)
+    low, high = match["eps_range"]
+    assert low <= 1e-3 <= high
+    assert data["sentence"].startswith("y is layer normalization")
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "csv", "markdown"])
+def test_every_format_names_it(format_, files, normcli):
+    ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "y.npy", "-f", format_)
+    assert ran.code == 0
+    assert "outside" in ran.out
+
+
+def test_gamma_and_beta_are_taken(files, normcli):
+    gamma, beta = np.arange(1.0, 51.0) / 10, np.arange(50.0)
+    np.save(files / "z.npy", normalize(X, "ln", gamma=gamma, beta=beta).normalized)
+    np.save(files / "g.npy", gamma)
+    np.save(files / "b.npy", beta)
+    parameters = ["--gamma", files / "g.npy", "--beta", files / "b.npy"]
+    data = normcli(
+        "identify", "-i", files / "x.npy", "--actual", files / "z.npy", *parameters, "-f", "json"
+    ).json
+    assert data["matches"][0]["affine"] == "gamma, beta"
+
+
+def test_nothing_that_fits_is_exit_1_with_the_nearest(files, normcli):
+    np.save(files / "noise.npy", X[::-1])
+    ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "noise.npy", "-f", "json")
+    assert ran.code == 1
+    assert ran.json["matches"] == []
+    assert ran.json["nearest"]["mismatches"] > 600
+    assert ran.json["sentence"].startswith("Nothing reproduces y")
+
+
+def test_a_constant_input_tells_nothing(tmp_path, normcli):
+    np.save(tmp_path / "y.npy", np.zeros((3, 4)))
+    ran = normcli("identify", "--data", "[[5,5,5,5],[5,5,5,5],[5,5,5,5]]", "--actual", tmp_path / "y.npy")
+    assert ran.code == 1
+    assert "Nothing can be told: the input is constant" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        pytest.param(["-i", "x.npy"], 2, "needs --actual", id="no actual"),
+        pytest.param(["--actual", "y.npy"], 2, "there is no tensor", id="no input"),
+        pytest.param(["-i", "x.npy", "--actual", "no.npy"], 3, "no.npy: there is no such file", id="missing"),
+        pytest.param(["--data", "[1,2,3]", "--actual", "y.npy"], 3, "(4, 6, 50), which is (3,) in no order", id="shape"),
+        pytest.param(["-i", "x.npy", "--actual", "y.npy", "--norm", "no"], 2, "no", id="norm"),
+        pytest.param(["-i", "x.npy", "--actual", "y.npy", "--gamma", "[1,2]"], 3, "gamma has the shape (2,)", id="gamma"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(arguments, code, message, files, normcli, monkeypatch):
+    monkeypatch.chdir(files)
+    ran = normcli("identify", *arguments)
+    assert (ran.code, ran.raw) == (code, b"")
+    assert message in ran.err
+    assert ran.err.count("\n") == 1

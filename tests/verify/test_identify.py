@@ -1,0 +1,258 @@
+"""Planted conventions are found, and what the data cannot tell apart is said to be so."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.errors import DataError
+from normcli.verify.groupings import enumerate_groupings
+from normcli.verify.identify import identify
+from normcli.verify.sentence import Question, write_sentence
+
+SHAPES = {2: (40, 12), 3: (6, 12, 20), 4: (4, 12, 5, 6), 5: (3, 8, 4, 3, 5)}
+
+
+def make(shape, seed=0, dtype="float32"):
+    return np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
+
+
+def plainly(x, axes, eps, *, mode="inside", ddof=0, centred=True):
+    """The formula as people write it, in the tensor's own dtype."""
+    mean = x.mean(axes, keepdims=True) if centred else x.dtype.type(0)
+    square = x.var(axes, keepdims=True, ddof=ddof) if centred else (x * x).mean(axes, keepdims=True)
+    eps = x.dtype.type(eps)
+    return (x - mean) / (np.sqrt(square + eps) if mode == "inside" else np.sqrt(square) + eps)
+
+
+def best(found, **wanted):
+    """Return the matches of the best class that are as wanted."""
+    return [m for m in found.matches if all(getattr(m, k) == v for k, v in wanted.items())]
+
+
+@pytest.mark.parametrize("rank", SHAPES)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("norm", ["bn", "in", "ln", "rms", "gn", "lp", "zscore", "wn", "ws", "mvn"])
+def test_exact_results_are_named(norm, dtype, rank):
+    if (norm, rank) == ("in", 2):
+        pytest.skip("nothing is left to reduce")
+    x = make(SHAPES[rank], dtype=dtype)
+    options = {"groups": 2} if norm == "gn" else {"p": 1.0} if norm == "lp" else {}
+    result = normalize(x, norm, **options)
+    found = identify(x, result.normalized)
+    eps = result.plan.eps or 0.0
+    named = [m for m in best(found, norm=norm) if m.eps_range[0] <= eps <= m.eps_range[1]]
+    assert any(m.eps_mode in (None, result.plan.eps_mode) or eps == 0.0 for m in named), found
+    match = named[0]
+    assert match.groups == options.get("groups")
+    assert dtype == "float64" or match.max_ulp <= 0.501
+    assert match.precision == ("float32" if dtype == "float16" else dtype)
+    assert found.nearest is None
+
+
+PLANTED = [
+    {"axes": (-1,), "eps": 1e-6, "mode": "outside", "ddof": 1},
+    {"axes": (-1,), "eps": 1e-5, "mode": "outside", "ddof": 0},
+    {"axes": (-1,), "eps": 1e-3, "mode": "inside", "ddof": 1},
+    {"axes": (-1,), "eps": 1e-12, "mode": "inside", "ddof": 0},
+    {"axes": (-1,), "eps": 0.0123, "mode": "inside", "ddof": 0},
+    {"axes": (-1,), "eps": 1e-3, "mode": "inside", "ddof": 0},
+    {"axes": (0,), "eps": 1e-3, "mode": "inside", "ddof": 0},
+    {"axes": (0, 1), "eps": 1e-3, "mode": "outside", "ddof": 0},
+    {"axes": (0, 2), "eps": 1e-2, "mode": "inside", "ddof": 0},
+    {"axes": (1, 2), "eps": 1e-3, "mode": "inside", "ddof": 1},
+    {"axes": (1,), "eps": 1e-5, "mode": "inside", "ddof": 0},
+    {"axes": (-1,), "eps": 1e-6, "mode": "inside", "ddof": 0, "centred": False},
+    {"axes": (-1,), "eps": 1e-3, "mode": "outside", "ddof": 0, "centred": False},
+    {"axes": (1,), "eps": 1e-5, "mode": "inside", "ddof": 0, "centred": False},
+    {"axes": (0, 1, 2), "eps": 0.5, "mode": "inside", "ddof": 0},
+]
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=str)
+@pytest.mark.parametrize("rank", [3, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_combinations_outside_the_table(planted, rank, dtype):
+    x = make(SHAPES[rank], dtype=dtype)
+    axes = tuple(sorted(axis % rank for axis in planted["axes"]))
+    found = identify(x, plainly(x, **{**planted, "axes": axes}))
+    fitting = [
+        m
+        for m in best(found, axes=axes, eps_mode=planted["mode"], ddof=planted["ddof"])
+        if m.eps_range[0] <= planted["eps"] <= m.eps_range[1]
+    ]
+    assert fitting, found
+    if planted["eps"] >= 1e-3:
+        assert fitting[0].eps == pytest.approx(planted["eps"], rel=2e-2)
+        assert found.matches[0].axes == axes
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("groups", [2, 3, 4, 6])
+def test_groups_of_channels_and_their_order(groups, interleaved):
+    x = make(SHAPES[4])
+    n, c, h, w = x.shape
+    split = (n, c // groups, groups, h, w) if interleaved else (n, groups, c // groups, h, w)
+    y = plainly(x.reshape(split), (1, 3, 4) if interleaved else (2, 3, 4), 1e-3).reshape(x.shape)
+    match = identify(x, y).matches[0]
+    order = "interleaved" if interleaved else "contiguous"
+    assert (match.norm, match.groups, match.group_order, match.eps) == ("gn", groups, order, 1e-3)
+
+
+GAMMA, BETA = make(12, 1), make(12, 2)
+STEPS = {
+    "gamma, beta": lambda h, g, b: h * g + b,
+    "gamma": lambda h, g, b: h * g,
+    "beta": lambda h, g, b: h + b,
+    "1 + gamma, beta": lambda h, g, b: h * (1 + g) + b,
+    "1 + gamma": lambda h, g, b: h * (1 + g),
+    "swapped": lambda h, g, b: h * b + g,
+    "none": lambda h, g, b: h,
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("axes", [(0, 2, 3), (2, 3), (3,)], ids=str)
+def test_how_gamma_and_beta_entered(step, axes):
+    x = make(SHAPES[4])
+    y = STEPS[step](plainly(x, axes, 1e-3), GAMMA[:, None, None], BETA[:, None, None])
+    found = identify(x, y, GAMMA, BETA)
+    assert (found.matches[0].axes, found.matches[0].affine, found.matches[0].eps) == (axes, step, 1e-3)
+    assert {match.affine for match in found.matches} == {step}
+
+
+def test_a_gamma_that_nobody_gave_is_fitted_and_said_to_be():
+    x = make(SHAPES[4])
+    y = plainly(x, (2, 3), 1e-5) * GAMMA[:, None, None] + BETA[:, None, None]
+    found = identify(x, y)
+    assert best(found, norm="in", affine="estimated", axes=(2, 3))
+    assert {match.affine for match in found.matches} == {"estimated"}
+    assert "fitted to the values" in write_sentence(Question(x, y), found)
+
+
+def test_a_scale_and_shift_of_each_channel_could_be_batch_normalization_with_any_eps():
+    x = make(SHAPES[4])
+    found = identify(x, x * GAMMA[:, None, None] + BETA[:, None, None])
+    assert {(m.affine, m.eps_range) for m in best(found, norm="bn")} == {("estimated", (0.0, np.inf))}
+
+
+def test_what_two_conventions_share_is_listed_under_both():
+    x = make((1, 12, 5, 6))
+    found = identify(x, normalize(x, "bn").normalized)
+    assert {"bn", "in"} <= {match.norm for match in found.matches}
+    x = make(SHAPES[4])
+    found = identify(x, normalize(x, "ln", axes=(1, 2, 3)).normalized)
+    assert {"ln", "gn"} <= {match.norm for match in found.matches}
+    assert "cannot tell it from" in write_sentence(Question(x, x), found)
+    x = make((4, 12, 50)) * np.float32(1e4)
+    match = identify(x, normalize(x, "ln").normalized).matches[0]
+    assert match.eps_range[0] == 0.0
+    assert match.eps_range[1] >= 1e-5
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 3, 1, 2)])
+def test_another_order_of_axes(order):
+    x = make(SHAPES[4])
+    y = plainly(x, (0, 2, 3), 1e-3)
+    match = identify(x, y.transpose(order)).matches[0]
+    assert (match.norm, match.axes, match.order) == ("bn", (0, 2, 3), tuple(np.argsort(order)))
+
+
+def test_float16_accumulation_is_told_from_float32():
+    x = make((16, 500), dtype="float16")
+    mean = np.add.reduce(x, axis=1, keepdims=True, dtype="float16") / np.float16(500)
+    centred = x - mean
+    var = np.add.reduce(centred * centred, axis=1, keepdims=True, dtype="float16") / np.float16(500)
+    y = centred / np.sqrt(var + np.float16(1e-3))
+    assert {m.precision for m in identify(x, y).matches} == {"float16"}
+    assert {m.precision for m in identify(x, normalize(x, "ln").normalized).matches} == {"float32"}
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("like", [None, "torch"])
+def test_windows(size, like):
+    x = make((3, 9, 4, 4)) * np.float32(3.0)
+    found = identify(x, normalize(x, "lrn", size=size, alpha=1e-3, k=2.0, like=like).normalized)
+    window = found.matches[0].window
+    assert (found.matches[0].norm, window.size, window.k, window.exponent) == ("lrn", size, 2.0, 0.75)
+    assert window.alpha == pytest.approx(1e-3, rel=0.05)
+    assert window.before == (size // 2 if like else (size - 1) // 2)
+
+
+def test_one_wrong_value_among_all_is_the_nearest():
+    x = make(SHAPES[4])
+    y = plainly(x, (0, 2, 3), 1e-5)
+    y[2, 3, 1, 4] += 0.5
+    found = identify(x, y)
+    assert not found.matches
+    assert (found.nearest.match.norm, found.nearest.mismatches, found.nearest.first) == ("bn", 1, (2, 3, 1, 4))
+    assert "but for 1 of 1,440 values, the first at (2, 3, 1, 4)" in write_sentence(Question(x, y), found)
+
+
+def test_noise_is_nothing():
+    x = make(SHAPES[4])
+    y = make(x.shape, 9)
+    found = identify(x, y)
+    assert not found.matches
+    assert 2 * found.nearest.mismatches > found.nearest.compared
+    assert write_sentence(Question(x, y), found).startswith("Nothing reproduces y")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "reason"),
+    [
+        (np.full((3, 4), 5.0), np.zeros((3, 4)), "constant"),
+        (np.ones((1, 1)), np.ones((1, 1)), "fewer than two"),
+        (make((3, 4)), np.full((3, 4), np.nan), "no finite value"),
+    ],
+)
+def test_nothing_can_be_told(x, y, reason):
+    found = identify(x, y)
+    assert not found.matches
+    assert reason in found.reason
+
+
+def test_groups_that_are_not_finite_are_passed_over():
+    x = make(SHAPES[4])
+    x[0, 0, 0, 0] = np.nan
+    found = identify(x, normalize(x, "in").normalized)
+    assert best(found, norm="in", eps=1e-5)
+
+
+def test_one_norm_alone():
+    x = make(SHAPES[4])
+    assert {m.norm for m in identify(x, normalize(x, "ln", axes=(1, 2, 3)).normalized, norm="gn").matches} == {
+        "gn"
+    }
+    assert not identify(x, normalize(x, "bn").normalized, norm="rms").matches
+
+
+@pytest.mark.parametrize("y", [make((3, 5)), make((3, 4, 1))])
+def test_shapes_that_have_nothing_in_common(y):
+    with pytest.raises(DataError, match="in no order of axes"):
+        identify(make((3, 4)), y)
+
+
+def test_a_hundred_thousand_values_take_little_time_and_larger_tensors_a_sample():
+    x = make((10, 16, 25, 25))
+    start = time.process_time()
+    assert identify(x, plainly(x, (0, 2, 3), 1e-5)).sampled is None
+    assert time.process_time() - start < 10.0  # five seconds are asked for; a loaded machine gets twice that
+    x = make((40, 16, 50, 50))
+    found = identify(x, plainly(x, (0, 2, 3), 1e-5))
+    assert found.sampled
+    assert best(found, norm="bn", eps=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (2, 6, 3), (2, 1, 6)])
+def test_groupings_take_and_put_back(shape):
+    values = np.arange(np.prod(shape)).reshape(shape)
+    for grouping in enumerate_groupings(shape):
+        rows = grouping.take(values)
+        assert rows.shape == (grouping.group_count, grouping.group_size)
+        np.testing.assert_array_equal(grouping.put_back(rows), values)
+        chosen = np.arange(grouping.group_count)[::2]
+        np.testing.assert_array_equal(grouping.take(values, chosen), rows[chosen])
