@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.norms import Centre, Divisor
+from normcli.norms import Centre, Divisor, ZeroRule
 from normcli.plan import ONLY_GROUP
 from normcli.tensors.pieces import iterate_pieces
 
@@ -148,11 +148,13 @@ def _search_flat_groups(
     flat = np.setdiff1d(_find_groups(_is_zero, spread), bad)
     if not flat.size:
         return
+    spoilt = plan.zero_rule is ZeroRule.NAN and not plan.eps
     if plan.norm.centre is Centre.MEAN:
-        told = "is constant: its variance is 0 and its normalized values 0"
+        told = f"is constant: its variance is 0 and its normalized values {'NaN' if spoilt else '0'}"
         yield _describe(plan, "constant", flat, told)
     else:
-        yield _describe(plan, "zero", flat, "is all zeros: so are its normalized values")
+        told = "its normalized values are NaN" if spoilt else "so are its normalized values"
+        yield _describe(plan, "zero", flat, f"is all zeros: {told}")
 
 
 def _is_zero(values: NDArray[Any]) -> Marks:

@@ -14,6 +14,9 @@ AxisSpec = str | int | Iterable[int | str]
 DEFAULT_LAYOUTS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
 """The layout of a tensor whose caller names none, by rank; other ranks have no letters."""
 
+CHANNEL_LAST_LAYOUTS = {2: "NC", 3: "NLC", 4: "NHWC", 5: "NDHWC"}
+"""The same where a convention has the channel last."""
+
 _TOKEN = re.compile(r"[+-]?\d{1,18}|[A-Za-z]")
 _SEPARATORS = re.compile(r"[\s,()\[\]]*")
 
@@ -27,16 +30,21 @@ class Layout(NamedTuple):
         The tensor's rank.
     letters : str or None
         One letter per axis in upper case, or None if the axes have numbers only.
+    channel_last : bool
+        Which axis is the channel where no letter says it.
     """
 
     ndim: int
     letters: str | None
+    channel_last: bool = False
 
     @property
     def channel(self) -> int | None:
-        """The channel axis: `C`, else the layout's last letter, else axis 1; None if there is no axis 1."""
-        if self.letters is None:
+        """The channel axis: `C`, else the layout's last letter, else axis 1 (or the last); None without one."""
+        if self.letters is None and not self.channel_last:
             return 1 if self.ndim > 1 else None
+        if self.letters is None:
+            return self.ndim - 1 if self.ndim else None
         return self.letters.index("C") if "C" in self.letters else self.ndim - 1
 
     @property
@@ -88,8 +96,15 @@ class Layout(NamedTuple):
         return f"axis {axis}" if self.letters is None else f"axis {self.letters[axis]} ({axis})"
 
 
-def make_layout(text: str | None, ndim: int) -> Layout:
+def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> Layout:
     """Return the layout `text` of a tensor of rank `ndim`, or the default layout of that rank.
+
+    Parameters
+    ----------
+    text : str or None
+    ndim : int
+    channel_last : bool
+        Whether the default layouts end in the channel.
 
     Raises
     ------
@@ -102,9 +117,12 @@ def make_layout(text: str | None, ndim: int) -> Layout:
     3
     >>> make_layout(None, 3).letters
     'NCL'
+    >>> make_layout(None, 3, channel_last=True).letters
+    'NLC'
     """
     if text is None:
-        return Layout(ndim, DEFAULT_LAYOUTS.get(ndim))
+        defaults = CHANNEL_LAST_LAYOUTS if channel_last else DEFAULT_LAYOUTS
+        return Layout(ndim, defaults.get(ndim), channel_last)
     letters = text.strip().upper()
     if not re.fullmatch("[A-Z]*", letters):
         raise UsageError(f"layout {text!r} is not one letter per axis, such as NCHW")

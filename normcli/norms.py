@@ -25,6 +25,12 @@ class AxesRule(enum.Enum):
     CHANNEL_GROUPS = "C/G and all but batch"
     ALL_BUT_FIRST = "all but the first"
     FIRST = "first"
+    SECOND = "second"
+    CHANNEL = "channel"
+    ALL_BUT_BATCH = "all but batch"
+    ALL_BUT_LAST = "all but the last"
+    LAST_THREE = "the last three"
+    GIVEN = "as given"
     CHANNEL_WINDOW = "a window along channel"
 
 
@@ -50,6 +56,38 @@ class EpsMode(enum.StrEnum):
     INSIDE = "inside"
     OUTSIDE = "outside"
     FLOOR = "floor"
+    SQUARE_FLOOR = "square-floor"
+
+
+class EpsRule(enum.Enum):
+    """An eps that is no number until the tensor is known; the value is how it is printed."""
+
+    MACHINE = "2⁻²³, float64: 2⁻⁵²"
+    ROOT_COUNT = "1/√n"
+    GIVEN = "as given"
+
+
+class ZeroRule(enum.Enum):
+    """What becomes of a group whose divisor is 0; the value is its normalized values."""
+
+    ZERO = "0"
+    ONE = "x − mean"
+    NAN = "nan"
+
+
+class GroupOrder(enum.StrEnum):
+    """Which channels are of group g of G: C/G neighbours, or g, g + G, g + 2G and so on."""
+
+    CONTIGUOUS = "contiguous"
+    INTERLEAVED = "interleaved"
+
+
+class ExtraNeighbour(enum.StrEnum):
+    """On which side an even window holds one channel more; `neither` has one channel less instead."""
+
+    AFTER = "after"
+    BEFORE = "before"
+    NEITHER = "neither"
 
 
 class ParameterRule(enum.Enum):
@@ -59,6 +97,8 @@ class ParameterRule(enum.Enum):
     CHANNEL = "(C)"
     REDUCED = "the reduced axes"
     FIRST = "(first axis)"
+    LAST = "(last axis)"
+    GROUP = "(G)"
 
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -104,8 +144,8 @@ class Norm(NamedTuple):
         The shape of gamma (and beta).
     takes_beta : bool
         False where the norm has a gain and no bias.
-    constant_divides_by_one : bool
-        A group whose divisor is 0 is divided by 1, as scikit-learn does.
+    zero_rule : ZeroRule
+        What becomes of a group whose divisor is 0; scikit-learn divides it by 1.
     p : float or None
         The exponent of an ℓp length that the definition fixes; None where the caller chooses it.
     presets : tuple of Preset
@@ -126,7 +166,7 @@ class Norm(NamedTuple):
     eps_mode: EpsMode | None = None
     parameters: ParameterRule = ParameterRule.NONE
     takes_beta: bool = True
-    constant_divides_by_one: bool = False
+    zero_rule: ZeroRule = ZeroRule.ZERO
     p: float | None = None
     presets: tuple[Preset, ...] = ()
 
@@ -158,28 +198,38 @@ class Norm(NamedTuple):
         if self.centre is Centre.MEAN:
             options.add("ddof")
         if self.axes is AxesRule.CHANNEL_GROUPS:
-            options.add("groups")
+            options |= {"groups", "group_order"}
         if self.divisor is Divisor.LP_NORM and self.p is None:
             options.add("p")
         if self.divisor is Divisor.WINDOW_POWER:
             options |= {"size", "alpha", "exponent", "k"}
         return frozenset(options)
 
-    def formula(self, eps_mode: EpsMode | None = None) -> str:
+    def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
         eps_mode = eps_mode or self.eps_mode
         numerator = "(x − mean)" if self.centre is Centre.MEAN else "x"
         if self.divisor is Divisor.WINDOW_POWER:
-            return f"{numerator} / (k + alpha · Σx²/size)^exponent"
+            return f"{numerator} / (k + alpha · Σx²{'/size' if divides_alpha else ''})^exponent"
+        root, square = self._divisor_words()
+        match eps_mode:
+            case None:
+                return f"{numerator} / {root}"
+            case EpsMode.INSIDE:
+                return f"{numerator} / √({square} + eps)"
+            case EpsMode.OUTSIDE:
+                return f"{numerator} / ({root} + eps)"
+            case EpsMode.FLOOR:
+                return f"{numerator} / max({root}, eps)"
+            case EpsMode.SQUARE_FLOOR:
+                return f"{numerator} / √max({square}, eps)"
+
+    def _divisor_words(self) -> tuple[str, str]:
+        """Return the divisor without eps, and what is under its root."""
         if self.divisor is Divisor.LP_NORM:
-            length = f"‖x‖{'ₚ' if self.p is None else f'{self.p:g}'.translate(_SUBSCRIPTS)}"
-            return f"{numerator} / {length}" if eps_mode is None else f"{numerator} / max({length}, eps)"
+            return f"‖x‖{'ₚ' if self.p is None else f'{self.p:g}'.translate(_SUBSCRIPTS)}", "Σx²"
         spread = "var" if self.divisor is Divisor.DEVIATION else "ms"
-        if eps_mode is None:
-            return f"{numerator} / √{spread}"
-        if eps_mode is EpsMode.INSIDE:
-            return f"{numerator} / √({spread} + eps)"
-        return f"{numerator} / (√{spread} + eps)"
+        return f"√{spread}", spread
 
 
 _ROWS = (
@@ -307,7 +357,7 @@ _ROWS = (
         axes=AxesRule.FIRST,
         centre=Centre.MEAN,
         divisor=Divisor.DEVIATION,
-        constant_divides_by_one=True,
+        zero_rule=ZeroRule.ONE,
         source="scikit-learn StandardScaler",
     ),
     Norm(

@@ -9,14 +9,26 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.conventions import Convention, ExtraNeighbour, find_convention
+from normcli.choices import DEFAULT_P, choose
+from normcli.dtypes import get_eps, is_short_float
 from normcli.errors import DataError, UsageError
 from normcli.layout import Layout, make_layout
-from normcli.norms import AxesRule, Divisor, EpsMode, Norm, ParameterRule, find_norm
+from normcli.norms import (
+    AxesRule,
+    Divisor,
+    EpsMode,
+    EpsRule,
+    ExtraNeighbour,
+    GroupOrder,
+    Norm,
+    ParameterRule,
+    ZeroRule,
+    find_norm,
+)
 from normcli.request import Request, check_options
 
 if TYPE_CHECKING:
@@ -24,14 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-DEFAULT_P = 2.0
-"""ℓ2, the default of every framework's `normalize`."""
-
-DEFAULT_WINDOW_SIZE = 5
-"""Krizhevsky et al. 2012, section 3.3 (n = 5); ONNX and torch have no default."""
-
-DEFAULT_ALPHA, DEFAULT_EXPONENT, DEFAULT_K = 1e-4, 0.75, 1.0
-"""The defaults of ONNX LRN (opset 13) and of torch 2.13; the 2012 paper has k = 2 and an undivided α."""
+    from normcli.choices import Choices
+    from normcli.conventions import Convention
 
 _MOST_DIVISORS = 1024
 """Divisors up to here are suggested in a message."""
@@ -41,16 +47,21 @@ ONLY_GROUP = "all"
 
 
 class Window(NamedTuple):
-    """The neighbourhood of `lrn`: channels c − before … c + after, and the constants of its power."""
+    """The neighbourhood of `lrn`: channels c − before … c + after, and the constants of its power.
+
+    `size` is the option; `divisor` is what alpha is divided by.
+    """
 
     before: int
     after: int
+    size: int
     alpha: float
     exponent: float
     k: float
+    divisor: int
 
     @property
-    def size(self) -> int:
+    def length(self) -> int:
         """The number of channels in a window that no edge cuts."""
         return self.before + self.after + 1
 
@@ -59,7 +70,7 @@ class Plan(NamedTuple):
     """How one norm acts on one shape.
 
     The tensor is worked on in its *view*, which is its own shape but for `gn`, where the channel axis stands
-    split in two (groups, channels of a group).
+    split in two: (groups, channels of a group), or the other way round where the groups are interleaved.
 
     Parameters
     ----------
@@ -74,10 +85,16 @@ class Plan(NamedTuple):
         The shape that is worked on, and its reduced axes.
     groups : int or None
         The number of channel groups of `gn`.
+    group_order : GroupOrder or None
+        Which channels a group is made of; None without groups.
     group_count, group_size : int
         Their product is the tensor's size, but for `lrn`, where each value has a window of its own.
-    eps, eps_mode, ddof, p, window, dtype, like
+    eps, eps_mode, ddof, zero_rule, p, window, dtype, like
         Numeric options, resolved; None where the norm has no such thing.
+    gamma_offset : int
+        Added to gamma before it multiplies.
+    rounds_before_gamma : bool
+        Whether x̂ is rounded to the output's dtype before gamma multiplies it.
     parameter_shape : tuple of int
         The shape of gamma and beta.
     parameter_view_shape : tuple of int
@@ -92,22 +109,28 @@ class Plan(NamedTuple):
     view_shape: tuple[int, ...]
     view_axes: tuple[int, ...]
     groups: int | None
+    group_order: GroupOrder | None
     group_count: int
     group_size: int
     eps: float | None
     eps_mode: EpsMode | None
     ddof: int
+    zero_rule: ZeroRule
     p: float | None
     window: Window | None
     dtype: str | None
     like: str | None
+    gamma_offset: int
+    rounds_before_gamma: bool
+    parameter_rule: ParameterRule
     parameter_shape: tuple[int, ...]
     parameter_view_shape: tuple[int, ...]
 
     @property
     def formula(self) -> str:
         """The definition on one line, as this plan applies it."""
-        return self.norm.formula(self.eps_mode)
+        divides_alpha = self.window is None or self.window.divisor == self.window.size
+        return self.norm.formula(self.eps_mode, divides_alpha=divides_alpha)
 
     @property
     def kept_view_axes(self) -> tuple[int, ...]:
@@ -160,7 +183,7 @@ class Plan(NamedTuple):
         for axis in self.kept:
             positions = indices[axis]
             if axis == self._split_axis:
-                positions = positions // max(1, self.shape[axis] // (self.groups or 1))
+                positions = self._group_channels(positions)
             numbers = numbers * self._kept_length(axis) + positions
         return np.broadcast_to(numbers, np.broadcast_shapes(*(index.shape for index in indices)))
 
@@ -197,9 +220,7 @@ class Plan(NamedTuple):
             raise UsageError(
                 f"{self.norm.name} has no {name}" + (f", only {has}" if has else ": it has no affine step")
             )
-        full_rank = tuple(
-            self.shape[axis] if axis in self._parameter_axes else 1 for axis in range(len(self.shape))
-        )
+        full_rank = _spread_parameter(self.parameter_rule, self.shape, self.layout, self.axes, self.groups)
         candidates = [(parameter, self.parameter_shape), (parameter, full_rank)]
         if parameter.ndim == 2 and parameter.shape[1] == 1:
             candidates.append((parameter[:, 0], self.parameter_shape))
@@ -218,9 +239,12 @@ class Plan(NamedTuple):
     def _split_axis(self) -> int | None:
         return self.layout.channel if self.groups is not None else None
 
-    @property
-    def _parameter_axes(self) -> tuple[int, ...]:
-        return _choose_parameter_axes(self.norm.parameters, self.layout, self.axes)
+    def _group_channels(self, channels: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return which group of channels each of some channels belongs to."""
+        groups = self.groups or 1
+        if self.group_order is GroupOrder.INTERLEAVED:
+            return channels % groups
+        return channels // max(1, self.shape[self.layout.channel or 0] // groups)
 
     def _unravel(self, group: int) -> tuple[int, ...]:
         """Return a group's index over the kept axes; for one group, much faster than NumPy's function."""
@@ -235,7 +259,7 @@ class Plan(NamedTuple):
 
 
 @functools.lru_cache(maxsize=512)
-def make_plan(request: Request, shape: tuple[int, ...]) -> Plan:
+def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None) -> Plan:
     """Resolve a request against a shape.
 
     Parameters
@@ -243,6 +267,8 @@ def make_plan(request: Request, shape: tuple[int, ...]) -> Plan:
     request : Request
     shape : tuple of int
         The tensor's shape.
+    dtype : dtype, optional
+        The tensor's, which an eps may depend on; without it, float64.
 
     Returns
     -------
@@ -259,24 +285,27 @@ def make_plan(request: Request, shape: tuple[int, ...]) -> Plan:
     >>> plan.group_count, plan.group_size, plan.keepdims_shape
     (8, 75, (4, 2, 1, 1))
     """
-    norm, preset = find_norm(request.norm)
-    layout = make_layout(request.layout, len(shape))
-    check_options(norm, request, preset)
-    convention = find_convention(request.like, norm.name) if request.like else None
-    axes = _choose_axes(norm, layout, request)
+    norm, fixed = find_norm(request.norm)
+    convention = _find_convention(request.like, norm)
+    check_options(norm, request, fixed, convention)
+    chosen = choose(request, norm, convention, fixed)
+    _check_length(norm, chosen)
+    layout = make_layout(chosen.layout, len(shape), channel_last=chosen.channel_last)
+    axes = _choose_axes(norm, layout, request, chosen)
     groups = _choose_groups(norm, layout, request.groups, axes, shape)
     split = None if groups is None else layout.channel
-    view_shape = _split_channel(shape, split, groups)
-    view_axes = axes if split is None else tuple(axis + (axis >= split) for axis in axes)
-    window = _make_window(request, convention) if norm.axes is AxesRule.CHANNEL_WINDOW else None
+    interleaved = chosen.group_order is GroupOrder.INTERLEAVED
+    view_shape = _split_channel(shape, split, groups, interleaved=interleaved)
+    view_axes = axes if split is None else _split_axes(axes, split, interleaved=interleaved)
+    window = _make_window(chosen) if norm.divisor is Divisor.WINDOW_POWER else None
     if window is None:
         group_size = math.prod(view_shape[axis] for axis in view_axes)
         group_count = math.prod(size for axis, size in enumerate(view_shape) if axis not in view_axes)
         kept = tuple(axis for axis in range(len(shape)) if axis not in axes or axis == split)
     else:
-        group_size, group_count, kept = window.size, math.prod(shape), tuple(range(len(shape)))
-    parameter_axes = _choose_parameter_axes(norm.parameters, layout, axes)
-    parameter_full = tuple(shape[axis] if axis in parameter_axes else 1 for axis in range(len(shape)))
+        group_size, group_count, kept = window.length, math.prod(shape), tuple(range(len(shape)))
+    spread = _spread_parameter(chosen.parameters, shape, layout, axes, groups)
+    parameter_axes = _choose_parameter_axes(chosen.parameters, layout, axes)
     return Plan(
         norm=norm,
         shape=shape,
@@ -286,27 +315,48 @@ def make_plan(request: Request, shape: tuple[int, ...]) -> Plan:
         view_shape=view_shape,
         view_axes=view_axes,
         groups=groups,
+        group_order=None if groups is None else chosen.group_order,
         group_count=group_count,
         group_size=group_size,
-        eps=norm.eps if request.eps is None else request.eps,
-        eps_mode=norm.eps_mode if request.eps_mode is None else EpsMode(request.eps_mode),
-        ddof=request.ddof or 0,
-        p=_choose_p(norm, request, preset.get("p")),
+        eps=_resolve_eps(norm, chosen, dtype, group_size),
+        eps_mode=chosen.eps_mode,
+        ddof=chosen.ddof,
+        zero_rule=chosen.zero_rule,
+        p=chosen.p,
         window=window,
         dtype=request.dtype,
-        like=convention.framework if convention else None,
-        parameter_shape=tuple(shape[axis] for axis in parameter_axes),
-        parameter_view_shape=_split_channel(parameter_full, split, groups),
+        like=chosen.like,
+        gamma_offset=chosen.gamma_offset,
+        rounds_before_gamma=chosen.rounds_before_gamma,
+        parameter_rule=chosen.parameters,
+        parameter_shape=tuple(spread[axis] for axis in parameter_axes),
+        parameter_view_shape=_split_channel(spread, split, groups, interleaved=interleaved),
     )
 
 
-def _split_channel(shape: tuple[int, ...], channel: int | None, groups: int | None) -> tuple[int, ...]:
+def _find_convention(framework: str | None, norm: Norm) -> Convention | None:
+    if framework is None:
+        return None
+    from normcli.conventions import find_convention  # a long table, for those alone who ask for it
+
+    return find_convention(framework, norm.name)
+
+
+def _split_channel(
+    shape: tuple[int, ...], channel: int | None, groups: int | None, *, interleaved: bool
+) -> tuple[int, ...]:
     if channel is None or groups is None:
         return shape
-    return (*shape[:channel], groups, shape[channel] // groups, *shape[channel + 1 :])
+    within = shape[channel] // groups
+    return (*shape[:channel], *((within, groups) if interleaved else (groups, within)), *shape[channel + 1 :])
 
 
-def _choose_axes(norm: Norm, layout: Layout, request: Request) -> tuple[int, ...]:
+def _split_axes(axes: tuple[int, ...], channel: int, *, interleaved: bool) -> tuple[int, ...]:
+    """Return the reduced axes of the view: of the split channel, the channels of a group."""
+    return tuple(axis + (axis > channel or (axis == channel and not interleaved)) for axis in axes)
+
+
+def _choose_axes(norm: Norm, layout: Layout, request: Request, chosen: Choices) -> tuple[int, ...]:
     every = tuple(range(layout.ndim))
     if request.axes is not None:
         axes = layout.resolve(request.axes, "axes")
@@ -314,27 +364,38 @@ def _choose_axes(norm: Norm, layout: Layout, request: Request) -> tuple[int, ...
         kept = layout.resolve(request.keep, "keep")
         axes = tuple(axis for axis in every if axis not in kept)
     else:
-        axes = _default_axes(norm.axes, layout, every)
+        axes = _default_axes(chosen.axes, layout, every)
     if norm.axes is AxesRule.CHANNEL_WINDOW and len(axes) != 1:
         raise UsageError(f"{norm.name} has a window along one axis, not along {len(axes)}")
     return axes
 
 
+_PLACES = {
+    AxesRule.FIRST: slice(0, 1),
+    AxesRule.SECOND: slice(1, 2),
+    AxesRule.LAST: slice(-1, None),
+    AxesRule.LAST_THREE: slice(-3, None),
+    AxesRule.ALL_BUT_FIRST: slice(1, None),
+    AxesRule.ALL_BUT_LAST: slice(0, -1),
+}
+"""The rules that go by place alone, whatever the layout."""
+
+
 def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
-    if rule is AxesRule.LAST:
-        return every[-1:]
-    if rule is AxesRule.FIRST:
-        return every[:1]
-    if rule is AxesRule.ALL_BUT_FIRST:
-        return every[1:]
-    if rule is AxesRule.CHANNEL_WINDOW:
+    if rule in _PLACES:
+        return every[_PLACES[rule]]
+    if rule in (AxesRule.CHANNEL, AxesRule.CHANNEL_WINDOW):
         return (_require_channel(layout),)
     if rule is AxesRule.CHANNEL_GROUPS:
         channel = _require_channel(layout)
         return tuple(axis for axis in every if axis != layout.batch or axis == channel)
-    if rule is AxesRule.ALL_BUT_BATCH_AND_CHANNEL:
-        return tuple(axis for axis in every if axis not in (layout.batch, layout.channel))
-    return tuple(axis for axis in every if axis != layout.channel)
+    if rule is AxesRule.GIVEN:
+        raise UsageError("this convention has no default axes; give them (--axes)")
+    kept = {
+        AxesRule.ALL_BUT_BATCH: (layout.batch,),
+        AxesRule.ALL_BUT_BATCH_AND_CHANNEL: (layout.batch, layout.channel),
+    }.get(rule, (layout.channel,))
+    return tuple(axis for axis in every if axis not in kept)
 
 
 def _require_channel(layout: Layout) -> int:
@@ -366,26 +427,56 @@ def _choose_groups(
     return groups
 
 
-def _choose_p(norm: Norm, request: Request, fixed: float | None) -> float | None:
-    if norm.divisor is not Divisor.LP_NORM:
-        return None
-    if norm.p is not None or fixed is not None:
-        return norm.p if fixed is None else fixed
-    return DEFAULT_P if request.p is None else request.p
+def _check_length(norm: Norm, chosen: Choices) -> None:
+    """Refuse an eps among the squares of a length that has none."""
+    if norm.divisor is not Divisor.LP_NORM or chosen.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
+        return
+    if chosen.p != DEFAULT_P:
+        raise UsageError(
+            f"{norm.name} like {chosen.like} has eps among the squares of ℓ2; p {chosen.p:g} has none"
+        )
 
 
-def _make_window(request: Request, convention: Convention | None) -> Window:
-    size = DEFAULT_WINDOW_SIZE if request.size is None else request.size
+def _resolve_eps(norm: Norm, chosen: Choices, dtype: np.dtype[Any] | None, group_size: int) -> float | None:
+    """Return eps as a number; that of a machine is of the dtype that the framework calculates in."""
+    match chosen.eps:
+        case EpsRule.MACHINE:
+            short = dtype is not None and is_short_float(dtype)
+            return get_eps(np.dtype(np.float32 if short else np.float64))
+        case EpsRule.ROOT_COUNT:
+            return 1.0 / math.sqrt(max(1, group_size))
+        case EpsRule.GIVEN:
+            raise UsageError(f"{norm.name} like {chosen.like} has no default eps; give it (--eps)")
+        case eps:
+            return eps
+
+
+def _make_window(chosen: Choices) -> Window:
+    size = chosen.size
     shorter, longer = (size - 1) // 2, size // 2
-    extra = convention.extra_neighbour if convention else ExtraNeighbour.AFTER
-    before, after = (longer, shorter) if extra is ExtraNeighbour.BEFORE else (shorter, longer)
+    before, after = {
+        ExtraNeighbour.BEFORE: (longer, shorter),
+        ExtraNeighbour.AFTER: (shorter, longer),
+        ExtraNeighbour.NEITHER: (shorter, shorter),
+    }[chosen.extra_neighbour]
     return Window(
         before=before,
         after=after,
-        alpha=DEFAULT_ALPHA if request.alpha is None else request.alpha,
-        exponent=DEFAULT_EXPONENT if request.exponent is None else request.exponent,
-        k=DEFAULT_K if request.k is None else request.k,
+        size=size,
+        alpha=chosen.alpha,
+        exponent=chosen.exponent,
+        k=chosen.k,
+        divisor=size if chosen.divides_alpha else 1,
     )
+
+
+def _spread_parameter(
+    rule: ParameterRule, shape: tuple[int, ...], layout: Layout, axes: tuple[int, ...], groups: int | None
+) -> tuple[int, ...]:
+    """Return the shape of gamma and beta at the tensor's rank, with ones where they do not vary."""
+    held = _choose_parameter_axes(rule, layout, axes)
+    lengths = shape if rule is not ParameterRule.GROUP else (groups or 1,) * len(shape)
+    return tuple(lengths[axis] if axis in held else 1 for axis in range(len(shape)))
 
 
 def _choose_parameter_axes(rule: ParameterRule, layout: Layout, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -393,6 +484,8 @@ def _choose_parameter_axes(rule: ParameterRule, layout: Layout, axes: tuple[int,
         return axes
     if rule is ParameterRule.FIRST:
         return (0,) if layout.ndim else ()
-    if rule is ParameterRule.CHANNEL and layout.channel is not None and layout.ndim:
+    if rule is ParameterRule.LAST:
+        return (layout.ndim - 1,) if layout.ndim else ()
+    if rule is not ParameterRule.NONE and layout.channel is not None and layout.ndim:
         return (layout.channel,)
     return ()

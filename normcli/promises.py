@@ -11,7 +11,7 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.engine import measure
 from normcli.engine.effort import DEFAULT_EFFORT
-from normcli.norms import Divisor
+from normcli.norms import Divisor, EpsMode, ZeroRule
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -147,13 +147,23 @@ def _hold(
 def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> FloatArray:
     """Return what eps leaves of the promise: 0 for the mean, v / (v + eps) for the variance, and so on."""
     original = statistics[name]
+    nothing = np.nan if plan.zero_rule is ZeroRule.NAN and not plan.eps else 0.0
     if name == "mean":
-        return np.where(np.isfinite(original), 0.0, np.nan)
+        flat = statistics["std"] == 0.0
+        return np.where(np.isfinite(original), np.where(flat, nothing, 0.0), np.nan)
     if name == "norm":
-        return np.where(original == 0.0, 0.0, original / np.maximum(original, plan.eps or 0.0))
+        return np.where(original == 0.0, nothing, original / _find_divisor(plan, original))
     root = statistics["std" if name == "var" else "rms"]  # its square may lie beyond float64
     kept = np.where(np.isinf(statistics["rstd"]), 1.0, root * statistics["rstd"])
-    return np.where(root == 0.0, 0.0, kept**2)
+    return np.where(root == 0.0, nothing, kept**2)
+
+
+def _find_divisor(plan: Plan, length: FloatArray) -> FloatArray:
+    """Return what vectors of these lengths are divided by."""
+    eps = plan.eps or 0.0
+    if plan.eps_mode is EpsMode.INSIDE:
+        return np.hypot(length, math.sqrt(eps))
+    return np.maximum(length, math.sqrt(eps) if plan.eps_mode is EpsMode.SQUARE_FLOOR else eps)
 
 
 def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.dtypes import OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
-from normcli.norms import EpsMode, Norm
+from normcli.norms import EpsMode, GroupOrder, Norm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from normcli.conventions import Convention
 
 
 class Request(NamedTuple):
@@ -24,6 +26,7 @@ class Request(NamedTuple):
     keep: str | int | tuple[int | str, ...] | None = None
     layout: str | None = None
     groups: int | None = None
+    group_order: str | None = None
     eps: float | None = None
     eps_mode: str | None = None
     ddof: int | None = None
@@ -36,7 +39,13 @@ class Request(NamedTuple):
     like: str | None = None
 
 
-def check_options(norm: Norm, request: Request, fixed: Mapping[str, float]) -> None:
+_OPTIONAL = ("groups", "group_order", "eps", "eps_mode", "ddof", "p", "size", "alpha", "exponent", "k")
+"""The options that not every norm has."""
+
+
+def check_options(
+    norm: Norm, request: Request, fixed: Mapping[str, float], convention: Convention | None = None
+) -> None:
     """Check every option that can be judged without a shape.
 
     Parameters
@@ -45,16 +54,19 @@ def check_options(norm: Norm, request: Request, fixed: Mapping[str, float]) -> N
     request : Request
     fixed : mapping
         The options that the name of a preset fixes.
+    convention : Convention or None
+        What is followed; it may bring an eps to a norm that has none.
 
     Raises
     ------
     UsageError
         If an option means nothing to the norm, is out of range, or contradicts another.
     """
-    for option in ("groups", "eps", "eps_mode", "ddof", "p", "size", "alpha", "exponent", "k"):
+    brought = {"eps"} if convention is not None and convention.eps is not None else set()
+    for option in _OPTIONAL:
         if getattr(request, option) is None:
             continue
-        if option not in norm.options:
+        if option not in norm.options | brought:
             raise UsageError(f"{norm.name} has no option {option}")
         if option in fixed:
             raise UsageError(f"{request.norm} fixes {option}; use {norm.name} to choose it")
@@ -62,6 +74,8 @@ def check_options(norm: Norm, request: Request, fixed: Mapping[str, float]) -> N
         raise UsageError(f"eps {request.eps} is not a finite number ≥ 0")
     if request.eps_mode not in (None, EpsMode.INSIDE, EpsMode.OUTSIDE):
         raise UsageError(f"eps_mode {request.eps_mode!r} is neither 'inside' nor 'outside'")
+    if request.group_order not in (None, *GroupOrder):
+        raise UsageError(f"group_order {request.group_order!r} is neither 'contiguous' nor 'interleaved'")
     if request.ddof is not None and request.ddof < 0:
         raise UsageError(f"ddof {request.ddof} is negative")
     if request.p is not None and not request.p >= 0:

@@ -178,6 +178,7 @@ def normalize(
     keep: AxisSpec | None = None,
     layout: str | None = None,
     groups: int | None = None,
+    group_order: str | None = None,
     eps: float | None = None,
     eps_mode: str | None = None,
     ddof: int | None = None,
@@ -208,6 +209,8 @@ def normalize(
         One letter per axis. Default: NC, NCL, NCHW, NCDHW by rank.
     groups : int, optional
         The number of channel groups (`gn`).
+    group_order : {"contiguous", "interleaved"}, optional
+        Group g holds neighbouring channels, or g, g + groups, g + 2·groups and so on.
     eps : float, optional
     eps_mode : {"inside", "outside"}, optional
         √(var + eps) or √var + eps.
@@ -222,7 +225,8 @@ def normalize(
     size, alpha, exponent, k : optional
         Of `lrn`: x / (k + alpha/size · Σx²)^exponent.
     like : str, optional
-        The framework whose convention is followed where the norm leaves a choice.
+        The framework whose convention is followed where no option says otherwise: `normcli conventions` lists
+        them.
     out : ndarray, optional
         Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output.
     threads : int, optional
@@ -254,6 +258,7 @@ def normalize(
         keep=_freeze("keep", keep),
         layout=None if layout is None else _as_text("layout", layout),
         groups=_as_integer("groups", groups),
+        group_order=group_order,
         eps=_as_number("eps", eps),
         eps_mode=eps_mode,
         ddof=_as_integer("ddof", ddof),
@@ -304,7 +309,7 @@ def calculate(
     NormError
         As `normalize`.
     """
-    plan = make_plan(request, values.shape)
+    plan = make_plan(request, values.shape, values.dtype)
     gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
     beta = None if beta is None else plan.fit_parameter("beta", beta)
     if effort.threads is not None and effort.threads < 1:

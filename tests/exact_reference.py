@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.norms import Centre, Divisor, EpsMode
+from normcli.norms import Centre, Divisor, EpsMode, ZeroRule
 
 if TYPE_CHECKING:
     from normcli import Result
@@ -40,7 +40,7 @@ def solve_group(plan: Plan, values: list[Fraction]) -> tuple[dict[str, mpmath.mp
     square = widen(sum(((v - centre) ** 2 for v in values), Fraction(0)) / freedom)
     root = mpmath.sqrt(square)
     divisor = mpmath.sqrt(square + eps) if plan.eps_mode is EpsMode.INSIDE else root + eps
-    if divisor == 0 and plan.norm.constant_divides_by_one:
+    if divisor == 0 and plan.zero_rule is ZeroRule.ONE:
         divisor = mpmath.mpf(1)
     names = ("var", "std") if plan.norm.divisor is Divisor.DEVIATION else ("ms", "rms")
     statistics = {names[0]: square, names[1]: root, "rstd": 1 / divisor if divisor else mpmath.inf}

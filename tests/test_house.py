@@ -23,6 +23,7 @@ FLOORS = [
     {"dtypes"},
     {"norms", "conventions", "layout"},
     {"request"},
+    {"choices"},
     {"plan"},
     {"numerics"},
     {"engine", "degenerate"},
@@ -88,7 +89,7 @@ def test_click_is_imported_in_cli_alone_and_rich_in_render_alone(module):
 
 
 @pytest.mark.parametrize(
-    "module", ["norms", "conventions", "layout", "dtypes", "errors", "version", "tensors.recipe"]
+    "module", ["norms", "conventions", "choices", "layout", "dtypes", "errors", "version", "tensors.recipe"]
 )
 def test_tables_of_data_import_no_numpy(module):
     assert "numpy" not in {

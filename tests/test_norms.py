@@ -87,7 +87,7 @@ def test_options_are_those_that_mean_something():
     assert NORMS["zscore"].options == {"ddof"}
     assert NORMS["wn"].options == set()
     assert NORMS["lrn"].options == {"size", "alpha", "exponent", "k"}
-    assert NORMS["gn"].options == {"eps", "eps_mode", "ddof", "groups"}
+    assert NORMS["gn"].options == {"eps", "eps_mode", "ddof", "groups", "group_order"}
 
 
 def test_weight_norm_has_a_gain_and_no_bias():

@@ -98,8 +98,15 @@ def test_parameters_of_another_shape_are_refused(shape):
         pytest.param(Request("lrn", size=0), "size 0", id="empty window"),
         pytest.param(Request("lrn", k=float("inf")), "k inf is not a finite number", id="k"),
         pytest.param(Request("lrn", axes="HW"), "a window along one axis, not along 2", id="two windows"),
-        pytest.param(Request("bn", like="torch"), "no framework's convention yet", id="no convention"),
-        pytest.param(Request("lrn", like="caffe"), "lrn knows onnx, torch", id="unknown framework"),
+        pytest.param(Request("lrn", like="paddle"), "lrn knows torch, onnx, openvino", id="unknown framework"),
+        pytest.param(Request("ln", like="kreas"), "did you mean keras?", id="misspelt framework"),
+        pytest.param(Request("ln", like="flax"), "did you mean flax-linen or flax-nnx?", id="half a name"),
+        pytest.param(Request("mvn", like="openvino"), "no default axes; give them", id="no default axes"),
+        pytest.param(Request("gn", groups=2, like="openvino"), "no default eps; give it", id="no default eps"),
+        pytest.param(
+            Request("l1", axes="C", like="tensorflow"), "squares of ℓ2; p 1 has none", id="p of ℓ2 alone"
+        ),
+        pytest.param(Request("gn", groups=2, group_order="x"), "neither 'contiguous' nor", id="group order"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused(request_, message):

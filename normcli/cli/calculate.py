@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from normcli.render.answer import Answer
 
 _REQUEST_FIELDS = (
-    "axes", "keep", "layout", "groups", "eps", "eps_mode", "ddof", "dtype", "p",
+    "axes", "keep", "layout", "groups", "group_order", "eps", "eps_mode", "ddof", "dtype", "p",
     "size", "alpha", "exponent", "k", "like",
 )  # fmt: skip
 
@@ -43,7 +43,7 @@ def make_command(name: str) -> click.Command:
             *options.AXES,
             *options.numeric(norm, preset),
             options.DTYPE,
-            *options.like(norm),
+            options.like(norm),
             *options.parameters(norm),
             *options.SAVE,
             options.FORMAT,
@@ -93,7 +93,7 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     tensor = load_input(source)
     if tensor.note is not None and not settings["quiet"]:
         click.echo(f"normcli: {tensor.source}: {tensor.note}", err=True)
-    plan = make_plan(request, tensor.values.shape)
+    plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
     _check_output_dtype(settings["output"], plan, tensor.values)
     parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
     gamma, beta = parameters.get("gamma"), parameters.get("beta")

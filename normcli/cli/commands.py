@@ -18,10 +18,11 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "generate": ("normcli.cli.generate", "Write a seeded tensor and nothing else."),
     "identify": ("normcli.cli.identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),
     "norms": ("normcli.cli.norms", "Print the table of norms: axes, formulas, parameters, sources."),
+    "conventions": ("normcli.cli.conventions", "Print what each framework does where a norm leaves a choice."),
 }
 """Verb → the module whose `command` it is, and its line in the list of commands."""
 
-_NAME_WIDTH = 10
+_NAME_WIDTH = 11
 
 
 class Commands(click.Group):

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from normcli.cli.types import NUMBER, SHAPE, Parts
-from normcli.conventions import list_frameworks
+from normcli.cli.types import NUMBER, SHAPE, Framework, Parts
 from normcli.dtypes import OUTPUT_DTYPES
-from normcli.norms import EpsMode
+from normcli.norms import EpsMode, GroupOrder
 from normcli.render import WRITERS
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 
@@ -69,6 +68,10 @@ AXES = (
 
 NUMERIC = {
     "groups": _option("--groups", type=int, metavar="G", help="The number of channel groups."),
+    "group_order": _option(
+        "--group-order", type=click.Choice([order.value for order in GroupOrder]),
+        help="A group's channels: neighbours, or every G-th. [default: contiguous]",
+    ),
     "ddof": _option("--ddof", type=int, help="The variance's divisor is n − ddof. [default: 0]"),
     "p": _option("--p", type=float, help="The exponent of the length, ≥ 0 or inf. [default: 2]"),
     "size": _option("--size", type=int, help="Channels in a window. [default: 5]"),
@@ -122,12 +125,9 @@ def show(parts: tuple[str, ...]) -> Option:
     return _option("--show", type=Parts(parts), metavar="PARTS", help=f"What a table shows: {','.join(parts)}.")
 
 
-def like(norm: Norm) -> Sequence[Option]:
-    """Return the option that follows a framework, for norms that have such a row."""
-    frameworks = list_frameworks(norm.name)
-    if not frameworks:
-        return ()
-    return (_option("--like", type=click.Choice(frameworks), help="Follow a framework's convention."),)
+def like(norm: Norm) -> Option:
+    """Return the option that follows a framework's convention for a norm."""
+    return _option("--like", type=Framework(norm.name), help="Follow a framework; other options override it.")
 
 
 def parameters(norm: Norm) -> Sequence[Option]:

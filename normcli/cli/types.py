@@ -61,5 +61,36 @@ class Parts(click.ParamType[frozenset[str]]):
         return words
 
 
+class Framework(click.ParamType[str]):
+    """A framework whose convention for a norm is known; the table of them is read on use alone.
+
+    Parameters
+    ----------
+    norm : str
+        The short name.
+    """
+
+    name = "framework"
+
+    def __init__(self, norm: str) -> None:
+        self.norm = norm
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return the frameworks, as the help of a choice lists them."""
+        from normcli.conventions import list_frameworks
+
+        return f"[{'|'.join(list_frameworks(self.norm))}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the framework's name."""
+        from normcli.conventions import find_convention
+        from normcli.errors import UsageError
+
+        try:
+            return find_convention(value, self.norm).framework
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+
 SHAPE = Shape()
 NUMBER = Number()

@@ -159,8 +159,8 @@ def _run(
     scale, shift = (
         None
         if values is None
-        else Parameter(values.reshape(plan.parameter_view_shape), plan.view_shape, geometry)
-        for values in (gamma, beta)
+        else Parameter(values.reshape(plan.parameter_view_shape), plan.view_shape, geometry, offset)
+        for values, offset in ((gamma, plan.gamma_offset), (beta, 0))
     )
     with contextlib.ExitStack() as opened:
         sink = None if out is None else opened.enter_context(contextlib.closing(_open_sink(out, geometry)))

@@ -62,10 +62,12 @@ class Sink(Protocol):
 
 
 class Parameter:
-    """gamma or beta, cut to a tile when it is asked for."""
+    """gamma or beta, plus an offset, cut to a tile when it is asked for."""
 
-    def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
-        values = np.asarray(values, dtype=np.float64)
+    def __init__(
+        self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry, offset: int = 0
+    ) -> None:
+        values = np.asarray(values, dtype=np.float64) + offset
         self._values = values.reshape([math.prod(values.shape[a] for a in run) for run in geometry.members])
         self._index: list[NDArray[np.intp] | None] = []
         for run, length in zip(geometry.members, geometry.dims, strict=True):

@@ -17,7 +17,7 @@ from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.engine.segments import Segments, fold_rows
 from normcli.engine.walk import Walk
 from normcli.norms import Centre, Divisor
-from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply
+from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply, apply_affine
 from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
 from normcli.numerics.moments import (
     Moments,
@@ -124,7 +124,12 @@ class Run:
         place = self.sink.open(tile, work)
         gamma = None if self.gamma is None else self.gamma.cut(tile, order)
         beta = None if self.beta is None else self.beta.cut(tile, order)
-        apply(x, place.transpose(order), solution, self.exact_output, gamma, beta, work)
+        out = place.transpose(order)
+        if self.plan.rounds_before_gamma and not (gamma is None and beta is None):
+            apply(x, out, solution, self.exact_output, None, None, work)
+            apply_affine(out, gamma, beta)
+        else:
+            apply(x, out, solution, self.exact_output, gamma, beta, work)
         self.sink.put(tile, place)
 
     # -- measuring

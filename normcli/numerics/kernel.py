@@ -58,6 +58,19 @@ def apply(
     _apply_by_chunks(step, *_widen(raw, out, operands), work)
 
 
+def apply_affine(out: NDArray[Any], gamma: Floats | None, beta: Floats | None) -> None:
+    """Multiply by gamma and add beta in place, where x̂ was rounded before, and round once more.
+
+    Parameters
+    ----------
+    out : ndarray
+        Of any float dtype.
+    gamma, beta : ndarray or None
+        Of as many axes, to be broadcast against it.
+    """
+    store(out, _affine_in_pairs(out.astype(np.float64), None, None, (1.0, 0.0), gamma, beta))
+
+
 def _apply_by_chunks(
     step: Step, raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace
 ) -> None:

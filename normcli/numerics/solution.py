@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.norms import Centre, Divisor, EpsMode
+from normcli.norms import Centre, Divisor, EpsMode, ZeroRule
 from normcli.numerics.pairs import Pair, divide_by_count, pair_divide, pair_root, quick_two_sum, two_sum
 
 if TYPE_CHECKING:
@@ -50,8 +51,7 @@ def solve(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
     n, k = moments.count, moments.scale
     centred = plan.norm.centre is Centre.MEAN
     if plan.norm.divisor is Divisor.LP_NORM:
-        size = pair_root(moments.m2) if plan.p == 2.0 else moments.m2
-        return _solve_length(plan, size, k)
+        return _solve_length(plan, moments.m2, k)
     freedom = n - plan.ddof if plan.norm.divisor is Divisor.DEVIATION else n
     if freedom <= 0:
         nothing = np.full_like(moments.m2.hi, np.nan)
@@ -66,6 +66,8 @@ def solve(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
         divisor = root
     elif plan.eps_mode is EpsMode.INSIDE:
         divisor = _root_of_sum(square, eps, k, exact)
+    elif plan.eps_mode is EpsMode.FLOOR:
+        divisor = _raise_to_floor(root, eps, k)
     else:
         shifted = np.full_like(root.hi, eps) if k is None else np.ldexp(eps, k)
         divisor = two_sum(root.hi, shifted)
@@ -73,12 +75,10 @@ def solve(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
     names = ("var", "std") if plan.norm.divisor is Divisor.DEVIATION else ("ms", "rms")
     statistics = {"mean": moments.mean.hi} if centred else {}
     statistics |= {names[0]: square.hi, names[1]: root.hi}
-    usable = (
-        Pair(np.where(divisor.hi == 0.0, 1.0, divisor.hi), divisor.lo) if (divisor.hi == 0.0).any() else divisor
-    )
-    told = usable if plan.norm.constant_divides_by_one else divisor
+    usable = _replace_zeros(divisor, plan.zero_rule)
+    told = usable if plan.zero_rule is ZeroRule.ONE else divisor
     statistics["rstd"] = pair_divide(Pair(1.0, 0.0), told).hi if exact else 1.0 / told.hi
-    if exact and not plan.norm.constant_divides_by_one:
+    if exact and plan.zero_rule is not ZeroRule.ONE:
         statistics["rstd"] = np.where(divisor.hi == 0.0, np.inf, statistics["rstd"])
     if k is not None:
         powers = {"mean": -k, "var": -2 * k, "ms": -2 * k, "std": -k, "rms": -k, "rstd": k}
@@ -103,17 +103,34 @@ def _root_of_sum(square: Pair, eps: float, k: NDArray[np.int64] | None, exact: b
     )
 
 
-def _solve_length(plan: Plan, size: Pair, k: NDArray[np.int64] | None) -> Solution:
-    hi, lo = size
+def _raise_to_floor(size: Pair, floor: float, k: NDArray[np.int64] | None) -> Pair:
+    """Return max(size, floor), where size is in the unit of the scaled values."""
+    lowest = np.full_like(size.hi, floor) if k is None else np.ldexp(floor, k)
+    under = size.hi < lowest
+    return Pair(np.where(under, lowest, size.hi), np.where(under, 0.0, size.lo))
+
+
+def _replace_zeros(divisor: Pair, rule: ZeroRule) -> Pair:
+    """Return a divisor that a value can be divided by: the values of a group whose divisor is 0 are 0 too."""
+    zero = divisor.hi == 0.0
+    if not zero.any():
+        return divisor
+    return Pair(np.where(zero, np.nan if rule is ZeroRule.NAN else 1.0, divisor.hi), divisor.lo)
+
+
+def _solve_length(plan: Plan, total: Pair, k: NDArray[np.int64] | None) -> Solution:
+    """Solve for a length: of p = 2, `total` is its square."""
+    size = pair_root(total) if plan.p == 2.0 else total
+    unit = None if plan.p == 0 else k  # a count has no unit
     divisor = size
-    if plan.eps is not None:
-        floor = np.full_like(hi, plan.eps) if k is None or plan.p == 0 else np.ldexp(plan.eps, k)
-        under = hi < floor
-        divisor = Pair(np.where(under, floor, hi), np.where(under, 0.0, lo))
-    if (divisor.hi == 0.0).any():
-        divisor = Pair(np.where(divisor.hi == 0.0, 1.0, divisor.hi), divisor.lo)
-    told = hi if k is None or plan.p == 0 else np.ldexp(hi, -k)
-    if plan.p == 0 and k is not None:  # a count has no unit, so the values alone carry the scale
+    if plan.eps is not None and plan.eps_mode is EpsMode.INSIDE:
+        divisor = _root_of_sum(total, plan.eps, unit, exact=True)
+    elif plan.eps is not None:
+        floor = math.sqrt(plan.eps) if plan.eps_mode is EpsMode.SQUARE_FLOOR else plan.eps
+        divisor = _raise_to_floor(size, floor, unit)
+    divisor = _replace_zeros(divisor, plan.zero_rule)
+    told = size.hi if unit is None else np.ldexp(size.hi, -unit)
+    if k is not None and unit is None:  # so the values alone carry the scale
         divisor = Pair(np.ldexp(divisor.hi, k), divisor.lo)
-    zero = np.zeros_like(hi)
+    zero = np.zeros_like(size.hi)
     return Solution(Pair(zero, zero), divisor, k, centred=False, statistics={"norm": told})

@@ -25,7 +25,7 @@ _MOST_SHIFT = 10_000
 
 
 def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Floats, dict[str, Floats]]:
-    """Divide each value by (k + α · Σx²/size)^exponent; outside the tensor x counts as 0.
+    """Divide each value by (k + α · Σx²/divisor)^exponent; outside the tensor x counts as 0.
 
     Parameters
     ----------
@@ -85,18 +85,20 @@ def _add(a: Pair, b: Pair) -> Pair:
 
 
 def _raise_to_power(total: Pair, k: Floats | float, window: Window) -> Floats:
-    """Return (k + α · total/size)^exponent: the base as a pair, so that the power magnifies no rounding."""
+    """Return (k + α · total/divisor)^exponent: the base as a pair, so that the power magnifies no rounding."""
     scaled = two_prod(total.hi, window.alpha)
     scaled = quick_two_sum(scaled.hi, scaled.lo + total.lo * window.alpha)
-    quotient = scaled.hi / window.size
-    product = two_prod(quotient, float(window.size))
-    rest = (((scaled.hi - product.hi) - product.lo) + scaled.lo) / window.size
+    quotient = scaled.hi / window.divisor
+    product = two_prod(quotient, float(window.divisor))
+    rest = (((scaled.hi - product.hi) - product.lo) + scaled.lo) / window.divisor
     base = two_sum(k, quotient)
     low = base.lo + rest
     power = base.hi**window.exponent
     correction = power * (window.exponent * (low / base.hi))
     corrected: Floats = np.where(np.isfinite(correction), power + correction, power)
-    plain = (k + window.alpha * total.hi / window.size) ** window.exponent  # of infinities, no error is known
+    plain = (
+        k + window.alpha * total.hi / window.divisor
+    ) ** window.exponent  # of infinities, no error is known
     return np.where(np.isfinite(corrected), corrected, plain)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import UsageError
-from normcli.norms import EpsMode
+from normcli.norms import EpsMode, GroupOrder
 from normcli.printable import make_printable
 from normcli.render.blocks import build_blocks
 from normcli.render.document import SCHEMA, Facts, Grid, Line, Row
@@ -89,7 +89,7 @@ class Answer:
             "kept": list(plan.kept),
             "group_count": plan.group_count,
             "group_size": plan.group_size,
-            **({} if plan.groups is None else {"groups": plan.groups}),
+            **({} if plan.groups is None else {"groups": plan.groups, "group_order": plan.group_order}),
             "eps": plan.eps,
             "eps_mode": plan.eps_mode,
             "ddof": plan.ddof if "ddof" in plan.norm.options else None,
@@ -99,6 +99,7 @@ class Answer:
             "dtype": result.dtype.name,
             "stats_shape": list(plan.keepdims_shape),
             "stats": {name: NestedLists(array) for name, array in result.statistics.items()},
+            **({"gamma_offset": plan.gamma_offset} if plan.gamma_offset else {}),
             "gamma": None if result.gamma is None else NestedLists(result.gamma),
             "beta": None if result.beta is None else NestedLists(result.beta),
             "normalized": NestedLists(result.normalized),
@@ -245,7 +246,7 @@ def describe_reduction(plan: Plan) -> tuple[str, ...]:
     if plan.window is not None:
         c = names[plan.axes[0]]
         window = f"window {c}−{plan.window.before} … {c}+{plan.window.after} along {short[plan.axes[0]]}"
-        return window, keeps, f"{plan.group_count:,} windows of {plan.window.size}"
+        return window, keeps, f"{plan.group_count:,} windows of {plan.window.length}"
     split = plan.layout.channel if plan.groups is not None else None
     reduced = [f"{short[axis]}/G" if axis == split else short[axis] for axis in plan.axes]
     sizes = tuple(plan.view_shape[axis] for axis in plan.view_axes)
@@ -269,6 +270,8 @@ def _describe_options(plan: Plan) -> tuple[str, ...]:
     if plan.eps is not None:
         place = f" {plan.eps_mode} the root" if plan.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else ""
         parts.append(f"eps {plan.eps:g}{place}")
+    if plan.group_order is GroupOrder.INTERLEAVED:
+        parts.append("groups interleaved")
     if "ddof" in options and plan.ddof:
         parts.append(f"ddof {plan.ddof}")
     if plan.p is not None:
@@ -281,7 +284,9 @@ def _describe_options(plan: Plan) -> tuple[str, ...]:
 
 
 def _describe_parameters(result: Result) -> str:
-    return ("" if result.gamma is None else " · gamma") + ("" if result.beta is None else " + beta")
+    offset = result.plan.gamma_offset
+    gamma = f"({offset} + gamma)" if offset else "gamma"
+    return ("" if result.gamma is None else f" · {gamma}") + ("" if result.beta is None else " + beta")
 
 
 def _abbreviate(parameter: NDArray[Any], view: View) -> tuple[str, ...]:

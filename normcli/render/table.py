@@ -148,9 +148,9 @@ def _note(note: str | None) -> Iterator[Text]:
 
 
 def _fold(label: str, facts: Sequence[str], width: int | None) -> Iterator[Text]:
-    """Break a long line of facts between them, under its label."""
+    """Break a long line of facts between them, or within one that is longer than a line, under its label."""
     line = ""
-    for fact in facts:
+    for fact in _break_facts(facts, None if width is None else max(1, width - len(label))):
         longer = f"{line}{GUTTER}{fact}" if line else fact
         if line and width is not None and len(label) + len(longer) > width:
             yield Text.assemble((label, "dim"), line)
@@ -158,6 +158,16 @@ def _fold(label: str, facts: Sequence[str], width: int | None) -> Iterator[Text]
         else:
             line = longer
     yield Text.assemble((label, "dim"), line)
+
+
+def _break_facts(facts: Sequence[str], room: int | None) -> Iterator[str]:
+    for fact in facts:
+        if room is None or len(fact) <= room:
+            yield fact
+        else:
+            from textwrap import wrap  # seldom needed
+
+            yield from wrap(fact, room, break_long_words=False, break_on_hyphens=False)
 
 
 def _lay_out(band: Sequence[Matrix | None] | None, width: int | None) -> Iterator[Text]:

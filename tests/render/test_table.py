@@ -14,6 +14,7 @@ from normcli import normalize
 from normcli.render import write
 from normcli.render.answer import Answer
 from normcli.render.catalogue import Catalogue
+from normcli.render.conventions import ConventionTable
 from normcli.render.document import View
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
@@ -55,6 +56,11 @@ CASES = {
     "markdown-3d": lambda: (answer((2, 2, 3), "ln"), View(), "markdown"),
     "norms-80": lambda: (Catalogue(), View(width=80)),
     "norms-pipe": lambda: (Catalogue(), View()),
+    "conventions-gn-80": lambda: (ConventionTable("gn"), View(width=80)),
+    "conventions-bn-pipe": lambda: (ConventionTable("bn"), View()),
+    "gn-interleaved": lambda: (answer((2, 3, 4), "gn", groups=2, like="mlx"), View(width=80)),
+    "rms-gemma": lambda: (answer((2, 3), "rms", gamma=0.5, like="gemma"), View(width=80)),
+    "in-keras": lambda: (answer((1, 2, 2, 3), "in", like="keras"), View(width=80)),
 }  # fmt: skip
 
 
@@ -71,6 +77,10 @@ def test_snapshot(name):
 @pytest.mark.parametrize("name", [n for n in CASES if n.endswith("-80")])
 def test_no_line_is_wider_than_the_terminal(name):
     assert max(len(line) for line in render(*CASES[name]()).splitlines()) <= 80
+
+
+def test_no_convention_is_wider_than_the_terminal():
+    assert max(len(line) for line in render(ConventionTable(), View(width=80)).splitlines()) <= 80
 
 
 def test_a_pipe_gets_neither_colours_nor_cut_cells():
