@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps
-from normcli.norms import EpsMode
+from normcli.norms import Divisor, EpsMode
 from normcli.verify.affine import Affine
 from normcli.verify.evidence import COMMON_EPS, Model, standardize
 from normcli.verify.hypothesis import Hypothesis
@@ -31,7 +31,6 @@ _HOPEFUL = 0.3
 
 _ROUNDINGS = 16.0
 
-_WITHOUT_EPS = Model(EpsMode.INSIDE, 0, None, 0.0, 0.0)
 
 ESTIMATED = "estimated"
 
@@ -54,7 +53,9 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], groupings: Sequence[Gro
         standard = standardize(rows, centred=centred)
         for axes in _choose_parameter_axes(grouping):
             if math.prod(n for axis, n in enumerate(x.shape) if axis not in axes) >= LEAST_VALUES:
-                plain = Hypothesis(grouping, Affine(ESTIMATED), standard, _WITHOUT_EPS, None)
+                divisor = Divisor.DEVIATION if centred else Divisor.ROOT_MEAN_SQUARE
+                without_eps = Model(divisor, EpsMode.INSIDE, 0, None, 0.0, 0.0)
+                plain = Hypothesis(grouping, Affine(ESTIMATED), standard, without_eps, None)
                 yield from _pursue(plain, y, axes, dtype)
 
 
@@ -67,14 +68,14 @@ def _pursue(plain: Hypothesis, y: Floats, axes: tuple[int, ...], dtype: np.dtype
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
         fitted = {}
         for eps in tried:
-            hypothesis = plain._replace(model=Model(mode, 0, None, eps, eps))
+            hypothesis = plain._replace(model=plain.model._replace(eps_mode=mode, low=eps, high=eps))
             affine, distance, allowed = _regress(hypothesis, y, others, dtype)
             if distance <= allowed:
                 fitted[eps] = hypothesis._replace(affine=affine)
         if fitted:
             best = next(fitted[eps] for eps in COMMON_EPS if eps in fitted)
             high = math.inf if tried[-1] in fitted else max(fitted)
-            yield best._replace(model=Model(mode, 0, None, min(fitted), high))
+            yield best._replace(model=best.model._replace(low=min(fitted), high=high))
 
 
 def _choose_parameter_axes(grouping: Grouping) -> Iterator[tuple[int, ...]]:

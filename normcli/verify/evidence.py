@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.norms import EpsMode
+from normcli.norms import Divisor, EpsMode
 from normcli.result import normalize
 
 if TYPE_CHECKING:
@@ -98,20 +98,27 @@ class Model(NamedTuple):
 
     Parameters
     ----------
-    eps_mode : EpsMode or None
-        None where the divisor has no eps.
+    divisor : Divisor
+    eps_mode : EpsMode
     ddof : int
     p : float or None
         Of an ℓp length.
     low, high : float
         The eps that fit.
+    floor : float
+        The least divisor: a floor up to it changes nothing, where no eps fits too.
+    square : float
+        The largest eps under the root of an ℓ2 length that fits.
     """
 
-    eps_mode: EpsMode | None
+    divisor: Divisor
+    eps_mode: EpsMode
     ddof: int
     p: float | None
     low: float
     high: float
+    floor: float = 0.0
+    square: float = 0.0
 
 
 _OWN_ROUNDINGS = 2.0**-50
@@ -125,6 +132,7 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
         return
     size, least, largest = standard.size[telling], least[telling], largest[telling]
     n = standard.group_size
+    divisor = Divisor.DEVIATION if standard.centred else Divisor.ROOT_MEAN_SQUARE
     with np.errstate(all="ignore"):
         for ddof in (0, 1) if standard.centred else (0,):
             if n <= ddof:
@@ -133,20 +141,34 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
             for mode, unit, power in ((EpsMode.INSIDE, size**2, 2.0), (EpsMode.OUTSIDE, size, 1.0)):
                 low, high = (unit * (1.0 / bound**power - share ** (power / 2.0)) for bound in (largest, least))
                 doubt = _OWN_ROUNDINGS * unit
-                yield from _intersect(mode, ddof, None, low - doubt, high + doubt)
+                floor = float(size.min()) * math.sqrt(share)
+                yield from _intersect(
+                    Model(divisor, mode, ddof, None, 0.0, 0.0, floor), low - doubt, high + doubt
+                )
         for p, lengths in standard.lengths.items():
-            length = lengths[telling]
-            low, high = size / largest, size / least  # of the divisor
-            doubt = _OWN_ROUNDINGS * length
-            if np.all(low - doubt <= length) and np.all(length <= high + doubt):
-                yield Model(EpsMode.FLOOR, 0, p, 0.0, float(length.min()))
+            yield from _fit_length(p, lengths[telling], size / largest, size / least)
 
 
-def _intersect(mode: EpsMode, ddof: int, p: float | None, low: Floats, high: Floats) -> Iterator[Model]:
+def _fit_length(p: float, length: Floats, low: Floats, high: Floats) -> Iterator[Model]:
+    """Yield the models of an ℓp length, given the bounds of the divisor."""
+    doubt = _OWN_ROUNDINGS * length
+    square = float((high**2 - length**2).min()) if p == _EUCLIDEAN else 0.0
+    if np.all(low - doubt <= length) and np.all(length <= high + doubt):
+        least = float(length.min())
+        yield Model(Divisor.LP_NORM, EpsMode.FLOOR, 0, p, 0.0, least, least, square)
+    elif p == _EUCLIDEAN:
+        yield from _intersect(
+            Model(Divisor.LP_NORM, EpsMode.INSIDE, 0, p, 0.0, 0.0), low**2 - length**2, high**2 - length**2
+        )
+
+
+def _intersect(model: Model, low: Floats, high: Floats) -> Iterator[Model]:
     least, largest = max(0.0, float(low.max())), float(high.min())
     if least <= largest:
-        yield Model(mode, ddof, p, least, largest)
+        yield model._replace(low=least, high=largest)
 
+
+_EUCLIDEAN = 2.0
 
 COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10, 2.0**-23, 2.0**-52, 1e-1)
 """In the order in which they are believed: the defaults of the frameworks first."""

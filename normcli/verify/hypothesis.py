@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.norms import EpsMode
+from normcli.numerics.rounding import store
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
-from normcli.verify.names import WINDOWED, find_like, find_like_window, name_hypothesis
+from normcli.verify.names import WINDOWED, find_like_window, name_hypothesis
 from normcli.verify.ulp import measure_distance
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from normcli.verify.groupings import Grouping
 
     Floats = NDArray[np.float64]
+
+
+_FLOAT32 = np.dtype(np.float32)
+
+_ROUNDED_ONCE = 0.501
+"""The ulp that a result is off at most which is the exact one, rounded."""
 
 
 class Match(NamedTuple):
@@ -105,18 +112,37 @@ class Hypothesis(NamedTuple):
 
     def predict(self, eps: float) -> Floats:
         """Return the exact result for the groups, of shape (groups, group_size)."""
-        result = self.standard.values * self._find_factor(eps)[:, None]
+        return self._scale(self.standard.values * self._find_factor(eps)[:, None])
+
+    def predict_rounded_first(self, eps: float, dtype: np.dtype[Any]) -> Floats:
+        """Return what comes of x̂ being rounded to a dtype before gamma multiplies it, rounded again."""
+        result = np.empty(self.standard.values.shape, dtype)
+        store(result, self.standard.values * self._find_factor(eps)[:, None])
+        store(result, self._scale(result.astype(np.float64)))
+        return result.astype(np.float64)
+
+    def _scale(self, result: Floats) -> Floats:
         if self.affine.scale is not None:
             result = result * self.grouping.take(self.affine.scale, self.chosen)
         if self.affine.shift is not None:
             result = result + self.grouping.take(self.affine.shift, self.chosen)
         return result
 
+    def _is_rounded_first(self, rows: Floats, eps: float, ulp: float, dtype: np.dtype[Any]) -> bool | None:
+        """Whether x̂ was rounded before gamma; None where there is no telling."""
+        if self.affine.scale is None or self.affine.estimated or dtype.itemsize >= _FLOAT32.itemsize:
+            return None
+        first = bool(np.array_equal(rows, self.predict_rounded_first(eps, dtype)))
+        once = ulp <= _ROUNDED_ONCE
+        return None if first == once else first
+
     def _find_factor(self, eps: float) -> Floats:
         size, model = self.standard.size, self.model
         with np.errstate(all="ignore"):
             if model.p is not None:
-                factor = size / np.maximum(self.standard.lengths[model.p], eps)
+                length = self.standard.lengths[model.p]
+                floored = model.eps_mode is EpsMode.FLOOR
+                factor = size / (np.maximum(length, eps) if floored else np.sqrt(length**2 + eps))
             else:
                 share = self.standard.group_size / (self.standard.group_size - model.ddof)
                 inside = np.sqrt(share * size**2 + eps)
@@ -145,15 +171,18 @@ class Hypothesis(NamedTuple):
             The axes that may be the channel.
         """
         grouping, model = self.grouping, self.model
-        eps = choose_eps(model.low, model.high, None if model.p is None else LENGTH_EPS)
+        eps = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
         with np.errstate(all="ignore"):
             error, ulp = measure_distance(rows, self.predict(eps), dtype)
-        for name in name_hypothesis(grouping, model, channels, centred=self.standard.centred):
+            first = self._is_rounded_first(rows, eps, float(ulp.max()), dtype)
+        if first:
+            precision = f"{precision}, rounded before gamma"
+        for named in name_hypothesis(grouping, model, self.affine, channels, dtype, first):
             yield Match(
-                norm=name.norm,
+                norm=named.name.norm,
                 axes=grouping.axes,
-                groups=name.groups,
-                group_order=None if name.groups is None else grouping.order,
+                groups=named.name.groups,
+                group_order=None if named.name.groups is None else grouping.order,
                 eps=eps,
                 eps_range=(model.low, model.high),
                 eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,
@@ -161,7 +190,7 @@ class Hypothesis(NamedTuple):
                 p=model.p,
                 affine=self.affine.name,
                 precision=precision,
-                like=find_like(name, grouping, model, self.affine),
+                like=named.like,
                 max_ulp=float(ulp.max()),
                 max_abs=float(error.max()),
                 order=order,

@@ -14,7 +14,7 @@ import numpy as np
 
 from normcli.dtypes import get_eps
 from normcli.errors import DataError
-from normcli.norms import EpsMode
+from normcli.norms import Divisor, EpsMode
 from normcli.verify.affine import NONE, Affine, enumerate_affines, undo
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import COMMON_EPS, Model, Standard, bound_factors, fit_models, standardize
@@ -216,7 +216,7 @@ class _Search:
             if standard is None:
                 continue
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS):
-                if model.p is None or not centred:
+                if (model.divisor is Divisor.DEVIATION) == centred:
                     hypothesis = Hypothesis(grouping, affine, standard, model, chosen)
                     key, wrong = self._judge(hypothesis, rows)
                     if (best is None or key < best[0]) and self._names(hypothesis):
@@ -227,7 +227,7 @@ class _Search:
         """Return the best eps, place and ddof for a way of grouping."""
         rows = self._take(hypothesis.grouping, hypothesis.chosen)
         models = [
-            Model(mode, ddof, None, eps, eps)
+            hypothesis.model._replace(eps_mode=mode, ddof=ddof, low=eps, high=eps)
             for mode, ddof, eps in itertools.product((EpsMode.INSIDE, EpsMode.OUTSIDE), (0, 1), COMMON_EPS)
             if hypothesis.model.p is None and ddof < hypothesis.standard.group_size
         ]
@@ -342,9 +342,10 @@ _MOSTLY = 0.5
 """A hypothesis that leaves more than this part of the values unexplained explains nothing."""
 
 _PLAIN_MODELS = (
-    Model(EpsMode.INSIDE, 0, None, 1e-5, 1e-5),
-    Model(EpsMode.FLOOR, 0, 2.0, 1e-12, 1e-12),
-    Model(EpsMode.FLOOR, 0, 1.0, 0.0, 0.0),
+    Model(Divisor.DEVIATION, EpsMode.INSIDE, 0, None, 1e-5, 1e-5),
+    Model(Divisor.ROOT_MEAN_SQUARE, EpsMode.INSIDE, 0, None, 1e-5, 1e-5),
+    Model(Divisor.LP_NORM, EpsMode.FLOOR, 0, 2.0, 1e-12, 1e-12),
+    Model(Divisor.LP_NORM, EpsMode.FLOOR, 0, 1.0, 1e-12, 1e-12),
 )
 """What is tried for each way of grouping where nothing fits."""
 
@@ -377,10 +378,15 @@ def _find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
         return "the input has fewer than two values"
     if not np.isfinite(y).any():
         return "the actual tensor holds no finite value"
-    first = x.reshape(-1)[0] if x.flags.c_contiguous else x[(0,) * x.ndim]
-    if np.all(x == first):
+    if _is_constant(x):
         return "the input is constant: every norm makes the same of it"
+    if _is_constant(y):
+        return "the actual tensor is constant: so is every norm of groups of one value"
     return None
+
+
+def _is_constant(values: NDArray[Any]) -> bool:
+    return bool(np.all(values == values[(0,) * values.ndim]))
 
 
 def _rank(match: Match) -> tuple[Any, ...]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.conventions import list_frameworks
+from normcli.conventions import find_convention, list_frameworks
 from normcli.errors import NormError
-from normcli.norms import NORMS, AxesRule, Centre, Divisor, EpsMode
+from normcli.norms import NORMS, AxesRule, Divisor, EpsMode, EpsRule
 from normcli.plan import make_plan
 from normcli.request import Request
+from normcli.verify.evidence import choose_eps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+
     from normcli.norms import Norm
-    from normcli.plan import Window
+    from normcli.plan import Plan, Window
     from normcli.verify.affine import Affine
     from normcli.verify.evidence import Model
     from normcli.verify.groupings import Grouping
@@ -33,40 +36,66 @@ class Name(NamedTuple):
     groups: int | None = None
 
 
+class Named(NamedTuple):
+    """A name, and the frameworks whose defaults it stands for here."""
+
+    name: Name
+    like: tuple[str, ...]
+
+
 def name_hypothesis(
-    grouping: Grouping, model: Model, channels: frozenset[int], *, centred: bool
-) -> Iterator[Name]:
-    """Yield every norm whose groups these are, in the order of the table; at least one.
+    grouping: Grouping,
+    model: Model,
+    affine: Affine,
+    channels: frozenset[int],
+    dtype: np.dtype[Any],
+    rounded_first: bool | None = None,
+) -> Iterator[Named]:
+    """Yield every norm whose groups these are, by its own default or a framework's; at least one.
 
     Parameters
     ----------
     grouping : Grouping
     model : Model
+    affine : Affine
     channels : frozenset of int
         The axes that may be the channel.
-    centred : bool
+    dtype : numpy.dtype
+        Of the actual tensor.
+    rounded_first : bool or None
+        Whether x̂ was rounded before gamma; None where there is no telling.
     """
-    rows = [norm for norm in NORMS.values() if _divides_so(norm, model, centred=centred)]
-    named = [norm for norm in rows if any(_reduces_so(norm, grouping, channel) for channel in channels)]
-    if not named:  # by a choice of axes that is nobody's default
+    rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
+    found = False
+    for norm in rows:
+        name = _name(norm, grouping)
+        like = find_like(name, grouping, model, affine, dtype, rounded_first)
+        own = _has_own_eps(norm, model)
+        if like or (own and any(_reduces_so(norm, grouping, channel) for channel in channels)):
+            found = True
+            yield Named(name, like)
+    if not found:  # a choice of axes that is nobody's default
         rule = AxesRule.LAST if grouping.split is None else AxesRule.CHANNEL_GROUPS
-        named = [norm for norm in rows if norm.axes is rule][:1] or rows[:1]
-    for norm in named:
-        yield Name(
-            norm.name, (grouping.groups or 1) if norm.axes is AxesRule.CHANNEL_GROUPS else grouping.groups
-        )
+        norm = next((norm for norm in rows if norm.axes is rule), rows[0])
+        yield Named(_name(norm, grouping), ())
 
 
-def _divides_so(norm: Norm, model: Model, *, centred: bool) -> bool:
-    if (norm.centre is Centre.MEAN) != centred:
-        return False
+def _name(norm: Norm, grouping: Grouping) -> Name:
+    one = 1 if norm.axes is AxesRule.CHANNEL_GROUPS else None
+    return Name(norm.name, grouping.groups or one)
+
+
+def _divides_so(norm: Norm, model: Model) -> bool:
+    return norm.divisor is model.divisor and (model.p is None or norm.p in (None, model.p))
+
+
+def _has_own_eps(norm: Norm, model: Model) -> bool:
+    """Whether eps stands where a norm has it by default; the usual place is everybody's choice."""
     if model.p is not None:
-        return norm.divisor is Divisor.LP_NORM and norm.p in (None, model.p)
-    if norm.divisor is not (Divisor.DEVIATION if centred else Divisor.ROOT_MEAN_SQUARE):
-        return False
+        return True
     if norm.eps is None:
         return model.low == 0.0
-    return norm.eps_mode in (EpsMode.INSIDE, model.eps_mode)  # what is not usual is a norm's own
+    return norm.eps_mode in (EpsMode.INSIDE, model.eps_mode)
 
 
 def _reduces_so(norm: Norm, grouping: Grouping, channel: int) -> bool:
@@ -95,27 +124,59 @@ def _name_axes(rank: int, channel: int) -> str:
     return "".join(letters)
 
 
-def find_like(name: Name, grouping: Grouping, model: Model, affine: Affine) -> tuple[str, ...]:
+def find_like(
+    name: Name,
+    grouping: Grouping,
+    model: Model,
+    affine: Affine,
+    dtype: np.dtype[Any],
+    rounded_first: bool | None = None,
+) -> tuple[str, ...]:
     """Return the frameworks whose defaults for a norm of this shape are just these."""
     found = []
     for framework in list_frameworks(name.norm):
-        try:
-            plan = make_plan(Request(norm=name.norm, groups=name.groups, like=framework), grouping.shape)
-        except NormError:  # a framework that does not take such a shape
+        plan = _plan_like(framework, name, grouping, model, dtype)
+        if plan is None or not _agrees(plan, model):
             continue
+        own_affine = affine.scale is None or affine.estimated
+        same_affine = own_affine or (plan.gamma_offset == 1) == affine.name.startswith("1 +")
         same_groups = sign(plan.view_shape, plan.view_axes) == sign(grouping.view_shape, grouping.view_axes)
-        eps = plan.eps or 0.0
-        same_divisor = (
-            model.low <= eps <= model.high
-            and plan.ddof == model.ddof
-            and (plan.eps_mode in (None, model.eps_mode) or eps == 0.0)
-            and (model.p is None or plan.p == model.p)
-        )
-        offset = getattr(plan, "gamma_offset", 0)
-        same_affine = affine.scale is None or affine.estimated or (offset == 1) == affine.name.startswith("1 +")
-        if same_groups and same_divisor and same_affine:
+        same_rounding = rounded_first in (None, plan.rounds_before_gamma)
+        if same_affine and same_groups and same_rounding:
             found.append(framework)
     return tuple(found)
+
+
+def _plan_like(
+    framework: str, name: Name, grouping: Grouping, model: Model, dtype: np.dtype[Any]
+) -> Plan | None:
+    """Return a framework's plan, given the axes and eps that it asks for; None if it has none."""
+    request = Request(norm=name.norm, groups=name.groups, like=framework)
+    convention = find_convention(framework, name.norm)
+    if convention.eps is EpsRule.GIVEN:
+        request = request._replace(eps=choose_eps(model.low, model.high))
+    if convention.axes is AxesRule.GIVEN:
+        request = request._replace(axes=grouping.axes)
+    try:
+        return make_plan(request, grouping.shape, dtype)
+    except NormError:  # a framework that does not take such a shape
+        return None
+
+
+def _agrees(plan: Plan, model: Model) -> bool:
+    """Whether a plan's divisor is the model's, as far as the data tell."""
+    eps = plan.eps or 0.0
+    if model.p is None and plan.ddof != model.ddof:
+        return False
+    if model.p is not None and plan.p != model.p:
+        return False
+    if plan.eps_mode is EpsMode.FLOOR:
+        return model.low == 0.0 and eps <= model.floor
+    if plan.eps_mode is EpsMode.SQUARE_FLOOR:
+        return model.low == 0.0 and eps <= model.floor**2
+    if model.eps_mode is EpsMode.FLOOR:
+        return eps <= model.square
+    return model.low <= eps <= model.high and (plan.eps_mode is model.eps_mode or eps == 0.0)
 
 
 WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor is Divisor.WINDOW_POWER)

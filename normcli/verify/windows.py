@@ -45,7 +45,7 @@ def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[tuple[int, Win
                     k, a = found
                     size = before + after + 1
                     alpha = choose_eps(a[0] * size, a[1] * size)
-                    window = Window(before, after, alpha, exponent, k)
+                    window = Window(before, after, size, alpha, exponent, k, size)
                     yield axis, window, x / (k + alpha / size * squares) ** exponent
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.errors import DataError
+from normcli.conventions import CONVENTIONS
+from normcli.errors import DataError, NormError
+from normcli.norms import AxesRule, EpsRule
 from normcli.verify.groupings import enumerate_groupings
 from normcli.verify.identify import identify
 from normcli.verify.sentence import Question, write_sentence
@@ -51,6 +53,38 @@ def test_exact_results_are_named(norm, dtype, rank):
     assert dtype == "float64" or match.max_ulp <= 0.501
     assert match.precision == ("float32" if dtype == "float16" else dtype)
     assert found.nearest is None
+
+
+def plant(row, x):
+    """Return the options with which a row's result is made of x."""
+    options = {"like": row.framework}
+    if row.norm == "gn":
+        options["groups"] = 3
+    if row.norm == "lrn" and row.size is None:
+        options["size"] = 5
+    if row.eps is EpsRule.GIVEN:
+        options["eps"] = 1e-5
+    if row.axes is AxesRule.GIVEN:
+        options["axes"] = (1, 2)
+    if row.gamma_offset:
+        options["gamma"] = make(x.shape[-1], 1)
+    return options
+
+
+@pytest.mark.parametrize("rank", SHAPES)
+@pytest.mark.parametrize("row", CONVENTIONS, ids=lambda row: f"{row.framework}-{row.norm}")
+def test_every_convention_of_the_table_is_named(row, rank):
+    x = make(SHAPES[rank])
+    options = plant(row, x)
+    try:
+        y = normalize(x, row.norm, **options).normalized
+    except NormError:
+        pytest.skip("not of this rank")
+    found = identify(x, y, options.get("gamma"))
+    if not y.any():
+        assert "constant" in found.reason
+        return
+    assert [m for m in best(found, norm=row.norm) if row.framework in m.like], found
 
 
 PLANTED = [
@@ -171,6 +205,18 @@ def test_float16_accumulation_is_told_from_float32():
     assert {m.precision for m in identify(x, normalize(x, "ln").normalized).matches} == {"float32"}
 
 
+@pytest.mark.parametrize("like", ["llama", "gemma", "torch"])
+def test_whether_the_quotient_was_rounded_before_gamma(like):
+    x, gamma = make((8, 64), dtype="float16"), make(64, 1, "float16")
+    y = normalize(x, "rms", like=like, eps=1e-6, gamma=gamma).normalized
+    matches = best(identify(x, y, gamma), norm="rms")
+    assert matches[0].precision == ("float32, rounded before gamma" if like == "llama" else "float32")
+    assert matches[0].affine == ("1 + gamma" if like == "gemma" else "gamma")
+    if like != "torch":  # whose eps is another
+        assert like in matches[0].like
+    assert ("llama" in matches[0].like) == (like == "llama")
+
+
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("like", [None, "torch"])
 def test_windows(size, like):
@@ -207,6 +253,7 @@ def test_noise_is_nothing():
         (np.full((3, 4), 5.0), np.zeros((3, 4)), "constant"),
         (np.ones((1, 1)), np.ones((1, 1)), "fewer than two"),
         (make((3, 4)), np.full((3, 4), np.nan), "no finite value"),
+        (make((3, 4)), np.zeros((3, 4)), "the actual tensor is constant"),
     ],
 )
 def test_nothing_can_be_told(x, y, reason):
