@@ -91,7 +91,34 @@ def run(
             place = source.make_array(plan.shape, dtype) if out is None else out
         except MemoryError as error:
             raise DataError(f"the result of {plan.shape} does not fit into memory") from error
-        return place, _run(plan, geometry, source, place, gamma, beta, effort)
+        with contextlib.closing(_open_sink(place, geometry)) as sink:
+            return place, _run(plan, geometry, source, sink, gamma, beta, effort)
+
+
+def carry(
+    plan: Plan,
+    values: NDArray[Any],
+    sink: Sink,
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> dict[str, Floats]:
+    """Normalize a tensor into a sink of any kind, tile by tile, and return the statistics.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+    sink : Sink
+        Made for `find_geometry(plan)`; of its dtype is the result. It hears of each tile once, in any order and
+        from several threads. The caller closes it.
+    gamma, beta, effort
+        As in `run`.
+    """
+    if _has_no_values(plan):
+        return _state_nothing(plan)
+    with _open(plan, values) as (geometry, source):
+        return _run(plan, geometry, source, sink, gamma, beta, effort)
 
 
 def measure(plan: Plan, values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -> dict[str, Floats]:
@@ -107,6 +134,21 @@ def measure(plan: Plan, values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -
         return _state_nothing(plan)
     with _open(plan, values) as (geometry, source):
         return _run(plan, geometry, source, None, None, None, effort)
+
+
+def find_geometry(plan: Plan) -> Geometry:
+    """Return how a plan's view is walked."""
+    return Geometry.of(plan.view_shape, plan.view_axes)
+
+
+def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
+    """Return what gives the tiles of a tensor of the plan's shape, by position where it lies in a file."""
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        with np.errstate(all="ignore"):
+            values = values.astype(np.float64)
+    if isinstance(values, np.memmap) and lies_in_file(values):
+        return FileSource(values, geometry)
+    return ArraySource(values, plan.view_shape, geometry)
 
 
 def _has_no_values(plan: Plan) -> bool:
@@ -134,16 +176,8 @@ def _require_place(out: NDArray[Any], plan: Plan, values: NDArray[Any], dtype: n
 
 @contextlib.contextmanager
 def _open(plan: Plan, values: NDArray[Any]) -> Iterator[tuple[Geometry, Source]]:
-    geometry = Geometry.of(plan.view_shape, plan.view_axes)
-    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-        with np.errstate(all="ignore"):
-            values = values.astype(np.float64)
-    source: Source = (
-        FileSource(values, geometry)
-        if isinstance(values, np.memmap) and lies_in_file(values)
-        else ArraySource(values, plan.view_shape, geometry)
-    )
-    with contextlib.closing(source):
+    geometry = find_geometry(plan)
+    with contextlib.closing(open_source(values, plan, geometry)) as source:
         yield geometry, source
 
 
@@ -151,7 +185,7 @@ def _run(
     plan: Plan,
     geometry: Geometry,
     source: Source,
-    out: NDArray[Any] | None,
+    sink: Sink | None,
     gamma: NDArray[Any] | None,
     beta: NDArray[Any] | None,
     effort: Effort,
@@ -162,14 +196,12 @@ def _run(
         else Parameter(values.reshape(plan.parameter_view_shape), plan.view_shape, geometry, offset)
         for values, offset in ((gamma, plan.gamma_offset), (beta, 0))
     )
-    with contextlib.ExitStack() as opened:
-        sink = None if out is None else opened.enter_context(contextlib.closing(_open_sink(out, geometry)))
-        computation = _find_computation(plan)
-        if computation is None:
-            statistics = Run(plan, geometry, source, sink, scale, shift, effort).do()
-        else:
-            statistics = run_apart(plan, computation, geometry, source, sink, effort)
-        return {name: array.reshape(plan.stats_shape) for name, array in statistics.items()}
+    computation = _find_computation(plan)
+    if computation is None:
+        statistics = Run(plan, geometry, source, sink, scale, shift, effort).do()
+    else:
+        statistics = run_apart(plan, computation, geometry, source, sink, effort)
+    return {name: array.reshape(plan.stats_shape) for name, array in statistics.items()}
 
 
 def _find_computation(plan: Plan) -> Computation | None:

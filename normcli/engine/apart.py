@@ -59,7 +59,7 @@ def run_apart(
         if sink is not None:
             place = sink.open(tile, work)
             store(place, y)
-            sink.put(tile, place)
+            sink.put(tile, place, work)
 
     walk = Walk(geometry, source, effort, min(effort.block, MOST_VALUES))
     walk.expect(1)

@@ -52,8 +52,8 @@ class Sink(Protocol):
         """Return the place that a tile is to be written to."""
         ...
 
-    def put(self, tile: Slices, values: NDArray[Any]) -> None:
-        """Hear that it is written."""
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
+        """Hear that it is written; the source's buffers are free by then, and so is the place itself."""
         ...
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class ArraySink:
         """Return the place that a tile is to be written to."""
         return self._runs[tile]
 
-    def put(self, tile: Slices, values: NDArray[Any]) -> None:
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Say that it is written."""
 
     def close(self) -> None:

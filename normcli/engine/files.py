@@ -98,7 +98,7 @@ class FileSink:
         """Return the buffer that a tile is to be written to."""
         return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
 
-    def put(self, tile: Slices, values: NDArray[Any]) -> None:
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Write the buffer to the file."""
         if self._flusher is not None:
             self._flusher.count(values.nbytes)

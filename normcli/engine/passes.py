@@ -130,7 +130,7 @@ class Run:
             apply_affine(out, gamma, beta)
         else:
             apply(x, out, solution, self.exact_output, gamma, beta, work)
-        self.sink.put(tile, place)
+        self.sink.put(tile, place, work)
 
     # -- measuring
 
