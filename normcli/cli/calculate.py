@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from normcli.cli import options
+from normcli.cli.problem import list_options, load_problem
 from normcli.cli.progress import show_progress
-from normcli.cli.sources import SourceOptions, load_input, load_parameters
 from normcli.errors import UsageError
 from normcli.norms import find_norm
 from normcli.render import PARTS
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from normcli.plan import Plan
     from normcli.render.answer import Answer
 
-_REQUEST_FIELDS = (
-    "axes", "keep", "layout", "groups", "group_order", "eps", "eps_mode", "ddof", "dtype", "p",
-    "size", "alpha", "exponent", "k", "like",
-)  # fmt: skip
-
 
 def make_command(name: str) -> click.Command:
     """Return the command of the norm of that name, alias or preset."""
@@ -38,13 +33,7 @@ def make_command(name: str) -> click.Command:
     @click.command(name=name, help=_write_help(norm, name, preset), short_help=norm.summary)
     @options.apply(
         [
-            *options.SOURCE,
-            *options.RECIPE,
-            *options.AXES,
-            *options.numeric(norm, preset),
-            options.DTYPE,
-            options.like(norm),
-            *options.parameters(norm),
+            *list_options(norm, preset),
             *options.SAVE,
             options.FORMAT,
             options.PRINT,
@@ -82,28 +71,20 @@ def _write_help(norm: Norm, name: str, preset: Mapping[str, float]) -> str:
 def _calculate(name: str, settings: dict[str, Any]) -> None:
     _check_outputs(settings)
     from normcli.engine.effort import Effort
-    from normcli.plan import make_plan
     from normcli.render.answer import Answer
     from normcli.render.large import open_large_output
-    from normcli.request import Request
     from normcli.result import calculate
 
-    request = Request(norm=name, **{key: settings[key] for key in _REQUEST_FIELDS if key in settings})
-    source = SourceOptions.collect(settings)
-    tensor = load_input(source)
-    if tensor.note is not None and not settings["quiet"]:
-        click.echo(f"normcli: {tensor.source}: {tensor.note}", err=True)
-    plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
+    problem = load_problem(name, settings)
+    tensor, plan = problem.tensor, problem.plan
     _check_output_dtype(settings["output"], plan, tensor.values)
-    parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
-    gamma, beta = parameters.get("gamma"), parameters.get("beta")
     with contextlib.ExitStack() as files, show_progress(quiet=settings["quiet"]) as observer:
         out = open_large_output(files, settings["output"], plan, tensor.values)
         result = calculate(
-            request,
+            problem.request,
             tensor.values,
-            gamma,
-            beta,
+            problem.gamma,
+            problem.beta,
             out=out,
             effort=Effort(settings["threads"], observer),
             statistics_alone=_asks_for_statistics_alone(settings),
