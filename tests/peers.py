@@ -1,0 +1,767 @@
+"""The frameworks' own norms, one function for each row of the table of conventions, imported on use.
+
+A function takes a float32 tensor and, where the framework does, gamma and beta, and leaves all else to the
+framework's defaults. What could not be run anywhere is written down from its source, and says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
+EXTRA = {"torch", "onnx", "keras", "sklearn", "scipy", "jax", "flax", "equinox", "numpy"}
+"""What the extra [peers] brings; the rest runs where it is found."""
+
+FIRST = ((4, 6), (2, 6, 3), (2, 6, 3, 2), (2, 6, 2, 3, 2))
+LAST = ((4, 6), (2, 3, 6), (2, 3, 2, 6), (2, 2, 3, 2, 6))
+"""Shapes with the channel first or last, 2-D to 5-D."""
+
+SCALES = (1.0, 2.0**-8, 2.0**-20, 2.0**-44)
+"""Of the values. The smallest ones make eps all there is of the divisor; those between show where it stands."""
+
+BOTH = ("gamma", "beta")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A framework's norm: how it is called, which module that needs, and on what."""
+
+    norm: str
+    framework: str
+    module: str
+    shapes: tuple[tuple[int, ...], ...]
+    call: Callable[..., Any]
+    affine: tuple[str, ...] = ()
+    scales: tuple[float, ...] = SCALES
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+PEERS: list[Peer] = []
+
+
+def peer(norm, framework, module, shapes, affine=(), scales=SCALES, **options):
+    """Add a function to the list, for the options given."""
+
+    def add(call):
+        PEERS.append(Peer(norm, framework, module, tuple(shapes), call, affine, scales, options))
+        return call
+
+    return add
+
+
+def make_values(shape, scale=1.0, step=37, modulus=101, centre=45, unit=16):
+    """Return values that any machine can make again: exact in float32, none far from zero."""
+    numbers = np.arange(int(np.prod(shape))) * step % modulus - centre
+    return (numbers.reshape(shape) / unit * scale).astype(np.float32)
+
+
+def make_parameters(names, shape):
+    """Return gamma and beta as far as they are named."""
+    every = {
+        "gamma": make_values(shape, 1.0, 29, 17, 5, 8),
+        "beta": make_values(shape, 1.0, 31, 19, 9, 4),
+    }
+    return {name: every[name] for name in names}
+
+
+# -- torch
+
+
+def run_torch(module, x, gamma=None, beta=None):
+    import torch
+
+    with torch.no_grad():
+        for name, value in (("weight", gamma), ("bias", beta)):
+            if value is not None:
+                getattr(module, name).copy_(torch.from_numpy(value))
+        return module(torch.from_numpy(x)).numpy()
+
+
+def of_rank(module, kind, x):
+    return getattr(module, f"{kind}{max(1, x.ndim - 2)}d")
+
+
+@peer("bn", "torch", "torch", FIRST, BOTH)
+def torch_batch_norm(x, gamma=None, beta=None):
+    import torch
+
+    return run_torch(of_rank(torch.nn, "BatchNorm", x)(x.shape[1]), x, gamma, beta)
+
+
+@peer("ln", "torch", "torch", LAST, BOTH)
+@peer("ln", "torch", "torch", FIRST[2:3], BOTH, axes=(1, 2, 3))
+@peer("ln", "torch", "torch", FIRST[2:3], BOTH, axes=(2, 3))
+def torch_layer_norm(x, gamma=None, beta=None, axes=(-1,)):
+    import torch
+
+    return run_torch(torch.nn.LayerNorm([x.shape[axis] for axis in axes]), x, gamma, beta)
+
+
+@peer("in", "torch", "torch", FIRST[1:], BOTH)
+def torch_instance_norm(x, gamma=None, beta=None):
+    import torch
+
+    module = of_rank(torch.nn, "InstanceNorm", x)(x.shape[1], affine=gamma is not None)
+    return run_torch(module, x, gamma, beta)
+
+
+@peer("gn", "torch", "torch", FIRST, BOTH, groups=2)
+@peer("gn", "torch", "torch", FIRST[1:], BOTH, groups=6)
+def torch_group_norm(x, gamma=None, beta=None, *, groups):
+    import torch
+
+    return run_torch(torch.nn.GroupNorm(groups, x.shape[1]), x, gamma, beta)
+
+
+@peer("rms", "torch", "torch", LAST, ("gamma",))
+def torch_rms_norm(x, gamma=None):
+    import torch
+
+    return run_torch(torch.nn.RMSNorm(x.shape[-1]), x, gamma)
+
+
+@peer("lp", "torch", "torch", FIRST)
+@peer("lp", "torch", "torch", FIRST, p=1.0)
+@peer("lp", "torch", "torch", FIRST[:2], p=3.0, scales=SCALES[:2])
+def torch_normalize(x, p=2.0):
+    import torch
+
+    return torch.nn.functional.normalize(torch.from_numpy(x), p=p).numpy()
+
+
+@peer("wn", "torch", "torch", FIRST[1:], ("gamma",))
+def torch_weight_norm(x, gamma=None):
+    import torch
+
+    module = of_rank(torch.nn, "Conv", x)(x.shape[1], x.shape[0], x.shape[2:], bias=False)
+    module.weight.data = torch.from_numpy(x.copy())
+    torch.nn.utils.parametrizations.weight_norm(module)
+    gain = np.ones(x.shape[0], x.dtype) if gamma is None else gamma
+    with torch.no_grad():
+        parameter = module.parametrizations.weight.original0
+        parameter.copy_(torch.from_numpy(gain.reshape(parameter.shape)))
+        return module.weight.numpy()
+
+
+@peer("lrn", "torch", "torch", FIRST[1:], size=3, alpha=1.0)
+@peer("lrn", "torch", "torch", FIRST[1:], size=4)
+@peer("lrn", "torch", "torch", FIRST[1:], size=9, alpha=0.5, exponent=0.6, k=2.0)
+def torch_local_response(x, *, size, alpha=1e-4, exponent=0.75, k=1.0):
+    import torch
+
+    return torch.nn.LocalResponseNorm(size, alpha, exponent, k)(torch.from_numpy(x)).numpy()
+
+
+# -- models in torch
+
+
+@peer("ln", "bert", "torch", LAST[:2], BOTH)
+def bert_layer_norm(x, gamma=None, beta=None):
+    """LayerNorm with BertConfig.layer_norm_eps."""
+    import torch
+
+    return run_torch(torch.nn.LayerNorm(x.shape[-1], eps=1e-12), x, gamma, beta)
+
+
+@peer("ln", "annotated-transformer", "torch", LAST, BOTH)
+def annotated_transformer_layer_norm(x, gamma=1.0, beta=0.0):
+    """The one line of the_annotated_transformer.py, LayerNorm.forward."""
+    import torch
+
+    t = torch.from_numpy(x)
+    mean, std = t.mean(-1, keepdim=True), t.std(-1, keepdim=True)
+    return (torch.as_tensor(gamma) * (t - mean) / (std + 1e-6) + torch.as_tensor(beta)).numpy()
+
+
+@peer("ws", "paper-ws", "torch", FIRST[2:3])
+def paper_weight_standardization(x):
+    """The authors' Conv2d.forward up to the convolution."""
+    import torch
+
+    weight = torch.from_numpy(x)
+    mean = weight.mean(dim=1, keepdim=True).mean(dim=2, keepdim=True).mean(dim=3, keepdim=True)
+    weight = weight - mean
+    std = weight.view(weight.size(0), -1).std(dim=1).view(-1, 1, 1, 1) + 1e-5
+    return (weight / std.expand_as(weight)).numpy()
+
+
+@peer("rms", "llama", "transformers", LAST[:2], ("gamma",))
+def llama_rms_norm(x, gamma=None):
+    from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+    return run_torch(LlamaRMSNorm(x.shape[-1]), x, gamma)
+
+
+@peer("rms", "gemma", "transformers", LAST[:2], ("gamma",))
+def gemma_rms_norm(x, gamma=None):
+    from transformers.models.gemma.modeling_gemma import GemmaRMSNorm
+
+    return run_torch(GemmaRMSNorm(x.shape[-1]), x, gamma)
+
+
+@peer("rms", "t5", "transformers", LAST[:2], ("gamma",))
+def t5_layer_norm(x, gamma=None):
+    from transformers.models.t5.modeling_t5 import T5LayerNorm
+
+    return run_torch(T5LayerNorm(x.shape[-1]), x, gamma)
+
+
+@peer("ln", "timm", "timm", FIRST[2:3], BOTH)
+def timm_layer_norm(x, gamma=None, beta=None):
+    from timm.layers import LayerNorm2d
+
+    return run_torch(LayerNorm2d(x.shape[1]), x, gamma, beta)
+
+
+@peer("ws", "timm", "timm", FIRST[2:3])
+def timm_weight_standardization(x):
+    """The weight that StdConv2d convolves with, read off by one impulse for each of its values."""
+    import torch
+    from timm.layers import StdConv2d
+
+    size = int(np.prod(x.shape[1:]))
+    module = StdConv2d(x.shape[1], x.shape[0], x.shape[2:], padding=0)
+    module.weight.data = torch.from_numpy(x.copy())
+    impulses = torch.eye(size).reshape(size, *x.shape[1:])
+    return module(impulses).detach().numpy().reshape(size, x.shape[0]).T.reshape(x.shape)
+
+
+# -- keras
+
+
+def run_keras(layer, x, gamma=None, beta=None, gain="gamma", **arguments):
+    import keras
+
+    layer.build(x.shape)
+    for name, value in ((gain, gamma), ("beta", beta)):
+        if value is not None:
+            getattr(layer, name).assign(value)
+    return keras.ops.convert_to_numpy(layer(x, **arguments))
+
+
+@peer("bn", "keras", "keras", LAST, BOTH)
+def keras_batch_norm(x, gamma=None, beta=None):
+    import keras
+
+    return run_keras(keras.layers.BatchNormalization(), x, gamma, beta, training=True)
+
+
+@peer("ln", "keras", "keras", LAST, BOTH)
+def keras_layer_norm(x, gamma=None, beta=None):
+    import keras
+
+    return run_keras(keras.layers.LayerNormalization(), x, gamma, beta)
+
+
+@peer("in", "keras", "keras", LAST[1:], BOTH)
+def keras_instance_norm(x, gamma=None, beta=None):
+    import keras
+
+    return run_keras(keras.layers.GroupNormalization(groups=-1), x, gamma, beta)
+
+
+@peer("gn", "keras", "keras", LAST, BOTH, groups=2)
+def keras_group_norm(x, gamma=None, beta=None, *, groups):
+    import keras
+
+    return run_keras(keras.layers.GroupNormalization(groups=groups), x, gamma, beta)
+
+
+@peer("rms", "keras", "keras", LAST, ("gamma",))
+def keras_rms_norm(x, gamma=None):
+    import keras
+
+    return run_keras(keras.layers.RMSNormalization(), x, gamma, gain="scale")
+
+
+@peer("lp", "keras", "keras", LAST)
+def keras_unit_norm(x):
+    import keras
+
+    return run_keras(keras.layers.UnitNormalization(), x)
+
+
+@peer("zscore", "keras", "keras", LAST)
+def keras_normalization(x):
+    import keras
+
+    layer = keras.layers.Normalization()
+    layer.adapt(x)
+    return keras.ops.convert_to_numpy(layer(x))
+
+
+# -- flax and jax
+
+
+def run_linen(module, x, gamma=None, beta=None):
+    import jax
+
+    variables = module.init(jax.random.key(0), x)
+    params = dict(variables.get("params", {}))
+    params |= {name: value for name, value in (("scale", gamma), ("bias", beta)) if value is not None}
+    return np.asarray(module.apply({**variables, "params": params}, x, mutable=["batch_stats"])[0])
+
+
+@peer("bn", "flax-linen", "flax", LAST, BOTH)
+def linen_batch_norm(x, gamma=None, beta=None):
+    from flax import linen
+
+    return run_linen(linen.BatchNorm(use_running_average=False), x, gamma, beta)
+
+
+@peer("ln", "flax-linen", "flax", LAST, BOTH)
+@peer("ln", "flax-linen", "flax", LAST[1:2], BOTH, axes=(1, 2))
+def linen_layer_norm(x, gamma=None, beta=None, axes=-1):
+    from flax import linen
+
+    return run_linen(linen.LayerNorm(reduction_axes=axes), x, gamma, beta)
+
+
+@peer("in", "flax-linen", "flax", LAST[1:], BOTH)
+def linen_instance_norm(x, gamma=None, beta=None):
+    from flax import linen
+
+    return run_linen(linen.InstanceNorm(), x, gamma, beta)
+
+
+@peer("gn", "flax-linen", "flax", LAST, BOTH, groups=2)
+def linen_group_norm(x, gamma=None, beta=None, *, groups):
+    from flax import linen
+
+    return run_linen(linen.GroupNorm(num_groups=groups), x, gamma, beta)
+
+
+@peer("rms", "flax-linen", "flax", LAST, ("gamma",))
+def linen_rms_norm(x, gamma=None):
+    from flax import linen
+
+    return run_linen(linen.RMSNorm(), x, gamma)
+
+
+@peer("wn", "flax-linen", "flax", LAST[:1], ("gamma",))
+def linen_weight_norm(x, gamma=None):
+    import jax
+    from flax import linen
+
+    module = linen.WeightNorm(linen.Dense(x.shape[1], use_bias=False))
+    unit = np.eye(x.shape[0], dtype=x.dtype)
+    variables = module.init(jax.random.key(0), unit)
+    params = dict(variables["params"])
+    params["layer_instance"] = {"kernel": x}
+    name = next(name for name in params if name != "layer_instance")
+    if gamma is not None:
+        params[name] = jax.tree.map(lambda _: gamma, params[name])
+    return np.asarray(module.apply({"params": params}, unit))
+
+
+def run_nnx(module, x, gamma=None, beta=None):
+    for name, value in (("scale", gamma), ("bias", beta)):
+        if value is not None:
+            getattr(module, name)[...] = value
+    return np.asarray(module(x))
+
+
+@peer("bn", "flax-nnx", "flax", LAST, BOTH)
+def nnx_batch_norm(x, gamma=None, beta=None):
+    from flax import nnx
+
+    return run_nnx(nnx.BatchNorm(x.shape[-1], rngs=nnx.Rngs(0)), x, gamma, beta)
+
+
+@peer("ln", "flax-nnx", "flax", LAST, BOTH)
+def nnx_layer_norm(x, gamma=None, beta=None):
+    from flax import nnx
+
+    return run_nnx(nnx.LayerNorm(x.shape[-1], rngs=nnx.Rngs(0)), x, gamma, beta)
+
+
+@peer("in", "flax-nnx", "flax", LAST[1:], BOTH)
+def nnx_instance_norm(x, gamma=None, beta=None):
+    from flax import nnx
+
+    return run_nnx(nnx.InstanceNorm(x.shape[-1], rngs=nnx.Rngs(0)), x, gamma, beta)
+
+
+@peer("gn", "flax-nnx", "flax", LAST, BOTH, groups=2)
+def nnx_group_norm(x, gamma=None, beta=None, *, groups):
+    from flax import nnx
+
+    return run_nnx(nnx.GroupNorm(x.shape[-1], num_groups=groups, rngs=nnx.Rngs(0)), x, gamma, beta)
+
+
+@peer("rms", "flax-nnx", "flax", LAST, ("gamma",))
+def nnx_rms_norm(x, gamma=None):
+    from flax import nnx
+
+    return run_nnx(nnx.RMSNorm(x.shape[-1], rngs=nnx.Rngs(0)), x, gamma)
+
+
+@peer("wn", "flax-nnx", "flax", LAST[:1])
+def nnx_weight_norm(x):
+    from flax import nnx
+
+    layer = nnx.Linear(*x.shape, use_bias=False, rngs=nnx.Rngs(0))
+    layer.kernel[...] = x
+    return np.asarray(nnx.WeightNorm(layer, rngs=nnx.Rngs(0))(np.eye(x.shape[0], dtype=x.dtype)))
+
+
+@peer("ln", "jax", "jax", LAST)
+def jax_standardize(x):
+    import jax
+
+    return np.asarray(jax.nn.standardize(x))
+
+
+# -- equinox
+
+
+def run_equinox(module, x, gamma=None, beta=None):
+    import equinox
+    import jax
+
+    for name, value in (("weight", gamma), ("bias", beta)):
+        if value is not None:
+            module = equinox.tree_at(lambda m, name=name: getattr(m, name), module, jax.numpy.asarray(value))
+    return np.asarray(jax.vmap(module)(x))
+
+
+@peer("bn", "equinox", "equinox", FIRST, BOTH)
+def equinox_batch_norm(x, gamma=None, beta=None):
+    import equinox
+    import jax
+
+    module, state = equinox.nn.make_with_state(equinox.nn.BatchNorm)(
+        x.shape[1], axis_name="batch", mode="batch"
+    )
+    for name, value in (("weight", gamma), ("bias", beta)):
+        if value is not None:
+            module = equinox.tree_at(lambda m, name=name: getattr(m, name), module, jax.numpy.asarray(value))
+    mapped = jax.vmap(module, axis_name="batch", in_axes=(0, None), out_axes=(0, None))
+    return np.asarray(mapped(x, state)[0])
+
+
+@peer("ln", "equinox", "equinox", FIRST, BOTH)
+def equinox_layer_norm(x, gamma=None, beta=None):
+    import equinox
+
+    return run_equinox(equinox.nn.LayerNorm(x.shape[1:]), x, gamma, beta)
+
+
+@peer("gn", "equinox", "equinox", FIRST, BOTH, groups=2)
+def equinox_group_norm(x, gamma=None, beta=None, *, groups):
+    import equinox
+
+    return run_equinox(equinox.nn.GroupNorm(groups, x.shape[1]), x, gamma, beta)
+
+
+@peer("rms", "equinox", "equinox", FIRST, BOTH)
+def equinox_rms_norm(x, gamma=None, beta=None):
+    import equinox
+
+    return run_equinox(equinox.nn.RMSNorm(x.shape[1:]), x, gamma, beta)
+
+
+@peer("wn", "equinox", "equinox", FIRST[:1], ("gamma",))
+def equinox_weight_norm(x, gamma=None):
+    import equinox
+    import jax
+
+    rows, columns = x.shape
+    layer = equinox.nn.Linear(columns, rows, use_bias=False, key=jax.random.key(0))
+    module = equinox.nn.WeightNorm(equinox.tree_at(lambda m: m.weight, layer, jax.numpy.asarray(x)))
+    gain = np.ones(rows, x.dtype) if gamma is None else gamma
+    module = equinox.tree_at(lambda m: m.g, module, jax.numpy.asarray(gain.reshape(rows, 1)))
+    return np.asarray(jax.vmap(module)(np.eye(columns, dtype=x.dtype))).T
+
+
+# -- mlx
+
+
+def run_mlx(module, x, gamma=None, beta=None):
+    import mlx.core as mx
+
+    for name, value in (("weight", gamma), ("bias", beta)):
+        if value is not None:
+            setattr(module, name, mx.array(value))
+    return np.array(module(mx.array(x)))
+
+
+@peer("bn", "mlx", "mlx.core", LAST[:3], BOTH)
+def mlx_batch_norm(x, gamma=None, beta=None):
+    import mlx.nn
+
+    return run_mlx(mlx.nn.BatchNorm(x.shape[-1]), x, gamma, beta)
+
+
+@peer("ln", "mlx", "mlx.core", LAST, BOTH)
+def mlx_layer_norm(x, gamma=None, beta=None):
+    import mlx.nn
+
+    return run_mlx(mlx.nn.LayerNorm(x.shape[-1]), x, gamma, beta)
+
+
+@peer("in", "mlx", "mlx.core", LAST[1:], BOTH)
+def mlx_instance_norm(x, gamma=None, beta=None):
+    import mlx.nn
+
+    return run_mlx(mlx.nn.InstanceNorm(x.shape[-1], affine=gamma is not None), x, gamma, beta)
+
+
+@peer("gn", "mlx", "mlx.core", LAST, BOTH, groups=2)
+@peer("gn", "mlx", "mlx.core", LAST, BOTH, groups=3)
+@peer("gn", "mlx", "mlx.core", LAST[1:], BOTH, groups=3, group_order="contiguous")
+def mlx_group_norm(x, gamma=None, beta=None, *, groups, group_order="interleaved"):
+    import mlx.nn
+
+    compatible = group_order == "contiguous"
+    return run_mlx(mlx.nn.GroupNorm(groups, x.shape[-1], pytorch_compatible=compatible), x, gamma, beta)
+
+
+@peer("rms", "mlx", "mlx.core", LAST, ("gamma",))
+def mlx_rms_norm(x, gamma=None):
+    import mlx.nn
+
+    return run_mlx(mlx.nn.RMSNorm(x.shape[-1]), x, gamma)
+
+
+# -- onnx, by its reference evaluator
+
+
+def run_onnx(operator, opset, *inputs, outputs=1, **attributes):
+    from onnx import helper, reference
+
+    names, results = [f"i{i}" for i in range(len(inputs))], [f"o{i}" for i in range(outputs)]
+    kinds = [helper.np_dtype_to_tensor_dtype(value.dtype) for value in inputs]
+    graph = helper.make_graph(
+        [helper.make_node(operator, names, results, **attributes)],
+        "graph",
+        [
+            helper.make_tensor_value_info(*of)
+            for of in zip(names, kinds, (v.shape for v in inputs), strict=True)
+        ],
+        [helper.make_tensor_value_info(name, kinds[0], None) for name in results],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return reference.ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
+
+
+def fill(x, length, gamma, beta):
+    """Return gamma and beta, which ONNX and OpenVINO require."""
+    gamma = np.ones(length, x.dtype) if gamma is None else gamma
+    return gamma, np.zeros(length, x.dtype) if beta is None else beta
+
+
+@peer("bn", "onnx", "onnx", FIRST, BOTH)
+def onnx_batch_norm(x, gamma=None, beta=None):
+    gamma, beta = fill(x, x.shape[1], gamma, beta)
+    zero, one = np.zeros_like(gamma), np.ones_like(gamma)
+    return run_onnx("BatchNormalization", 15, x, gamma, beta, zero, one, outputs=3, training_mode=1)[0]
+
+
+@peer("ln", "onnx", "onnx", LAST, BOTH)
+def onnx_layer_norm(x, gamma=None, beta=None):
+    return run_onnx("LayerNormalization", 17, x, *fill(x, x.shape[-1], gamma, beta))[0]
+
+
+@peer("in", "onnx", "onnx", FIRST[1:], BOTH)
+def onnx_instance_norm(x, gamma=None, beta=None):
+    return run_onnx("InstanceNormalization", 22, x, *fill(x, x.shape[1], gamma, beta))[0]
+
+
+@peer("gn", "onnx", "onnx", FIRST[1:], BOTH, groups=2)
+def onnx_group_norm(x, gamma=None, beta=None, *, groups):
+    return run_onnx("GroupNormalization", 21, x, *fill(x, x.shape[1], gamma, beta), num_groups=groups)[0]
+
+
+@peer("gn", "onnx-18", "onnx", FIRST[1:], BOTH, groups=2)
+def onnx_18_group_norm(x, gamma=None, beta=None, *, groups):
+    return run_onnx("GroupNormalization", 18, x, *fill(x, groups, gamma, beta), num_groups=groups)[0]
+
+
+@peer("rms", "onnx", "onnx", LAST, ("gamma",))
+def onnx_rms_norm(x, gamma=None):
+    return run_onnx("RMSNormalization", 23, x, fill(x, x.shape[-1], gamma, None)[0])[0]
+
+
+@peer("lp", "onnx", "onnx", LAST)
+def onnx_lp_norm(x):
+    return run_onnx("LpNormalization", 22, x)[0]
+
+
+@peer("mvn", "onnx", "onnx", FIRST[2:3])
+def onnx_mean_variance(x):
+    return run_onnx("MeanVarianceNormalization", 13, x)[0]
+
+
+@peer("lrn", "onnx", "onnx", FIRST[2:3], size=3, alpha=1.0)
+@peer("lrn", "onnx", "onnx", FIRST[2:3], size=4)
+@peer("lrn", "onnx", "onnx", FIRST[2:3], size=4, alpha=0.5, exponent=0.6, k=2.0)
+def onnx_local_response(x, *, size, alpha=1e-4, exponent=0.75, k=1.0):
+    """The evaluator goes over as many channels as there are samples, so it is given as many (onnx/onnx#7805)."""
+    many = np.concatenate([x] * x.shape[1])[: x.shape[1]]
+    return run_onnx("LRN", 13, many, size=size, alpha=alpha, beta=exponent, bias=k)[0][: len(x)]
+
+
+# -- openvino
+
+
+def run_openvino(build, x):
+    import openvino
+
+    parameter = openvino.opset1.parameter(x.shape, x.dtype)
+    model = openvino.Model([build(parameter)], [parameter])
+    return openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(x)[0]
+
+
+def openvino_constant(values):
+    import openvino
+
+    return openvino.opset1.constant(np.asarray(values))
+
+
+@peer("gn", "openvino", "openvino", FIRST[1:], BOTH, groups=2, eps=1e-3)
+def openvino_group_norm(x, gamma=None, beta=None, *, groups, eps):
+    from openvino import opset12
+
+    gamma, beta = map(openvino_constant, fill(x, x.shape[1], gamma, beta))
+    return run_openvino(lambda p: opset12.group_normalization(p, gamma, beta, groups, eps), x)
+
+
+@peer("mvn", "openvino", "openvino", FIRST[1:], axes=(1, 2), eps=1e-3)
+@peer("mvn", "openvino", "openvino", FIRST[1:], axes=(1, 2), eps=1e-3, eps_mode="outside")
+def openvino_mean_variance(x, *, axes, eps, eps_mode="inside"):
+    from openvino import opset6
+
+    reduced = openvino_constant(np.array(axes, np.int64))
+    place = {"inside": "inside_sqrt", "outside": "outside_sqrt"}[eps_mode]
+    return run_openvino(lambda p: opset6.mvn(p, reduced, True, eps, place), x)  # noqa: FBT003
+
+
+@peer("mvn", "openvino-2", "openvino", FIRST[1:])
+def openvino_2_mean_variance(x):
+    from openvino import opset2
+
+    return run_openvino(lambda p: opset2.mvn(p, across_channels=False, normalize_variance=True), x)
+
+
+@peer("lp", "openvino", "openvino", FIRST, axes=1, eps=4.0)
+@peer("lp", "openvino", "openvino", FIRST, axes=1, eps=1e-3)
+def openvino_length(x, *, axes, eps):
+    """By way of NodeFactory: opset1.normalize_l2 passes eps_mode under a name that nobody reads."""
+    from openvino.utils.node_factory import NodeFactory
+
+    reduced = openvino_constant(np.array([axes], np.int64)).output(0)
+    attributes = {"eps": eps, "eps_mode": "max"}
+    make = NodeFactory("opset1").create
+    return run_openvino(lambda p: make("NormalizeL2", [p.output(0), reduced], attributes), x)
+
+
+@peer("lrn", "openvino", "openvino", FIRST[2:3], axes=1, size=4)
+@peer("lrn", "openvino", "openvino", FIRST[2:3], axes=1, size=5)
+def openvino_local_response(x, *, axes, size):
+    from openvino import opset1
+
+    reduced = openvino_constant(np.array([axes], np.int64))
+    return run_openvino(lambda p: opset1.lrn(p, reduced, size=size), x)
+
+
+# -- tensorflow
+
+
+@peer("bn", "tensorflow", "tensorflow", LAST[2:], BOTH)
+def tensorflow_batch_norm(x, gamma=None, beta=None):
+    import tensorflow
+
+    kind = {"data_format": "NDHWC"} if x.ndim == 5 else {}
+    return tensorflow.compat.v1.nn.fused_batch_norm(x, *fill(x, x.shape[-1], gamma, beta), **kind)[0].numpy()
+
+
+@peer("bn", "tensorflow-moments", "tensorflow", LAST, BOTH, axes=0, eps=1e-3)
+def tensorflow_moments(x, gamma=None, beta=None, *, axes, eps):
+    import tensorflow
+
+    mean, variance = tensorflow.nn.moments(x, [axes])
+    return tensorflow.nn.batch_normalization(x, mean, variance, beta, gamma, eps).numpy()
+
+
+@peer("lp", "tensorflow", "tensorflow", LAST, axes=-1)
+def tensorflow_length(x, *, axes):
+    import tensorflow
+
+    return tensorflow.nn.l2_normalize(x, axis=axes).numpy()
+
+
+@peer("lrn", "tensorflow", "tensorflow", LAST[2:3])
+@peer("lrn", "tensorflow", "tensorflow", LAST[2:3], size=3)
+def tensorflow_local_response(x, size=11):
+    import tensorflow
+
+    return tensorflow.nn.local_response_normalization(x, depth_radius=size // 2).numpy()
+
+
+@peer("zscore", "tensorflow", "tensorflow", LAST[1:3])
+def tensorflow_standardization(x):
+    import tensorflow
+
+    return tensorflow.image.per_image_standardization(x).numpy()
+
+
+# -- scikit-learn and scipy
+
+
+@peer("zscore", "sklearn", "sklearn", FIRST[:1])
+def sklearn_standard_scaler(x):
+    from sklearn.preprocessing import StandardScaler
+
+    return StandardScaler().fit_transform(x)
+
+
+@peer("lp", "sklearn", "sklearn", FIRST[:1], scales=SCALES[:2])
+@peer("lp", "sklearn", "sklearn", FIRST[:1], scales=SCALES[:2], p=1.0)
+def sklearn_normalizer(x, p=2.0):
+    from sklearn.preprocessing import Normalizer
+
+    return Normalizer(f"l{p:g}").fit_transform(x)
+
+
+@peer("zscore", "scipy", "scipy", FIRST)
+def scipy_zscore(x):
+    from scipy import stats
+
+    return stats.zscore(x)
+
+
+# -- caffe, written down from its source: it was not run
+
+
+@peer("bn", "caffe", "numpy", FIRST[2:3])
+def caffe_batch_norm(x):
+    """batch_norm_layer.cpp, Forward_cpu: mean, x − mean, E[(x − mean)²] + eps, square root, divide."""
+    centred = x.astype(float) - x.mean((0, 2, 3), dtype=float, keepdims=True)
+    return centred / np.sqrt((centred**2).mean((0, 2, 3), keepdims=True) + 1e-5)
+
+
+@peer("mvn", "caffe", "numpy", FIRST[2:3])
+def caffe_mean_variance(x):
+    """mvn_layer.cpp, Forward_cpu: x − mean, then divided by √E[(x − mean)²] + eps."""
+    centred = x.astype(float) - x.mean((2, 3), dtype=float, keepdims=True)
+    return centred / (np.sqrt((centred**2).mean((2, 3), keepdims=True)) + 1e-9)
+
+
+@peer("lrn", "caffe", "numpy", FIRST[2:3])
+def caffe_local_response(x):
+    """lrn_layer.cpp, CrossChannelForward_cpu: scale = k + α/n · Σx² of a padded window, y = x · scale^−β."""
+    squares = np.pad(x.astype(float) ** 2, ((0, 0), (2, 2), (0, 0), (0, 0)))
+    total = functools.reduce(np.add, (squares[:, i : i + x.shape[1]] for i in range(5)))
+    return x * (1.0 + 1.0 / 5 * total) ** -0.75
