@@ -151,6 +151,11 @@ def test_gamma_offset(dtype, rng):
     )
 
 
+def test_a_gamma_of_minus_0_keeps_its_sign():
+    normalized = normalize(np.array([[1.0, 3.0]], "float32"), "rms", gamma=-0.0).normalized
+    np.testing.assert_array_equal(np.signbit(normalized), [[True, True]])
+
+
 def test_the_formula_tells_the_offset(normcli):
     assert (
         "x / √(ms + eps) · (1 + gamma)" in normcli("rms", "--shape", "2,3", "--gamma", 1, "--like", "gemma").out

@@ -17,6 +17,15 @@ SHAPE = (2, 6, 4, 5)
         pytest.param(Request("ln"), (3,), (0, 1, 2), 48, 5, (2, 6, 4, 1), id="ln"),
         pytest.param(Request("in"), (2, 3), (0, 1), 12, 20, (2, 6, 1, 1), id="in"),
         pytest.param(Request("gn", groups=3), (1, 2, 3), (0, 1), 6, 40, (2, 3, 1, 1), id="gn"),
+        pytest.param(
+            Request("gn", groups=3, group_order="interleaved"),
+            (1, 2, 3),
+            (0, 1),
+            6,
+            40,
+            (2, 3, 1, 1),
+            id="gn, interleaved",
+        ),
         pytest.param(Request("rms"), (3,), (0, 1, 2), 48, 5, (2, 6, 4, 1), id="rms"),
         pytest.param(Request("lp"), (3,), (0, 1, 2), 48, 5, (2, 6, 4, 1), id="lp"),
         pytest.param(Request("wn"), (1, 2, 3), (0,), 2, 120, (2, 1, 1, 1), id="wn"),
@@ -125,6 +134,7 @@ def test_a_norm_that_needs_a_channel_says_so():
         pytest.param(Request("bn"), 2, "c=2", id="bn"),
         pytest.param(Request("in"), 7, "n=1 c=1", id="in"),
         pytest.param(Request("gn", groups=3), 4, "n=1 g=1", id="gn"),
+        pytest.param(Request("gn", groups=3, group_order="interleaved"), 4, "n=1 g=1", id="gn, interleaved"),
         pytest.param(Request("bn", keep=""), 0, "all", id="one group"),
     ],
 )
@@ -134,8 +144,10 @@ def test_group_name(request_, group, name):
 
 @pytest.mark.parametrize(
     "request_", [Request("bn"), Request("gn", groups=3), Request("gn", groups=2, layout="NHWC", axes="HWC"),
-                 Request("zscore"), Request("ln", axes="CHW"), Request("bn", keep="")],
-    ids=lambda r: f"{r.norm} {r.layout or ''}",
+                 Request("zscore"), Request("ln", axes="CHW"), Request("bn", keep=""),
+                 Request("gn", groups=3, group_order="interleaved"), Request("gn", groups=2, like="mlx"),
+                 Request("gn", groups=3, layout="NHWC", axes="HWC", group_order="interleaved")],
+    ids=lambda r: f"{r.norm} {r.layout or ''} {r.group_order or r.like or ''}",
 )  # fmt: skip
 def test_cells_are_located_in_the_group_that_select_group_picks(request_):
     shape = (2, 6, 4, 6)

@@ -67,7 +67,9 @@ class Parameter:
     def __init__(
         self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry, offset: int = 0
     ) -> None:
-        values = np.asarray(values, dtype=np.float64) + offset
+        values = np.asarray(values, dtype=np.float64)
+        if offset:  # a zero keeps its sign
+            values = values + offset
         self._values = values.reshape([math.prod(values.shape[a] for a in run) for run in geometry.members])
         self._index: list[NDArray[np.intp] | None] = []
         for run, length in zip(geometry.members, geometry.dims, strict=True):
