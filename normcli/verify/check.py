@@ -1,0 +1,262 @@
+"""Somebody's normalized tensor, or statistics, held against the exact ones: tile by tile, however large."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import find_type
+from normcli.engine import carry, find_geometry, measure, open_source
+from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.errors import DataError, UsageError
+from normcli.tensors.pieces import forget, iterate_pieces
+from normcli.tensors.spool import make_scratch
+from normcli.verify.tally import GroupTally, Tally
+from normcli.verify.ulp import choose_counting_dtype, choose_tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.blocks import Source
+    from normcli.engine.effort import Effort
+    from normcli.engine.geometry import Geometry, Slices
+    from normcli.numerics.workspace import Workspace
+    from normcli.plan import Plan
+    from normcli.verify.ulp import Tolerance
+
+    Floats = NDArray[np.float64]
+
+NORMALIZED = "normalized"
+"""What the tensor is called among the things that can be compared; the others are the norm's statistics."""
+
+PIECE = 1 << 14
+"""Values compared at once: the dozen arrays that this takes stay in the cache."""
+
+
+class Limits(NamedTuple):
+    """The tolerance as far as the caller names it; see `choose_tolerance`."""
+
+    rtol: float | None = None
+    atol: float | None = None
+    max_ulp: float | None = None
+
+
+class Comparison(NamedTuple):
+    """How far one array is from the exact one.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        In whose last place distances are counted.
+    tolerance : Tolerance
+    tally : Tally
+    groups : GroupTally or None
+        The mismatches of each group; None where every value has a window of its own.
+    """
+
+    dtype: np.dtype[Any]
+    tolerance: Tolerance
+    tally: Tally
+    groups: GroupTally | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is further away than is tolerated."""
+        return self.tally.mismatches == 0
+
+    def count_groups(self) -> int:
+        """Return how many groups have a mismatch."""
+        return self.tally.mismatches if self.groups is None else self.groups.count()
+
+
+class Checked(NamedTuple):
+    """What `check` returns.
+
+    Parameters
+    ----------
+    comparisons : mapping of str to Comparison
+        By what was compared: `normalized`, or a statistic.
+    statistics : mapping of str to ndarray of float64
+        The exact ones, of `plan.stats_shape`.
+    """
+
+    comparisons: Mapping[str, Comparison]
+    statistics: Mapping[str, Floats]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return all(comparison.ok for comparison in self.comparisons.values())
+
+
+def check(
+    plan: Plan,
+    values: NDArray[Any],
+    actual: Mapping[str, NDArray[Any]],
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    limits: Limits | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Checked:
+    """Compare arrays with what a plan makes of a tensor.
+
+    Parameters
+    ----------
+    plan : Plan
+        If it has a dtype, that is the one in whose last place the normalized tensor's distances are counted.
+    values : ndarray
+        The input.
+    actual : mapping of str to ndarray
+        By what they are: `normalized`, of the tensor's shape, and any of the norm's statistics.
+    gamma, beta : ndarray or None
+        Of any shape that `plan.fit_parameter` takes.
+    limits : Limits or None
+        What is tolerated; by default what torch's `assert_close` does for the dtype of each array.
+    effort : Effort
+        Nothing of the outcome depends on it.
+
+    Raises
+    ------
+    DataError
+        If a shape does not fit.
+    UsageError
+        If the limits contradict each other, or there is nothing to compare.
+
+    Notes
+    -----
+    The exact values are calculated in float64, so of shorter floats 0.5 ulp is the most that is rounding. Those
+    of float64 are themselves within 3 ulp (`tests/test_exactness.py`).
+
+    Examples
+    --------
+    >>> from normcli.plan import make_plan
+    >>> from normcli.request import Request
+    >>> x = np.array([[1.0, 3.0], [5.0, 5.0]], dtype=np.float32)
+    >>> y = np.array([[-1.0, 1.0], [0.0, 0.5]], dtype=np.float32)
+    >>> tally = check(make_plan(Request("ln"), x.shape), x, {"normalized": y}).comparisons["normalized"].tally
+    >>> tally.mismatches, tally.worst.place, tally.worst.expected
+    (1, 3, 0.0)
+    """
+    if not actual:
+        raise UsageError("there is nothing to compare")
+    for name, array in actual.items():
+        require_shape(plan, name, array)
+    settings = {name: _choose_dtype(plan, name, array.dtype) for name, array in actual.items()}
+    tolerances = {name: choose_tolerance(dtype, *(limits or Limits())) for name, dtype in settings.items()}
+    gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
+    beta = None if beta is None else plan.fit_parameter("beta", beta)
+    comparisons: dict[str, Comparison] = {}
+    if NORMALIZED in actual:
+        geometry = find_geometry(plan)
+        array, dtype, tolerance = actual[NORMALIZED], settings[NORMALIZED], tolerances[NORMALIZED]
+        with contextlib.closing(open_source(array, plan, geometry)) as source:
+            sink = ComparingSink(plan, geometry, source, dtype, tolerance)
+            statistics = carry(plan, values, sink, gamma, beta, effort)
+        comparisons[NORMALIZED] = Comparison(dtype, tolerance, sink.tally, sink.groups)
+    else:
+        statistics = measure(plan, values, effort)
+    for name, array in actual.items():
+        if name != NORMALIZED:
+            comparisons[name] = _compare_statistic(array, statistics[name], settings[name], tolerances[name])
+    return Checked(comparisons, statistics)
+
+
+def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
+    """Raise `DataError` unless an array can be the tensor or the statistic of that name.
+
+    A statistic may have ones for the reduced axes, or be flat; nothing is transposed or guessed.
+    """
+    if name == NORMALIZED:
+        if array.shape != plan.shape:
+            raise DataError(f"the shape is {array.shape}; that of the input is {plan.shape}")
+        return
+    if name not in plan.norm.statistics:
+        raise UsageError(f"{plan.norm.name} has no {name}; it has {', '.join(plan.norm.statistics)}")
+    lengths = [length for length in array.shape if length != 1]
+    wanted = [length for length in plan.stats_shape if length != 1]
+    if array.size != plan.group_count or (lengths != wanted and len(lengths) > 1):
+        raise DataError(f"the shape is {array.shape}; there is one {name} for each of {plan.stats_shape}")
+
+
+def _choose_dtype(plan: Plan, name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if name == NORMALIZED and plan.dtype is not None:
+        asked: np.dtype[Any] = np.dtype(find_type(plan.dtype))
+        return asked
+    return choose_counting_dtype(dtype)
+
+
+def _compare_statistic(
+    array: NDArray[Any], expected: Floats, dtype: np.dtype[Any], tolerance: Tolerance
+) -> Comparison:
+    tally, groups, flat = Tally(), GroupTally((expected.size,), make_scratch), array.reshape(-1)
+    with np.errstate(all="ignore"):
+        for piece in iterate_pieces(expected, PIECE):
+            part = slice(tally.compared, tally.compared + piece.size)
+            found = tally.compare(flat[part], piece, dtype, tolerance, part.start)
+            if found.any():
+                groups.add((part,), found, ())
+            forget(array)
+    return Comparison(dtype, tolerance, tally, groups)
+
+
+class ComparingSink:
+    """Takes the exact tensor, tile by tile, and holds each against the same tile of another.
+
+    Parameters
+    ----------
+    plan : Plan
+    geometry : Geometry
+    source : Source
+        Of the other tensor.
+    dtype : numpy.dtype
+    tolerance : Tolerance
+    """
+
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+
+    def __init__(
+        self, plan: Plan, geometry: Geometry, source: Source, dtype: np.dtype[Any], tolerance: Tolerance
+    ) -> None:
+        self.tally = Tally()
+        self.groups = None if plan.window is not None else GroupTally(geometry.kept_shape, source.make_array)
+        self._geometry, self._source = geometry, source
+        self._counted_in, self._tolerance = dtype, tolerance
+        self._lock = threading.Lock()
+
+    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return the buffer that a tile is to be written to."""
+        return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
+
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
+        """Compare the buffer, and leave in it how far off its mismatches are."""
+        natural = tuple(range(len(tile)))
+        actual = self._source.read(tile, natural, work).reshape(-1)
+        expected = values.reshape(-1)
+        here = Tally()
+        for start in range(0, expected.size, PIECE):
+            part = slice(start, start + PIECE)
+            expected[part] = here.compare(
+                actual[part], expected[part], self._counted_in, self._tolerance, start
+            )
+        if here.worst is not None:
+            here.worst = here.worst._replace(place=self._locate(tile, here.worst.place))
+        with self._lock:
+            self.tally.merge(here)
+            if here.mismatches and self.groups is not None:
+                index = tuple(tile[run] for run in self._geometry.kept_runs)
+                self.groups.add(index, values, self._geometry.reduced_runs)
+        self._source.forget()
+
+    def close(self) -> None:
+        """Say that all of it is compared."""
+
+    def _locate(self, tile: Slices, place: int) -> int:
+        """Return the number in the whole tensor of a tile's value."""
+        inside = np.unravel_index(place, [part.stop - part.start for part in tile])
+        index = tuple(int(i) + part.start for i, part in zip(inside, tile, strict=True))
+        return int(np.ravel_multi_index(index, self._geometry.dims))

@@ -1,0 +1,218 @@
+"""What is kept of a comparison while its values pass by: counts, extremes, the worst element and groups."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.tensors.pieces import forget, iterate_blocks, iterate_pieces
+from normcli.verify.ulp import measure_distance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.verify.ulp import Tolerance
+
+    Floats = NDArray[np.float64]
+    MakeArray = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
+
+_FRACTION_BITS, _BIAS = 52, 1023
+"""Of float64."""
+
+_FIRST_BOUND = 0.5
+"""Rounding once makes no more than half a unit: the first bin holds what is correctly rounded."""
+
+_BINS = 1026
+"""0 to ½, ½ to 1, 1 to 2, … up to the largest float64, and what is infinitely far away."""
+
+
+class Element(NamedTuple):
+    """One value that was compared.
+
+    Parameters
+    ----------
+    excess : float
+        Its difference as a multiple of what is tolerated.
+    ulp : float
+    expected, actual : float
+    place : int
+        Its number in C order.
+    """
+
+    excess: float
+    ulp: float
+    expected: float
+    actual: float
+    place: int
+
+    @property
+    def rank(self) -> tuple[float, float, int]:
+        """What is worst comes last: the most beyond the tolerance, by most ulp, first in the tensor."""
+        return (self.excess, self.ulp, -self.place)
+
+
+class Bin(NamedTuple):
+    """So many values are more than `lower` and at most `upper` ulp away; zero counts to the first bin."""
+
+    lower: float
+    upper: float
+    value_count: int
+
+
+class GroupDifference(NamedTuple):
+    """A group with mismatches: its number, how many, and the largest distance of one in ulp."""
+
+    group: int
+    mismatches: int
+    max_ulp: float
+
+
+@dataclass(slots=True)
+class Tally:
+    """The sum of a comparison: the same whichever way the values are cut, and in whichever order they come."""
+
+    compared: int = 0
+    mismatches: int = 0
+    max_ulp: float = 0.0
+    max_abs: float = 0.0
+    worst: Element | None = None
+    bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BINS, dtype=np.int64))
+
+    def compare(
+        self, actual: NDArray[Any], expected: Floats, dtype: np.dtype[Any], tolerance: Tolerance, start: int
+    ) -> Floats:
+        """Compare a piece of one axis whose first value has the number `start`; the caller silences NumPy.
+
+        Returns
+        -------
+        ndarray of float64
+            The distance of each mismatch in ulp, and 0 for every other value.
+        """
+        actual = np.asarray(actual, dtype=np.float64)
+        error, ulp = measure_distance(actual, expected, dtype)
+        if tolerance.max_ulp is None:
+            excess = error / (tolerance.atol + tolerance.rtol * np.abs(expected))
+            excess[error == 0.0] = 0.0
+            excess[error == np.inf] = np.inf  # of what is infinite, nothing is tolerated
+        else:
+            excess = np.where(ulp == 0.0, 0.0, ulp / tolerance.max_ulp)
+        wrong = excess > 1.0
+        self.compared += ulp.size
+        self.mismatches += int(np.count_nonzero(wrong))
+        self.max_ulp = max(self.max_ulp, float(ulp.max(initial=0.0)))
+        self.max_abs = max(self.max_abs, float(error.max(initial=0.0)))
+        self.bins += np.bincount(_choose_bins(ulp), minlength=_BINS)
+        if ulp.size:
+            candidates = np.flatnonzero(excess == excess.max())
+            at = candidates[np.argmax(ulp[candidates])]
+            how_far, theirs = (float(excess[at]), float(ulp[at])), (float(expected[at]), float(actual[at]))
+            self._consider(Element(*how_far, *theirs, start + int(at)))
+        return np.where(wrong, ulp, 0.0)
+
+    def merge(self, other: Tally) -> None:
+        """Add what another tally has seen."""
+        self.compared += other.compared
+        self.mismatches += other.mismatches
+        self.max_ulp = max(self.max_ulp, other.max_ulp)
+        self.max_abs = max(self.max_abs, other.max_abs)
+        self.bins += other.bins
+        if other.worst is not None:
+            self._consider(other.worst)
+
+    @property
+    def histogram(self) -> tuple[Bin, ...]:
+        """The bins that hold a value, from near to far."""
+        return tuple(
+            Bin(*_find_bounds(number), int(self.bins[number])) for number in np.flatnonzero(self.bins).tolist()
+        )
+
+    def _consider(self, element: Element) -> None:
+        if self.worst is None or element.rank > self.worst.rank:
+            self.worst = element
+
+
+class GroupTally:
+    """The mismatches of each group; room for them is made when there is a first.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        As many lengths as `add` has indices.
+    make_array : callable
+        Makes room, of whatever content.
+    """
+
+    def __init__(self, shape: tuple[int, ...], make_array: MakeArray) -> None:
+        self._shape, self._make_array = shape, make_array
+        self._counts: NDArray[np.int64] | None = None
+        self._largest: Floats | None = None
+
+    def add(self, index: tuple[slice, ...], ulp: Floats, axes: tuple[int, ...]) -> None:
+        """Add the values of the groups at an index: their distances where they mismatch, 0 elsewhere."""
+        if self._counts is None or self._largest is None:
+            self._counts = self._make_zeros(np.dtype(np.int64))
+            self._largest = self._make_zeros(np.dtype(np.float64))
+        self._counts[index] += np.count_nonzero(ulp, axis=axes)
+        place = self._largest[index]
+        np.maximum(place, ulp.max(axis=axes), out=place)
+        forget(self._counts)
+        forget(self._largest)
+
+    def __iter__(self) -> Iterator[GroupDifference]:
+        """Yield the groups with mismatches, in order."""
+        for start, counts, largest in self._pieces():
+            found = np.flatnonzero(counts)
+            columns = ((found + start).tolist(), counts[found].tolist(), largest[found].tolist())
+            yield from map(GroupDifference._make, zip(*columns, strict=True))
+
+    def count(self) -> int:
+        """Return how many groups have a mismatch."""
+        return sum(int(np.count_nonzero(counts)) for _, counts, _ in self._pieces())
+
+    def find_worst(self, most: int) -> list[GroupDifference]:
+        """Return the groups with most mismatches, of those with equally many the ones that are further off."""
+        worst: list[GroupDifference] = []
+        for start, counts, largest in self._pieces():
+            found = np.flatnonzero(counts)
+            found = found[np.lexsort((-largest[found], -counts[found]))[:most]]
+            worst += [
+                GroupDifference(start + place, int(counts[place]), float(largest[place]))
+                for place in found.tolist()
+            ]
+        return sorted(worst, key=lambda group: (-group.mismatches, -group.max_ulp, group.group))[:most]
+
+    def _pieces(self) -> Iterator[tuple[int, NDArray[np.int64], Floats]]:
+        if self._counts is None or self._largest is None:
+            return
+        start = 0
+        for counts, largest in zip(iterate_pieces(self._counts), iterate_pieces(self._largest), strict=True):
+            yield start, counts, largest
+            start += counts.size
+
+    def _make_zeros(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        array = self._make_array(self._shape, dtype)
+        for part in iterate_blocks(array):
+            part[...] = 0
+        return array
+
+
+def _choose_bins(ulp: Floats) -> NDArray[np.int64]:
+    """Return the number of the bin of each distance: 1 + ⌈log₂⌉, by the bits, where that is positive."""
+    bits = ulp.view(np.int64) - 1
+    bits >>= _FRACTION_BITS
+    bits += 2 - _BIAS
+    np.clip(bits, 0, _BINS - 2, out=bits)
+    bits[ulp == np.inf] = _BINS - 1
+    return bits
+
+
+def _find_bounds(number: int) -> tuple[float, float]:
+    if number == _BINS - 1:
+        return math.inf, math.inf
+    upper = _FIRST_BOUND * 2.0**number if number < _BINS - 2 else math.inf
+    return (_FIRST_BOUND * 2.0 ** (number - 1) if number else 0.0), upper
