@@ -35,6 +35,8 @@ PRINTABLE = ("shape", "axes", "group_count", "group_size", "normalized", "gamma"
 
 _MOST_PARAMETERS = 8
 
+"""What each parameter adds to a formula."""
+
 _SHORT_GROUP = 4096
 """The values of groups up to here are put into words at once."""
 
@@ -179,16 +181,8 @@ class Answer:
     def _header(self, view: View) -> Facts:
         result, plan = self.result, self.result.plan
         dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
-        lines: list[tuple[str, tuple[str, ...]]] = [
-            ("formula", (f"{plan.formula}{_describe_parameters(result)}", *_describe_options(plan))),
-            ("input", (make_printable(self.tensor.source), format_shape(plan.shape), dtypes)),
-            ("groups", describe_reduction(plan)),
-        ]
-        for name in plan.norm.parameter_names:
-            parameter = getattr(result, name)
-            if parameter is not None:
-                lines.append((name, _abbreviate(parameter, view)))
-        return Facts(f"{plan.norm.name} · {plan.norm.title}", tuple(lines))
+        lines = describe_problem(plan, self.tensor, dtypes, {"gamma": result.gamma, "beta": result.beta}, view)
+        return Facts(f"{plan.norm.name} · {plan.norm.title}", lines)
 
     def _group_table(self, view: View) -> Grid:
         result, plan = self.result, self.result.plan
@@ -226,6 +220,32 @@ class Answer:
         first, *others = (_phrase_check(check) for check in checks)
         title = "normalized before gamma and beta" if scaled else "normalized"
         return Line((f"{title}: {first}", *others), all(check.ok for check in checks))
+
+
+def describe_problem(
+    plan: Plan, tensor: Tensor, dtypes: str, parameters: Mapping[str, NDArray[Any] | None], view: View
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the lines of a header: the definition and its options, the input, the groups, gamma and beta.
+
+    Parameters
+    ----------
+    plan : Plan
+    tensor : Tensor
+    dtypes : str
+        Of the input, and of what comes out where something does.
+    parameters : mapping of str to ndarray or None
+        gamma and beta, of the plan's shape of parameters.
+    view : View
+    """
+    given = {name: values for name, values in parameters.items() if values is not None}
+    gamma = f" · ({plan.gamma_offset} + gamma)" if plan.gamma_offset else " · gamma"
+    affine = "".join(text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
+    return (
+        ("formula", (f"{plan.formula}{affine}", *_describe_options(plan))),
+        ("input", (make_printable(tensor.source), format_shape(plan.shape), dtypes)),
+        ("groups", describe_reduction(plan)),
+        *((name, _abbreviate(values, view)) for name, values in given.items()),
+    )
 
 
 def describe_reduction(plan: Plan) -> tuple[str, ...]:
@@ -281,12 +301,6 @@ def _describe_options(plan: Plan) -> tuple[str, ...]:
     if plan.like is not None:
         parts.append(f"like {plan.like}")
     return (", ".join(parts),) if parts else ()
-
-
-def _describe_parameters(result: Result) -> str:
-    offset = result.plan.gamma_offset
-    gamma = f"({offset} + gamma)" if offset else "gamma"
-    return ("" if result.gamma is None else f" · {gamma}") + ("" if result.beta is None else " + beta")
 
 
 def _abbreviate(parameter: NDArray[Any], view: View) -> tuple[str, ...]:

@@ -139,5 +139,5 @@ def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> 
 def _agree(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
     rounded = np.empty(expected.shape, dtype)
     store(rounded, expected)
-    agree: NDArray[np.bool_] = (actual == rounded) | (np.isnan(actual) & np.isnan(expected))
+    agree: NDArray[np.bool_] = (actual == rounded.astype(np.float64)) | (np.isnan(actual) & np.isnan(expected))
     return agree
