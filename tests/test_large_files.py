@@ -275,6 +275,13 @@ def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, m
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
+@pytest.mark.parametrize("norm", ["bn", "in"])
+def test_a_check_of_two_large_files_takes_no_more(norm, big, tmp_path):
+    subprocess.run([*COMMAND, norm, "-i", big, "-o", tmp_path / "y.npy"], capture_output=True, check=True)
+    assert measure_peak("check", norm, "-i", big, "--actual", tmp_path / "y.npy", "--max-ulp", "0.501") < 150
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 def test_memory_stays_as_low_when_both_ends_are_pipes(big, tmp_path):
     with subprocess.Popen(["cat", big], stdout=-1) as cat, open(tmp_path / "y.npy", "wb") as target:
         assert measure_peak("bn", "-i", "-", "-o", "-", stdin=cat.stdout, stdout=target) < 150

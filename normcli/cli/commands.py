@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VERBS: Mapping[str, tuple[str, str]] = {
+    "check": ("normcli.cli.check", "Check a tensor against the exact result of a norm."),
     "generate": ("normcli.cli.generate", "Write a seeded tensor and nothing else."),
     "identify": ("normcli.cli.identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),
     "norms": ("normcli.cli.norms", "Print the table of norms: axes, formulas, parameters, sources."),
@@ -51,11 +52,7 @@ class Commands(click.Group):
         """Resolve a command as click does, but say what would be right."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            from difflib import get_close_matches
-
-            known = [*(alias for norm in NORMS.values() for alias in norm.names), *VERBS]
-            near = get_close_matches(name.lower(), known, n=2)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"the norms are {', '.join(NORMS)}"
+            hint = import_module("normcli.cli.verbs").suggest_names(name, tuple(VERBS))
             raise click.UsageError(f"there is no norm or command {name!r}; {hint}")
         return super().resolve_command(ctx, args)
 

@@ -28,7 +28,7 @@ _SIGNALLED = 128
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code.
 
-    0 done; 2 wrong usage; 3 bad data; 4 degenerate under `--strict`; 70 a fault
+    0 done; 1 a check found a difference; 2 wrong usage; 3 bad data; 4 degenerate under `--strict`; 70 a fault
     of normcli's own; 130 interrupted. A reader that stops reading (`| head`) ends the run quietly, with 0.
     """
     if sys.stderr is None:  # closed by the caller: messages go nowhere

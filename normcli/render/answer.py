@@ -35,8 +35,6 @@ PRINTABLE = ("shape", "axes", "group_count", "group_size", "normalized", "gamma"
 
 _MOST_PARAMETERS = 8
 
-"""What each parameter adds to a formula."""
-
 _SHORT_GROUP = 4096
 """The values of groups up to here are put into words at once."""
 

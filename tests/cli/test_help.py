@@ -11,13 +11,15 @@ from normcli.cli.options import NUMERIC
 from normcli.version import __version__
 from tests.conftest import ROOT
 
-NAMES = [*NORMS, *VERBS]
-
 
 def build(name: str) -> click.Command:
     command = commands.get_command(click.Context(commands), name)
     assert command is not None
     return command
+
+
+NAMES = [*NORMS, *VERBS]
+OF_NORMS = [(verb, name) for verb in VERBS for name in NORMS if isinstance(build(verb), click.Group)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -34,6 +36,15 @@ def test_each_option_has_help(name):
             continue  # click has no help for these: the command's own speaks of it, in capitals
         assert isinstance(parameter, click.Option)
         assert parameter.help, f"{name} {parameter.opts}"
+
+
+@pytest.mark.parametrize(("verb", "name"), OF_NORMS)
+def test_each_command_of_a_verb_has_help_with_an_example(verb, name, normcli):
+    ran = normcli(verb, name, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert f"  normcli {verb} {name}" in ran.out
+    command = build(verb).get_command(click.Context(commands), name)
+    assert all(parameter.help for parameter in command.params)
 
 
 @pytest.mark.parametrize("name", NORMS)

@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.plan import make_plan
 from normcli.render import write
 from normcli.render.answer import Answer
 from normcli.render.catalogue import Catalogue
 from normcli.render.conventions import ConventionTable
 from normcli.render.document import View
+from normcli.render.verdict import Verdict
+from normcli.request import Request
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
+from normcli.verify.check import check
 from tests.conftest import DATA
 
 SNAPSHOTS = DATA / "snapshots"
@@ -34,6 +38,20 @@ def render(document, view: View, format_name: str = "table") -> str:
     stream = io.StringIO()
     write(document, format_name, stream, view)
     return stream.getvalue()
+
+
+def verdict(y, norm="bn", sentence=None, **actual) -> Verdict:
+    tensor = generate(Recipe((2, 3, 4, 4)))
+    plan = make_plan(Request(norm), tensor.values.shape)
+    arrays = {"normalized": np.asarray(y, dtype="f4"), **actual}
+    checked = check(plan, tensor.values, arrays)
+    return Verdict(plan, tensor, {}, {name: f"{name}.npy" for name in arrays}, checked, (), sentence)
+
+
+def spoiled(norm="bn"):
+    y = normalize(generate(Recipe((2, 3, 4, 4))).values, norm).normalized.copy()
+    y[1, 2, 3, 0], y[0, 0, 0, 1], y[0, 0, 0, 2] = np.nan, 3.0, y[0, 0, 0, 2] + 1e-4
+    return y
 
 
 CASES = {
@@ -52,6 +70,13 @@ CASES = {
     "zscore-wide-full": lambda: (
         answer((3, 40), "zscore"), View(width=80, full=True, show=frozenset(("normalized",)))
     ),
+    "check-80": lambda: (
+        verdict(normalize(generate(Recipe((2, 3, 4, 4))).values).normalized, mean=np.float32([4.65625, 5, 4.78125])),
+        View(width=80),
+    ),
+    "check-differs-80": lambda: (verdict(spoiled(), sentence="It is another norm.", mean=np.ones(3)), View(width=80)),
+    "check-window-80": lambda: (verdict(spoiled("lrn"), "lrn"), View(width=80, full=True)),
+    "check-markdown": lambda: (verdict(spoiled()), View(), "markdown"),
     "markdown": lambda: (answer((2, 2)), View(), "markdown"),
     "markdown-3d": lambda: (answer((2, 2, 3), "ln"), View(), "markdown"),
     "norms-80": lambda: (Catalogue(), View(width=80)),

@@ -1,0 +1,156 @@
+"""`normcli check`: the verdict, its exit code, and every way to ask wrongly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from tests.strategies import options_for
+
+SHAPE = (2, 4, 3, 2)
+X = np.random.default_rng(1).normal(size=SHAPE).astype("f4")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    result = normalize(X, "bn", gamma=[1, 2, 3, 4], beta=[0, 1, 2, 3])
+    np.save("y.npy", result.normalized)
+    bad = result.normalized.copy()
+    bad[1, 2, 0, 1] += 0.01
+    np.save("bad.npy", bad)
+    np.save("mean.npy", result.mean.astype("f4"))
+    np.save("rstd.npy", (result.rstd * 1.01).astype("f4").reshape(1, 4, 1, 1))
+    np.save("turned.npy", result.normalized.transpose(0, 1, 3, 2))
+    return tmp_path
+
+
+BN = ["check", "bn", "-i", "x.npy", "--gamma", "[1,2,3,4]", "--beta", "[0,1,2,3]"]
+
+
+def test_agreement_is_exit_code_0(normcli, folder):
+    ran = normcli(*BN, "--actual", "y.npy", "--max-ulp", 0.501)
+    assert (ran.code, ran.err) == (0, "")
+    assert "✓ normalized: 48 values agree" in ran.out
+    assert "actual   y.npy   float32   up to 0.501 ulp" in ran.out
+
+
+def test_a_difference_is_exit_code_1_with_its_place(normcli, folder):
+    ran = normcli(*BN, "--actual", "bad.npy")
+    assert (ran.code, ran.err) == (1, "")
+    assert "✗ normalized: 1 of 48 values differ" in ran.out
+    assert "at        n=1 c=2 h=0 w=1   group c=2" in ran.out
+
+
+def test_json(normcli, folder):
+    ran = normcli(
+        *BN, "--actual", "bad.npy", "--actual-mean", "mean.npy", "--actual-rstd", "rstd.npy", "-fjson"
+    )
+    assert ran.code == 1
+    found = json.loads(ran.out)["check"]
+    assert (found["ok"], found["compared"], found["mismatches"]) == (False, 48, 1)
+    assert (found["rtol"], found["atol"]) == (1.3e-6, 1e-5)
+    assert found["worst"]["index"] == {"n": 1, "c": 2, "h": 0, "w": 1}
+    assert found["worst"]["group"] == {"c": 2}
+    assert found["worst"]["actual"] == pytest.approx(found["worst"]["expected"] + 0.01, rel=1e-5)
+    assert sum(part["count"] for part in found["histogram"]) == 48
+    assert found["groups"] == [{"group": {"c": 2}, "mismatches": 1, "max_ulp": found["max_ulp"]}]
+    assert found["groups_with_mismatches"] == 1
+    statistics = ran.json["statistics"]
+    assert (statistics["mean"]["ok"], statistics["rstd"]["ok"], ran.json["ok"]) == (True, False, False)
+
+
+def test_lines_hold_each_group_that_differs(normcli, folder):
+    arguments = [*BN, "--actual", "bad.npy", "--actual-rstd", "rstd.npy"]
+    rows = normcli(*arguments, "-fcsv").lines
+    assert rows[0] == "compared,c,mismatches,max_ulp"
+    assert [row.split(",")[:3] for row in rows[1:]] == [
+        ["normalized", "2", "1"],
+        *(["rstd", str(c), "1"] for c in range(4)),
+    ]
+    records = [json.loads(line) for line in normcli(*arguments, "-fjsonl").lines]
+    assert [record["group"]["c"] for record in records] == [2, 0, 1, 2, 3]
+
+
+def test_statistics_alone(normcli, folder):
+    assert normcli(*BN, "--actual-mean", "mean.npy").code == 0
+    ran = normcli(*BN, "--actual-rstd", "rstd.npy", "-fjson")
+    assert (ran.code, ran.json["check"]) == (1, None)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_every_norm_agrees_with_itself(norm, normcli, folder):
+    groups = ["--groups", options_for(norm, SHAPE)["groups"]] if options_for(norm, SHAPE) else []
+    saved = ["-o", "z.npy", "--stats-output", "s.npz", "--show", "stats"]
+    assert normcli(norm, "-i", "x.npy", *groups, *saved).code == 0
+    statistics = [part for name in NORMS[norm].statistics for part in (f"--actual-{name}", f"s.npz:{name}")]
+    for actual in (["--actual", "z.npy", "--max-ulp", 0.501], [*statistics, "--max-ulp", 3]):
+        ran = normcli("check", norm, "-i", "x.npy", *groups, *actual)
+        assert (ran.code, ran.err) == (0, "")
+
+
+def test_text_counts_in_the_dtype_that_is_asked_for(normcli, folder):
+    normcli("ln", "-i", "x.npy", "-f", "json")
+    (folder / "y.json").write_text(json.dumps(normalize(X, "ln").normalized.tolist()))
+    arguments = ["check", "ln", "-i", "x.npy", "--actual", "y.json", "--max-ulp", "0.501"]
+    assert normcli(*arguments).code == 1
+    assert normcli(*arguments, "--dtype", "float32").code == 0
+
+
+def test_a_nan_is_a_difference_and_no_error(normcli, folder):
+    y = np.load("y.npy")
+    y[0, 1, 2, 0] = np.nan
+    np.save("nan.npy", y)
+    ran = normcli(*BN, "--actual", "nan.npy", "-fjson")
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.json["check"]["worst"]["index"] == {"n": 0, "c": 1, "h": 2, "w": 0}
+    assert (ran.json["check"]["worst"]["actual"], ran.json["check"]["max_ulp"]) == ("nan", "inf")
+    assert "not finite" in normcli(*BN, "--actual", "nan.npy").out
+
+
+def test_degenerate_groups_are_warned_of(normcli, folder):
+    np.save("flat.npy", np.ones((3, 2), "f4"))
+    arguments = ["check", "bn", "-i", "flat.npy", "--actual", "flat.npy"]
+    ran = normcli(*arguments)
+    assert (ran.code, ran.err) == (1, "normcli: bn: group c=0 (and 1 more group) is constant: its variance is 0 and "
+                                      "its normalized values 0\n")  # fmt: skip
+    assert normcli(*arguments, "--quiet").err == ""
+    assert normcli(*arguments, "--strict").code == 4
+
+
+USAGE, DATA = 2, 3
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        pytest.param("bn -i x.npy", USAGE, "there is nothing to check: give --actual FILE", id="nothing"),
+        pytest.param("bn --actual y.npy", USAGE, "there is no tensor", id="no input"),
+        pytest.param("bn -i - --actual -", USAGE, "standard input holds one of the tensors", id="stdin twice"),
+        pytest.param("bn -i x.npy --actual turned.npy", DATA,
+                     "--actual turned.npy: the shape is (2, 4, 2, 3); that of the input is (2, 4, 3, 2)", id="turned"),
+        pytest.param("bn -i x.npy --actual-mean y.npy", DATA,
+                     "--actual-mean y.npy: the shape is (2, 4, 3, 2); there is one mean for each of (4,)", id="mean"),
+        pytest.param("bn -i x.npy --actual no.npy", DATA, "--actual: no.npy: there is no such file", id="missing"),
+        pytest.param("bn -i x.npy --actual y.npy --max-ulp 1 --rtol 0", USAGE, "max-ulp takes the place", id="both"),
+        pytest.param("bn -i x.npy --actual y.npy --rtol -1", USAGE, "rtol -1.0 is not a finite number", id="negative"),
+        pytest.param("rms -i x.npy --actual-mean y.npy", USAGE, "No such option", id="no mean"),
+        pytest.param("layernrm -i x.npy", USAGE, "did you mean layernorm", id="no norm"),
+    ],
+)  # fmt: skip
+def test_bad_input(line, code, message, normcli, folder):
+    ran = normcli("check", *line.split())
+    assert (ran.code, ran.raw) == (code, b""), ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert message in ran.err
+
+
+def test_a_pipe(folder):
+    shell = f"{sys.executable} -m normcli ln -i x.npy -o - | {sys.executable} -m normcli check ln -i x.npy --actual -"
+    assert subprocess.run(shell, shell=True, capture_output=True, check=False).returncode == 0
