@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,12 @@ from normcli.tensors.tensor import STANDARD_STREAM
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from normcli.cli.problem import Problem
     from normcli.norms import Norm
+    from normcli.plan import Plan
     from normcli.render.document import Document
     from normcli.tensors.tensor import Tensor
+    from normcli.verify.check import Checked
 
 DIFFERENT = 1
 """The exit code of a check that found a difference."""
@@ -90,7 +94,24 @@ def _write_help(norm: Norm, name: str) -> str:
     )
 
 
-@click.group(cls=NormVerb, make_command=make_command)
+class NormsAndFolders(NormVerb):
+    """The norms, and a command for what is none of them but a folder."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve a norm, or the folder of golden files to verify."""
+        name = args[0]
+        if not os.path.isdir(name) or self.get_command(ctx, name) is not None:  # noqa: PTH112
+            return super().resolve_command(ctx, args)
+        from normcli.cli.golden import make_verification
+
+        return name, make_verification(name), args[1:]
+
+
+@click.group(
+    cls=NormsAndFolders, make_command=make_command, subject="norm or folder", subcommand_metavar="NORM|DIR …"
+)
 def command() -> None:
     """Check a tensor against the exact result of a norm.
 
@@ -101,8 +122,9 @@ def command() -> None:
       normcli check ln -i x.npy --actual y.npy
       normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
+      normcli check golden
 
-    normcli check NORM --help lists the options.
+    The last verifies a folder that normcli golden wrote. normcli check NORM --help lists the options.
     """
 
 
@@ -110,10 +132,9 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
     paths = _find_actual(norm, settings)
     if [settings["input_"], *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
-    from normcli.degenerate import find_degeneracies
     from normcli.engine.effort import Effort
     from normcli.render.verdict import Verdict
-    from normcli.verify.check import Limits, check
+    from normcli.verify.check import NORMALIZED, Limits, check
 
     problem = load_problem(name, settings)
     plan, values = problem.plan, problem.tensor.values
@@ -127,15 +148,21 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
         arrays = {name: tensor.values for name, tensor in actual.items()}
         effort = Effort(settings["threads"], observer)
         checked = check(plan, values, arrays, **parameters, limits=limits, effort=effort)
-    warnings = [str(kind) for kind in find_degeneracies(plan, values, checked.statistics, None)]
-    if settings["strict"] and warnings:
-        raise DegenerateError(f"{norm.name}: {'; '.join(warnings)}")
-    if not settings["quiet"]:
-        for warning in warnings:
-            click.echo(f"normcli: {norm.name}: {warning}", err=True)
+    warnings = tell_warnings(plan, problem.tensor, checked, settings)
     sources = {name: tensor.source for name, tensor in actual.items()}
-    verdict = Verdict(plan, problem.tensor, parameters, sources, checked, warnings)
+    sentence = None if checked.ok or NORMALIZED not in actual else _explain(problem, actual[NORMALIZED])
+    verdict = Verdict(plan, problem.tensor, parameters, sources, checked, warnings, sentence)
     show_verdict(verdict, settings, ok=checked.ok)
+
+
+def _explain(problem: Problem, actual: Tensor) -> str:
+    """Return what made the actual tensor, as far as that can be told."""
+    from normcli.verify.identify import identify
+    from normcli.verify.sentence import Question, write_sentence
+
+    x, y, layout = problem.tensor.values, actual.values, problem.plan.layout
+    found = identify(x, y, problem.gamma, problem.beta, channel=layout.channel if layout.letters else None)
+    return write_sentence(Question(x, y, problem.gamma, problem.beta, layout.letters), found)
 
 
 def _find_actual(norm: Norm, settings: Mapping[str, Any]) -> dict[str, str]:
@@ -150,7 +177,7 @@ def _find_actual(norm: Norm, settings: Mapping[str, Any]) -> dict[str, str]:
     return paths
 
 
-def _load_actual(name: str, path: str, plan: Any, settings: Mapping[str, Any]) -> Tensor:
+def _load_actual(name: str, path: str, plan: Plan, settings: Mapping[str, Any]) -> Tensor:
     from normcli.tensors.files import load
     from normcli.verify.check import NORMALIZED, require_shape
 
@@ -165,6 +192,25 @@ def _load_actual(name: str, path: str, plan: Any, settings: Mapping[str, Any]) -
     return tensor
 
 
+def tell_warnings(plan: Plan, tensor: Tensor, checked: Checked, settings: Mapping[str, Any]) -> list[str]:
+    """Return what there is to warn of, and say it on stderr unless quiet is asked for.
+
+    Raises
+    ------
+    DegenerateError
+        If there is anything, and `strict` is asked for.
+    """
+    from normcli.degenerate import find_degeneracies
+
+    warnings = [str(kind) for kind in find_degeneracies(plan, tensor.values, checked.statistics, None)]
+    if settings["strict"] and warnings:
+        raise DegenerateError(f"{plan.norm.name}: {'; '.join(warnings)}")
+    if not settings["quiet"]:
+        for warning in warnings:
+            click.echo(f"normcli: {plan.norm.name}: {warning}", err=True)
+    return warnings
+
+
 def show_verdict(document: Document, settings: Mapping[str, Any], *, ok: bool) -> None:
     """Print a document on stdout; leave with the exit code of a difference unless all is well."""
     from normcli.cli.view import make_view
@@ -175,4 +221,3 @@ def show_verdict(document: Document, settings: Mapping[str, Any], *, ok: bool) -
     if not ok:
         sys.stdout.flush()
         raise click.exceptions.Exit(DIFFERENT)
-    return

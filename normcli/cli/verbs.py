@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 class NormVerb(click.Group):
     """A verb with a command for every norm, built by `make_command` when it is called."""
 
-    def __init__(self, *arguments: Any, make_command: Callable[[str], click.Command], **settings: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        make_command: Callable[[str], click.Command],
+        subject: str = "norm",
+        **settings: Any,
+    ) -> None:
         super().__init__(*arguments, **{"subcommand_metavar": "NORM …", **settings})
-        self._make_command = make_command
+        self._make_command, self._subject = make_command, subject
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the norms in the order of the table."""
@@ -38,7 +44,7 @@ class NormVerb(click.Group):
         """Resolve a norm as click does, but say what would be right."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise click.UsageError(f"there is no norm {name!r}; {suggest_names(name)}")
+            raise click.UsageError(f"there is no {self._subject} {name!r}; {suggest_names(name)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -162,7 +162,7 @@ class Verdict:
                 (
                     self.plan.group_name(group.group),
                     f"{group.mismatches:,}",
-                    f"{100 * group.mismatches / size:.3g} %",
+                    _phrase_share(group.mismatches, size),
                     _format_ulp(group.max_ulp),
                 ),
                 group.group,
@@ -251,7 +251,7 @@ def _draw_histogram(comparison: Comparison, view: View) -> Grid:
     total = comparison.tally.compared
     bins = comparison.tally.histogram if view.full else _coarsen(comparison.tally.histogram)
     rows = [
-        Row((_phrase_bin(part), f"{part.value_count:,}", f"{100 * part.value_count / total:.3g} %"))
+        Row((_phrase_bin(part), f"{part.value_count:,}", _phrase_share(part.value_count, total)))
         for part in bins
     ]
     return Grid(None, (f"ulp of {comparison.dtype.name}", "values", "share"), (False, True, True), rows)
@@ -271,6 +271,11 @@ def _coarsen(bins: Sequence[Bin]) -> list[Bin]:
         upper = lower * 2.0**_COARSE_STEP if step < 102 else math.inf
         coarse.append(part._replace(lower=lower, upper=upper))
     return coarse
+
+
+def _phrase_share(count: int, total: int) -> str:
+    percent = f"{100 * count / total:.3g}"
+    return f"{'> 99.9' if percent == '100' and count < total else percent} %"
 
 
 def _phrase_bin(part: Bin) -> str:

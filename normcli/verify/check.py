@@ -46,6 +46,9 @@ class Limits(NamedTuple):
     max_ulp: float | None = None
 
 
+NO_LIMITS = Limits()
+
+
 class Comparison(NamedTuple):
     """How far one array is from the exact one.
 
@@ -100,7 +103,7 @@ def check(
     actual: Mapping[str, NDArray[Any]],
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,
-    limits: Limits | None = None,
+    limits: Limits | Mapping[str, Limits] = NO_LIMITS,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Checked:
     """Compare arrays with what a plan makes of a tensor.
@@ -115,8 +118,8 @@ def check(
         By what they are: `normalized`, of the tensor's shape, and any of the norm's statistics.
     gamma, beta : ndarray or None
         Of any shape that `plan.fit_parameter` takes.
-    limits : Limits or None
-        What is tolerated; by default what torch's `assert_close` does for the dtype of each array.
+    limits : Limits, or mapping of str to Limits
+        What is tolerated, of all or of each; by default what torch's `assert_close` does for its dtype.
     effort : Effort
         Nothing of the outcome depends on it.
 
@@ -147,7 +150,10 @@ def check(
     for name, array in actual.items():
         require_shape(plan, name, array)
     settings = {name: _choose_dtype(plan, name, array.dtype) for name, array in actual.items()}
-    tolerances = {name: choose_tolerance(dtype, *(limits or Limits())) for name, dtype in settings.items()}
+    tolerances = {
+        name: choose_tolerance(dtype, *(limits if isinstance(limits, Limits) else limits[name]))
+        for name, dtype in settings.items()
+    }
     gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
     beta = None if beta is None else plan.fit_parameter("beta", beta)
     comparisons: dict[str, Comparison] = {}

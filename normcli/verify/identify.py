@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_VALUES = 1 << 17
 """Values that a hypothesis is held against; of larger tensors whole groups are drawn."""
 
-LARGEST_GROUP = 1 << 24
+LARGEST_GROUP = 1 << 22
 """Hypotheses with larger groups are left out."""
 
 FEW_VALUES = 1 << 12

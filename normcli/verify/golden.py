@@ -1,0 +1,295 @@
+"""Golden files: a norm's input, parameters and exact results as `.npy`, and a manifest that says how they came.
+
+For the test suite of another project. The folder stands for itself: what was calculated is in the manifest, so
+that it can be calculated again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import is_bfloat16, is_short_float
+from normcli.engine import choose_output_dtype
+from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.errors import DataError, UsageError
+from normcli.plan import make_plan
+from normcli.request import Request
+from normcli.result import calculate
+from normcli.tensors.files import load
+from normcli.tensors.npy import start_npy, write_npy
+from normcli.verify.check import NORMALIZED, Checked, Limits, check
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.effort import Effort
+    from normcli.plan import Plan
+    from normcli.result import Result
+    from normcli.tensors.tensor import Tensor
+
+SCHEMA = "normcli-golden/1"
+"""The version of the manifest."""
+
+MANIFEST = "manifest.json"
+
+INPUT, PARAMETERS = "input", ("gamma", "beta")
+
+_SHORT_ULP, _LONG_ULP = 0.501, 6.0
+"""How far golden values may be from those calculated anew: short floats were rounded once, and float64 is
+within 3 ulp each time, whichever version and machine it was."""
+
+_NUMBER, _AXES = (int, float), (str, int, list)
+
+_OPTION_TYPES: Mapping[str, tuple[type, ...]] = {
+    "axes": _AXES, "keep": _AXES, "layout": (str,), "groups": (int,), "eps": _NUMBER, "eps_mode": (str,),
+    "ddof": (int,), "dtype": (str,), "p": _NUMBER, "size": (int,), "alpha": _NUMBER, "exponent": _NUMBER,
+    "k": _NUMBER, "like": (str,),
+}  # fmt: skip
+"""What a manifest's options may be, by the fields of `Request`."""
+
+
+class Golden(NamedTuple):
+    """A golden folder that was verified.
+
+    Parameters
+    ----------
+    plan : Plan
+    tensor : Tensor
+        The input.
+    parameters : mapping of str to ndarray
+        gamma and beta, as far as there are any.
+    checked : Checked
+        The golden values held against newly calculated ones.
+    """
+
+    plan: Plan
+    tensor: Tensor
+    parameters: Mapping[str, NDArray[Any]]
+    checked: Checked
+
+
+def write_golden(
+    folder: Path,
+    request: Request,
+    tensor: Tensor,
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    recipe: Mapping[str, Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Result:
+    """Calculate, and write what went in and what came out to an empty folder.
+
+    Parameters
+    ----------
+    folder : Path
+    request : Request
+    tensor : Tensor
+    gamma, beta : ndarray or None
+        Written in the dtype of the result if that holds them exactly, else in their own.
+    recipe : mapping or None
+        How the input was generated, if it was.
+    effort : Effort
+
+    Raises
+    ------
+    UsageError
+        If the input or the result is bfloat16, which `.npy` has no word for.
+    """
+    values = tensor.values
+    plan = make_plan(request, values.shape)
+    dtype = choose_output_dtype(plan, values.dtype)
+    if is_bfloat16(dtype) or is_bfloat16(values.dtype):
+        raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
+    if isinstance(values, np.memmap):
+        with _locate(folder, NORMALIZED).open("w+b") as stream:
+            out = start_npy(stream, plan.shape, dtype)
+        result = calculate(request, values, gamma, beta, out=out, effort=effort)
+    else:
+        result = calculate(request, values, gamma, beta, effort=effort)
+        _write(folder, NORMALIZED, result.normalized)
+    _write(folder, INPUT, values)
+    for name in PARAMETERS:
+        parameter = getattr(result, name)
+        if parameter is not None:
+            _write(folder, name, _narrow(parameter, dtype))
+    for name, statistic in result.statistics.items():
+        _write(folder, name, statistic)
+    text = json.dumps(_describe(folder, request, result, tensor.source, recipe), indent=2, allow_nan=False)
+    (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+    return result
+
+
+def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
+    """Check that the files of a folder are those of its manifest, and right.
+
+    Parameters
+    ----------
+    folder : Path
+    effort : Effort
+
+    Raises
+    ------
+    DataError
+        If the manifest is missing or malformed, or files are missing or not what was written; all are named.
+    """
+    manifest = _read_manifest(folder / MANIFEST)
+    request, files = _read_request(manifest, folder / MANIFEST), manifest["files"]
+    _require_whole(folder, files)
+    tensors = {name: load(str(_locate(folder, name))) for name in files}
+    for name, saved in tensors.items():
+        _require_described(folder, name, saved.values, files[name])
+    tensor = tensors.pop(INPUT)
+    parameters = {name: tensors.pop(name).values for name in PARAMETERS if name in tensors}
+    actual = {name: other.values for name, other in tensors.items()}
+    try:
+        plan = make_plan(request, tensor.values.shape)
+        parameters = {name: plan.fit_parameter(name, values) for name, values in parameters.items()}
+        limits = {name: _choose_limits(values.dtype) for name, values in actual.items()}
+        checked = check(plan, tensor.values, actual, **parameters, limits=limits, effort=effort)
+    except (UsageError, DataError) as error:
+        raise DataError(f"{folder / MANIFEST} does not fit its files: {error}") from error
+    return Golden(plan, tensor, parameters, checked)
+
+
+def _locate(folder: Path, name: str) -> Path:
+    return folder / f"{name}.npy"
+
+
+def _write(folder: Path, name: str, values: NDArray[Any]) -> None:
+    with _locate(folder, name).open("wb") as stream:
+        write_npy(stream, values)
+
+
+def _narrow(parameter: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    with np.errstate(all="ignore"):
+        narrow = parameter.astype(dtype)
+    return narrow if np.array_equal(narrow, parameter, equal_nan=True) else parameter
+
+
+def _choose_limits(dtype: np.dtype[Any]) -> Limits:
+    return Limits(max_ulp=_SHORT_ULP if is_short_float(dtype) else _LONG_ULP)
+
+
+def _describe(
+    folder: Path, request: Request, result: Result, source: str, recipe: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    plan = result.plan
+    given = {name: value for name, value in request._asdict().items() if value is not None}
+    return {
+        "schema": SCHEMA,
+        "normcli": __version__,
+        "norm": given.pop("norm"),
+        "options": {name: _spell(value) for name, value in given.items()},
+        "source": source,
+        "recipe": recipe,
+        "convention": {
+            "name": plan.norm.name,
+            "formula": plan.formula,
+            "layout": plan.layout.letters,
+            "axes": plan.axes,
+            "kept": plan.kept,
+            "groups": plan.groups,
+            "group_count": plan.group_count,
+            "group_size": plan.group_size,
+            "eps": plan.eps,
+            "eps_mode": plan.eps_mode,
+            "ddof": plan.ddof,
+            "p": _spell(plan.p),
+            "window": None if plan.window is None else plan.window._asdict(),
+            "like": plan.like,
+        },
+        "files": {
+            path.stem: _describe_file(path)
+            for path in sorted(folder.glob("*.npy"), key=lambda path: _order(path.stem, result))
+        },
+    }
+
+
+def _order(name: str, result: Result) -> int:
+    return [INPUT, *PARAMETERS, NORMALIZED, *result.statistics].index(name)
+
+
+def _describe_file(path: Path) -> dict[str, Any]:
+    values = load(str(path)).values
+    return {
+        "file": path.name,
+        "shape": values.shape,
+        "dtype": values.dtype.name,
+        "sha256": _digest(path),
+    }
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _spell(value: Any) -> Any:
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file, so this is no folder of golden files") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not valid JSON") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
+    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+        raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
+    files = manifest.get("files")
+    if not isinstance(files, dict) or not {INPUT, NORMALIZED} <= set(files):
+        raise DataError(f"{path} names no files, or neither {INPUT} nor {NORMALIZED}")
+    return manifest
+
+
+def _read_request(manifest: Mapping[str, Any], path: Path) -> Request:
+    norm, given = manifest.get("norm"), manifest.get("options")
+    if not isinstance(norm, str) or not isinstance(given, dict):
+        raise DataError(f"{path} names no norm, or no options")
+    options: dict[str, Any] = {}
+    for name, value in given.items():
+        if value == "inf":
+            value = math.inf
+        if not isinstance(value, _OPTION_TYPES.get(name, ())):
+            raise DataError(f"{path}: there is no option {name} = {json.dumps(value)}")
+        options[name] = tuple(map(str, value)) if isinstance(value, list) else value
+    return Request(norm, **options)
+
+
+def _require_described(folder: Path, name: str, values: NDArray[Any], told: Mapping[str, Any]) -> None:
+    """Raise `DataError` unless an array is of the shape and dtype that the manifest says."""
+    told_shape, told_dtype = told.get("shape"), told.get("dtype")
+    if told_shape != list(values.shape) or told_dtype != values.dtype.name:
+        raise DataError(
+            f"{_locate(folder, name)} is {values.dtype} of {values.shape}; "
+            f"{MANIFEST} says {told_dtype} of {told_shape}"
+        )
+
+
+def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:
+    """Raise `DataError` if files are missing or not what was written, with the names of all of them."""
+    missing, damaged = [], []
+    for name, told in files.items():
+        path = _locate(folder, name)
+        if Path(name).name != name or not isinstance(told, dict):
+            raise DataError(f"{folder / MANIFEST}: {name!r} is the name of no golden file")
+        if not path.is_file():
+            missing.append(path.name)
+        elif _digest(path) != told.get("sha256"):
+            damaged.append(path.name)
+    wrong = {"missing": missing, "not what was written (sha256)": damaged}
+    if missing or damaged:
+        told = "; ".join(f"{', '.join(names)}: {what}" for what, names in wrong.items() if names)
+        raise DataError(f"{folder}: {told}")
