@@ -37,7 +37,7 @@ def show(*lines: str, most: int | None = None) -> str:
             env=environment,
             text=True,
         )
-        output = (done.stdout + done.stderr).rstrip("\n").split("\n")
+        output = (done.stdout + done.stderr).rstrip("\n").splitlines()
         if most is not None and len(output) > most:
             output = [*output[:most], "…"]
         shown += [f"$ {line}", *output, ""]

@@ -145,7 +145,7 @@ def _tell_reference(match: Match, question: Question, layout: Layout) -> str:
         mine, theirs = question.y.transpose(match.order).astype(np.float64), theirs.astype(np.float64)
         place = np.unravel_index(int(np.nanargmax(np.abs(mine - theirs))), x.shape)
     index = _show_index(tuple(int(i) for i in place))
-    return f"; {_REFERENCE} would give {theirs[place]:.6g} at {index}, where y has {mine[place]:.6g}"
+    return f"; {_REFERENCE} would give {theirs[place]:.9g} at {index}, where y has {mine[place]:.9g}"
 
 
 def _tell_others(matches: list[Match], layout: Layout) -> str:

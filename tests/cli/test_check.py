@@ -154,3 +154,15 @@ def test_bad_input(line, code, message, normcli, folder):
 def test_a_pipe(folder):
     shell = f"{sys.executable} -m normcli ln -i x.npy -o - | {sys.executable} -m normcli check ln -i x.npy --actual -"
     assert subprocess.run(shell, shell=True, capture_output=True, check=False).returncode == 0
+
+
+def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli, tmp_path):
+    x = np.random.default_rng(5).normal(1.0, 2.0, (4, 6, 50)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", normalize(x, "ln", like="annotated-transformer").normalized)
+    arguments = ["check", "ln", "-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy"]
+    ran = normcli(*arguments, "-f", "json")
+    assert ran.code == 1
+    assert "eps 1e-06 outside the root and ddof 1, as in annotated-transformer" in ran.json["sentence"]
+    assert "torch would give" in ran.json["sentence"]
+    assert normcli(*arguments, "--like", "annotated-transformer", "-f", "json").json["sentence"] is None
