@@ -115,6 +115,9 @@ def test_no_norm_is_called_by_name_outside_the_table_and_the_plan(module):
     [
         pytest.param(["--help"], {"numpy", "rich"}, id="--help imports neither numpy nor rich"),
         pytest.param(["--version"], {"numpy", "rich"}, id="--version neither"),
+        pytest.param(
+            ["bn", "--shape", "2,3"], {"tempfile", "mmap", "csv"}, id="a table imports nothing of files"
+        ),
         pytest.param(["bn", "--shape", "2,3", "-f", "json"], {"rich"}, id="json imports no rich"),
         pytest.param(["bn", "--shape", "2,3", "-f", "csv"], {"rich"}, id="csv no rich"),
         pytest.param(["bn", "--shape", "2,3", "--print", "mean"], {"rich"}, id="--print no rich"),

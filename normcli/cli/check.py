@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +11,9 @@ from normcli.cli import options
 from normcli.cli.problem import list_options, load_problem, tell_note
 from normcli.cli.progress import show_progress
 from normcli.cli.verbs import NormVerb
+from normcli.cli.verdict import show_verdict, tell_warnings
 from normcli.dtypes import OUTPUT_DTYPES
-from normcli.errors import DataError, DegenerateError, NormError, UsageError
+from normcli.errors import DataError, NormError, UsageError
 from normcli.norms import find_norm
 from normcli.tensors.tensor import STANDARD_STREAM
 
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from normcli.cli.problem import Problem
     from normcli.norms import Norm
     from normcli.plan import Plan
-    from normcli.render.document import Document
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.check import Checked
-
-DIFFERENT = 1
-"""The exit code of a check that found a difference."""
 
 _COUNTED_IN = options.make(
     "--dtype",
@@ -190,34 +185,3 @@ def _load_actual(name: str, path: str, plan: Plan, settings: Mapping[str, Any]) 
         raise type(error)(f"{told}: {error}") from error
     tell_note(tensor, settings)
     return tensor
-
-
-def tell_warnings(plan: Plan, tensor: Tensor, checked: Checked, settings: Mapping[str, Any]) -> list[str]:
-    """Return what there is to warn of, and say it on stderr unless quiet is asked for.
-
-    Raises
-    ------
-    DegenerateError
-        If there is anything, and `strict` is asked for.
-    """
-    from normcli.degenerate import find_degeneracies
-
-    warnings = [str(kind) for kind in find_degeneracies(plan, tensor.values, checked.statistics, None)]
-    if settings["strict"] and warnings:
-        raise DegenerateError(f"{plan.norm.name}: {'; '.join(warnings)}")
-    if not settings["quiet"]:
-        for warning in warnings:
-            click.echo(f"normcli: {plan.norm.name}: {warning}", err=True)
-    return warnings
-
-
-def show_verdict(document: Document, settings: Mapping[str, Any], *, ok: bool) -> None:
-    """Print a document on stdout; leave with the exit code of a difference unless all is well."""
-    from normcli.cli.view import make_view
-    from normcli.render import write
-
-    view = make_view(settings["colour"], settings["digits"], full=settings["full"])
-    write(document, settings["format_"] or "table", sys.stdout, view)
-    if not ok:
-        sys.stdout.flush()
-        raise click.exceptions.Exit(DIFFERENT)

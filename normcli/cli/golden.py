@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from normcli.cli import options
-from normcli.cli.check import show_verdict, tell_warnings
 from normcli.cli.problem import list_options, load_problem
 from normcli.cli.progress import show_progress
 from normcli.cli.sources import SourceOptions, make_recipe
 from normcli.cli.verbs import NormVerb
+from normcli.cli.verdict import show_verdict, tell_warnings
 from normcli.errors import UsageError
 from normcli.norms import find_norm
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from normcli.cli import options
 from normcli.cli.sources import SourceOptions, load_input, load_parameter
+from normcli.cli.verdict import show_verdict
 from normcli.errors import UsageError
 from normcli.norms import find_norm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_NOTHING_FITS = 1
 
 
 @click.command(name="identify")
@@ -29,13 +27,13 @@ _NOTHING_FITS = 1
         options.GAMMA,
         options.BETA,
         options.FORMAT,
+        options.DIGITS,
         options.FULL,
         options.COLOUR,
         options.QUIET,
     ]
 )
-@click.pass_context
-def command(ctx: click.Context, /, actual: str | None, norm: str | None, **settings: Any) -> None:
+def command(actual: str | None, norm: str | None, **settings: Any) -> None:
     """Find what made a tensor: the norm, its axes, groups, eps, ddof and affine step.
 
     Exit code 0 if something reproduces it, 1 if nothing does. Without gamma and beta, ones that
@@ -48,9 +46,7 @@ def command(ctx: click.Context, /, actual: str | None, norm: str | None, **setti
     if actual is None:
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if norm is None else find_norm(norm)[0].name
-    from normcli.cli.view import make_view
     from normcli.layout import make_layout
-    from normcli.render import write
     from normcli.render.identification import IdentificationAnswer
     from normcli.tensors.files import load
     from normcli.verify.identify import identify
@@ -68,8 +64,4 @@ def command(ctx: click.Context, /, actual: str | None, norm: str | None, **setti
     question = Question(source.values, theirs.values, **parameters, layout=settings["layout"])
     names = [layout.name(axis) for axis in range(source.values.ndim)]
     answer = IdentificationAnswer(found, write_sentence(question, found), source, theirs, names)
-    write(
-        answer, settings["format_"] or "table", sys.stdout, make_view(settings["colour"], full=settings["full"])
-    )
-    if not found.matches:
-        ctx.exit(_NOTHING_FITS)
+    show_verdict(answer, settings, ok=bool(found.matches))

@@ -14,8 +14,6 @@ from normcli.render.blocks import build_blocks
 from normcli.render.document import SCHEMA, Facts, Grid, Line, Row
 from normcli.render.excerpt import choose_groups
 from normcli.render.numbers import format_shape, format_statistic
-from normcli.tensors.delimited import iterate_long, pick_from
-from normcli.tensors.nested import NestedLists, to_lists
 from normcli.tensors.pieces import forget, iterate_pieces
 
 if TYPE_CHECKING:
@@ -73,6 +71,8 @@ class Answer:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object that DESIGN calls normcli/1."""
+        from normcli.tensors.nested import NestedLists
+
         result, plan = self.result, self.result.plan
         values = result.input
         return {
@@ -109,6 +109,8 @@ class Answer:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a group: its index, count, statistics and normalized values."""
+        from normcli.tensors.nested import NestedLists, to_lists
+
         result, plan = self.result, self.result.plan
         view = result.normalized.reshape(plan.view_shape)
         short = plan.window is not None or plan.group_size <= _SHORT_GROUP
@@ -127,6 +129,8 @@ class Answer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a value: its index per axis, the input, its group's statistics, the output."""
+        from normcli.tensors.delimited import iterate_long
+
         return iterate_long(self.axis_names, self.result.plan.shape, self.columns())
 
     @property
@@ -137,6 +141,8 @@ class Answer:
 
     def columns(self) -> dict[str, Column]:
         """Return input, statistics and output: each a function from index arrays to the values there."""
+        from normcli.tensors.delimited import pick_from
+
         result, plan = self.result, self.result.plan
 
         def spread(array: NDArray[Any]) -> Column:
@@ -337,4 +343,6 @@ def _format_check(check: Check, value: float) -> str:
 
 
 def _spell_number(value: float) -> Any:
+    from normcli.tensors.nested import to_lists
+
     return to_lists(np.asarray(value))

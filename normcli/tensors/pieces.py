@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import mmap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ def forget(values: NDArray[Any]) -> None:
     and is left alone.
     """
     mapping = getattr(values, "_mmap", None)
-    if isinstance(mapping, mmap.mmap) and getattr(values, "mode", "c") != "c":
+    if mapping is not None and getattr(values, "mode", "c") != "c":
+        import mmap  # slow to import, and arrays in memory need none
+
         with contextlib.suppress(AttributeError, OSError, ValueError):  # not every system has madvise
             mapping.madvise(mmap.MADV_DONTNEED)

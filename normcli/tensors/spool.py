@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-import shutil
 import sys
-import tempfile
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -44,7 +42,7 @@ def spool(stream: BinaryIO, name: str) -> BinaryIO:
     if len(head) <= mapped.SMALLEST_MAPPED:
         return io.BytesIO(head)
     with _explain(name), contextlib.ExitStack() as opened:
-        spooled = opened.enter_context(tempfile.TemporaryFile())
+        spooled = opened.enter_context(_open_temporary())
         while head:
             spooled.write(head)
             head = stream.read(_PIECE)
@@ -62,10 +60,12 @@ def open_outgoing() -> Iterator[BinaryIO]:
     DataError
         If the temporary folder has no room.
     """
-    with tempfile.TemporaryFile() as spooled:
+    with _open_temporary() as spooled:
         with _explain("the output"):
             yield spooled
             spooled.seek(0)
+        import shutil
+
         shutil.copyfileobj(spooled, sys.stdout.buffer, _PIECE)
         sys.stdout.buffer.flush()
 
@@ -81,11 +81,17 @@ def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     size = math.prod(shape) * dtype.itemsize
     if size < SMALLEST_SCRATCH:
         return np.zeros(shape, dtype)
-    with _explain("the result"), tempfile.TemporaryFile() as stream:
+    with _explain("the result"), _open_temporary() as stream:
         reserve(stream, size)
         scratch = mapped.map_array(stream, dtype, "r+", 0, shape)
     scratch.temporary = True
     return scratch
+
+
+def _open_temporary() -> BinaryIO:
+    import tempfile  # slow to import, and small tensors need none
+
+    return cast("BinaryIO", tempfile.TemporaryFile())
 
 
 @contextlib.contextmanager
@@ -93,6 +99,8 @@ def _explain(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        import tempfile
+
         raise DataError(
             f"{name} cannot be put aside in {tempfile.gettempdir()}: {error.strerror or 'the system refuses'}; "
             "let TMPDIR name a folder with room for it"

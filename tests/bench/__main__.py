@@ -1,7 +1,7 @@
 """`python -m tests.bench`: measure everything and print tables; `--record` keeps them for README.
 
-Exit code 1 if a figure is above what it may be: such a line is marked. torch is needed (the extra [peers]), and
-room for 18 GiB beside the folder that `--folder` names.
+Exit code 1 if a figure is above what it may be: such a line is marked. torch and mpmath are needed (the extras
+[peers] and [test]), and room for 18 GiB in the folder that `--folder` names.
 """
 
 from __future__ import annotations

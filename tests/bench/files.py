@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.bench.pairs import Row, Table, compare, judge, run_process, take_turns
+from tests.bench.pairs import Row, Table, compare, judge, measure_peak, run_process, take_turns
 from tests.bench.startup import NORMCLI
 
 MIB = 1 << 20
@@ -71,7 +71,6 @@ def _measure_speed(place: Path, runs: int) -> Table:
     x, y = place / "x.npy", place / "y.npy"
     for case in CASES:
         write_random(x, SIZE, case.shape)
-        peaks: list[int] = []
         commands = [
             [*NORMCLI, *case.arguments.split(), "-i", str(x), "-o", str(y), "--quiet"],
             ["cp", str(x), str(y)],
@@ -79,16 +78,14 @@ def _measure_speed(place: Path, runs: int) -> Table:
             [sys.executable, "-c", SCRIPT.format(case.torch), str(x), str(y)],
         ]
 
-        def run(command: list[str], peaks: list[int] = peaks) -> None:
+        def run(command: list[str]) -> None:
             y.unlink(missing_ok=True)
-            peak = run_process(command)
-            if command[0] == NORMCLI[0]:
-                peaks.append(peak)
+            run_process(command)
 
         times = take_turns([lambda c=c: run(c) for c in commands], runs)
         ratio, limit, ok = judge(compare(times[0], times[1]), case.at_most)
         faster = compare(times[3], times[0])
-        peak = max(peaks) // MIB
+        peak = measure_peak(commands[0]) // MIB
         cells = (
             f"`{case.arguments}`", *(f"{median(column):.2f}" for column in times), ratio, limit,
             f"{compare(times[0], times[2]):.2f}", f"{faster:.1f}", f"{case.faster:g}", f"{peak}", str(PEAK_AT_MOST),
@@ -110,7 +107,7 @@ def _measure_growth(place: Path) -> Table:
         for size in (SIZE, 8 * SIZE):
             write_random(x, size, case.shape)
             command = [*NORMCLI, name, "-i", str(x), "-o", str(y), "--quiet"]
-            peaks.append(median(run_process(command) for _ in range(3)))
+            peaks.append(median(measure_peak(command) for _ in range(3)))
         growth, limit, ok = judge(peaks[1] / peaks[0], GROWTH_AT_MOST)
         rows.append(Row((f"`{name}`", *(f"{peak / MIB:.0f}" for peak in peaks), growth, limit), ok))
     columns = ("work", "1 GiB", "8 GiB", "ratio", "at most")
