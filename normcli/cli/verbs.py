@@ -23,8 +23,16 @@ class NormVerb(click.Group):
         subject: str = "norm",
         **settings: Any,
     ) -> None:
-        super().__init__(*arguments, **{"subcommand_metavar": "NORM …", **settings})
+        super().__init__(*arguments, **{"subcommand_metavar": "NORM …", "no_args_is_help": False, **settings})
         self._make_command, self._subject = make_command, subject
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does, but where nothing is said, say in a line what belongs there."""
+        if not args:
+            raise click.UsageError(
+                f"{ctx.info_name} needs a {self._subject}; the norms are {', '.join(NORMS)}", ctx
+            )
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the norms in the order of the table."""

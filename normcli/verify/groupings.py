@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.tensors.pieces import PIECE, forget
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -81,14 +83,27 @@ class Grouping(NamedTuple):
         chosen : ndarray of int or None
             The groups' numbers, in C order over the kept axes.
         """
+        if not isinstance(values, np.memmap) or 0 not in self.axes or self.split == 0:
+            return self._gather(values, chosen)
+        step = max(1, PIECE // max(1, math.prod(self.shape[1:])))
+        parts = []
+        for start in range(0, self.shape[0], step):  # what a map has shown stays resident until it is forgotten
+            block = values[start : start + step]
+            parts.append(self._replace(shape=block.shape)._gather(block, chosen))
+        return np.concatenate(parts, axis=1)
+
+    def _gather(self, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:
         kept = [axis for axis in range(len(self.view_shape)) if axis not in self.view_axes]
         view = np.broadcast_to(values.reshape(self._shape_view(values.shape)), self.view_shape)
         view = view.transpose([*kept, *self.view_axes])
         if chosen is None:
-            return view.reshape(self.group_count, self.group_size)
+            return view.reshape(self.group_count, self.group_size).copy()
         places = np.unravel_index(chosen, self.kept_shape) if kept else ()
-        rows = [view[place].reshape(-1) for place in zip(*places, strict=True)] if kept else [view.reshape(-1)]
-        return np.stack(rows)
+        rows = np.empty((len(chosen), self.group_size), values.dtype)
+        for row, place in zip(rows, zip(*places, strict=True) if kept else [()], strict=True):
+            row[:] = view[place].reshape(-1)
+            forget(values)
+        return rows
 
     def put_back(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the tensor of which `take` would give these rows of all groups."""

@@ -65,6 +65,8 @@ class Match(NamedTuple):
         The axes of the actual tensor, in the order of the input's.
     window : Window or None
         Of `lrn`, which has no eps.
+    by_default : bool
+        Whether the axes are the norm's or a framework's own choice.
     """
 
     norm: str
@@ -83,6 +85,7 @@ class Match(NamedTuple):
     max_abs: float
     order: tuple[int, ...]
     window: Window | None = None
+    by_default: bool = True
 
     @property
     def is_usual(self) -> bool:
@@ -194,6 +197,7 @@ class Hypothesis(NamedTuple):
                 max_ulp=float(ulp.max()),
                 max_abs=float(error.max()),
                 order=order,
+                by_default=named.by_default,
             )
 
 

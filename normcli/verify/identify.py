@@ -15,6 +15,7 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.errors import DataError
 from normcli.norms import Divisor, EpsMode
+from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import NONE, Affine, enumerate_affines, undo
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import COMMON_EPS, Model, Standard, bound_factors, fit_models, standardize
@@ -173,7 +174,12 @@ class _Search:
         self.x, self.y, self.affines, self.order = x, y, affines, order
         self.norm, self.channels = norm, channels
         self.dtype = choose_counting_dtype(y.dtype)
-        self.groupings = [g for g in enumerate_groupings(x.shape) if g.group_size <= LARGEST_GROUP]
+        large = x.size > MOST_VALUES  # there, the first axis is the batch and no channel
+        self.groupings = [
+            grouping
+            for grouping in enumerate_groupings(x.shape)
+            if grouping.group_size <= LARGEST_GROUP and not (large and grouping.split == 0)
+        ]
         self._drawn: dict[tuple[Grouping, bool], _Drawn] = {}
 
     def find_matches(self) -> tuple[int, list[Match]]:
@@ -376,23 +382,28 @@ def _find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
     """Return why nothing can be told of these tensors, if nothing can."""
     if x.size < 2:
         return "the input has fewer than two values"
-    if not np.isfinite(y).any():
+    if not any(np.isfinite(piece).any() for piece in iterate_pieces(y)):
         return "the actual tensor holds no finite value"
     if _is_constant(x):
         return "the input is constant: every norm makes the same of it"
+    if x.shape == y.shape and all(map(np.array_equal, iterate_pieces(x), iterate_pieces(y))):
+        return "the actual tensor is the input, unchanged"
     if _is_constant(y):
         return "the actual tensor is constant: so is every norm of groups of one value"
     return None
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
-    return bool(np.all(values == values[(0,) * values.ndim]))
+    first = values[(0,) * values.ndim]
+    return all(bool(np.all(piece == first)) for piece in iterate_pieces(values))
 
 
 def _rank(match: Match) -> tuple[Any, ...]:
     """Order matches: a usual eps first, then by distance as far as it tells, then what is a framework's own."""
     distance = math.floor(math.log2(match.max_abs)) // 2 if match.max_abs else -math.inf
-    return not match.is_usual, distance, not match.like, _AFFINES.index(match.affine), match.ddof, match.max_ulp
+    affine = _AFFINES.index(match.affine)
+    ranks = (not match.is_usual, distance, not match.by_default, not match.like, affine, match.ddof)
+    return *ranks, match.max_ulp
 
 
 _AFFINES = ("none", "gamma, beta", "gamma", "beta", "1 + gamma, beta", "1 + gamma", "swapped", "estimated")

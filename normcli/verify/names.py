@@ -37,10 +37,11 @@ class Name(NamedTuple):
 
 
 class Named(NamedTuple):
-    """A name, and the frameworks whose defaults it stands for here."""
+    """A name, the frameworks whose defaults it stands for here, and whether the axes are anybody's default."""
 
     name: Name
     like: tuple[str, ...]
+    by_default: bool
 
 
 def name_hypothesis(
@@ -70,14 +71,15 @@ def name_hypothesis(
     for norm in rows:
         name = _name(norm, grouping)
         like = find_like(name, grouping, model, affine, dtype, rounded_first)
-        own = _has_own_eps(norm, model)
-        if like or (own and any(_reduces_so(norm, grouping, channel) for channel in channels)):
+        own = _has_own_eps(norm, model) and any(_reduces_so(norm, grouping, channel) for channel in channels)
+        if like or own:
             found = True
-            yield Named(name, like)
+            chosen = [find_convention(framework, norm.name).axes for framework in like]
+            yield Named(name, like, own or any(axes is not AxesRule.GIVEN for axes in chosen))
     if not found:  # a choice of axes that is nobody's default
         rule = AxesRule.LAST if grouping.split is None else AxesRule.CHANNEL_GROUPS
         norm = next((norm for norm in rows if norm.axes is rule), rows[0])
-        yield Named(_name(norm, grouping), ())
+        yield Named(_name(norm, grouping), (), by_default=False)
 
 
 def _name(norm: Norm, grouping: Grouping) -> Name:

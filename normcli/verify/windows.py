@@ -83,6 +83,6 @@ def _fit(
     rounded = [float(f"{constant:.{digits}g}") for digits in (1, 2, 3)]
     for k in dict.fromkeys(itertools.chain(CONSTANTS, rounded)):
         least, largest = float(((low - k) / size).max()), float(((high - k) / size).min())
-        if max(least, 0.0) <= largest and math.isfinite(largest) and slope > 0.0:
-            return k, (max(least, 0.0), largest)
+        if 0.0 < least <= largest and math.isfinite(largest) and slope > 0.0:
+            return k, (least, largest)
     return None

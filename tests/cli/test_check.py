@@ -166,3 +166,10 @@ def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli, tmp_pat
     assert "eps 1e-06 outside the root and ddof 1, as in annotated-transformer" in ran.json["sentence"]
     assert "torch would give" in ran.json["sentence"]
     assert normcli(*arguments, "--like", "annotated-transformer", "-f", "json").json["sentence"] is None
+
+
+def test_a_verb_without_its_norm_says_so_in_a_line(normcli):
+    for verb in ("check", "golden"):
+        ran = normcli(verb)
+        assert (ran.code, ran.raw, ran.err.count("\n")) == (2, b"", 1)
+        assert f"{verb} needs a norm" in ran.err

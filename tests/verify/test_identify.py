@@ -228,6 +228,20 @@ def test_windows(size, like):
     assert window.before == (size // 2 if like else (size - 1) // 2)
 
 
+def test_a_default_is_named_before_a_choice_of_axes():
+    x = make((40, 12))
+    found = identify(x, normalize(x, "ln").normalized)
+    assert (found.matches[0].norm, found.matches[0].by_default) == ("ln", True)
+    assert all(set(m.like) == {"tensorflow-moments"} for m in found.matches if m.norm == "bn")
+    assert not any(m.by_default for m in found.matches if m.norm == "bn")
+
+
+def test_a_window_that_does_nothing_to_the_values_is_not_claimed():
+    x = make((3, 9, 4, 4)) * np.float32(1e-4)
+    found = identify(x, normalize(x, "lrn", k=1.0).normalized + np.float32(0))
+    assert not best(found, norm="lrn")
+
+
 def test_one_wrong_value_among_all_is_the_nearest():
     x = make(SHAPES[4])
     y = plainly(x, (0, 2, 3), 1e-5)
@@ -254,6 +268,7 @@ def test_noise_is_nothing():
         (np.ones((1, 1)), np.ones((1, 1)), "fewer than two"),
         (make((3, 4)), np.full((3, 4), np.nan), "no finite value"),
         (make((3, 4)), np.zeros((3, 4)), "the actual tensor is constant"),
+        (make((3, 4)), make((3, 4)), "unchanged"),
     ],
 )
 def test_nothing_can_be_told(x, y, reason):
@@ -295,11 +310,16 @@ def test_a_hundred_thousand_values_take_little_time_and_larger_tensors_a_sample(
 
 
 @pytest.mark.parametrize("shape", [(4, 6), (2, 6, 3), (2, 1, 6)])
-def test_groupings_take_and_put_back(shape):
+def test_groupings_take_and_put_back(shape, tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.verify.groupings.PIECE", 5)
     values = np.arange(np.prod(shape)).reshape(shape)
+    np.save(tmp_path / "x.npy", values)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     for grouping in enumerate_groupings(shape):
         rows = grouping.take(values)
         assert rows.shape == (grouping.group_count, grouping.group_size)
         np.testing.assert_array_equal(grouping.put_back(rows), values)
         chosen = np.arange(grouping.group_count)[::2]
         np.testing.assert_array_equal(grouping.take(values, chosen), rows[chosen])
+        np.testing.assert_array_equal(grouping.take(mapped, chosen), rows[chosen])
+        np.testing.assert_array_equal(grouping.take(mapped), rows)
