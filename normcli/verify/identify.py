@@ -240,7 +240,7 @@ class _Search:
         tried = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
         best = min(tried, key=lambda h: self._judge(h, rows)[0])
         (_, wrong) = self._judge(best, rows)
-        match = next(iter(self._describe(best, len(LEVELS) - 1)))
+        match = min(self._describe(best, len(LEVELS) - 1), key=_rank)
         numbers = np.arange(self.x.size).reshape(self.x.shape)
         places = hypothesis.grouping.take(numbers, hypothesis.chosen)[wrong]
         first = np.unravel_index(int(places.min()) if places.size else 0, self.x.shape)
@@ -400,10 +400,23 @@ def _is_constant(values: NDArray[Any]) -> bool:
 
 def _rank(match: Match) -> tuple[Any, ...]:
     """Order matches: a usual eps first, then by distance as far as it tells, then what is a framework's own."""
-    distance = math.floor(math.log2(match.max_abs)) // 2 if match.max_abs else -math.inf
     affine = _AFFINES.index(match.affine)
-    ranks = (not match.is_usual, distance, not match.by_default, not match.like, affine, match.ddof)
+    ranks = (
+        not match.is_usual,
+        _round_distance(match.max_abs),
+        not match.by_default,
+        not match.like,
+        affine,
+        match.ddof,
+    )
     return *ranks, match.max_ulp
+
+
+def _round_distance(distance: float) -> float:
+    """Return a distance's exponent to base 4: what differs by less differs by luck."""
+    if distance == 0.0:
+        return -math.inf
+    return math.frexp(distance)[1] // 2 if math.isfinite(distance) else math.inf
 
 
 _AFFINES = ("none", "gamma, beta", "gamma", "beta", "1 + gamma, beta", "1 + gamma", "swapped", "estimated")

@@ -252,6 +252,15 @@ def test_one_wrong_value_among_all_is_the_nearest():
     assert "but for 1 of 1,440 values, the first at (2, 3, 1, 4)" in write_sentence(Question(x, y), found)
 
 
+def test_the_nearest_has_its_usual_name_and_bears_what_is_not_finite():
+    x = make(SHAPES[4])
+    y = normalize(x, "in").normalized.copy()
+    y[1, 2, 3, 4] = np.nan
+    found = identify(x, y)
+    assert (found.nearest.match.norm, found.nearest.first) == ("in", (1, 2, 3, 4))
+    assert found.nearest.match.max_abs == np.inf
+
+
 def test_noise_is_nothing():
     x = make(SHAPES[4])
     y = make(x.shape, 9)
