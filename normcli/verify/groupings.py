@@ -112,6 +112,19 @@ class Grouping(NamedTuple):
         view = rows.reshape([self.view_shape[axis] for axis in order])
         return view.transpose(np.argsort(order)).reshape(self.shape)
 
+    def locate_first(self, marks: NDArray[np.bool_], chosen: NDArray[np.intp] | None) -> tuple[int, ...]:
+        """Return the index in the tensor of the first marked value of the rows of `take`; of none, the last."""
+        rows, columns = np.nonzero(marks)
+        groups = rows if chosen is None else chosen[rows]
+        kept = [axis for axis in range(len(self.view_shape)) if axis not in self.view_axes]
+        index: list[NDArray[np.intp]] = [np.zeros_like(rows)] * len(self.view_shape)
+        for axes, numbers in ((kept, groups), (self.view_axes, columns)):
+            lengths = tuple(self.view_shape[axis] for axis in axes)
+            for axis, places in zip(axes, np.unravel_index(numbers, lengths) if lengths else (), strict=True):
+                index[axis] = places
+        flat = np.ravel_multi_index(tuple(index), self.view_shape)
+        return tuple(int(i) for i in np.unravel_index(flat.min(initial=math.prod(self.shape) - 1), self.shape))
+
     @property
     def order(self) -> str:
         """How channels are dealt out to groups."""

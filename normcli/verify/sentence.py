@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.conventions import list_frameworks
+from normcli.conventions import find_convention, list_frameworks
 from normcli.errors import NormError
 from normcli.layout import make_layout
-from normcli.norms import find_norm
+from normcli.norms import EpsRule, find_norm
 from normcli.result import normalize
-from normcli.verify.identify import MOST_VALUES
+from normcli.verify.search import MOST_VALUES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,7 +81,7 @@ def write_sentence(question: Question, found: Identification) -> str:
 def _describe(match: Match, layout: Layout) -> str:
     """Return the norm with its axes and numbers: `LayerNorm over d with eps 1e-05 outside the root`."""
     title = find_norm(match.norm)[0].title
-    axes = ", ".join(layout.name(axis) for axis in match.axes)
+    axes = ", ".join(layout.name(axis) if layout.letters else str(axis) for axis in match.axes)
     parts = [f"{title} ({match.norm})"]
     if match.groups is not None:
         parts.append(f"with {match.groups} {match.group_order} group{'s' if match.groups > 1 else ''}")
@@ -121,7 +121,13 @@ def _describe_affine(match: Match, question: Question) -> str:
 
 
 def _list_like(match: Match) -> str:
-    return f", as in {', '.join(match.like)}" if match.like else ""
+    named = [
+        f"{framework} (where eps is given)"
+        if find_convention(framework, match.norm).eps is EpsRule.GIVEN
+        else framework
+        for framework in match.like
+    ]
+    return f", as in {', '.join(named)}" if named else ""
 
 
 def _tell_reference(match: Match, question: Question, layout: Layout) -> str:

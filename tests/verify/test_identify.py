@@ -228,6 +228,15 @@ def test_windows(size, like):
     assert window.before == (size // 2 if like else (size - 1) // 2)
 
 
+def test_axes_without_letters_are_numbers_and_an_eps_that_was_given_is_said_to_be():
+    x = make(17)
+    sentence = write_sentence(Question(x, x), identify(x, plainly(x, (0,), 1e-3)))
+    assert "over axis 0 with eps 0.001" in sentence
+    x = make(SHAPES[4])
+    y = plainly(x.reshape(4, 3, 4, 5, 6), (2, 3, 4), 1e-3).reshape(x.shape)
+    assert "as in openvino (where eps is given)" in write_sentence(Question(x, y), identify(x, y))
+
+
 def test_a_default_is_named_before_a_choice_of_axes():
     x = make((40, 12))
     found = identify(x, normalize(x, "ln").normalized)
@@ -332,3 +341,8 @@ def test_groupings_take_and_put_back(shape, tmp_path, monkeypatch):
         np.testing.assert_array_equal(grouping.take(values, chosen), rows[chosen])
         np.testing.assert_array_equal(grouping.take(mapped, chosen), rows[chosen])
         np.testing.assert_array_equal(grouping.take(mapped), rows)
+        for marks, numbers in ((rows == values.size // 2, None), (rows[::2] % 3 == 2, chosen)):
+            expected = rows[marks] if numbers is None else rows[::2][marks]
+            if expected.size:
+                first = grouping.locate_first(marks, numbers)
+                assert values[first] == expected.min()
