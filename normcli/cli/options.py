@@ -9,7 +9,7 @@ import click
 from normcli.cli.types import NUMBER, SHAPE, Framework, Parts
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.norms import EpsMode, GroupOrder
-from normcli.render import WRITERS
+from normcli.render import FORMATS, WRITERS
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 
 if TYPE_CHECKING:
@@ -100,7 +100,11 @@ SAVE = (
     make("--stats-output", metavar="FILE", help="Save the statistics, as .json or .npz."),
 )
 
-FORMAT = make("-f", "--format", "format_", type=click.Choice(tuple(WRITERS)), help="[default: table]")
+FORMAT = make("-f", "--format", "format_", type=click.Choice(FORMATS), help="[default: table]")
+ANY_FORMAT = make("-f", "--format", "format_", type=click.Choice(tuple(WRITERS)), help="[default: table]")
+ANSWER_FILE = make(
+    "-o", "--output", metavar="FILE", help="Write the answer to a file, in the format that its name ends in."
+)
 PRINT = make("--print", "print_", metavar="FIELD", help="Print one field, a number a line, in full precision.")
 
 DIGITS = make("--digits", type=click.IntRange(1, 17), help="Significant digits in tables.")

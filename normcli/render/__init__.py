@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 if TYPE_CHECKING:
-    from normcli.render.document import Document, View
+    from normcli.render.document import Document, Drawable, View
 
 WRITERS = {
     "table": "normcli.render.table",
@@ -14,9 +14,21 @@ WRITERS = {
     "jsonl": "normcli.render.json_lines",
     "csv": "normcli.render.csv_rows",
     "markdown": "normcli.render.markdown",
+    "html": "normcli.render.page",
 }
 """Format → the module whose `write` renders it; imported on use, so that only tables cost rich's import."""
 
+FORMATS = tuple(name for name in WRITERS if name != "html")
+"""The formats that every document has; a page is made of results alone."""
+
+PICTURES = {"svg": "normcli.render.picture.svg", "png": "normcli.render.picture.png"}
+"""Format of a picture → the module whose `write` paints it."""
+
+SUFFIXES = {
+    ".txt": "table", ".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown",
+    ".html": "html", ".htm": "html", ".svg": "svg", ".png": "png",
+}  # fmt: skip
+"""The end of a file's name → the format of what is written there."""
 
 PARTS = ("input", "stats", "normalized", "check")
 """What the table of a norm can show."""
@@ -25,3 +37,8 @@ PARTS = ("input", "stats", "normalized", "check")
 def write(document: Document, format_name: str, stream: TextIO, view: View) -> None:
     """Write a document in one of the formats of `WRITERS`."""
     import_module(WRITERS[format_name]).write(document, stream, view)
+
+
+def paint(drawable: Drawable, format_name: str, stream: BinaryIO) -> None:
+    """Write a picture in one of the formats of `PICTURES`."""
+    import_module(PICTURES[format_name]).write(drawable.scene(), stream)

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from normcli.render.picture.scene import Scene
+    from normcli.result import Result
+    from normcli.tensors.tensor import Tensor
+
 
 SCHEMA = "normcli/1"
 """The version of the JSON that normcli writes and reads back."""
@@ -155,6 +159,41 @@ class Document(Protocol):
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return the lines of a CSV file, the header first, complete."""
+        ...
+
+
+class Page(NamedTuple):
+    """What a page shows: results of one tensor, between which the reader flips.
+
+    Parameters
+    ----------
+    title : str
+    results : sequence of Result
+    tensor : Tensor
+        What all of them are of.
+    at : tuple of int or None
+        The index of the value that the page opens at.
+    """
+
+    title: str
+    results: Sequence[Result]
+    tensor: Tensor
+    at: tuple[int, ...] | None = None
+
+
+class Paged(Document, Protocol):
+    """A document that can be a page too."""
+
+    def page(self) -> Page:
+        """Return what the page shows."""
+        ...
+
+
+class Drawable(Document, Protocol):
+    """A document that can be a picture too."""
+
+    def scene(self) -> Scene:
+        """Return what is drawn, before any writer decides how."""
         ...
 
 
