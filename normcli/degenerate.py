@@ -84,6 +84,58 @@ def find_degeneracies(
         return tuple(_search(plan, values, statistics, normalized))
 
 
+def find_degeneracies_of_evaluation(
+    plan: Plan,
+    values: NDArray[Any],
+    statistics: Mapping[str, NDArray[np.float64]],
+    normalized: NDArray[Any] | None,
+) -> tuple[Degeneracy, ...]:
+    """Return the degenerate kinds of groups where running statistics were used instead of their own.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The input.
+    statistics : mapping of str to ndarray
+        The running ones, of `plan.stats_shape`.
+    normalized : ndarray or None
+        The output; None where it is not known.
+    """
+    with np.errstate(invalid="ignore"):
+        return tuple(_search_evaluation(plan, values, statistics, normalized))
+
+
+def _search_evaluation(
+    plan: Plan,
+    values: NDArray[Any],
+    statistics: Mapping[str, NDArray[np.float64]],
+    normalized: NDArray[Any] | None,
+) -> Iterator[Degeneracy]:
+    if not values.size:
+        yield Degeneracy("empty", None, 0, f"the tensor {plan.shape} holds no values: nothing to normalize")
+        return
+    known = _find_groups(_is_any_not_finite, statistics["mean"], statistics["var"])
+    if known.size:
+        yield _describe(plan, "nan", known, "has running statistics that are not finite")
+    zero = _without(_find_groups(np.isinf, statistics["rstd"]), known)
+    if zero.size:
+        told = "has the running variance 0 and no eps: its normalized values are infinite or NaN"
+        yield _describe(plan, "zero", zero, told)
+    bad = _unite(known, zero)
+    if is_float(values.dtype):
+        spoilt = _without(_find_groups_with(_is_not_finite, values, plan), bad)
+        if spoilt.size:
+            yield _describe(plan, "nan", spoilt, "holds NaN or an infinity, which stays what it is")
+            bad = _unite(bad, spoilt)
+    if normalized is None:
+        return
+    spoilt = _without(_find_groups_with(_is_not_finite, normalized, plan), bad)
+    if spoilt.size:
+        told = f"has normalized values that are not finite in {normalized.dtype}"
+        yield _describe(plan, "output", spoilt, told)
+
+
 def _search(
     plan: Plan,
     values: NDArray[Any],

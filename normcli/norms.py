@@ -146,6 +146,8 @@ class Norm(NamedTuple):
         False where the norm has a gain and no bias.
     zero_rule : ZeroRule
         What becomes of a group whose divisor is 0; scikit-learn divides it by 1.
+    tracks : bool
+        Whether training keeps running statistics, which evaluation then normalizes with.
     p : float or None
         The exponent of an ℓp length that the definition fixes; None where the caller chooses it.
     presets : tuple of Preset
@@ -167,6 +169,7 @@ class Norm(NamedTuple):
     parameters: ParameterRule = ParameterRule.NONE
     takes_beta: bool = True
     zero_rule: ZeroRule = ZeroRule.ZERO
+    tracks: bool = False
     p: float | None = None
     presets: tuple[Preset, ...] = ()
 
@@ -244,6 +247,7 @@ _ROWS = (
         eps=1e-5,
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.CHANNEL,
+        tracks=True,
         source="Ioffe & Szegedy 2015, arXiv:1502.03167",
     ),
     Norm(
@@ -270,6 +274,7 @@ _ROWS = (
         eps=1e-5,
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.CHANNEL,
+        tracks=True,
         source="Ulyanov, Vedaldi & Lempitsky 2016, arXiv:1607.08022",
     ),
     Norm(

@@ -221,19 +221,57 @@ class Plan(NamedTuple):
                 f"{self.norm.name} has no {name}" + (f", only {has}" if has else ": it has no affine step")
             )
         full_rank = _spread_parameter(self.parameter_rule, self.shape, self.layout, self.axes, self.groups)
-        candidates = [(parameter, self.parameter_shape), (parameter, full_rank)]
-        if parameter.ndim == 2 and parameter.shape[1] == 1:
-            candidates.append((parameter[:, 0], self.parameter_shape))
-        for candidate, target in candidates:
-            if candidate.ndim <= len(target):
-                try:
-                    return np.broadcast_to(candidate, target).reshape(self.parameter_shape)
-                except ValueError:
-                    continue
-        raise DataError(
-            f"{name} has the shape {parameter.shape}; {self.norm.name} of {self.shape} takes "
-            f"{self.parameter_shape}"
-        )
+        fitted = _fit(parameter, self.parameter_shape, full_rank)
+        if fitted is None:
+            raise DataError(
+                f"{name} has the shape {parameter.shape}; {self.norm.name} of {self.shape} takes "
+                f"{self.parameter_shape}"
+            )
+        return fitted
+
+    @property
+    def running_shape(self) -> tuple[int, ...]:
+        """The shape of running statistics: where each sample has its own, their average is kept."""
+        return tuple(self._kept_length(axis) for axis in self.kept if axis != self.layout.batch)
+
+    def fit_running(self, name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
+        """Return a running statistic as a read-only array of `running_shape`.
+
+        Parameters
+        ----------
+        name : str
+            For messages.
+        values : ndarray
+            Of a shape that broadcasts to `running_shape`, or the same with ones for the other axes.
+
+        Raises
+        ------
+        UsageError
+            If the norm has no running statistics.
+        DataError
+            If the shape does not fit.
+        """
+        if not self.norm.tracks:
+            raise UsageError(f"{self.norm.name} has no {name}: no running statistics are kept of it")
+        spread = self._spread_running()
+        full_rank = [1] * len(self.shape)
+        for axis, length in zip(self.kept, spread, strict=True):
+            full_rank[axis] = length
+        fitted = _fit(values, self.running_shape, tuple(full_rank))
+        if fitted is None:
+            raise DataError(
+                f"{name} has the shape {values.shape}; {self.norm.name} of {self.shape} takes "
+                f"{self.running_shape}"
+            )
+        return fitted.astype(np.float64)
+
+    def spread_running(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a running statistic, of `running_shape`, as one value for each group, of `stats_shape`."""
+        return np.broadcast_to(values.reshape(self._spread_running()), self.stats_shape)
+
+    def _spread_running(self) -> tuple[int, ...]:
+        """Return the shape of running statistics with 1 for a kept batch axis."""
+        return tuple(1 if axis == self.layout.batch else self._kept_length(axis) for axis in self.kept)
 
     @property
     def _split_axis(self) -> int | None:
@@ -332,6 +370,22 @@ def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] | N
         parameter_shape=tuple(spread[axis] for axis in parameter_axes),
         parameter_view_shape=_split_channel(spread, split, groups, interleaved=interleaved),
     )
+
+
+def _fit(
+    values: NDArray[np.generic], shape: tuple[int, ...], full_rank: tuple[int, ...]
+) -> NDArray[np.generic] | None:
+    """Return values in a shape, given in any that broadcasts to it or to its form at the tensor's rank."""
+    candidates = [(values, shape), (values, full_rank)]
+    if values.ndim == 2 and values.shape[1] == 1:
+        candidates.append((values[:, 0], shape))
+    for candidate, target in candidates:
+        if candidate.ndim <= len(target):
+            try:
+                return np.broadcast_to(candidate, target).reshape(shape)
+            except ValueError:
+                continue
+    return None
 
 
 def _find_convention(framework: str | None, norm: Norm) -> Convention | None:

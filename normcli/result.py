@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.degenerate import Degeneracy, find_degeneracies
+from normcli.degenerate import Degeneracy, find_degeneracies, find_degeneracies_of_evaluation
 from normcli.dtypes import OUTPUT_DTYPES, require_real
 from normcli.engine import choose_output_dtype, measure, run
 from normcli.engine.effort import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
+from normcli.numerics.solution import Given
 from normcli.plan import Plan, make_plan
 from normcli.promises import Check, check_promises
 from normcli.request import Request
@@ -43,6 +44,9 @@ class Result:
         Of the shape `plan.parameter_shape`.
     effort : Effort
         How what is still to be done will be.
+    running : Given or None
+        The running statistics that it was normalized with, of `plan.running_shape`; None where each group has
+        its own.
     """
 
     plan: Plan
@@ -51,11 +55,12 @@ class Result:
     gamma: NDArray[Any] | None
     beta: NDArray[Any] | None
     effort: Effort = DEFAULT_EFFORT
+    running: Given | None = None
 
     @functools.cached_property
     def normalized(self) -> NDArray[Any]:
         """The normalized tensor, of the input's shape, after gamma and beta if they are given."""
-        return run(self.plan, self.input, self.gamma, self.beta, effort=self.effort)[0]
+        return run(self.plan, self.input, self.gamma, self.beta, effort=self.effort, given=self.running)[0]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -124,6 +129,8 @@ class Result:
     @functools.cached_property
     def degeneracies(self) -> tuple[Degeneracy, ...]:
         """The degenerate kinds of groups in the input, each once."""
+        if self.running is not None:
+            return find_degeneracies_of_evaluation(self.plan, self.input, self.statistics, self.normalized)
         scaled = self.gamma is not None or self.beta is not None
         promised = None if not scaled and self.plan.window is None else self.normalized
         return find_degeneracies(self.plan, self.input, self.statistics, promised)
@@ -137,8 +144,11 @@ class Result:
     def check(self) -> tuple[Check, ...]:
         """The normalized values measured again, and held against what the norm promises.
 
-        Empty for norms that promise nothing of the kind (a sliding window) and for tensors without values.
+        Empty for norms that promise nothing of the kind (a sliding window), for tensors without values, and for
+        running statistics.
         """
+        if self.running is not None:
+            return ()
         scaled = self.gamma is not None or self.beta is not None
         values = run(self.plan, self.input, effort=self.effort)[0] if scaled else self.normalized
         return check_promises(self.plan, self.statistics, values, self.effort)
@@ -191,6 +201,8 @@ def normalize(
     exponent: float | None = None,
     k: float | None = None,
     like: str | None = None,
+    running_mean: ArrayLike | None = None,
+    running_var: ArrayLike | None = None,
     out: NDArray[Any] | None = None,
     threads: int | None = None,
 ) -> Result:
@@ -227,6 +239,9 @@ def normalize(
     like : str, optional
         The framework whose convention is followed where no option says otherwise: `normcli conventions` lists
         them.
+    running_mean, running_var : array_like, optional
+        Both or neither: normalize with these, as evaluation does, instead of its own statistics. They are of
+        the shape (C), of `bn` and `in` alike.
     out : ndarray, optional
         Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output.
     threads : int, optional
@@ -241,7 +256,7 @@ def normalize(
     UsageError
         If an option is unknown to the norm, out of range or contradicts another.
     DataError
-        If `x`, gamma or beta hold no real numbers, or gamma or beta do not fit.
+        If `x`, gamma, beta or running statistics hold no real numbers or do not fit; if a variance is negative.
 
     Examples
     --------
@@ -275,6 +290,7 @@ def normalize(
         _as_real(x, "x"),
         None if gamma is None else _as_real(gamma, "gamma"),
         None if beta is None else _as_real(beta, "beta"),
+        running=_pair_running(running_mean, running_var),
         out=out,
         effort=Effort(threads=_as_integer("threads", threads)),
     )
@@ -286,6 +302,7 @@ def calculate(
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,
     *,
+    running: Given | None = None,
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
     statistics_alone: bool = False,
@@ -297,6 +314,8 @@ def calculate(
     request : Request
     values, gamma, beta : ndarray
         Of an integer, boolean or float dtype.
+    running : Given or None
+        Running mean and variance, of any shape that `Plan.fit_running` takes.
     out
         As in `normalize`.
     effort : Effort
@@ -314,12 +333,37 @@ def calculate(
     beta = None if beta is None else plan.fit_parameter("beta", beta)
     if effort.threads is not None and effort.threads < 1:
         raise UsageError(f"threads {effort.threads} is less than one")
+    given = None if running is None else fit_given(plan, running)
     if statistics_alone:
-        return Result(plan, values, measure(plan, values, effort), gamma, beta, effort)
-    normalized, statistics = run(plan, values, gamma, beta, out, effort)
-    result = Result(plan, values, statistics, gamma, beta, effort)
+        return Result(plan, values, measure(plan, values, effort, given), gamma, beta, effort, given)
+    normalized, statistics = run(plan, values, gamma, beta, out, effort, given)
+    result = Result(plan, values, statistics, gamma, beta, effort, given)
     result.__dict__["normalized"] = normalized  # where the cached property keeps it
     return result
+
+
+def fit_given(plan: Plan, running: Given) -> Given:
+    """Return running statistics in the shape that the plan has for them.
+
+    Raises
+    ------
+    UsageError
+        If the norm has none.
+    DataError
+        If they do not fit, or a variance is negative.
+    """
+    mean, var = (plan.fit_running(f"running_{name}", array) for name, array in running._asdict().items())
+    if (var < 0).any():
+        raise DataError(f"running_var is negative: {var[var < 0][0]:g}")
+    return Given(mean, var)
+
+
+def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
+    if (mean is None) != (var is None):
+        raise UsageError("running_mean and running_var go together")
+    if mean is None or var is None:
+        return None
+    return Given(_as_real(mean, "running_mean"), _as_real(var, "running_var"))
 
 
 def _freeze(option: str, spec: AxisSpec | None) -> str | int | tuple[int | str, ...] | None:

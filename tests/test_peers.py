@@ -156,3 +156,18 @@ def test_numpy_has_the_same_lengths():
     for p in (0, 0.5, 1, 2, 3, np.inf):
         ours = normalize(X, "lp", p=p).norm
         np.testing.assert_allclose(ours, np.linalg.norm(X, ord=p, axis=-1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("norm", ["bn", "in"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_evaluation_as_torch_does_it(norm, dtype, torch, functional):
+    x = torch.tensor(X, dtype=getattr(torch, dtype))
+    rng = np.random.default_rng(5)
+    mean, var, gamma, beta = (torch.tensor(rng.uniform(0.5, 2.0, 6), dtype=x.dtype) for _ in range(4))
+    expected = {
+        "bn": lambda: functional.batch_norm(x, mean, var, gamma, beta, training=False),
+        "in": lambda: functional.instance_norm(x, mean, var, gamma, beta, use_input_stats=False),
+    }[norm]()
+    result = normalize(x.numpy(), norm, gamma=gamma, beta=beta, running_mean=mean, running_var=var)
+    tolerance = {"float32": 2e-6, "float64": 2e-14}[dtype]
+    np.testing.assert_allclose(result.normalized, expected.numpy(), rtol=tolerance, atol=tolerance)

@@ -34,6 +34,7 @@ def make_command(name: str) -> click.Command:
     @options.apply(
         [
             *list_options(norm, preset),
+            *options.running(norm),
             *options.SAVE,
             options.FORMAT,
             options.PRINT,
@@ -85,6 +86,7 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
             tensor.values,
             problem.gamma,
             problem.beta,
+            running=problem.running,
             out=out,
             effort=Effort(settings["threads"], observer),
             statistics_alone=_asks_for_statistics_alone(settings),

@@ -48,6 +48,7 @@ def make_command(name: str) -> click.Command:
             *_list_actual(norm),
             *_TOLERANCE,
             *list_options(norm, preset, _COUNTED_IN),
+            *options.running(norm),
             options.FORMAT,
             options.DIGITS,
             options.FULL,
@@ -128,7 +129,9 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
     if [settings["input_"], *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
     from normcli.engine.effort import Effort
+    from normcli.render.answer import name_running
     from normcli.render.verdict import Verdict
+    from normcli.result import fit_given
     from normcli.verify.check import NORMALIZED, Limits, check
 
     problem = load_problem(name, settings)
@@ -142,11 +145,15 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
     with show_progress(quiet=settings["quiet"]) as observer:
         arrays = {name: tensor.values for name, tensor in actual.items()}
         effort = Effort(settings["threads"], observer)
-        checked = check(plan, values, arrays, **parameters, limits=limits, effort=effort)
-    warnings = tell_warnings(plan, problem.tensor, checked, settings)
+        checked = check(
+            plan, values, arrays, **parameters, limits=limits, effort=effort, running=problem.running
+        )
+    warnings = tell_warnings(plan, problem.tensor, checked, settings, evaluation=problem.running is not None)
+    running = None if problem.running is None else fit_given(plan, problem.running)
     sources = {name: tensor.source for name, tensor in actual.items()}
     sentence = None if checked.ok or NORMALIZED not in actual else _explain(problem, actual[NORMALIZED])
-    verdict = Verdict(plan, problem.tensor, parameters, sources, checked, warnings, sentence)
+    given = {**parameters, **name_running(running)}
+    verdict = Verdict(plan, problem.tensor, given, sources, checked, warnings, sentence)
     show_verdict(verdict, settings, ok=checked.ok)
 
 

@@ -95,6 +95,12 @@ AFFINE_SEED = make(
     help="Draw gamma, then beta, standard normal from the --rng stream.",
 )
 
+RUNNING = (
+    make("--eval", "evaluation", is_flag=True, help="Normalize with running statistics, as after training."),
+    make("--running-mean", metavar="VALUE", help="The running mean: a file, JSON in place or one number."),
+    make("--running-var", metavar="VALUE", help="The running variance, likewise."),
+)
+
 SAVE = (
     make("-o", "--output", metavar="FILE", help="Save the normalized tensor; - is .npy on standard output."),
     make("--stats-output", metavar="FILE", help="Save the statistics, as .json or .npz."),
@@ -138,6 +144,11 @@ def parameters(norm: Norm) -> Sequence[Option]:
     if not norm.parameter_names:
         return ()
     return (GAMMA, BETA, AFFINE_SEED) if norm.takes_beta else (GAMMA, AFFINE_SEED)
+
+
+def running(norm: Norm) -> Sequence[Option]:
+    """Return the options of evaluation, for norms of which training keeps statistics."""
+    return RUNNING if norm.tracks else ()
 
 
 def numeric(norm: Norm, fixed: Mapping[str, float]) -> Sequence[Option]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from normcli.cli import options
-from normcli.cli.sources import SourceOptions, load_input, load_parameters
+from normcli.cli.sources import SourceOptions, load_input, load_parameter, load_parameters
+from normcli.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms import Norm
+    from normcli.numerics.solution import Given
     from normcli.plan import Plan
     from normcli.request import Request
     from normcli.tensors.tensor import Tensor
@@ -36,6 +38,8 @@ class Problem(NamedTuple):
         The request resolved against the tensor's shape.
     gamma, beta : ndarray or None
         As they were given.
+    running : Given or None
+        The running statistics that are to be used, as they were given.
     """
 
     request: Request
@@ -43,6 +47,7 @@ class Problem(NamedTuple):
     plan: Plan
     gamma: NDArray[Any] | None
     beta: NDArray[Any] | None
+    running: Given | None = None
 
 
 def list_options(
@@ -77,7 +82,23 @@ def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
     tell_note(tensor, settings)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
     parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
-    return Problem(request, tensor, plan, parameters.get("gamma"), parameters.get("beta"))
+    running = _load_running(settings)
+    return Problem(request, tensor, plan, parameters.get("gamma"), parameters.get("beta"), running)
+
+
+def _load_running(settings: Mapping[str, Any]) -> Given | None:
+    """Return what `options.RUNNING` give, for commands that have them."""
+    given = {name: settings.get(f"running_{name}") for name in ("mean", "var")}
+    missing = [f"--running-{name}" for name, text in given.items() if text is None]
+    if not settings.get("evaluation"):
+        if len(missing) < len(given):
+            raise UsageError("--running-mean and --running-var are what --eval normalizes with; add it")
+        return None
+    if missing:
+        raise UsageError(f"--eval normalizes with running statistics: give {' and '.join(missing)}")
+    from normcli.numerics.solution import Given
+
+    return Given(*(load_parameter(f"running-{name}", str(text)) for name, text in given.items()))
 
 
 def tell_note(tensor: Tensor, settings: Mapping[str, Any]) -> None:

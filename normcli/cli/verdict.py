@@ -21,7 +21,9 @@ DIFFERENT = 1
 """The exit code of a check that found a difference, and of a search that found nothing."""
 
 
-def tell_warnings(plan: Plan, tensor: Tensor, checked: Checked, settings: Mapping[str, Any]) -> list[str]:
+def tell_warnings(
+    plan: Plan, tensor: Tensor, checked: Checked, settings: Mapping[str, Any], *, evaluation: bool = False
+) -> list[str]:
     """Return what there is to warn of, and say it on stderr unless quiet is asked for.
 
     Raises
@@ -29,9 +31,10 @@ def tell_warnings(plan: Plan, tensor: Tensor, checked: Checked, settings: Mappin
     DegenerateError
         If there is anything, and `strict` is asked for.
     """
-    from normcli.degenerate import find_degeneracies
+    from normcli.degenerate import find_degeneracies, find_degeneracies_of_evaluation
 
-    warnings = [str(kind) for kind in find_degeneracies(plan, tensor.values, checked.statistics, None)]
+    find = find_degeneracies_of_evaluation if evaluation else find_degeneracies
+    warnings = [str(kind) for kind in find(plan, tensor.values, checked.statistics, None)]
     if settings["strict"] and warnings:
         raise DegenerateError(f"{plan.norm.name}: {'; '.join(warnings)}")
     if not settings["quiet"]:

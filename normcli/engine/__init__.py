@@ -21,6 +21,7 @@ from normcli.engine.passes import Run
 from normcli.errors import DataError, UsageError
 from normcli.norms import Divisor
 from normcli.numerics.powers import LARGEST_P, normalize_by_large_powers
+from normcli.numerics.solution import solve_given
 from normcli.numerics.window import normalize_windows
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from normcli.engine.apart import Computation
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.effort import Effort
+    from normcli.numerics.solution import Given
     from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
@@ -53,6 +55,7 @@ def run(
     beta: NDArray[Any] | None = None,
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
+    given: Given | None = None,
 ) -> tuple[NDArray[Any], dict[str, Floats]]:
     """Normalize a tensor.
 
@@ -68,6 +71,8 @@ def run(
         Where the result goes: C-contiguous, of the tensor's shape and of `choose_output_dtype`.
     effort : Effort
         Threads and sizes of tiles: they change the speed alone.
+    given : Given or None
+        Known statistics, of `plan.running_shape`, to normalize with instead of the groups' own.
 
     Returns
     -------
@@ -85,14 +90,14 @@ def run(
     if out is not None:
         _require_place(out, plan, values, dtype)
     if _has_no_values(plan):
-        return np.empty(plan.shape, dtype) if out is None else out, _state_nothing(plan)
+        return np.empty(plan.shape, dtype) if out is None else out, _state_nothing(plan, given)
     with _open(plan, values) as (geometry, source):
         try:
             place = source.make_array(plan.shape, dtype) if out is None else out
         except MemoryError as error:
             raise DataError(f"the result of {plan.shape} does not fit into memory") from error
         with contextlib.closing(_open_sink(place, geometry)) as sink:
-            return place, _run(plan, geometry, source, sink, gamma, beta, effort)
+            return place, _run(plan, geometry, source, sink, gamma, beta, effort, given)
 
 
 def carry(
@@ -102,6 +107,7 @@ def carry(
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
+    given: Given | None = None,
 ) -> dict[str, Floats]:
     """Normalize a tensor into a sink of any kind, tile by tile, and return the statistics.
 
@@ -112,16 +118,18 @@ def carry(
     sink : Sink
         Made for `find_geometry(plan)`; of its dtype is the result. It hears of each tile once, in any order and
         from several threads. The caller closes it.
-    gamma, beta, effort
+    gamma, beta, effort, given
         As in `run`.
     """
     if _has_no_values(plan):
-        return _state_nothing(plan)
+        return _state_nothing(plan, given)
     with _open(plan, values) as (geometry, source):
-        return _run(plan, geometry, source, sink, gamma, beta, effort)
+        return _run(plan, geometry, source, sink, gamma, beta, effort, given)
 
 
-def measure(plan: Plan, values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -> dict[str, Floats]:
+def measure(
+    plan: Plan, values: NDArray[Any], effort: Effort = DEFAULT_EFFORT, given: Given | None = None
+) -> dict[str, Floats]:
     """Return the statistics of a tensor's groups, of `plan.stats_shape`, without normalizing it.
 
     Parameters
@@ -129,9 +137,11 @@ def measure(plan: Plan, values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -
     plan : Plan
     values : ndarray
     effort : Effort
+    given : Given or None
+        Known statistics, which are then not measured.
     """
-    if _has_no_values(plan):
-        return _state_nothing(plan)
+    if _has_no_values(plan) or given is not None:
+        return _state_nothing(plan, given)
     with _open(plan, values) as (geometry, source):
         return _run(plan, geometry, source, None, None, None, effort)
 
@@ -155,8 +165,11 @@ def _has_no_values(plan: Plan) -> bool:
     return plan.group_count == 0 or plan.group_size == 0
 
 
-def _state_nothing(plan: Plan) -> dict[str, Floats]:
-    """Return the statistics of groups without values."""
+def _state_nothing(plan: Plan, given: Given | None = None) -> dict[str, Floats]:
+    """Return the statistics of groups that nothing is measured of: what is known beforehand, or NaN."""
+    if given is not None:
+        with np.errstate(all="ignore"):
+            return solve_given(plan, given, exact=True).statistics
     empty = 0.0 if plan.norm.divisor is Divisor.LP_NORM else np.nan
     return {name: np.full(plan.stats_shape, empty) for name in plan.norm.statistics}
 
@@ -189,6 +202,7 @@ def _run(
     gamma: NDArray[Any] | None,
     beta: NDArray[Any] | None,
     effort: Effort,
+    given: Given | None = None,
 ) -> dict[str, Floats]:
     scale, shift = (
         None
@@ -198,7 +212,8 @@ def _run(
     )
     computation = _find_computation(plan)
     if computation is None:
-        statistics = Run(plan, geometry, source, sink, scale, shift, effort).do()
+        passes = Run(plan, geometry, source, sink, scale, shift, effort)
+        statistics = passes.do() if given is None else passes.use(given)
     else:
         statistics = run_apart(plan, computation, geometry, source, sink, effort)
     return {name: array.reshape(plan.stats_shape) for name, array in statistics.items()}

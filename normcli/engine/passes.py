@@ -28,7 +28,7 @@ from normcli.numerics.moments import (
     merge_leaves,
     merge_powers,
 )
-from normcli.numerics.solution import Solution, solve
+from normcli.numerics.solution import Given, Solution, solve, solve_given
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
@@ -94,6 +94,13 @@ class Run:
         else:
             with np.errstate(all="ignore"):
                 self._do_two_passes()
+        return self.statistics
+
+    def use(self, given: Given) -> dict[str, Floats]:
+        """Normalize with statistics that are known; return them in the shape of the kept runs."""
+        self.walk.expect(0 if self.sink is None else 1)
+        with np.errstate(all="ignore"):
+            self._write_all(solve_given(self.plan, given, exact=self.exact))
         return self.statistics
 
     # -- tiles
@@ -254,17 +261,6 @@ class Run:
             with self._lock:
                 np.maximum(place, top, out=place)
 
-        natural = tuple(range(len(geometry.dims)))
-        spread = [1 if kind else n for n, kind in zip(geometry.dims, geometry.reduced, strict=True)]
-
-        def write(tile: Slices, work: Workspace) -> None:
-            x = self._load(tile, work, natural)
-            index = tuple(s if n > 1 else slice(None) for s, n in zip(tile, spread, strict=True))
-            if scale is not None:
-                x = np.ldexp(x.astype(np.float64), scale.reshape(spread)[index])
-            here = solution.take(lambda a: a.reshape(spread)[index])
-            self._write(x, tile, here, work, natural)
-
         leaf = int(geometry.leaf_sizes.max())
         self.walk.each(gather, whole=False, line=leaf)
         extreme = segments.records.extreme.any(axis=-1)
@@ -278,6 +274,22 @@ class Run:
         moments = self._merge(segments.records.reshape((math.prod(geometry.kept_shape), -1)))
         moments.scale = None if scale is None else scale.reshape(-1)
         solution = solve(self.plan, moments, exact=self.exact)
+        self._write_all(solution)
+
+    def _write_all(self, solution: Solution) -> None:
+        """Write every value with what was solved for all groups at once."""
+        geometry, scale = self.geometry, solution.scale
+        natural = tuple(range(len(geometry.dims)))
+        spread = [1 if kind else n for n, kind in zip(geometry.dims, geometry.reduced, strict=True)]
+
+        def write(tile: Slices, work: Workspace) -> None:
+            x = self._load(tile, work, natural)
+            index = tuple(s if n > 1 else slice(None) for s, n in zip(tile, spread, strict=True))
+            if scale is not None:
+                x = np.ldexp(x.astype(np.float64), scale.reshape(spread)[index])
+            here = solution.take(lambda a: a.reshape(spread)[index])
+            self._write(x, tile, here, work, natural)
+
         self._tell(tuple(slice(0, n) for n in geometry.dims), solution)
         if self.sink is not None:
             self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
+
+
+class Given(NamedTuple):
+    """Statistics that are known beforehand: those that training has left, of `Plan.running_shape`."""
+
+    mean: Floats
+    var: Floats
 
 
 @dataclass(slots=True)
@@ -60,6 +67,37 @@ def solve(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
         square = divide_by_count(moments.m2, freedom)
     else:
         square = Pair(moments.m2.hi / float(freedom), np.zeros_like(moments.m2.hi))
+    divisor, statistics = _divide_by(plan, square, k, exact)
+    usable = _replace_zeros(divisor, plan.zero_rule)
+    told = usable if plan.zero_rule is ZeroRule.ONE else divisor
+    statistics["rstd"] = pair_divide(Pair(1.0, 0.0), told).hi if exact else 1.0 / told.hi
+    if exact and plan.zero_rule is not ZeroRule.ONE:
+        statistics["rstd"] = np.where(divisor.hi == 0.0, np.inf, statistics["rstd"])
+    if centred:
+        statistics = {"mean": moments.mean.hi, **statistics}
+    if k is not None:
+        powers = {"mean": -k, "var": -2 * k, "ms": -2 * k, "std": -k, "rms": -k, "rstd": k}
+        statistics = {name: np.ldexp(value, powers[name]) for name, value in statistics.items()}
+    return Solution(moments.mean, usable, k, centred, statistics)
+
+
+def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
+    """Turn known statistics into the divisor of each group; one of 0 stays 0, as the values are not its own.
+
+    All is of `Plan.stats_shape`; the mean and the variance are told as they were given.
+    """
+    mean, var = map(plan.spread_running, given)
+    nothing = np.zeros_like(var)
+    divisor, statistics = _divide_by(plan, Pair(var, nothing), None, exact)
+    inverse = np.where(divisor.hi == 0.0, np.inf, pair_divide(Pair(1.0, 0.0), divisor).hi)
+    statistics = {"mean": mean, **statistics, "rstd": inverse}
+    return Solution(Pair(mean, nothing), divisor, None, centred=True, statistics=statistics)
+
+
+def _divide_by(
+    plan: Plan, square: Pair, k: NDArray[np.int64] | None, exact: bool
+) -> tuple[Pair, dict[str, Floats]]:
+    """Return the divisor that a variance or mean square makes, and what of it is told."""
     root = pair_root(square) if exact else Pair(np.sqrt(square.hi), np.zeros_like(square.hi))
     eps = 0.0 if plan.eps is None else plan.eps
     if eps == 0.0:
@@ -73,17 +111,7 @@ def solve(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
         divisor = two_sum(root.hi, shifted)
         divisor = quick_two_sum(divisor.hi, divisor.lo + root.lo)
     names = ("var", "std") if plan.norm.divisor is Divisor.DEVIATION else ("ms", "rms")
-    statistics = {"mean": moments.mean.hi} if centred else {}
-    statistics |= {names[0]: square.hi, names[1]: root.hi}
-    usable = _replace_zeros(divisor, plan.zero_rule)
-    told = usable if plan.zero_rule is ZeroRule.ONE else divisor
-    statistics["rstd"] = pair_divide(Pair(1.0, 0.0), told).hi if exact else 1.0 / told.hi
-    if exact and plan.zero_rule is not ZeroRule.ONE:
-        statistics["rstd"] = np.where(divisor.hi == 0.0, np.inf, statistics["rstd"])
-    if k is not None:
-        powers = {"mean": -k, "var": -2 * k, "ms": -2 * k, "std": -k, "rms": -k, "rstd": k}
-        statistics = {name: np.ldexp(value, powers[name]) for name, value in statistics.items()}
-    return Solution(moments.mean, usable, k, centred, statistics)
+    return divisor, dict(zip(names, (square.hi, root.hi), strict=True))
 
 
 def _root_of_sum(square: Pair, eps: float, k: NDArray[np.int64] | None, exact: bool) -> Pair:

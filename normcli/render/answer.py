@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.numerics.solution import Given
     from normcli.plan import Plan
     from normcli.promises import Check
     from normcli.render.document import Section, View
@@ -37,6 +38,8 @@ _SHORT_GROUP = 4096
 """The values of groups up to here are put into words at once."""
 
 _NO_PROMISE = "normalized: this norm promises no mean, variance or length to check"
+
+_NOTHING_FIXED = "normalized: running statistics promise nothing of its mean and variance to check"
 
 _NEAR = 0.01
 """A check whose groups are all so near its target is said to be ≈ it."""
@@ -97,6 +100,7 @@ class Answer:
             **_describe_window(plan),
             "like": plan.like,
             "dtype": result.dtype.name,
+            **({"evaluation": result.running is not None} if plan.norm.tracks else {}),
             "stats_shape": list(plan.keepdims_shape),
             "stats": {name: NestedLists(array) for name, array in result.statistics.items()},
             **({"gamma_offset": plan.gamma_offset} if plan.gamma_offset else {}),
@@ -185,7 +189,8 @@ class Answer:
     def _header(self, view: View) -> Facts:
         result, plan = self.result, self.result.plan
         dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
-        lines = describe_problem(plan, self.tensor, dtypes, {"gamma": result.gamma, "beta": result.beta}, view)
+        parameters = {"gamma": result.gamma, "beta": result.beta, **name_running(result.running)}
+        lines = describe_problem(plan, self.tensor, dtypes, parameters, view)
         return Facts(f"{plan.norm.name} · {plan.norm.title}", lines)
 
     def _group_table(self, view: View) -> Grid:
@@ -216,6 +221,8 @@ class Answer:
 
     def _check_line(self) -> Line:
         checks = self.result.check
+        if self.result.running is not None:
+            return Line((_NOTHING_FIXED,))
         if not checks:
             return Line(("normalized: no values to check",) if not self.result.input.size else (_NO_PROMISE,))
         if all(math.isnan(check.lowest) for check in checks):
@@ -238,7 +245,7 @@ def describe_problem(
     dtypes : str
         Of the input, and of what comes out where something does.
     parameters : mapping of str to ndarray or None
-        gamma and beta, of the plan's shape of parameters.
+        gamma, beta and what else is given beside the tensor, by its label; of the shapes that the plan has.
     view : View
     """
     given = {name: values for name, values in parameters.items() if values is not None}
@@ -250,6 +257,11 @@ def describe_problem(
         ("groups", describe_reduction(plan)),
         *((name, _abbreviate(values, view)) for name, values in given.items()),
     )
+
+
+def name_running(running: Given | None) -> Mapping[str, NDArray[Any]]:
+    """Return running statistics under the labels that they have in a header."""
+    return {} if running is None else {f"running {name}": array for name, array in running._asdict().items()}
 
 
 def describe_reduction(plan: Plan) -> tuple[str, ...]:

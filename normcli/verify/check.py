@@ -12,6 +12,7 @@ from normcli.dtypes import find_type
 from normcli.engine import carry, find_geometry, measure, open_source
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
+from normcli.result import fit_given
 from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
 from normcli.verify.tally import GroupTally, Tally
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from normcli.engine.blocks import Source
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.numerics.solution import Given
     from normcli.numerics.workspace import Workspace
     from normcli.plan import Plan
     from normcli.verify.ulp import Tolerance
@@ -105,6 +107,7 @@ def check(
     beta: NDArray[Any] | None = None,
     limits: Limits | Mapping[str, Limits] = NO_LIMITS,
     effort: Effort = DEFAULT_EFFORT,
+    running: Given | None = None,
 ) -> Checked:
     """Compare arrays with what a plan makes of a tensor.
 
@@ -122,6 +125,8 @@ def check(
         What is tolerated, of all or of each; by default what torch's `assert_close` does for its dtype.
     effort : Effort
         Nothing of the outcome depends on it.
+    running : Given or None
+        Running statistics to normalize with, of any shape that `plan.fit_running` takes.
 
     Raises
     ------
@@ -154,6 +159,7 @@ def check(
         name: choose_tolerance(dtype, *(limits if isinstance(limits, Limits) else limits[name]))
         for name, dtype in settings.items()
     }
+    given = None if running is None else fit_given(plan, running)
     gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
     beta = None if beta is None else plan.fit_parameter("beta", beta)
     comparisons: dict[str, Comparison] = {}
@@ -162,10 +168,10 @@ def check(
         array, dtype, tolerance = actual[NORMALIZED], settings[NORMALIZED], tolerances[NORMALIZED]
         with contextlib.closing(open_source(array, plan, geometry)) as source:
             sink = ComparingSink(plan, geometry, source, dtype, tolerance)
-            statistics = carry(plan, values, sink, gamma, beta, effort)
+            statistics = carry(plan, values, sink, gamma, beta, effort, given)
         comparisons[NORMALIZED] = Comparison(dtype, tolerance, sink.tally, sink.groups)
     else:
-        statistics = measure(plan, values, effort)
+        statistics = measure(plan, values, effort, given)
     for name, array in actual.items():
         if name != NORMALIZED:
             comparisons[name] = _compare_statistic(array, statistics[name], settings[name], tolerances[name])

@@ -154,7 +154,8 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
         plan = make_plan(request, tensor.values.shape)
         parameters = {name: plan.fit_parameter(name, values) for name, values in parameters.items()}
         limits = {name: _choose_limits(values.dtype) for name, values in actual.items()}
-        checked = check(plan, tensor.values, actual, **parameters, limits=limits, effort=effort)
+        gamma, beta = (parameters.get(name) for name in PARAMETERS)
+        checked = check(plan, tensor.values, actual, gamma, beta, limits, effort)
     except (UsageError, DataError) as error:
         raise DataError(f"{folder / MANIFEST} does not fit its files: {error}") from error
     return Golden(plan, tensor, parameters, checked)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.render import WRITERS, write
+from normcli.render import FORMATS, write
 from normcli.render.answer import Answer
 from normcli.render.catalogue import Catalogue
 from normcli.render.document import View
@@ -109,7 +109,7 @@ def test_csv_holds_every_value_once(norm):
     np.testing.assert_array_equal([float(row[name]) for row in rows], expected)
 
 
-@pytest.mark.parametrize("format_name", WRITERS)
+@pytest.mark.parametrize("format_name", FORMATS)
 def test_the_table_of_norms_has_every_format_and_every_norm(format_name):
     text = render(Catalogue(), format_name)
     for norm in NORMS.values():

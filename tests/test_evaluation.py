@@ -1,0 +1,191 @@
+"""Normalizing with running statistics, as evaluation does after training."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
+
+from normcli import normalize
+from normcli.engine.effort import Effort
+from normcli.errors import DataError, UsageError
+from normcli.norms import NORMS
+from normcli.numerics.solution import Given
+from normcli.request import Request
+from normcli.result import calculate
+from tests.exact_reference import measure_ulp, widen
+
+TRACKED = [name for name, norm in NORMS.items() if norm.tracks]
+LIMITS = {"float16": 0.501, "float32": 0.501, "float64": 3.0}
+
+
+def evaluate_exactly(x, mean, var, eps, eps_mode, gamma, beta):
+    """Return the exact value at every place; all but x broadcast along axis 1."""
+    exact = np.empty(x.shape, dtype=object)
+    for place in np.ndindex(x.shape):
+        c = place[1]
+        divisor = mpmath.sqrt(widen(var[c]) + (widen(eps) if eps_mode == "inside" else 0))
+        divisor += widen(eps) if eps_mode == "outside" else 0
+        y = (widen(x[place]) - widen(mean[c])) / divisor
+        exact[place] = y * widen(gamma[c]) + widen(beta[c])
+    return exact
+
+
+@pytest.mark.parametrize("norm", TRACKED)
+@pytest.mark.parametrize("dtype", LIMITS)
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("eps_mode", ["inside", "outside"])
+def test_every_value_is_the_exact_one_rounded_once(norm, dtype, affine, eps_mode, rng):
+    x = rng.normal(1000.0 if affine else 3.0, 2.0, (3, 4, 5)).astype(dtype)
+    mean, var = rng.normal(3.0, 1.0, 4), rng.uniform(1e-3, 9.0, 4)
+    gamma, beta = (rng.normal(size=4), rng.normal(size=4)) if affine else (np.ones(4), np.zeros(4))
+    given = {"gamma": gamma, "beta": beta} if affine else {}
+    result = normalize(x, norm, eps=1e-3, eps_mode=eps_mode, running_mean=mean, running_var=var, **given)
+    exact = evaluate_exactly(x, mean, var, 1e-3, eps_mode, gamma, beta)
+    worst = max(measure_ulp(result.normalized[i], exact[i], x.dtype) for i in np.ndindex(x.shape))
+    assert worst <= LIMITS[dtype]
+    np.testing.assert_array_equal(np.broadcast_to(mean, result.mean.shape), result.mean)
+    np.testing.assert_array_equal(np.broadcast_to(var, result.var.shape), result.var)
+    assert result.check == ()
+    assert result.warnings == ()
+
+
+@for_all(st.integers(1, 3), st.integers(1, 40), st.integers(1, 3000), st.integers(64, 5000), st.integers(1, 3))
+def test_no_bit_depends_on_tiles_threads_or_order(n, c, length, block, threads):
+    rng = np.random.default_rng(n * c * length)
+    x = rng.normal(size=(n, c, length)).astype(np.float32)
+    given = Given(rng.normal(size=c), rng.uniform(0.1, 2.0, c))
+    expected = calculate(Request("bn"), x, running=given).normalized
+    for values in (x, np.asfortranarray(x), x[:, :, ::-1][:, :, ::-1]):
+        effort = Effort(threads=threads, block=block)
+        actual = calculate(Request("bn"), values, running=given, effort=effort).normalized
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_a_batch_of_one_is_nothing_special():
+    result = normalize([[1.0, 2.0]], "bn", eps=0, running_mean=[0.0, 1.0], running_var=[4.0, 0.25])
+    np.testing.assert_array_equal(result.normalized, [[0.5, 2.0]])
+    assert result.warnings == ()
+
+
+def test_samples_of_instance_normalization_share_the_running_statistics(rng):
+    x = rng.normal(size=(2, 3, 4))
+    result = normalize(x, "in", running_mean=[1.0, 2.0, 3.0], running_var=[1.0, 4.0, 9.0])
+    assert result.mean.shape == (2, 3)
+    assert result.plan.running_shape == (3,)
+    other = normalize(x, "bn", running_mean=[1.0, 2.0, 3.0], running_var=[1.0, 4.0, 9.0])
+    np.testing.assert_array_equal(result.normalized, other.normalized)
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3, 1, 1), (1, 1, 1), (), (3, 1)])
+def test_shapes_of_running_statistics(shape, rng):
+    x = rng.normal(size=(2, 3, 4, 4))
+    values = np.broadcast_to(2.0, shape)
+    expected = normalize(x, "bn", running_mean=[2.0] * 3, running_var=[2.0] * 3).normalized
+    np.testing.assert_array_equal(
+        normalize(x, "bn", running_mean=values, running_var=values).normalized, expected
+    )
+
+
+def test_what_is_no_number_stays_so_and_spoils_no_neighbour():
+    x = np.array([[1.0, np.nan, 3.0], [np.inf, 5.0, 6.0]])
+    result = normalize(x, "bn", running_mean=0.0, running_var=1.0, eps=0)
+    np.testing.assert_array_equal(result.normalized, x)
+    assert [d.kind for d in result.degeneracies] == ["nan"]
+    assert "c=0 (and 1 more group)" in result.warnings[0]
+
+
+def test_a_variance_of_zero_without_eps_divides_by_zero_and_says_so():
+    result = normalize([[1.0, 0.0], [3.0, 2.0]], "bn", running_mean=[1.0, 0.0], running_var=[0.0, 1.0], eps=0)
+    np.testing.assert_array_equal(result.normalized, [[np.nan, 0.0], [np.inf, 2.0]])
+    np.testing.assert_array_equal(result.rstd, [np.inf, 1.0])
+    assert result.warnings == (
+        "group c=0 has the running variance 0 and no eps: its normalized values are infinite or NaN",
+    )
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4), (2, 3, 0)])
+@pytest.mark.parametrize("norm", TRACKED)
+def test_tensors_without_values(norm, shape):
+    result = normalize(np.zeros(shape), norm, running_mean=1.0, running_var=4.0)
+    assert result.normalized.shape == shape
+    assert (result.std == 2.0).all()
+    assert [d.kind for d in result.degeneracies] == ["empty"]
+
+
+def test_a_large_file_is_evaluated_as_memory_is(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr("normcli.engine.effort.BLOCK", 1 << 12)
+    x = rng.normal(size=(8, 6, 40, 40)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    given = {"running_mean": np.arange(6), "running_var": np.arange(1, 7)}
+    out = np.lib.format.open_memmap(tmp_path / "y.npy", mode="w+", dtype=np.float32, shape=x.shape)
+    normalize(mapped, "bn", out=out, **given)
+    np.testing.assert_array_equal(out, normalize(x, "bn", **given).normalized)
+
+
+@pytest.mark.parametrize("norm", [name for name in NORMS if name not in TRACKED])
+def test_norms_without_running_statistics_refuse_them(norm):
+    groups = {"groups": 2} if "groups" in NORMS[norm].options else {}
+    with pytest.raises(UsageError, match="no running statistics are kept"):
+        normalize(np.ones((2, 4, 3)), norm, running_mean=0.0, running_var=1.0, **groups)
+
+
+def test_bad_running_statistics():
+    x = np.ones((2, 3))
+    with pytest.raises(UsageError, match="go together"):
+        normalize(x, "bn", running_mean=0.0)
+    with pytest.raises(DataError, match=r"shape \(2,\); bn of \(2, 3\) takes \(3,\)"):
+        normalize(x, "bn", running_mean=[0.0, 1.0], running_var=1.0)
+    with pytest.raises(DataError, match="running_var is negative: -0.5"):
+        normalize(x, "bn", running_mean=0.0, running_var=[1.0, -0.5, 1.0])
+
+
+RUNNING = ("--running-mean", "1,2,3", "--running-var", "4,5,6")
+
+
+def test_on_the_command_line(normcli, rng):
+    ran = normcli("bn", "--shape", "2,3,4,4", "--eval", *RUNNING, "-f", "json")
+    x = np.array(normcli("generate", "--shape", "2,3,4,4").json, dtype=float)
+    expected = normalize(x, "bn", running_mean=[1, 2, 3], running_var=[4, 5, 6])
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json["evaluation"] is True
+    np.testing.assert_array_equal(ran.json["normalized"], expected.normalized)
+    assert ran.json["stats"]["mean"] == [1.0, 2.0, 3.0]
+    assert ran.json["check"] == {}
+    assert normcli("bn", "--shape", "2,3,4,4", "-f", "json").json["evaluation"] is False
+    table = normcli("bn", "--shape", "2,3,4,4", "--eval", *RUNNING).out
+    assert "running mean  (3,)   1, 2, 3" in table
+    assert "running var   (3,)   4, 5, 6" in table
+    assert "running statistics promise nothing" in table
+
+
+def test_check_of_an_evaluation(normcli, tmp_path):
+    normcli("bn", "--shape", "2,3,4,4", "--eval", *RUNNING, "-o", tmp_path / "y.npy")
+    arguments = ("check", "bn", "--shape", "2,3,4,4", "--actual", tmp_path / "y.npy")
+    assert normcli(*arguments, "--eval", *RUNNING).code == 0
+    assert normcli(*arguments).code == 1
+    constant = ("check", "bn", "--data", "[[1,1],[1,1]]", "--eval", "--running-mean", "0", "--running-var", "1")
+    (tmp_path / "y.json").write_text("[[1,1],[1,1]]")
+    ran = normcli(*constant, "--eps", "0", "--actual", tmp_path / "y.json")
+    assert (ran.code, ran.err) == (0, "")  # nothing is degenerate about a constant group here
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--eval",), "give --running-mean and --running-var"),
+        (("--eval", "--running-mean", "1"), "give --running-var"),
+        (("--running-mean", "1"), "add it"),
+        (("--eval", "--running-mean", "x.npy", "--running-var", "1"), "--running-mean: x.npy"),
+        (("--eval", "--running-mean", "[1,2]", "--running-var", "1"), "takes (3,)"),
+    ],
+)
+def test_bad_options(options, told, normcli):
+    ran = normcli("bn", "--shape", "2,3,4,4", *options)
+    assert ran.code in (2, 3)
+    assert ran.out == ""
+    assert told in ran.err
+    assert len(ran.err.splitlines()) == 1
