@@ -216,7 +216,8 @@ def _run(
         statistics = passes.do() if given is None else passes.use(given)
     else:
         statistics = run_apart(plan, computation, geometry, source, sink, effort)
-    return {name: array.reshape(plan.stats_shape) for name, array in statistics.items()}
+    shape = plan.stats_shape
+    return {name: array.reshape(shape) for name, array in statistics.items()}
 
 
 def _find_computation(plan: Plan) -> Computation | None:

@@ -222,14 +222,17 @@ class Run:
         return moments
 
     def _tell(self, tile: Slices, solution: Solution) -> None:
+        shape = self._tile_groups(tile)
+        if shape == self.geometry.kept_shape:  # all at once: they are there already
+            self.statistics = {name: values.reshape(shape) for name, values in solution.statistics.items()}
+            return
         if not self.statistics:
             with self._lock:
                 if not self.statistics:
-                    shape, dtype = self.geometry.kept_shape, np.dtype(np.float64)
+                    whole, dtype = self.geometry.kept_shape, np.dtype(np.float64)
                     make = self.source.make_array
-                    self.statistics = {name: make(shape, dtype) for name in solution.statistics}
+                    self.statistics = {name: make(whole, dtype) for name in solution.statistics}
         index = tuple(tile[i] for i in self.geometry.kept_runs)
-        shape = self._tile_groups(tile)
         for name, values in solution.statistics.items():
             self.statistics[name][index] = values.reshape(shape)
             forget(self.statistics[name])
