@@ -154,6 +154,8 @@ class Norm(NamedTuple):
         Names of special cases, such as `l1`.
     source : str
         The paper or specification that defines it.
+    use : str
+        Where it is typically found, in a short phrase.
     """
 
     name: str
@@ -163,6 +165,7 @@ class Norm(NamedTuple):
     centre: Centre
     divisor: Divisor
     source: str
+    use: str
     aliases: tuple[str, ...] = ()
     eps: float | None = None
     eps_mode: EpsMode | None = None
@@ -249,6 +252,7 @@ _ROWS = (
         parameters=ParameterRule.CHANNEL,
         tracks=True,
         source="Ioffe & Szegedy 2015, arXiv:1502.03167",
+        use="convolutional networks on images, with large batches",
     ),
     Norm(
         name="ln",
@@ -262,6 +266,7 @@ _ROWS = (
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.REDUCED,
         source="Ba, Kiros & Hinton 2016, arXiv:1607.06450",
+        use="Transformers and recurrent networks, sequences of any length",
     ),
     Norm(
         name="in",
@@ -276,6 +281,7 @@ _ROWS = (
         parameters=ParameterRule.CHANNEL,
         tracks=True,
         source="Ulyanov, Vedaldi & Lempitsky 2016, arXiv:1607.08022",
+        use="style transfer and image generation",
     ),
     Norm(
         name="gn",
@@ -289,6 +295,7 @@ _ROWS = (
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.CHANNEL,
         source="Wu & He 2018, arXiv:1803.08494",
+        use="detection and segmentation, where batches are small",
     ),
     Norm(
         name="rms",
@@ -302,6 +309,7 @@ _ROWS = (
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.REDUCED,
         source="Zhang & Sennrich 2019, arXiv:1910.07467",
+        use="large language models, such as T5 and LLaMA",
     ),
     Norm(
         name="lp",
@@ -315,6 +323,7 @@ _ROWS = (
         eps_mode=EpsMode.FLOOR,
         presets=(Preset("l1", p=1.0), Preset("l2", p=2.0)),
         source="torch.nn.functional.normalize (PyTorch 2.13)",
+        use="embeddings that are compared by their angle",
     ),
     Norm(
         name="wn",
@@ -328,6 +337,7 @@ _ROWS = (
         takes_beta=False,
         p=2.0,
         source="Salimans & Kingma 2016, arXiv:1602.07868",
+        use="weights of recurrent and generative models",
     ),
     Norm(
         name="ws",
@@ -341,6 +351,7 @@ _ROWS = (
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.FIRST,
         source="Qiao et al. 2019, arXiv:1903.10520",
+        use="weights of convolutions, beside group normalization",
     ),
     Norm(
         name="mvn",
@@ -353,6 +364,7 @@ _ROWS = (
         eps=1e-9,
         eps_mode=EpsMode.OUTSIDE,
         source="ONNX MeanVarianceNormalization, opset 13",
+        use="input images in exported graphs (ONNX, Caffe)",
     ),
     Norm(
         name="zscore",
@@ -364,6 +376,7 @@ _ROWS = (
         divisor=Divisor.DEVIATION,
         zero_rule=ZeroRule.ONE,
         source="scikit-learn StandardScaler",
+        use="features of tables, before any model sees them",
     ),
     Norm(
         name="lrn",
@@ -374,6 +387,7 @@ _ROWS = (
         centre=Centre.NOTHING,
         divisor=Divisor.WINDOW_POWER,
         source="Krizhevsky et al. 2012; as in ONNX LRN, opset 13",
+        use="early convolutional networks (AlexNet, GoogLeNet)",
     ),
 )
 

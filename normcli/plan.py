@@ -274,6 +274,11 @@ class Plan(NamedTuple):
         return tuple(1 if axis == self.layout.batch else self._kept_length(axis) for axis in self.kept)
 
     @property
+    def parameter_axes(self) -> tuple[int, ...]:
+        """The axes of the tensor that gamma and beta vary along."""
+        return _choose_parameter_axes(self.parameter_rule, self.layout, self.axes)
+
+    @property
     def _split_axis(self) -> int | None:
         return self.layout.channel if self.groups is not None else None
 

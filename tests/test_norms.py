@@ -19,10 +19,11 @@ def test_the_table_holds_the_designed_norms_in_order():
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_each_row_has_a_title_a_summary_and_a_source(row):
+def test_each_row_has_a_title_a_summary_a_source_and_a_use(row):
     assert row.title
     assert row.summary
     assert row.source
+    assert row.use
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -252,7 +252,7 @@ def describe_problem(
     gamma = f" · ({plan.gamma_offset} + gamma)" if plan.gamma_offset else " · gamma"
     affine = "".join(text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
     return (
-        ("formula", (f"{plan.formula}{affine}", *_describe_options(plan))),
+        ("formula", (f"{plan.formula}{affine}", *describe_options(plan))),
         ("input", (make_printable(tensor.source), format_shape(plan.shape), dtypes)),
         ("groups", describe_reduction(plan)),
         *((name, _abbreviate(values, view)) for name, values in given.items()),
@@ -262,6 +262,26 @@ def describe_problem(
 def name_running(running: Given | None) -> Mapping[str, NDArray[Any]]:
     """Return running statistics under the labels that they have in a header."""
     return {} if running is None else {f"running {name}": array for name, array in running._asdict().items()}
+
+
+class Reduction(NamedTuple):
+    """What a plan reduces, in words.
+
+    Parameters
+    ----------
+    over : str
+        The axes reduced, with their lengths; of a window, its reach and axis.
+    keeps : str
+    shapes : str or None
+        What becomes of the shape; None for a window, which leaves it.
+    groups : str
+        Their number and size.
+    """
+
+    over: str
+    keeps: str
+    shapes: str | None
+    groups: str
 
 
 def describe_reduction(plan: Plan) -> tuple[str, ...]:
@@ -274,19 +294,35 @@ def describe_reduction(plan: Plan) -> tuple[str, ...]:
     >>> describe_reduction(make_plan(Request("bn"), (2, 3, 4, 4)))
     ('reduces N×H×W = 2×4×4', 'keeps C = 3', 'nchw → 1c11', '3 groups × 32')
     """
+    over, keeps, shapes, groups = find_reduction(plan)
+    if shapes is None:
+        return f"window {over}", f"keeps {keeps}", groups
+    return f"reduces {over}", f"keeps {keeps}", shapes, groups
+
+
+def find_reduction(plan: Plan) -> Reduction:
+    """Return what a plan reduces and keeps, and into how many groups that parts the tensor.
+
+    Examples
+    --------
+    >>> from normcli.plan import make_plan
+    >>> from normcli.request import Request
+    >>> find_reduction(make_plan(Request("ln", layout="bnd"), (2, 3, 4)))
+    Reduction(over='D = 4', keeps='B×N = 2×3', shapes='bnd → bn1', groups='6 groups × 4')
+    """
     names = [plan.layout.name(axis) for axis in range(len(plan.shape))]
     short = [name.upper() if plan.layout.letters else name for name in names]
     kept = [name.upper() if plan.layout.letters or name == "g" else name for name in plan.kept_names]
-    keeps = f"keeps {_multiply(kept, plan.stats_shape)}"
+    keeps = _multiply(kept, plan.stats_shape)
     groups = f"{plan.group_count:,} group{'' if plan.group_count == 1 else 's'} × {plan.group_size:,}"
     if plan.window is not None:
         c = names[plan.axes[0]]
-        window = f"window {c}−{plan.window.before} … {c}+{plan.window.after} along {short[plan.axes[0]]}"
-        return window, keeps, f"{plan.group_count:,} windows of {plan.window.length}"
+        window = f"{c}−{plan.window.before} … {c}+{plan.window.after} along {short[plan.axes[0]]}"
+        return Reduction(window, keeps, None, f"{plan.group_count:,} windows of {plan.window.length}")
     split = plan.layout.channel if plan.groups is not None else None
     reduced = [f"{short[axis]}/G" if axis == split else short[axis] for axis in plan.axes]
     sizes = tuple(plan.view_shape[axis] for axis in plan.view_axes)
-    return f"reduces {_multiply(reduced, sizes)}", keeps, _draw_shapes(plan, names), groups
+    return Reduction(_multiply(reduced, sizes), keeps, _draw_shapes(plan, names), groups)
 
 
 def _draw_shapes(plan: Plan, names: Sequence[str]) -> str:
@@ -300,7 +336,8 @@ def _multiply(names: Sequence[str], sizes: tuple[int, ...]) -> str:
     return f"{'×'.join(names)} = {'×'.join(map(str, sizes))}" if names else "nothing"
 
 
-def _describe_options(plan: Plan) -> tuple[str, ...]:
+def describe_options(plan: Plan) -> tuple[str, ...]:
+    """Return eps and its place, ddof, p and the rest as one fact; none where a norm has no such thing."""
     options = plan.norm.options
     parts = []
     if plan.eps is not None:

@@ -38,7 +38,41 @@ def build_blocks(title: str, values: NDArray[Any], plan: Plan, view: View) -> Bl
     view : View
         Bounds the excerpt.
     """
-    positions = choose_positions(values.shape, full=view.full)
+    bands, note = _lay_out(values, plan, view, choose_positions(values.shape, full=view.full), values.shape)
+    names = [plan.layout.name(axis) for axis in range(values.ndim)]
+    return Blocks(title, _caption(names), bands, note)
+
+
+def build_slice(name: str, values: NDArray[Any], plan: Plan, view: View) -> Matrix | None:
+    """Return the first of the matrices of `build_blocks`, cut to what fits in any view, with another name.
+
+    None where there are no values.
+    """
+    outer = max(0, values.ndim - 2)
+    if not values.size:
+        return None
+    positions = [
+        *(Positions((0,)) for _ in range(outer)),
+        *choose_positions(values.shape[outer:], full=view.full),
+    ]
+    bands, _ = _lay_out(
+        values, plan, view._replace(full=False), positions, (*(1,) * outer, *values.shape[outer:])
+    )
+    matrix = next((matrix for band in bands for matrix in band or () if matrix is not None), None)
+    return None if matrix is None else matrix._replace(name=name)
+
+
+def name_slice(plan: Plan) -> str:
+    """Return where the matrix of `build_slice` lies, and what runs along it."""
+    names = [plan.layout.name(axis) for axis in range(len(plan.shape))]
+    place = " ".join(f"{name}=0" for name in names[:-2])
+    return f"{_caption(names[-2:])}{f', at {place}' if place else ''}"
+
+
+def _lay_out(
+    values: NDArray[Any], plan: Plan, view: View, positions: list[Positions], lengths: tuple[int, ...]
+) -> tuple[list[list[Matrix | None] | None], str | None]:
+    """Return the bands of an excerpt, and what it leaves out of axes of some lengths."""
     taken = values[np.ix_(*to_arrays(positions))] if positions else values
     texts = format_cells(taken, view.digits)
     cell_width = len(texts[0]) if texts else 1
@@ -46,23 +80,21 @@ def build_blocks(title: str, values: NDArray[Any], plan: Plan, view: View) -> Bl
     if positions:
         fitting = _count_fitting_columns(view.width, cell_width)
         if view.full:
-            panels = _split_panels(values.shape[-1], fitting)
+            panels = _split_panels(lengths[-1], fitting)
         else:
-            positions[-1] = _narrow(positions[-1], values.shape[-1], fitting)
+            positions[-1] = _narrow(positions[-1], lengths[-1], fitting)
             taken = values[np.ix_(*to_arrays(positions))]
             texts = format_cells(taken, view.digits)
     groups = _number_groups(plan, positions)
     grid = np.array(texts, dtype=object).reshape(taken.shape)
     names = [plan.layout.name(axis) for axis in range(values.ndim)]
-    shown, size = math.prod(p.size for p in positions), math.prod(values.shape)
+    shown, size = math.prod(p.size for p in positions), math.prod(lengths)
     note = None if shown == size else f"{shown:,} of {size:,} values shown; --full shows all"
     bands = [
-        None
-        if outer is None
-        else list(_build_band(outer, positions, values.shape, panels, names, grid, groups))
-        for outer in _walk(positions[:-3], values.shape[:-3])
+        None if outer is None else list(_build_band(outer, positions, lengths, panels, names, grid, groups))
+        for outer in _walk(positions[:-3], lengths[:-3])
     ]
-    return Blocks(title, _caption(names), bands if taken.size else [], note)
+    return bands if taken.size else [], note
 
 
 def _caption(names: Sequence[str]) -> str:

@@ -44,6 +44,7 @@ class Catalogue:
                 "options": sorted(norm.options),
                 "like": list(list_frameworks(norm.name)),
                 "source": norm.source,
+                "use": norm.use,
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:

@@ -89,6 +89,8 @@ class Grid(NamedTuple):
         For each column, whether it is set flush right.
     note : str or None
         What is left out.
+    wraps : bool
+        Whether a narrow terminal may break the cells' texts over lines, and the columns over tables.
     """
 
     title: str | None
@@ -96,6 +98,7 @@ class Grid(NamedTuple):
     numeric: tuple[bool, ...]
     rows: Sequence[Row | None]
     note: str | None = None
+    wraps: bool = False
 
 
 class Matrix(NamedTuple):

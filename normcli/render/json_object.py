@@ -28,9 +28,21 @@ def spell(value: Any) -> Iterator[str]:
             yield f"{', ' if number else ''}{json.dumps(key)}: "
             yield from spell(member)
         yield "}"
+    elif isinstance(value, list | tuple) and not hasattr(value, "spell"):
+        yield "["
+        for number, member in enumerate(value):
+            yield ", " if number else ""
+            yield from spell(member)
+        yield "]"
     else:
         yield from value.spell()
 
 
 def _holds_spelled(value: Any) -> bool:
-    return hasattr(value, "spell") or (isinstance(value, Mapping) and any(map(_holds_spelled, value.values())))
+    if hasattr(value, "spell"):
+        return True
+    if isinstance(value, Mapping):
+        return any(map(_holds_spelled, value.values()))
+    return isinstance(value, list | tuple) and any(
+        isinstance(member, Mapping) and _holds_spelled(member) for member in value
+    )

@@ -11,13 +11,16 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from normcli.render.document import GUTTER, Blocks, Facts, Grid, Line
+from normcli.render.document import GUTTER, Blocks, Facts, Grid, Line, Row
 from normcli.render.palette import choose_colour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from normcli.render.document import Document, Matrix, Section, View
+
+_NARROWEST = 20
+"""Columns whose texts are broken over lines have this many characters at least."""
 
 UNBOUNDED = 1_000_000
 """A width that no line reaches."""
@@ -83,7 +86,13 @@ def _(section: Grid, view: View) -> Iterator[Text]:
         for i, name in enumerate(section.columns)
     ]
     if view.width is not None and sum(widths) + len(GUTTER) * (len(widths) - 1) + 2 > view.width:
-        yield from _stack(section, view)
+        parts = _part_columns(widths, view.width) if section.wraps else []
+        for number, (columns, narrowed) in enumerate(parts):
+            if number:
+                yield Text()
+            yield from _tabulate(_wrap(_pick_columns(section, columns), narrowed), narrowed, view)
+        if not parts:
+            yield from _stack(section, view)
     else:
         yield from _tabulate(section, widths, view)
     yield from _note(section.note)
@@ -124,6 +133,53 @@ def _tabulate(section: Grid, widths: Sequence[int], view: View) -> Iterator[Text
         line.append(f"{GUTTER}{align(cells)}")
         line.rstrip()
         yield line
+
+
+def _narrow(widths: Sequence[int], room: int) -> list[int] | None:
+    """Return widths that fit, the widest columns cut to one width; None if that is too narrow to read."""
+    left = room - len(GUTTER) * (len(widths) - 1) - 2
+    for most in range(max(widths), _NARROWEST - 1, -1):
+        narrowed = [widths[0], *(min(width, most) for width in widths[1:])]
+        if sum(narrowed) <= left:
+            return narrowed
+    return None
+
+
+def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], list[int]]]:
+    """Return the columns of as few tables as fit, and their widths; each has the first. None if none fits."""
+    others = range(1, len(widths))
+    for count in range(len(others), 0, -1):
+        parts = []
+        for start in range(0, len(others), count):
+            columns = [0, *others[start : start + count]]
+            parts.append((columns, _narrow([widths[column] for column in columns], room)))
+        fitting = [(columns, narrowed) for columns, narrowed in parts if narrowed is not None]
+        if len(fitting) == len(parts):
+            return fitting
+    return []
+
+
+def _pick_columns(section: Grid, columns: Sequence[int]) -> Grid:
+    def pick(items: Sequence[str]) -> tuple[str, ...]:
+        return tuple(items[column] for column in columns)
+
+    numeric = tuple(section.numeric[column] for column in columns)
+    rows = [None if row is None else Row(pick(row.cells), row.group) for row in section.rows]
+    return section._replace(columns=pick(section.columns), numeric=numeric, rows=rows)
+
+
+def _wrap(section: Grid, widths: Sequence[int]) -> Grid:
+    """Return a table whose cells are broken over rows that follow each other."""
+    from textwrap import wrap
+
+    rows: list[Row | None] = []
+    for row in section.rows:
+        if row is None:
+            rows.append(None)
+            continue
+        parts = [wrap(cell, width) or [""] for cell, width in zip(row.cells, widths, strict=True)]
+        rows += [Row(cells, row.group) for cells in itertools.zip_longest(*parts, fillvalue="")]
+    return section._replace(rows=rows)
 
 
 def _stack(section: Grid, view: View) -> Iterator[Text]:
