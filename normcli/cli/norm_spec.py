@@ -1,0 +1,83 @@
+"""A norm with its own options in one word: `gn:groups=4`, `ln:axes=CHW`, `bn:eps=0:ddof=1`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from normcli.errors import UsageError
+from normcli.norms import find_norm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from normcli.norms import Norm
+
+_ANY_NORM = ("axes", "keep", "layout", "like")
+_INTEGERS = ("groups", "ddof", "size")
+_WORDS = (*_ANY_NORM, "group_order", "eps_mode")
+
+
+class NormSpec(NamedTuple):
+    """A norm and the options that were written behind its name.
+
+    Parameters
+    ----------
+    text : str
+        As it was written.
+    name : str
+        The norm's name, alias or preset.
+    norm : Norm
+    own : mapping of str to value
+        The options behind the name.
+    open_options : frozenset of str
+        Those that the norm has and the name does not fix.
+    """
+
+    text: str
+    name: str
+    norm: Norm
+    own: Mapping[str, Any]
+    open_options: frozenset[str]
+
+
+def parse_norm_spec(text: str) -> NormSpec:
+    """Return what `NAME:KEY=VALUE:KEY=VALUE` says.
+
+    Raises
+    ------
+    UsageError
+        If there is no such norm, or it has no such option, or something is no KEY=VALUE.
+
+    Examples
+    --------
+    >>> spec = parse_norm_spec("gn:groups=4:eps=0")
+    >>> spec.norm.name, dict(spec.own)
+    ('gn', {'groups': 4, 'eps': 0.0})
+    """
+    name, *parts = text.split(":")
+    norm, fixed = find_norm(name)
+    numeric = (set(norm.options) - set(fixed)) | {"eps"}  # a framework's convention may bring an eps
+    known = (*_ANY_NORM, *sorted(numeric))
+    own: dict[str, Any] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        option = key.strip().lower().replace("-", "_")
+        if not equals or not value.strip() or not option:
+            raise UsageError(f"{text}: {part!r} is no KEY=VALUE, such as {name}:axes=0")
+        if option not in known:
+            listed = ", ".join(other.replace("_", "-") for other in known)
+            raise UsageError(f"{text}: {name} has no option {key.strip()!r}; it has {listed}")
+        if option in own:
+            raise UsageError(f"{text} says {key.strip()} twice")
+        own[option] = _convert(text, option, value.strip())
+    return NormSpec(text, name, norm, own, frozenset(known))
+
+
+def _convert(text: str, option: str, value: str) -> Any:
+    if option in _WORDS:
+        return value
+    kind, noun = (int, "an integer") if option in _INTEGERS else (float, "a number")
+    try:
+        return kind(value)
+    except ValueError:
+        raise UsageError(f"{text}: {option} takes {noun}, not {value!r}") from None

@@ -1,0 +1,223 @@
+"""Norms side by side on one tensor: what each one shares, needs and gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.engine import run
+from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.errors import UsageError
+from normcli.norms import Centre
+from normcli.plan import make_plan
+from normcli.result import calculate
+from normcli.teach.equalities import Equality, Member, find_equalities, find_relatives
+from normcli.teach.partition import find_partition
+from normcli.tensors.pieces import iterate_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.effort import Effort
+    from normcli.plan import Plan
+    from normcli.request import Request
+    from normcli.result import Result
+
+
+class Entry(NamedTuple):
+    """A norm to be compared.
+
+    Parameters
+    ----------
+    name : str
+        As a command line names it: `gn:groups=2`.
+    request : Request
+    parameters : mapping of str to ndarray, or None
+        gamma and beta, as far as there are any.
+    """
+
+    name: str
+    request: Request
+    parameters: Mapping[str, NDArray[Any]] | None = None
+
+
+class BatchOfOne(NamedTuple):
+    """What a norm does with a single sample.
+
+    Parameters
+    ----------
+    works : bool or None
+        Whether anything is left to normalize; None for a tensor without axes.
+    reason : str or None
+        Why not.
+    becomes : str or None
+        The norm that it then is, where it is another.
+    """
+
+    works: bool | None
+    reason: str | None = None
+    becomes: str | None = None
+
+
+class Column(NamedTuple):
+    """One of the norms that are compared.
+
+    Parameters
+    ----------
+    name : str
+    result : Result
+    depends_on_batch : bool
+        Whether any group extends over the batch axis.
+    batch_of_one : BatchOfOne
+    mean, var : float
+        Of all values of the normalized tensor together; NaN where there are none.
+    """
+
+    name: str
+    result: Result
+    depends_on_batch: bool
+    batch_of_one: BatchOfOne
+    mean: float
+    var: float
+
+    @property
+    def first_group(self) -> NDArray[Any]:
+        """The input's values of the first group, or of the first value's window: flat, of the input's dtype."""
+        plan = self.result.plan
+        if not self.result.input.size:
+            return self.result.input.reshape(-1)
+        if plan.window is not None:
+            axis = plan.axes[0]
+            reach: list[int | slice] = [0] * len(plan.shape)
+            reach[axis] = slice(plan.window.after + 1)
+            values: NDArray[Any] = self.result.input[tuple(reach)]
+            return values
+        return self.result.input.reshape(plan.view_shape)[plan.select_group(0)].reshape(-1)
+
+
+class Comparison(NamedTuple):
+    """Norms of one tensor, in the order in which they were named, and what makes them equal."""
+
+    columns: tuple[Column, ...]
+    equalities: tuple[Equality, ...]
+
+
+def compare(entries: Sequence[Entry], values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -> Comparison:
+    """Compare norms on one tensor.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+        Two or more that differ.
+    values : ndarray
+        Of an integer, boolean or float dtype.
+    effort : Effort
+
+    Raises
+    ------
+    UsageError
+        If there are fewer than two, or two are the same in every respect; else as `make_plan`.
+    """
+    plans = [make_plan(entry.request, values.shape, values.dtype) for entry in entries]
+    require_different([entry.name for entry in entries], plans)
+    columns, members = [], []
+    for entry in entries:
+        gamma, beta = ((entry.parameters or {}).get(name) for name in ("gamma", "beta"))
+        result = calculate(entry.request, values, gamma, beta, effort=effort)
+        columns.append(_describe(entry, result))
+        scaled = result.gamma is not None or result.beta is not None
+        bare = run(result.plan, values, effort=effort)[0] if scaled else result.normalized
+        members.append(Member(entry.name, result, bare))
+    return Comparison(tuple(columns), find_equalities(members))
+
+
+def require_different(names: Sequence[str], plans: Sequence[Plan]) -> None:
+    """Raise `UsageError` unless there are two plans or more, each of them another."""
+    if len(plans) < 2:
+        raise UsageError("compare needs two norms or more, such as: normcli compare bn ln --shape 2,3,4,4")
+    for number, plan in enumerate(plans):
+        if plan in plans[:number]:
+            first, second = names[plans.index(plan)], names[number]
+            told = f"{first} is named twice" if first == second else f"{first} and {second} are the same here"
+            raise UsageError(f"{told}; give one of them an option, such as {second}:axes=0")
+
+
+def _describe(entry: Entry, result: Result) -> Column:
+    mean, var = measure_whole(result.normalized)
+    return Column(
+        entry.name,
+        result,
+        depends_on_batch(result.plan),
+        try_batch_of_one(entry.request, result.plan, result.input.dtype),
+        mean,
+        var,
+    )
+
+
+def depends_on_batch(plan: Plan) -> bool:
+    """Whether a group extends over the batch axis, of whatever length that is.
+
+    Examples
+    --------
+    >>> from normcli.request import Request
+    >>> [depends_on_batch(make_plan(Request(norm), (2, 3, 4))) for norm in ("bn", "ln")]
+    [True, False]
+    """
+    batch = plan.layout.batch
+    if batch is None or batch not in plan.axes:
+        return False
+    if plan.window is not None:
+        return plan.window.length > 1
+    return plan.groups is None or batch != plan.layout.channel or plan.groups != plan.shape[batch]
+
+
+def try_batch_of_one(request: Request, plan: Plan, dtype: np.dtype[Any]) -> BatchOfOne:
+    """Return what becomes of a norm where the batch axis has length 1: the same request, planned anew.
+
+    Parameters
+    ----------
+    request : Request
+    plan : Plan
+        Of the whole batch.
+    dtype : dtype
+        The tensor's.
+    """
+    batch, needy = plan.layout.batch, depends_on_batch(plan)
+    if batch is None:
+        return BatchOfOne(None)
+    shape = (*plan.shape[:batch], 1, *plan.shape[batch + 1 :])
+    try:
+        alone = make_plan(request, shape, dtype)
+    except UsageError as error:
+        return BatchOfOne(works=False, reason=str(error))
+    remedy = "; evaluation needs running statistics" if needy else ""
+    if alone.window is None and alone.group_size == 0:
+        return BatchOfOne(works=False, reason="its groups hold no values")
+    if alone.norm.centre is Centre.MEAN and alone.group_size <= max(1, alone.ddof):
+        if alone.group_size <= alone.ddof:
+            told = f"a group of {alone.group_size} against ddof {alone.ddof}: it has no variance"
+        else:
+            told = "a group of one value: its variance is 0"
+        return BatchOfOne(works=False, reason=told + remedy)
+    if alone.window is None and alone.group_size == 1:
+        return BatchOfOne(works=False, reason="a group of one value, which is divided by its own size")
+    becomes = None
+    if needy and find_partition(alone).window is None:
+        others = [relative for relative in find_relatives(alone) if not depends_on_batch(relative.plan)]
+        others.sort(key=lambda relative: relative.plan.parameter_axes != alone.parameter_axes)
+        becomes = others[0].name if others else None
+    return BatchOfOne(works=True, becomes=becomes)
+
+
+def measure_whole(values: NDArray[Any]) -> tuple[float, float]:
+    """Return the mean and the variance of all values of a tensor, in float64; NaN where there are none."""
+    count = values.size
+    if not count:
+        return np.nan, np.nan
+    with np.errstate(all="ignore"):
+        mean = sum(float(piece.astype(np.float64).sum()) for piece in iterate_pieces(values)) / count
+        square = sum(float(((piece.astype(np.float64) - mean) ** 2).sum()) for piece in iterate_pieces(values))
+    return mean, square / count

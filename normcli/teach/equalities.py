@@ -1,0 +1,403 @@
+"""Which norms are the same norm on a tensor, why, and what still tells them apart.
+
+That two norms are the same is found in their plans, and then held against the numbers: nothing is claimed that
+they do not bear out.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.choices import DEFAULT_P
+from normcli.dtypes import get_eps, is_short_float
+from normcli.engine import run
+from normcli.errors import UsageError
+from normcli.norms import NORMS, Centre, EpsMode, ParameterRule, ZeroRule
+from normcli.plan import make_plan
+from normcli.request import Request
+from normcli.teach.partition import find_formula, find_partition, find_quotient
+from normcli.tensors.pieces import iterate_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.norms import Norm
+    from normcli.plan import Plan
+    from normcli.result import Result
+
+_ROUNDINGS = 4
+"""So many units of the last place, of the larger value, may two float64 results of one formula lie apart."""
+
+
+class Kind(enum.StrEnum):
+    """How two norms are alike."""
+
+    IDENTICAL = "identical"
+    COINCIDENT = "coincident"
+    SIMILAR = "similar"
+
+
+class Equality(NamedTuple):
+    """Two norms that give the same x̂, or would but for an option.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The two norms, as a command line names them.
+    kind : Kind
+        `identical`: the same groups and the same formula, so for every tensor of this shape; `coincident`: the
+        numbers of this tensor are the same; `similar`: the same groups, but another eps or ddof.
+    reason : str
+    differences : tuple of str
+        What still tells them apart, beside x̂.
+    max_abs : float
+        The largest difference of x̂ on this tensor.
+    related : bool
+        Whether the second was not asked for.
+    """
+
+    names: tuple[str, str]
+    kind: Kind
+    reason: str
+    differences: tuple[str, ...]
+    max_abs: float
+    related: bool = False
+
+
+class Member(NamedTuple):
+    """A norm among those that are held against each other.
+
+    Parameters
+    ----------
+    name : str
+        As a command line names it.
+    result : Result
+    standardized : ndarray
+        x̂: the normalized tensor before gamma and beta.
+    """
+
+    name: str
+    result: Result
+    standardized: NDArray[Any]
+
+    @property
+    def plan(self) -> Plan:
+        """The result's."""
+        return self.result.plan
+
+
+class Relative(NamedTuple):
+    """A norm that does the same as a plan, and what it is called on a command line."""
+
+    name: str
+    plan: Plan
+
+
+def find_equalities(members: Sequence[Member]) -> tuple[Equality, ...]:
+    """Return which norms are equal on their tensor, pair by pair; then norms that were not asked for.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        Of one tensor.
+
+    Returns
+    -------
+    tuple of Equality
+        None for a tensor without values, of which all norms are the same.
+    """
+    if not members or not members[0].standardized.size:
+        return ()
+    pairs = itertools.combinations(members, 2)
+    among = [found for a, b in pairs if (found := _compare(a, b)) is not None]
+    return (*among, *_compare_with_relatives(members))
+
+
+def is_same(a: Plan, b: Plan) -> bool:
+    """Whether two plans of one shape give equal x̂ for every tensor."""
+    return find_partition(a) == find_partition(b) and find_formula(a) == find_formula(b)
+
+
+def find_relatives(plan: Plan) -> Iterator[Relative]:
+    """Yield the norms that give the same x̂ as a plan, its own aside.
+
+    Looked at is each row of the table as it is; then with one group of all channels and with a group for each;
+    then, where its parameters follow the axes that it is given, over the same trailing axes. Eps and ddof are
+    the plan's, but a row whose own eps is another, or elsewhere, is not bent to it.
+    """
+    candidates = [(row, request) for row in NORMS.values() for request in _list_candidates(row, plan)]
+    candidates.sort(key=lambda pair: (pair[1].axes is not None, pair[1].groups is not None))
+    for row, request in candidates:
+        try:
+            other = make_plan(request, plan.shape)
+        except UsageError:
+            continue
+        own = (row, plan.axes, plan.groups) == (plan.norm, other.axes, other.groups)
+        if not own and is_same(plan, other):
+            yield Relative(_write_name(request, row), other)
+
+
+def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
+    if row.centre is not plan.norm.centre or row.divisor is not plan.norm.divisor or plan.window is not None:
+        return
+    eps = (plan.eps or 0.0) if "eps" in row.options else None
+    modes = (EpsMode.INSIDE, EpsMode.OUTSIDE)
+    if eps != row.eps and (row.eps, row.eps_mode) != (plan.norm.eps, plan.norm.eps_mode):
+        return
+    base = Request(
+        row.name,
+        layout=plan.layout.letters,
+        eps=eps,
+        eps_mode=plan.eps_mode if "eps_mode" in row.options and plan.eps_mode in modes else None,
+        ddof=plan.ddof if "ddof" in row.options else None,
+        p=plan.p if "p" in row.options else None,
+    )
+    if "groups" in row.options:
+        channel = plan.layout.channel
+        for groups in dict.fromkeys((1, plan.shape[channel])) if channel is not None and plan.shape else ():
+            yield base._replace(groups=groups)
+        return
+    yield base
+    reduced = find_partition(plan).reduced
+    wide = [axis for axis, length in enumerate(plan.shape) if length != 1]
+    trailing = bool(reduced) and tuple(wide[-len(reduced) :]) == reduced
+    if row.parameters is ParameterRule.REDUCED and trailing and plan.layout.batch not in reduced:
+        yield base._replace(axes=reduced)
+
+
+def _write_name(request: Request, row: Norm) -> str:
+    """Return a request as a command line puts it behind the norm's name."""
+    parts = [row.name]
+    if request.axes is not None:
+        axes = [axis for axis in request.axes if isinstance(axis, int)]  # type: ignore[union-attr]
+        letters = request.layout
+        parts.append(
+            "axes=" + (",".join(map(str, axes)) if letters is None else "".join(letters[i] for i in axes))
+        )
+    if request.groups is not None:
+        parts.append(f"groups={request.groups}")
+    if request.eps is not None and request.eps != row.eps:
+        short = f"{request.eps:g}"
+        parts.append(f"eps={short if float(short) == request.eps else repr(request.eps)}")
+    if request.eps and request.eps_mode not in (None, row.eps_mode):
+        parts.append(f"eps-mode={request.eps_mode}")
+    if request.ddof:
+        parts.append(f"ddof={request.ddof}")
+    if request.p not in (None, DEFAULT_P):
+        parts.append(f"p={request.p:g}")
+    return ":".join(parts)
+
+
+def _compare_with_relatives(members: Sequence[Member]) -> Iterator[Equality]:
+    """Yield the relatives of each member that no member before it is the same as."""
+    seen: list[Plan] = []
+    for member in members:
+        if any(is_same(member.plan, plan) for plan in seen):
+            continue
+        seen.append(member.plan)
+        known = [
+            (other.plan.norm, find_partition(other.plan))
+            for other in members
+            if is_same(member.plan, other.plan)
+        ]
+        for relative in find_relatives(member.plan):
+            own = (relative.plan.norm, find_partition(relative.plan))
+            if own in known:
+                continue
+            known.append(own)
+            plan = relative.plan._replace(dtype=member.plan.dtype)
+            standardized, _ = run(plan, member.result.input, effort=member.result.effort)
+            apart = _measure(member.standardized, standardized)
+            if apart.rounding:
+                names = (member.name, relative.name)
+                yield Equality(
+                    names,
+                    Kind.IDENTICAL,
+                    _explain_groups(member.plan, plan),
+                    tuple(_list_differences(names, member.plan, plan)),
+                    apart.max_abs,
+                    related=True,
+                )
+
+
+def _compare(a: Member, b: Member) -> Equality | None:
+    names, apart = (a.name, b.name), _measure(a.standardized, b.standardized)
+    differences = tuple(_list_differences(names, a.plan, b.plan))
+    if is_same(a.plan, b.plan) and apart.rounding:
+        return Equality(names, Kind.IDENTICAL, _explain_groups(a.plan, b.plan), differences, apart.max_abs)
+    if apart.equal:
+        reason = _explain_coincidence(a.result, b.result)
+        return Equality(names, Kind.COINCIDENT, reason, differences, apart.max_abs)
+    alike = find_partition(a.plan) == find_partition(b.plan) and find_quotient(a.plan) == find_quotient(b.plan)
+    if alike and a.plan.window is None:
+        reason = f"the same groups, but {'; '.join(_list_options(names, a.plan, b.plan))}"
+        return Equality(names, Kind.SIMILAR, reason, differences, apart.max_abs)
+    return None
+
+
+class _Apart(NamedTuple):
+    """How far two tensors lie apart.
+
+    Parameters
+    ----------
+    max_abs : float
+        The largest difference; infinite where one is NaN and the other is not.
+    rounding : bool
+        Whether no difference is more than what rounding explains.
+    equal : bool
+        Whether none is more than what rounding explains of a float64, or there is none.
+    """
+
+    max_abs: float
+    rounding: bool
+    equal: bool
+
+
+def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Apart:
+    short = is_short_float(a.dtype)
+    most = get_eps(a.dtype) * (1 if short else _ROUNDINGS)
+    largest, rounding = 0.0, True
+    for left, right in zip(iterate_pieces(a), iterate_pieces(b), strict=True):
+        with np.errstate(all="ignore"):
+            one, other = left.astype(np.float64), right.astype(np.float64)
+            alike = (one == other) | (np.isnan(one) & np.isnan(other))
+            gap = np.where(alike, 0.0, np.abs(one - other))
+            gap[np.isnan(gap)] = np.inf
+            largest = max(largest, float(gap.max(initial=0.0)))
+            limit = most * np.maximum(np.abs(one), np.abs(other))
+            rounding = rounding and bool((alike | (gap <= limit) & np.isfinite(gap)).all())
+    return _Apart(largest, rounding, largest == 0.0 if short else rounding)
+
+
+def _explain_groups(a: Plan, b: Plan) -> str:
+    """Return why two plans have the same groups, where their axes or groups read differently."""
+    if a.window is not None:
+        return "the same window"
+    names = [a.layout.name(axis) for axis in range(len(a.shape))]
+    reduced, split, _ = find_partition(a)
+    over = [names[axis] for axis in range(len(names)) if axis in reduced or (split and axis == split[0])]
+    if split:
+        over[over.index(names[split[0]])] += f"/{split[1]}"
+    parts = [f"both reduce {' '.join(over)}" if over else "in both each value is a group of its own"]
+    kinds = [[_name_kind(plan, axis) for axis in range(len(names))] for plan in (a, b)]
+    for axis, (one, other) in enumerate(zip(*kinds, strict=True)):
+        if one == other:
+            continue
+        if a.shape[axis] == 1:
+            parts.append(f"{names[axis]} has length 1, so reducing it changes nothing")
+        for plan in (a, b):
+            if _name_kind(plan, axis) == "split" and a.shape[axis] != 1:
+                of = "one group of all channels" if plan.groups == 1 else "a group for each channel"
+                parts.append(f"groups={plan.groups} makes {of}")
+    return f"the same groups: {'; '.join(dict.fromkeys(parts))}"
+
+
+def _name_kind(plan: Plan, axis: int) -> str:
+    if plan.groups is not None and axis == plan.layout.channel:
+        return "split"
+    return "reduced" if axis in plan.axes else "kept"
+
+
+def _list_options(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]:
+    """Yield how eps, ddof and the rule for a divisor of 0 differ."""
+    if find_formula(a)[3:5] != find_formula(b)[3:5]:
+        yield f"{_name_eps(a)} against {_name_eps(b)}"
+    if a.ddof != b.ddof:
+        yield _explain_ddof(names, a, b)
+    if find_formula(a)[-1] != find_formula(b)[-1]:
+        spoilt = names[0] if find_formula(a)[-1] else names[1]
+        yield f"{spoilt} makes NaN of a constant group"
+
+
+def _explain_ddof(names: tuple[str, str], a: Plan, b: Plan) -> str:
+    """Return what ddof does: x̂ divides by a root of n − ddof, so its factor is a root of their quotient."""
+    count = a.group_size
+    told = f"ddof {a.ddof} against {b.ddof}"
+    if count <= max(a.ddof, b.ddof):
+        return f"{told}, which leaves a group of {count} no variance"
+    factor = math.sqrt((count - b.ddof) / (count - a.ddof))
+    near = "" if not a.eps and not b.eps else " but for eps"
+    root = f"√({_subtract(count, b.ddof)}/{_subtract(count, a.ddof)})"
+    return f"{told}: {names[1]} is {root} = {factor:.6g} times {names[0]}{near}"
+
+
+def _subtract(count: int, ddof: int) -> str:
+    return f"({count} − {ddof})" if ddof else str(count)
+
+
+def _name_eps(plan: Plan) -> str:
+    if plan.eps is None:
+        return "no eps"
+    place = (
+        f" {plan.eps_mode} the root" if plan.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else " as a floor"
+    )
+    return f"eps {plan.eps:g}{place if plan.eps else ''}"
+
+
+def _explain_coincidence(a: Result, b: Result) -> str:
+    """Return why the numbers of one tensor are the same where the norms are not."""
+    if not a.input.any():
+        return "on this tensor, whose values are all 0"
+    if find_partition(a.plan) != find_partition(b.plan):
+        return f"on this tensor, whose different groups {_explain_different_groups(a, b)}"
+    if a.plan.group_size == 1 and a.plan.window is None:
+        return "on this tensor, whose groups have one value each"
+    if {a.plan.norm.centre, b.plan.norm.centre} == {Centre.MEAN, Centre.NOTHING}:
+        centred = a if a.plan.norm.centre is Centre.MEAN else b
+        if not centred.mean.any():
+            return "on this tensor, where every group's mean is 0 and there is nothing to subtract"
+    if find_quotient(a.plan) == find_quotient(b.plan) and a.plan.window is None:
+        options = "; ".join(_list_options(("the first", "the second"), a.plan, b.plan))
+        return f"on this tensor, where the same groups with {options} come to the same after rounding"
+    return "on this tensor, where the same groups come to the same numbers"
+
+
+def _explain_different_groups(a: Result, b: Result) -> str:
+    shared = [name for name in a.statistics if name in b.statistics and name != "rstd"]
+    spread = [np.unique(result.statistics[name]).size == 1 for result in (a, b) for name in shared]
+    if shared and all(spread) and all(a.statistics[n].flat[0] == b.statistics[n].flat[0] for n in shared):
+        return f"all have the same {' and '.join(shared[:2])}"
+    return "come to the same numbers"
+
+
+def _list_differences(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]:
+    """Yield what tells two norms apart beside x̂: the affine step, and what is said of a constant group."""
+    one, other = name_parameters(a), name_parameters(b)
+    if (one, a.parameter_shape) != (other, b.parameter_shape):
+        yield f"gamma's shape, {one} against {other}"
+    elif a.norm.parameter_names != b.norm.parameter_names:
+        has = [" and ".join(plan.norm.parameter_names) for plan in (a, b)]
+        yield f"parameters, {has[0]} against {has[1]}"
+    if a.norm.parameter_names and b.norm.parameter_names:
+        for name, plan, against in zip(names, (a, b), (b, a), strict=True):
+            if plan.gamma_offset > against.gamma_offset:
+                yield f"gamma, to which {name} adds {plan.gamma_offset}"
+            if plan.rounds_before_gamma and not against.rounds_before_gamma:
+                yield f"rounding, which {name} does before gamma too"
+    ones = [plan.zero_rule is ZeroRule.ONE and not plan.eps for plan in (a, b)]
+    if ones[0] != ones[1]:
+        yield f"the rstd of a constant group, which is 1 for {names[ones.index(True)]}"
+
+
+def name_parameters(plan: Plan) -> str:
+    """Return the shape of gamma and beta by the letters of its axes: `(C, H, W)`, or `none`.
+
+    Examples
+    --------
+    >>> name_parameters(make_plan(Request("ln", axes="CHW"), (2, 3, 4, 4)))
+    '(C, H, W)'
+    """
+    if not plan.norm.parameter_names:
+        return "none"
+    if plan.parameter_rule is ParameterRule.GROUP:
+        return str(plan.parameter_rule.value)
+    letters = plan.layout.letters
+    names = [str(plan.shape[axis]) if letters is None else letters[axis] for axis in plan.parameter_axes]
+    return f"({', '.join(names)})"

@@ -1,0 +1,312 @@
+"""`normcli compare`: norms side by side, in every format, and every way to ask wrongly."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from tests.conftest import ROOT
+from tests.strategies import options_for
+
+SHAPE = (2, 4, 4, 4)
+FOUR = ["compare", "bn", "ln", "in", "gn", "--groups", 2, "--shape", "2,4,4,4"]
+WORDS = ROOT / "samples" / "003-words.json"
+
+
+def read_table(lines):
+    """The rows of the first table of a document: label → cells."""
+    start = next(i for i, line in enumerate(lines) if line.startswith("───"))
+    rows = [line.split("   ") for line in lines[start + 1 : lines.index("", start)]]
+    return {cells[0]: [cell.strip() for cell in cells[1:] if cell.strip()] for cells in rows}
+
+
+def test_the_table_of_the_document_that_compares_both_norms(normcli):
+    ran = normcli("compare", "bn:axes=N", "ln", "-i", WORDS, "--layout", "NLC")
+    assert (ran.code, ran.err) == (0, "")
+    table = read_table(ran.lines)
+    assert table["reduces"] == ["N = 2", "C = 4"]
+    assert table["a group, such as"] == ["[1, -1]", "[1, 2, 3, 4]"]
+    assert table["groups"] == ["12 groups × 2", "6 groups × 4"]
+    assert table["depends on the batch"] == ["yes", "no"]
+    assert table["with a batch of one"] == ["no", "yes"]
+    assert "convolutional networks on images" in table["typical use"][0]
+    assert "Transformers" in table["typical use"][1]
+    assert "its variance is 0; evaluation needs running statistics" in ran.out
+    assert "-1.3416 -0.4472  0.4472  1.3416" in ran.out
+
+
+def test_batch_norm_by_its_definition_and_layer_norm_on_the_same_words(normcli):
+    table = read_table(normcli("compare", "bn", "ln", "-i", WORDS, "--layout", "NLC").lines)
+    assert table["reduces"] == ["N×L = 2×3", "C = 4"]
+    assert table["keeps"] == ["C = 4", "N×L = 2×3"]
+    assert table["shape of the stats"] == ["nlc → 11c", "nlc → nl1"]
+    assert table["with a batch of one"] == ["yes: equals in then", "yes"]
+
+
+def test_shapes_are_drawn_with_the_letters_of_the_layout(normcli):
+    ran = normcli("compare", "bn", "ln", "--shape", "2,3,4", "--layout", "bnd")
+    assert read_table(ran.lines)["shape of the stats"] == ["bnd → 11d", "bnd → bn1"]
+
+
+def test_four_norms(normcli):
+    ran = normcli(*FOUR)
+    assert (ran.code, ran.err) == (0, "")
+    table = read_table(ran.lines)
+    assert table["groups"] == ["4 groups × 32", "32 groups × 4", "8 groups × 16", "4 groups × 32"]
+    assert table["gamma, beta"] == ["(C) = (4,)", "(W) = (4,)", "(C) = (4,)", "(C) = (4,)"]
+    assert "no two of these are equal on this tensor" in ran.out
+    assert (
+        "in = gn:groups=4  the same groups: both reduce h w; groups=4 makes a group for each channel" in ran.out
+    )
+
+
+def test_a_pipe_gets_group_numbers_and_no_colours(normcli):
+    ran = normcli("compare", "bn", "ln", "--shape", "2,3", "--show", "groups")
+    assert "\x1b" not in ran.out
+    assert ran.out.endswith(
+        "groups of bn  rows n, columns c\n 0 1 2\n 0 1 2\n\ngroups of ln  rows n, columns c\n 0 0 0\n 1 1 1\n"
+    )
+
+
+def test_a_window_is_drawn_around_one_value(normcli):
+    ran = normcli("compare", "lrn:size=3", "ln", "--shape", "1,5", "--show", "groups")
+    assert "window of lrn:size=3 at n=0 c=2  rows n, columns c\n 0 1 1 1 0\n" in ran.out
+
+
+def test_a_terminal_gets_the_colours_of_each_norms_groups(normcli, monkeypatch):
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    ran = normcli("compare", "bn", "ln", "--shape", "2,3", "--show", "normalized", "--color", "always")
+    first, second = ran.lines[-2:]
+    colours = [line.count("48;2;") for line in (first, second)]
+    assert colours == [4, 4], "three columns of bn, one row of ln, none of the input"
+
+
+def test_own_options_come_before_shared_ones(normcli):
+    ran = normcli(
+        "compare",
+        "gn",
+        "gn:groups=4:eps=0",
+        "gn:group-order=interleaved",
+        "--groups",
+        2,
+        "--eps",
+        0.5,
+        "--shape",
+        "2,4,3",
+        "-fjson",
+    )
+    told = [(c["groups"], c["eps"], c["group_order"]) for c in ran.json["columns"]]
+    assert told == [(2, 0.5, "contiguous"), (4, 0, "contiguous"), (2, 0.5, "interleaved")]
+
+
+def test_a_shared_option_goes_to_the_norms_that_have_it(normcli):
+    ran = normcli("compare", "bn", "l1", "lp", "zscore", "--p", 3, "--ddof", 1, "--shape", "3,4", "-fjson")
+    assert [c.get("p") for c in ran.json["columns"]] == [None, 1, 3, None]
+    assert [c["ddof"] for c in ran.json["columns"]] == [1, None, None, 1]
+
+
+def test_axes_of_a_norms_own_replace_those_that_are_kept(normcli):
+    ran = normcli("compare", "bn", "ln:axes=2", "--keep", "C", "--shape", "2,3,4", "-fjson")
+    assert [c["axes"] for c in ran.json["columns"]] == [[0, 2], [2]]
+
+
+def test_frameworks_beside_each_other(normcli):
+    ran = normcli(
+        "compare", "bn:like=keras", "bn:like=torch", "lp", "--layout", "NC", "--shape", "5,3", "-fjson"
+    )
+    assert [c["eps"] for c in ran.json["columns"]] == [1e-3, 1e-5, 1e-12]
+    (claim,) = [e for e in ran.json["equalities"] if not e["related"]]
+    assert claim["kind"] == "similar"
+    assert "eps 0.001 inside the root against eps 1e-05 inside the root" in claim["reason"]
+    shared = normcli(
+        "compare", "bn", "gn:groups=1", "lrn", "--like", "caffe", "--shape", "1,3,2,2", "-fjson"
+    ).json
+    assert [c["like"] for c in shared["columns"]] == ["caffe", None, "caffe"]
+
+
+def test_the_affine_seed_draws_for_each_norm_of_its_shape(normcli):
+    ran = normcli(
+        "compare", "bn", "ln:axes=CHW", "wn", "lp", "--affine-seed", 3, "--shape", "2,3,4,4", "-fjson"
+    )
+    columns = ran.json["columns"]
+    assert [None if c["gamma"] is None else np.shape(c["gamma"]) for c in columns] == [
+        (3,),
+        (3, 4, 4),
+        (2,),
+        None,
+    ]
+    assert [c["beta"] is None for c in columns] == [False, False, True, True]
+    alone = normcli("bn", "--affine-seed", 3, "--shape", "2,3,4,4", "-fjson").json
+    assert columns[0]["gamma"] == alone["gamma"]
+    assert columns[0]["normalized"] == alone["normalized"]
+
+
+def test_json_has_all_that_a_norms_own_has(normcli):
+    answer = normcli(*FOUR, "-f", "json").json
+    assert list(answer) == ["schema", "input", "columns", "equalities"]
+    alone = normcli("ln", "--shape", "2,4,4,4", "-f", "json").json
+    assert answer["input"] == alone["input"]
+    for key in set(alone) - {"schema", "input"}:
+        assert answer["columns"][1][key] == alone[key], key
+    claim = answer["equalities"][0]
+    assert list(claim) == ["norms", "kind", "reason", "differences", "max_abs", "related"]
+    assert (claim["norms"], claim["kind"], claim["max_abs"]) == (["in", "gn:groups=4"], "identical", 0)
+    alone_of_bn = answer["columns"][0]["batch_of_one"]
+    assert alone_of_bn == {"works": True, "reason": None, "becomes": "in"}
+    assert answer["columns"][1]["first_group"] == [6, 3, 7, 4]
+
+
+def test_json_lines_hold_a_column_each(normcli):
+    lines = [json.loads(line) for line in normcli(*FOUR, "-f", "jsonl").lines]
+    assert lines == normcli(*FOUR, "-f", "json").json["columns"]
+
+
+def test_csv_holds_a_line_for_each_norm(normcli):
+    rows = list(csv.DictReader(io.StringIO(normcli(*FOUR, "-f", "csv").out)))
+    assert [row["name"] for row in rows] == ["bn", "ln", "in", "gn"]
+    assert [row["axes"] for row in rows] == ["0 2 3", "3", "2 3", "1 2 3"]
+    assert rows[0]["batch_of_one_becomes"] == "in"
+
+
+def test_markdown_is_a_table_with_a_column_a_norm(normcli):
+    ran = normcli(*FOUR, "-f", "markdown")
+    assert "|  | bn | ln | in | gn |\n| :--- | :--- | :--- | :--- | :--- |" in ran.out
+    assert "| groups | 4 groups × 32 | 32 groups × 4 | 8 groups × 16 | 4 groups × 32 |" in ran.out
+
+
+@pytest.mark.parametrize("suffix", ["txt", "json", "jsonl", "csv", "md"])
+def test_a_file_gets_what_its_name_says(suffix, normcli, tmp_path):
+    formats = {"txt": "table", "md": "markdown"}
+    path = tmp_path / f"c.{suffix}"
+    ran = normcli(*FOUR, "-o", path)
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert path.read_text() == normcli(*FOUR, "-f", formats.get(suffix, suffix)).out
+
+
+def test_a_picture_is_drawn_of_all_results(normcli, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("normcli.render.picture.draw", lambda *given, **_: drawn.append(given) or "scene")
+    monkeypatch.setattr("normcli.render.picture.svg.write", lambda scene, stream: stream.write(scene.encode()))
+    ran = normcli(*FOUR, "-o", tmp_path / "c.svg")
+    assert (ran.code, ran.err) == (0, "")
+    assert (tmp_path / "c.svg").read_bytes() == b"scene"
+    ((results, tensor, *_),) = drawn
+    assert [result.plan.norm.name for result in results] == ["bn", "ln", "in", "gn"]
+    assert tensor.values.shape == SHAPE
+
+
+def test_a_page_shows_all_results(normcli, tmp_path, monkeypatch):
+    pages = []
+    monkeypatch.setattr(
+        "normcli.render.page.write", lambda document, stream, view: pages.append(document.page())
+    )
+    assert normcli(*FOUR, "-o", tmp_path / "c.html").code == 0
+    (page,) = pages
+    assert [result.plan.norm.name for result in page.results] == ["bn", "ln", "in", "gn"]
+    assert page.title == "bn, ln, in, gn"
+
+
+def test_every_norm_stands_beside_another(normcli):
+    specs = [name if "groups" not in NORMS[name].options else f"{name}:groups=2" for name in NORMS]
+    ran = normcli("compare", *specs, "--shape", "2,4,4,4", "-q", "-fjson")
+    assert (ran.code, ran.err) == (0, "")
+    values = np.array(normcli("generate", "--shape", "2,4,4,4").json)
+    for name, column in zip(NORMS, ran.json["columns"], strict=True):
+        expected = normalize(values, name, **options_for(name, SHAPE)).normalized
+        np.testing.assert_array_equal(column["normalized"], expected)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ("--shape", "()"),
+        ("--shape", "5"),
+        ("--shape", "0,3"),
+        ("--shape", "2,0,3"),
+        ("--shape", "1,1"),
+        ("--shape", "2,1,3,1,2,2"),
+        ("--data", '[["nan",2],[3,"inf"]]'),
+        ("--data", "[[1e300,-1e300],[1,2]]"),
+        ("--shape", "2,3", "--dtype", "float16"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "markdown"])
+def test_odd_tensors(source, format_, normcli):
+    ran = normcli("compare", "bn", "ln", "rms", "l1", "zscore", "mvn", "wn", *source, "-q", "-f", format_)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out
+
+
+def test_full_shows_every_value(normcli):
+    line = ["compare", "bn", "ln", "--shape", "40,50", "--dist", "arange", "--show", "normalized"]
+    assert "of 2,000 values" not in normcli(*line, "--full").out
+    assert (
+        len(normcli(*line, "--full").lines) == 2 * (40 + 1) + 1 + 3 or len(normcli(*line, "--full").lines) > 80
+    )
+    cut = normcli("compare", "bn", "ln", "--shape", "2,3,4", "--show", "normalized").out
+    assert "12 of 24 values; --full shows all" in cut
+
+
+def test_warnings_name_the_norm(normcli):
+    ran = normcli("compare", "bn", "ln", "--data", "[[1,1],[1,2]]")
+    assert ran.err.splitlines() == [
+        "normcli: bn: group c=0 is constant: its variance is 0 and its normalized values 0",
+        "normcli: ln: group n=0 is constant: its variance is 0 and its normalized values 0",
+    ]
+    assert normcli("compare", "bn", "ln", "--data", "[[1,1],[1,2]]", "-q").err == ""
+    strict = normcli("compare", "bn", "ln", "--data", "[[1,1],[1,2]]", "--strict")
+    assert (strict.code, strict.out) == (4, "")
+    assert strict.err.startswith("normcli: bn: group c=0 is constant")
+
+
+USAGE, DATA = 2, 3
+
+BAD = [
+    pytest.param("", USAGE, "compare takes two norms or more, not none; the norms are bn, ln", id="none"),
+    pytest.param("bn", USAGE, "compare takes two norms or more, not bn alone", id="one"),
+    pytest.param("bn bn", USAGE, "bn is named twice; give one of them an option", id="twice"),
+    pytest.param("bn batchnorm", USAGE, "bn and batchnorm are the same here", id="an alias"),
+    pytest.param("l2 lp", USAGE, "l2 and lp are the same here", id="a preset"),
+    pytest.param("bn foo", USAGE, "there is no norm 'foo'", id="unknown"),
+    pytest.param("bn ln:foo=1", USAGE, "ln:foo=1: ln has no option 'foo'; it has axes, keep, layout, like, ddof, eps, eps-mode", id="unknown option"),
+    pytest.param("bn l1:p=3", USAGE, "l1:p=3: l1 has no option 'p'; it has", id="what a preset fixes"),
+    pytest.param("bn ln:axes", USAGE, "'axes' is no KEY=VALUE, such as ln:axes=0", id="no value"),
+    pytest.param("bn ln:axes=", USAGE, "'axes=' is no KEY=VALUE", id="empty value"),
+    pytest.param("bn ln:", USAGE, "'' is no KEY=VALUE", id="nothing behind the colon"),
+    pytest.param("bn ln:eps=1:eps=2", USAGE, "says eps twice", id="said twice"),
+    pytest.param("bn gn:groups=two", USAGE, "gn:groups=two: groups takes an integer, not 'two'", id="no integer"),
+    pytest.param("bn ln:eps=small", USAGE, "ln:eps=small: eps takes a number, not 'small'", id="no number"),
+    pytest.param("bn ln:eps=-1", USAGE, "ln:eps=-1: eps -1.0 is not a finite number", id="eps"),
+    pytest.param("bn ln:axes=Q", USAGE, "ln:axes=Q: axes: there is no axis 'Q'", id="axes"),
+    pytest.param("bn ln:axes=1:keep=0", USAGE, "axes and keep say the same", id="axes and keep"),
+    pytest.param("bn ln:eps-mode=beside", USAGE, "neither 'inside' nor 'outside'", id="place of eps"),
+    pytest.param("bn:like=foo ln", USAGE, "bn:like=foo: like='foo': bn knows torch", id="framework"),
+    pytest.param("bn gn", USAGE, "gn needs groups (--groups)", id="no groups"),
+    pytest.param("bn gn:groups=3", USAGE, "groups 3 does not divide the length 4", id="groups"),
+    pytest.param("bn ln --p 3", USAGE, "none of bn, ln has --p", id="an option of none"),
+    pytest.param("lp zscore --eps-mode inside", USAGE, "none of lp, zscore has --eps-mode", id="a place of none"),
+    pytest.param("bn ln --like caffe2", USAGE, "none of bn, ln has --like caffe2", id="a framework of none"),
+    pytest.param("lp zscore --affine-seed 1", USAGE, "none of lp, zscore has --affine-seed", id="gamma of none"),
+    pytest.param("bn lrn --axes CHW", USAGE, "lrn has a window along one axis", id="axes of a window"),
+    pytest.param("bn ln -o x.foo", USAGE, "--output x.foo: the file's name ends in none of .txt", id="suffix"),
+    pytest.param("bn ln -o x.svg -f json", USAGE, "--format json and --output x.svg are two formats", id="formats"),
+    pytest.param("bn ln --show all", USAGE, "none of facts, equalities, normalized, groups", id="parts"),
+    pytest.param("bn ln -i missing.npy", DATA, "missing.npy", id="no file"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "code", "message"), BAD)
+def test_bad_input(line, code, message, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = [] if "-i" in line else ["--shape", "2,4,3,3"]
+    ran = normcli("compare", *line.split(), *source)
+    assert (ran.code, ran.raw) == (code, b""), ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert message in ran.err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,268 @@
+"""Equalities between norms: every claim is true, and none is missed, by brute force over many plans and shapes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from normcli.errors import UsageError
+from normcli.norms import NORMS
+from normcli.plan import make_plan
+from normcli.request import Request
+from normcli.result import calculate
+from normcli.teach.equalities import Kind, Member, find_equalities, find_relatives, is_same, name_parameters
+from normcli.teach.partition import find_formula, find_partition
+
+SHAPES = [
+    (4,),
+    (2, 3),
+    (1, 4),
+    (3, 1),
+    (2, 4, 3),
+    (1, 6, 2),
+    (2, 4, 1, 3),
+    (2, 4, 2, 2),
+    (1, 1, 4, 2),
+    (1, 1),
+    (2, 1, 2, 1, 2, 2),
+]
+
+
+def list_requests(shape):
+    """Every norm, over each set of axes and number of groups; the deviations with several eps and ddof."""
+    for row in NORMS.values():
+        for options in list_options(row, shape):
+            request = Request(row.name, **options)
+            try:
+                yield request, make_plan(request, shape, np.dtype("f8"))
+            except UsageError:
+                continue
+
+
+def list_options(row, shape):
+    axes = [axes for n in range(len(shape) + 1) for axes in itertools.combinations(range(len(shape)), n)]
+    yield {"groups": 1} if "groups" in row.options else {}
+    if "groups" in row.options:
+        for groups, order in itertools.product((1, 2, 3, 4, 6), ("contiguous", "interleaved")):
+            yield {"groups": groups, "group_order": order}
+        yield {"groups": 2, "axes": (1,)}
+    elif row.name in ("bn", "rms", "lp", "lrn"):
+        yield from ({"axes": chosen} for chosen in axes)
+    if row.name == "bn":
+        yield from ({"eps": eps, "ddof": ddof} for eps in (0.0, 0.1) for ddof in (0, 1))
+        yield {"like": "keras"}
+    if row.name == "mvn":
+        yield from ({"eps": 0.0}, {"eps": 0.1}, {"eps": 0.1, "eps_mode": "inside"})
+    if row.name == "lp":
+        yield from ({"p": 1.0}, {"eps": 0.0}, {"eps": 0.0, "p": 3.0})
+    if row.name == "lrn":
+        yield from ({"size": size, "alpha": 1.0} for size in (1, 2, 9, 11))
+
+
+def part_cells(plan):
+    """The partition cell by cell: for each cell the first cell of its group; of a window, all of its cells."""
+    if plan.window is None:
+        groups = plan.locate_groups(np.ix_(*map(np.arange, plan.shape))).reshape(-1)
+        return tuple(int(np.flatnonzero(groups == group)[0]) for group in groups)
+    cells = np.arange(np.prod(plan.shape)).reshape(plan.shape)
+    axis, length = plan.axes[0], plan.shape[plan.axes[0]]
+    seen = []
+    for index in np.ndindex(plan.shape):
+        near = range(max(0, index[axis] - plan.window.before), min(length, index[axis] + plan.window.after + 1))
+        seen.append(tuple(int(cells[(*index[:axis], i, *index[axis + 1 :])]) for i in near))
+    return tuple(seen)
+
+
+def measure_gap(a, b):
+    """The largest difference; NaN is equal to NaN, and infinitely far from all else."""
+    one, other = a.astype("f8"), b.astype("f8")
+    both = np.isnan(one) & np.isnan(other)
+    return np.nan_to_num(np.where(both, 0.0, np.abs(one - other)), nan=np.inf).max()
+
+
+def spell_formula(plan):
+    """What the issue calls the formula, in full: centre, divisor, p, eps and its place, ddof, the rule for 0."""
+    window = plan.window and (plan.window.alpha, plan.window.exponent, plan.window.k, plan.window.divisor)
+    norm = plan.norm
+    return norm.centre, norm.divisor, plan.p, plan.eps, plan.eps_mode, plan.ddof, plan.zero_rule, window
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_two_plans_have_one_partition_exactly_where_their_groups_hold_the_same_cells(shape):
+    plans = [plan for _, plan in list_requests(shape)]
+    cells = [(plan.window is None, part_cells(plan)) for plan in plans]
+    found = [(plan.window is None, find_partition(plan)) for plan in plans]
+    assert len(plans) >= 20
+    for i, j in itertools.combinations(range(len(plans)), 2):
+        if plans[i].window is None or plans[i].window.length > 1 or plans[j].window is not None:
+            assert (cells[i] == cells[j]) == (found[i] == found[j]), (plans[i], plans[j])
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_claim_is_true_and_no_pair_with_one_partition_and_formula_is_missed(shape, dtype):
+    values = np.random.default_rng(7).normal(3, 2, shape).astype(dtype)
+    requests = list(list_requests(shape))
+    members = []
+    for number, (request, _) in enumerate(requests):
+        result = calculate(request, values)
+        members.append(Member(str(number), result, result.normalized))
+    claims = {tuple(map(int, e.names)): e for e in find_equalities(members) if not e.related}
+    parts = [part_cells(m.plan) for m in members]
+    for i, j in itertools.combinations(range(len(members)), 2):
+        a, b, claim = members[i], members[j], claims.get((i, j))
+        gap = measure_gap(a.standardized, b.standardized)
+        windows = (a.plan.window is None, b.plan.window is None)
+        if windows[0] == windows[1] and parts[i] == parts[j] and spell_formula(a.plan) == spell_formula(b.plan):
+            assert claim is not None, (a.plan, b.plan)
+            assert claim.kind is Kind.IDENTICAL
+        if claim is not None and claim.kind is not Kind.SIMILAR:
+            size = np.nan_to_num(np.abs(a.standardized.astype("f8"))).max()
+            assert gap <= 4 * np.finfo(dtype).eps * size
+        if claim is not None:
+            assert claim.max_abs == gap
+            assert (claim.kind is Kind.IDENTICAL) == is_same(a.plan, b.plan)
+        elif a.plan.group_size > 1 and b.plan.group_size > 1:
+            assert gap > 0, "equal numbers are always told"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_relative_is_the_same_and_is_called_what_a_command_line_takes(shape):
+    from normcli.cli.norm_spec import parse_norm_spec
+
+    values, seen = np.random.default_rng(8).normal(1, 2, shape), 0
+    for request, plan in list_requests(shape):
+        for relative in find_relatives(plan):
+            spec = parse_norm_spec(relative.name)
+            result = calculate(Request(spec.name, **{"layout": plan.layout.letters, **spec.own}), values)
+            assert part_cells(result.plan) == part_cells(plan)
+            np.testing.assert_allclose(
+                result.normalized, calculate(request, values).normalized, rtol=1e-13, atol=1e-15
+            )
+            assert relative.plan.norm is not plan.norm or part_cells(relative.plan) == part_cells(plan)
+            seen += 1
+    assert seen or len(shape) > 4
+
+
+def compare(shape, *requests, values=None, dtype="f8"):
+    values = (
+        np.random.default_rng(9).normal(3, 2, shape).astype(dtype)
+        if values is None
+        else np.asarray(values, dtype)
+    )
+    members = []
+    for request in requests:
+        result = calculate(request, values)
+        members.append(Member(request.norm, result, result.normalized))
+    return find_equalities(members)
+
+
+def related(shape, request):
+    return [e.names[1] for e in compare(shape, request) if e.related]
+
+
+@pytest.mark.parametrize(
+    ("request_", "shape", "relatives"),
+    [
+        pytest.param(Request("in"), (2, 4, 3, 3), ["gn:groups=4", "ln:axes=HW"], id="in is gn with groups=C"),
+        pytest.param(Request("bn"), (1, 4, 3, 3), ["in", "gn:groups=4", "ln:axes=HW"], id="at N=1 bn is in"),
+        pytest.param(Request("gn", groups=1), (2, 4, 3, 3), ["ws", "ln:axes=CHW"], id="gn of one group is ln over CHW"),
+        pytest.param(Request("gn", groups=2), (2, 4, 3, 3), [], id="gn between"),
+        pytest.param(Request("in", eps=0.0), (2, 4, 3), ["ln:eps=0", "gn:groups=4:eps=0"], id="eps goes along"),
+        pytest.param(Request("bn", eps=0.0), (3, 4), ["zscore"], id="bn without eps is zscore"),
+        pytest.param(Request("bn", ddof=1), (1, 4, 3), ["ln:ddof=1", "in:ddof=1", "gn:groups=4:ddof=1"], id="ddof goes along"),
+        pytest.param(Request("lrn"), (2, 4, 3), [], id="a window has none"),
+        pytest.param(Request("mvn"), (2, 4, 3), [], id="no row is bent to another's eps"),
+    ],
+)  # fmt: skip
+def test_norms_that_stand_aside(request_, shape, relatives):
+    assert related(shape, request_) == relatives
+
+
+def test_a_relative_that_is_a_column_is_not_told_again():
+    assert not [
+        e for e in compare((2, 4, 3, 3), Request("in"), Request("gn", groups=4)) if e.names[1] == "gn:groups=4"
+    ]
+
+
+def test_the_reasons_of_identical_norms():
+    (claim, *_) = compare((2, 4, 3, 3), Request("ln", axes="CHW"), Request("gn", groups=1))
+    assert claim.kind is Kind.IDENTICAL
+    assert claim.reason == "the same groups: both reduce c h w; groups=1 makes one group of all channels"
+    assert claim.differences == ("gamma's shape, (C, H, W) against (C)",)
+    assert claim.max_abs == 0
+    (claim, *_) = compare((1, 4, 3, 3), Request("bn"), Request("in"))
+    assert claim.reason == "the same groups: both reduce h w; n has length 1, so reducing it changes nothing"
+    assert claim.differences == ()
+
+
+def test_another_eps_is_no_equality_and_its_effect_is_said():
+    (claim,) = compare((2, 4, 3), Request("bn"), Request("mvn"))
+    assert claim.kind is Kind.SIMILAR
+    assert "eps 1e-05 inside the root against eps 1e-09 outside the root" in claim.reason
+    assert 0 < claim.max_abs < 1e-4
+
+
+def test_another_ddof_is_the_factor_that_is_said():
+    values = np.random.default_rng(2).normal(size=(5, 3))
+    (claim, *_) = compare(
+        None, Request("bn", eps=0.0), Request("ws", eps=0.0, ddof=1, axes=(0,)), values=values
+    )
+    assert claim.kind is Kind.SIMILAR
+    assert claim.reason.endswith("ddof 0 against 1: ws is √((5 − 1)/5) = 0.894427 times bn")
+    a, b = (calculate(r, values).normalized for r in (Request("bn", eps=0.0), Request("bn", eps=0.0, ddof=1)))
+    np.testing.assert_allclose(b / a, np.sqrt(4 / 5))
+
+
+@pytest.mark.parametrize(
+    ("requests", "values", "reason"),
+    [
+        pytest.param([Request("ln"), Request("rms")], [[1, -1, 2, -2], [3, -3, 5, -5]], "every group's mean is 0", id="rms"),
+        pytest.param([Request("bn"), Request("ln")], [[0, 0], [0, 0]], "whose values are all 0", id="zeros"),
+        pytest.param([Request("l1"), Request("lp")], [[2], [-3]], "whose groups have one value each", id="p of one value"),
+        pytest.param([Request("wn"), Request("lp")], [[2, 5], [-3, 1]], "come to the same after rounding", id="a floor"),
+        pytest.param([Request("bn"), Request("ln")], [[1, 3], [3, 1]], "all have the same mean and var", id="one mean and variance"),
+    ],
+)  # fmt: skip
+def test_what_holds_on_this_tensor_alone_is_said_so(requests, values, reason):
+    (claim, *_) = compare(None, *requests, values=values)
+    assert claim.kind is Kind.COINCIDENT
+    assert claim.reason.startswith("on this tensor, wh")
+    assert reason in claim.reason
+
+
+def test_nan_is_equal_to_nan():
+    (claim, *_) = compare(None, Request("bn"), Request("in"), values=[[[1, np.nan], [2, 3]]])
+    assert claim.kind is Kind.IDENTICAL
+    assert claim.max_abs == 0
+
+
+def test_a_tensor_without_values_has_no_equalities():
+    assert compare((0, 3), Request("bn"), Request("ln")) == ()
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        pytest.param(Request("bn"), "(C)", id="bn"),
+        pytest.param(Request("ws"), "(N)", id="ws"),
+        pytest.param(Request("lp"), "none", id="lp"),
+        pytest.param(Request("gn", groups=2, like="onnx-18"), "(G)", id="a gamma for each group"),
+    ],
+)
+def test_the_shape_of_gamma_in_letters(request_, name):
+    assert name_parameters(make_plan(request_, (2, 4, 3))) == name
+
+
+def test_what_differs_beside_the_shape_of_gamma():
+    x = (2, 3)
+    plain, gemma = Request("rms"), Request("rms", like="gemma", eps=1e-5)
+    (claim, *_) = compare(x, plain, gemma)
+    assert any("to which rms adds 1" in difference for difference in claim.differences)
+    (claim, *_) = compare(x, Request("zscore"), Request("bn", eps=0.0))
+    assert any(
+        "rstd of a constant group, which is 1 for zscore" in difference for difference in claim.differences
+    )
+    assert find_formula(make_plan(Request("zscore"), x)) == find_formula(make_plan(Request("bn", eps=0.0), x))
