@@ -1,6 +1,6 @@
 """Every number that the five documents print, through the command line.
 
-The cases are those of `tests/data/seed_cases.json`; the two about restoring the input wait for that verb.
+The cases are those of `tests/data/seed_cases.json`; two of them are about restoring the input.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import pytest
 
 from tests.conftest import DATA
 
-CASES = [case for case in json.loads((DATA / "seed_cases.json").read_text()) if not case.get("restore")]
+EVERY = json.loads((DATA / "seed_cases.json").read_text())
+RESTORED = [case for case in EVERY if case.get("restore")]
+CASES = [case for case in EVERY if not case.get("restore")]
 
 
 def to_arguments(case):
@@ -33,7 +35,7 @@ def to_arguments(case):
 
 
 def test_all_documents_are_there():
-    assert len(CASES) == 16
+    assert (len(CASES), len(RESTORED)) == (16, 2)
     assert {case["seed_file"][:3] for case in CASES} == {"000", "001", "002", "003", "004"}
 
 
@@ -63,6 +65,24 @@ def test_seed_case(case, normcli):
         np.testing.assert_allclose(normalized.reshape(-1)[: len(prefix)], prefix, **tol)
     if "stats_shape" in expect:
         assert answer["stats_shape"] == expect.pop("stats_shape")
+    assert not expect, "every number of the case is held"
+
+
+@pytest.mark.parametrize("case", RESTORED, ids=lambda case: case["name"])
+def test_restored_seed_case(case, normcli):
+    ran = normcli("restore", *to_arguments(case))
+    assert (ran.code, ran.err) == (0, "")
+    answer, expect = ran.json, dict(case["expect"])
+    for name in ("recovered", "rtol", "atol"):
+        assert answer[name] == expect.pop(name)
+    x = np.array(
+        normcli("generate", *to_arguments(case)[to_arguments(case).index("--shape") :]).json, dtype="f4"
+    )
+    close = np.isclose(answer["restored"], x, rtol=answer["rtol"], atol=answer["atol"])
+    assert close.all() if answer["recovered"] else not close.any(), "as the document prints of every value"
+    if "normalized_without_affine" in expect:
+        printed = expect.pop("normalized_without_affine")
+        np.testing.assert_allclose(answer["normalized_without_affine"], printed, rtol=0, atol=1e-4)
     assert not expect, "every number of the case is held"
 
 

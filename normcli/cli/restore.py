@@ -1,0 +1,105 @@
+"""`normcli restore NORM`: whether gamma and beta can undo a norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from normcli.cli import options
+from normcli.cli.problem import load_problem
+from normcli.cli.progress import show_progress
+from normcli.cli.verbs import NormVerb
+from normcli.norms import Centre, Norm, find_norm
+from normcli.render import FORMATS
+
+_TOLERANCE = (
+    options.make("--rtol", type=float, help="Tolerated part of the input's value. [default: 1e-4]"),
+    options.make("--atol", type=float, help="Tolerated difference beside that. [default: 1e-4]"),
+)
+
+
+def make_command(name: str) -> click.Command:
+    """Return the command that tries to undo the norm of that name, alias or preset."""
+    norm, preset = find_norm(name)
+
+    @click.command(name=name, help=_write_help(norm, name), short_help=norm.summary)
+    @options.apply(
+        [
+            *options.SOURCE,
+            *options.RECIPE,
+            *options.AXES,
+            *options.numeric(norm, preset),
+            options.DTYPE,
+            options.like(norm),
+            *_TOLERANCE,
+            options.ANSWER_FILE,
+            options.FORMAT,
+            options.DIGITS,
+            options.FULL,
+            options.COLOUR,
+            options.THREADS,
+            *options.RUN,
+        ]
+    )
+    def command(**settings: Any) -> None:
+        _restore(name, settings)
+
+    return command
+
+
+def _write_help(norm: Norm, name: str) -> str:
+    groups = " --groups 2" if "groups" in norm.options else ""
+    example = f"\n\n\b\n  normcli restore {name}{groups} --shape 3,4 --dist normal"
+    if not norm.parameter_names:
+        return f"Can gamma and beta undo {norm.title}? It has none, so this is refused.{example}"
+    spread = "std" if norm.centre is Centre.MEAN else norm.statistics[-1]
+    beta = " and beta = mean" if norm.centre is Centre.MEAN else ""
+    return (
+        f"Can gamma and beta undo {norm.title}?\n\n"
+        f"The norm is applied with gamma = {spread}{beta}, measured along the axes that its parameters vary "
+        f"along, and what comes out is held against the input. Exit code 0 either way.{example}"
+    )
+
+
+@click.group(cls=NormVerb, make_command=make_command)
+def command() -> None:
+    """See whether gamma and beta can undo a norm.
+
+    Gamma is set to the deviation and beta to the mean, measured along the axes that they vary along. Where
+    these are the axes of the statistics, as in BatchNorm, the input comes back; where they are not, as in
+    LayerNorm, it cannot. The answer says which, by how much, and why.
+
+    \b
+      normcli restore bn --shape 3,4 --rng torch --dist normal --seed 0
+      normcli restore ln -i x.npy --format json
+
+    normcli restore NORM --help lists the options.
+    """
+
+
+def _restore(name: str, settings: dict[str, Any]) -> None:
+    from normcli.cli.output import choose_destination
+
+    destination = choose_destination(settings["output"], settings["format_"], FORMATS)
+    from normcli.cli.view import make_view
+    from normcli.engine.effort import Effort
+    from normcli.render.restoration import RestorationAnswer
+    from normcli.teach.restore import ATOL, RTOL, plan_parameters, restore
+
+    problem = load_problem(name, settings)
+    plan_parameters(problem.plan)
+    tolerances = {
+        name: default if settings[name] is None else settings[name]
+        for name, default in (("rtol", RTOL), ("atol", ATOL))
+    }
+    with show_progress(quiet=settings["quiet"]) as observer:
+        effort = Effort(settings["threads"], observer)
+        attempt = restore(problem.request, problem.tensor.values, **tolerances, effort=effort)
+    if settings["strict"]:
+        attempt.result.require_sound()
+    if not settings["quiet"]:
+        for warning in attempt.result.warnings:
+            click.echo(f"normcli: {problem.plan.norm.name}: {warning}", err=True)
+    view = make_view(settings["colour"], settings["digits"], full=settings["full"])
+    destination.write(RestorationAnswer(attempt, problem.tensor), view)

@@ -1,0 +1,296 @@
+"""Can the affine step undo a norm? With gamma = std and beta = mean, along the axes that they vary along."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.engine import measure, run
+from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.errors import UsageError
+from normcli.norms import NORMS, Centre, Divisor, EpsMode, Norm, ParameterRule
+from normcli.plan import make_plan
+from normcli.request import Request
+from normcli.result import Result, calculate
+from normcli.teach.partition import find_partition
+from normcli.tensors.pieces import iterate_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.effort import Effort
+    from normcli.plan import Plan
+
+RTOL, ATOL = 1e-4, 1e-4
+"""The tolerances of the experiment that this repeats."""
+
+_SPREADS = {Divisor.DEVIATION: "std", Divisor.ROOT_MEAN_SQUARE: "rms", Divisor.LP_NORM: "norm"}
+"""What a value is divided by, eps aside."""
+
+
+class Closeness(NamedTuple):
+    """How near one tensor is to another, value by value.
+
+    Parameters
+    ----------
+    compared, different : int
+        Values, and those of them that are further apart than the tolerances allow.
+    max_abs : float
+        The largest difference, in the unit of the tensors; NaN where any is.
+    place : tuple of int or None
+        Where that is; None for tensors without values.
+    """
+
+    compared: int
+    different: int
+    max_abs: float
+    place: tuple[int, ...] | None
+
+
+class Restoration(NamedTuple):
+    """What came of the attempt.
+
+    Parameters
+    ----------
+    result : Result
+        Of the norm with that gamma and beta.
+    standardized : ndarray
+        The normalized tensor without them.
+    spread, centre : str or None
+        The statistics that gamma and beta are; None for a beta of 0, or where there is no beta.
+    aligned : bool
+        Whether each gamma and beta belongs to one group, and each group to one of them.
+    rtol, atol : float
+    closeness : Closeness
+        Of the restored tensor to the input.
+    why : str
+    """
+
+    result: Result
+    standardized: NDArray[Any]
+    spread: str
+    centre: str | None
+    aligned: bool
+    rtol: float
+    atol: float
+    closeness: Closeness
+    why: str
+
+    @property
+    def recovered(self) -> bool:
+        """Whether every value is the input's, to what the tolerances allow."""
+        return not self.closeness.different
+
+
+def restore(
+    request: Request,
+    values: NDArray[Any],
+    *,
+    rtol: float = RTOL,
+    atol: float = ATOL,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Restoration:
+    """Normalize with gamma and beta that would undo it, if anything of their shape did.
+
+    Gamma is what the norm divides by (its deviation, root mean square or length), beta what it subtracts, both
+    measured along the axes that gamma and beta vary along: over all others.
+
+    Parameters
+    ----------
+    request : Request
+    values : ndarray
+        Of an integer, boolean or float dtype.
+    rtol, atol : float
+        A value is recovered if |restored − input| ≤ atol + rtol · |input|.
+    effort : Effort
+
+    Raises
+    ------
+    UsageError
+        If the norm has no gamma, or a tolerance is not a number ≥ 0; else as `make_plan`.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, -2.0], [3.0, 5.0], [4.0, 0.0]])
+    >>> [restore(Request(norm), x).recovered for norm in ("bn", "ln")]
+    [True, False]
+    """
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if not tolerance >= 0:
+            raise UsageError(f"{name} {tolerance} is not a number ≥ 0")
+    plan = make_plan(request, values.shape, values.dtype)
+    own = plan_parameters(plan)
+    spread = _SPREADS[plan.norm.divisor]
+    statistics = measure(own, values, effort)
+    gamma = statistics[spread].reshape(plan.parameter_shape) - plan.gamma_offset
+    centre = "mean" if plan.norm.centre is Centre.MEAN else None
+    beta = None
+    if plan.norm.takes_beta:
+        beta = np.zeros(plan.parameter_shape) if centre is None else statistics[centre]
+        beta = beta.reshape(plan.parameter_shape)
+    result = calculate(request, values, gamma, beta, effort=effort)
+    standardized, _ = run(plan, values, effort=effort)
+    closeness = measure_closeness(result.normalized, values, rtol, atol)
+    aligned = find_partition(own) == find_partition(plan)
+    attempt = Restoration(result, standardized, spread, centre, aligned, rtol, atol, closeness, "")
+    return attempt._replace(why=_explain(attempt, own))
+
+
+def plan_parameters(plan: Plan) -> Plan:
+    """Return the plan whose statistics are those along the axes that a norm's gamma and beta vary along.
+
+    Raises
+    ------
+    UsageError
+        If the norm has neither.
+    """
+    if not plan.norm.parameter_names:
+        able = ", ".join(row.name for row in NORMS.values() if row.parameter_names)
+        raise UsageError(f"{plan.norm.name} has no gamma and no beta that could undo it; restore takes {able}")
+    ndim = len(plan.shape)
+    in_groups = plan.parameter_rule is ParameterRule.GROUP
+    kept = () if in_groups else plan.parameter_axes
+    row = next(row for row in NORMS.values() if _measures_alike(row, plan.norm, in_groups))
+    request = Request(
+        row.name,
+        axes=tuple(axis for axis in range(ndim) if axis not in kept),
+        layout=plan.layout.letters,
+        ddof=plan.ddof if "ddof" in row.options else None,
+        groups=plan.groups if in_groups else None,
+        group_order=plan.group_order if in_groups else None,
+    )
+    return make_plan(request, plan.shape)
+
+
+def _measures_alike(row: Norm, norm: Norm, in_groups: bool) -> bool:
+    """Whether a row has the statistics of a norm, over any axes."""
+    alike = (row.centre, row.divisor, row.p) == (norm.centre, norm.divisor, norm.p)
+    return alike and ("groups" in row.options) == in_groups
+
+
+def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float, atol: float) -> Closeness:
+    """Hold a tensor against another of its shape, as `torch.isclose` does: NaN is close to nothing."""
+    different, start, worst, place = 0, 0, -1.0, 0
+    for left, right in zip(iterate_pieces(restored), iterate_pieces(values), strict=True):
+        with np.errstate(all="ignore"):
+            one, other = left.astype(np.float64), right.astype(np.float64)
+            gap = np.where(one == other, 0.0, np.abs(one - other))
+            different += int((~((gap <= atol + rtol * np.abs(other)) & np.isfinite(gap))).sum())
+        ranked = np.where(np.isnan(gap), np.inf, gap)
+        if ranked.max(initial=-1.0) > worst:
+            worst, place = float(ranked.max()), start + int(ranked.argmax())
+        start += gap.size
+    if not values.size:
+        return Closeness(0, 0, 0.0, None)
+    index = tuple(int(i) for i in np.unravel_index(place, values.shape))
+    return Closeness(values.size, different, abs(float(restored[index]) - float(values[index])), index)
+
+
+def _explain(attempt: Restoration, own: Plan) -> str:
+    result, plan = attempt.result, attempt.result.plan
+    if not result.input.size:
+        return "there are no values to recover"
+    if not np.isfinite(result.input.astype(np.float64)).all():
+        return "the input holds values that are not finite, and they spoil their groups"
+    sizes = result.statistics[attempt.spread]
+    if not np.isfinite(sizes).all():
+        return "the statistics are not finite"
+    along, statistics = (_name_axes(other, other.kept) or "no axis" for other in (own, plan))
+    if attempt.aligned:
+        told = f"statistics and parameters run along the same axes ({along})"
+        if plan.norm.parameter_names == ("gamma",):
+            told += ": each group is multiplied by what it was divided by"
+        else:
+            told += f": each group gets its own {attempt.spread}{' and mean' if attempt.centre else ''} back"
+        return f"{told}; {_explain_rest(attempt)}"
+    if own.group_size == 1 and attempt.centre is not None and attempt.recovered:
+        single = f"each gamma and beta (along {along}) is of a single value, gamma 0 and beta the value itself"
+        return f"{single}: that puts the input in place of what was normalized"
+    per = f"statistics run along {statistics}, gamma and beta along {along}"
+    if plan.norm.parameter_names == ("gamma",):
+        per = f"statistics run along {statistics}, gamma along {along}"
+    if attempt.recovered:
+        return f"{per}; on this tensor they agree all the same, to what the tolerances allow"
+    return f"{per}: {_contrast(plan, own)}"
+
+
+def _contrast(plan: Plan, own: Plan) -> str:
+    """Return why parameters along other axes than the statistics cannot do."""
+    missed = [axis for axis in plan.kept if axis not in own.kept and plan.shape[axis] > 1]
+    if missed:
+        both = len(plan.norm.parameter_names) > 1
+        serve = "the same gamma and beta serve" if both else "the same gamma serves"
+        return f"{serve} every {_name_axes(plan, missed)}, whose statistics differ"
+    return f"a group has one divisor for all of its values, and a gamma for each {_name_axes(own, own.kept)}"
+
+
+def _explain_rest(attempt: Restoration) -> str:
+    """Return what is left between a restored tensor and its input where groups and parameters are the same."""
+    result, plan = attempt.result, attempt.result.plan
+    if not plan.eps:
+        return "without an eps, only rounding is left" if attempt.recovered else _blame_rounding(attempt)
+    sizes = result.statistics[attempt.spread].reshape(-1)
+    usable = sizes[sizes > 0]
+    if not usable.size:
+        return "every group is constant, and its value is its mean"
+    least = float(usable.min())
+    shrunk = find_shrinkage(plan, least)
+    size = f"{_name_shrinkage(plan, attempt.spread)} = {shrunk:.2g}" if shrunk < _SMALL else f"{shrunk:.2g}"
+    target = "0" if attempt.centre is None else "the mean"
+    if attempt.recovered:
+        return f"eps {plan.eps:g} draws values to {target} by {size} at most, which the tolerances allow"
+    if not _predict_gap(attempt):
+        return _blame_rounding(attempt)
+    group = plan.group_name(int(np.flatnonzero(sizes == least)[0]))
+    drawn = f"but eps {plan.eps:g} draws those of group {group} to {target} by {size} of their distance"
+    return f"{drawn}, more than the tolerances allow: the smaller eps, the nearer they come"
+
+
+def find_shrinkage(plan: Plan, size: float) -> float:
+    """Return the part of a value's distance from its mean that eps takes, in a group of some deviation.
+
+    Inside the root that is 1 − √(var/(var + eps)), about eps/(2 var); outside 1 − std/(std + eps), about
+    eps/std; of a floor, what is missing to it.
+    """
+    eps = plan.eps or 0.0
+    if plan.eps_mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
+        floor = eps if plan.eps_mode is EpsMode.FLOOR else math.sqrt(eps)
+        return max(0.0, 1 - size / floor)
+    if plan.eps_mode is EpsMode.INSIDE:
+        root = math.hypot(size, math.sqrt(eps))
+        return eps / (root * (root + size))
+    return eps / (size + eps)
+
+
+_SMALL = 0.01
+"""Up to here, the first term of what eps takes is all of it, to two digits."""
+
+
+def _name_shrinkage(plan: Plan, spread: str) -> str:
+    if plan.eps_mode is EpsMode.INSIDE:
+        return {"std": "eps/(2 var)", "rms": "eps/(2 ms)"}.get(spread, f"eps/(2 {spread}²)")
+    return f"eps/{spread}"
+
+
+def _predict_gap(attempt: Restoration) -> bool:
+    """Whether what eps takes is most of the largest difference."""
+    result, plan, index = attempt.result, attempt.result.plan, attempt.closeness.place or ()
+    group = int(plan.locate_groups([np.asarray(i) for i in index]))
+    size = float(result.statistics[attempt.spread].reshape(-1)[group])
+    centre = 0.0 if attempt.centre is None else float(result.statistics[attempt.centre].reshape(-1)[group])
+    taken = abs(float(result.input[index]) - centre) * (find_shrinkage(plan, size) if size else 0.0)
+    return taken > attempt.closeness.max_abs / 2
+
+
+def _blame_rounding(attempt: Restoration) -> str:
+    return f"but the output is rounded to {attempt.result.dtype.name}, which the tolerances do not allow for"
+
+
+def _name_axes(plan: Plan, axes: Sequence[int]) -> str:
+    """Return axes by their letters, the channel groups as `g`."""
+    names = dict(zip(plan.kept, plan.kept_names, strict=True))
+    return " ".join(names.get(axis, plan.layout.name(axis)) for axis in axes)

@@ -1,0 +1,161 @@
+"""Whether gamma and beta undo a norm: for every norm that has them, and why or why not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.errors import UsageError
+from normcli.norms import NORMS, Centre
+from normcli.plan import make_plan
+from normcli.request import Request
+from normcli.result import calculate
+from normcli.teach.restore import find_shrinkage, measure_closeness, plan_parameters, restore
+from tests.strategies import options_for
+
+SHAPE = (3, 4, 2, 3)
+ABLE = [row.name for row in NORMS.values() if row.parameter_names]
+ALIGNED = {"bn", "ws", "wn"}
+
+
+def draw(shape=SHAPE, seed=0):
+    return np.random.default_rng(seed).normal(1, 2, shape)
+
+
+@pytest.mark.parametrize("name", ABLE)
+def test_a_norm_is_undone_where_its_parameters_run_along_its_statistics(name):
+    attempt = restore(Request(name, **options_for(name, SHAPE)), draw())
+    assert attempt.recovered == attempt.aligned == (name in ALIGNED)
+
+
+@pytest.mark.parametrize("name", ABLE)
+def test_gamma_and_beta_are_measured_over_the_axes_that_they_do_not_vary_along(name):
+    x, norm = draw(), NORMS[name]
+    attempt = restore(Request(name, **options_for(name, SHAPE)), x)
+    plan = attempt.result.plan
+    over = tuple(axis for axis in range(x.ndim) if axis not in plan.parameter_axes)
+    if norm.centre is Centre.MEAN:
+        gamma, beta = x.std(axis=over), x.mean(axis=over)
+    elif attempt.spread == "rms":
+        gamma, beta = np.sqrt((x * x).mean(axis=over)), np.zeros(plan.parameter_shape)
+    else:
+        gamma, beta = np.sqrt((x * x).sum(axis=over)), None
+    np.testing.assert_allclose(attempt.result.gamma, gamma, rtol=1e-13)
+    if beta is None:
+        assert attempt.result.beta is None
+    else:
+        np.testing.assert_allclose(attempt.result.beta, beta, rtol=1e-12)
+    plain = calculate(Request(name, **options_for(name, SHAPE)), x).normalized
+    np.testing.assert_array_equal(attempt.standardized, plain)
+
+
+@pytest.mark.parametrize("name", [name for name in NORMS if name not in ABLE])
+def test_a_norm_without_gamma_is_refused_with_those_that_have_one(name):
+    with pytest.raises(UsageError, match=f"{name} has no gamma .*restore takes bn, ln, in, gn, rms, wn, ws"):
+        restore(Request(name), draw())
+
+
+@pytest.mark.parametrize(
+    ("request_", "x", "recovered", "why"),
+    [
+        pytest.param(Request("bn"), draw(), True, r"run along the same axes \(c\): .*own std and mean back; eps 1e-05 draws values to the mean by eps/\(2 var\) = 2.3e-06", id="bn"),
+        pytest.param(Request("ln"), draw((3, 4)), False, "statistics run along n, gamma and beta along c: the same gamma and beta serve every n, whose statistics differ", id="ln"),
+        pytest.param(Request("gn", groups=2), draw(), False, "run along n g, gamma and beta along c", id="gn"),
+        pytest.param(Request("gn", groups=2), draw((1, 4, 3)), False, "a group has one divisor for all of its values, and a gamma for each c", id="gn of one sample"),
+        pytest.param(Request("in"), draw((1, 4, 3)), True, "along the same axes", id="in of one sample"),
+        pytest.param(Request("bn", eps=0.0), draw(), True, "without an eps, only rounding is left", id="no eps"),
+        pytest.param(Request("bn", eps=0.5), draw(), False, r"but eps 0.5 draws those of group c=\d to the mean by 0.0\d+ of", id="a large eps"),
+        pytest.param(Request("bn", eps=0.01, eps_mode="outside"), draw(), False, r"eps/std = 0.00\d+ of their distance", id="eps outside"),
+        pytest.param(Request("bn"), draw() * 1e-5, True, "to the mean by 1 at most", id="eps beside a small variance, within atol"),
+        pytest.param(Request("bn", dtype="float16"), draw(), False, "rounded to float16", id="rounding"),
+        pytest.param(Request("bn", ddof=1), draw(), True, "along the same axes", id="ddof is that of the norm"),
+        pytest.param(Request("wn"), draw((3, 4)), True, "each group is multiplied by what it was divided by", id="wn"),
+        pytest.param(Request("rms", axes=(0, 1)), draw((3, 4)), False, "statistics run along no axis, gamma and beta along n c", id="rms"),
+        pytest.param(Request("ln"), draw((1, 4)), True, "gamma 0 and beta the value itself", id="one sample"),
+        pytest.param(Request("ln"), draw((4,)), True, "gamma 0 and beta the value itself", id="one vector"),
+        pytest.param(Request("bn"), np.full((3, 2), 7.0), True, "every group is constant, and its value is its mean", id="constant"),
+        pytest.param(Request("ln"), np.full((3, 2), 7.0), True, "on this tensor they agree all the same", id="constant, other axes"),
+        pytest.param(Request("bn"), np.array([[1, np.nan], [2, 3]]), False, "not finite", id="nan"),
+        pytest.param(Request("bn", ddof=2), draw((2, 3)), False, "the statistics are not finite", id="no variance"),
+        pytest.param(Request("bn"), np.zeros((0, 3)), True, "there are no values", id="empty"),
+        pytest.param(Request("gn", groups=2, like="onnx-18"), draw((1, 4, 3)), True, "along the same axes", id="a gamma for each group"),
+        pytest.param(Request("gn", groups=2, like="onnx-18"), draw((2, 4, 3)), False, "along n g, gamma and beta along g", id="for each group of all samples"),
+        pytest.param(Request("bn", axes="N"), draw((5, 3, 4)), False, "the same gamma and beta serve every l, whose", id="finer statistics"),
+    ],
+)  # fmt: skip
+def test_why(request_, x, recovered, why):
+    import re
+
+    attempt = restore(request_, x)
+    assert attempt.recovered == recovered
+    assert re.search(why, attempt.why), attempt.why
+
+
+def test_ddof_and_interleaved_groups_recover_exactly():
+    x = draw((1, 4, 3))
+    for request in (
+        Request("bn", ddof=1, eps=0.0),
+        Request("gn", groups=2, group_order="interleaved", like="onnx-18", eps=0.0),
+    ):
+        attempt = restore(request, x)
+        np.testing.assert_allclose(attempt.result.normalized, x, rtol=1e-14, atol=1e-14)
+
+
+def test_a_gamma_that_one_is_added_to_is_one_less():
+    x = draw((3, 4))
+    attempt = restore(Request("rms", like="gemma"), x)
+    np.testing.assert_allclose(attempt.result.gamma, np.sqrt((x * x).mean(axis=0)) - 1, rtol=1e-14)
+
+
+def test_one_value_recovers():
+    attempt = restore(Request("ln"), np.array(5.0))
+    assert attempt.recovered
+    assert attempt.closeness.place == ()
+
+
+@pytest.mark.parametrize(("mode", "size"), [("inside", 0.3), ("inside", 1e-200), ("outside", 0.3)])
+def test_what_eps_takes(mode, size):
+    plan = make_plan(Request("bn", eps=1e-3, eps_mode=mode), (3, 4))
+    root = np.sqrt(size**2 + 1e-3) if mode == "inside" else size + 1e-3
+    np.testing.assert_allclose(find_shrinkage(plan, size), 1 - size / root, rtol=1e-12)
+
+
+def test_what_eps_takes_is_what_the_largest_difference_shows():
+    x = draw((6, 1))
+    attempt = restore(Request("bn", eps=0.3), x)
+    (std,) = attempt.result.std
+    expected = np.abs(x - x.mean()).max() * find_shrinkage(attempt.result.plan, std)
+    np.testing.assert_allclose(attempt.closeness.max_abs, expected, rtol=1e-12)
+
+
+def test_closeness_is_that_of_isclose():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(40, 50))
+    y = x + rng.normal(size=x.shape) * 1e-4
+    y[3, 4], y[5, 6], x[5, 6] = np.nan, np.inf, np.inf
+    found = measure_closeness(y, x, 1e-4, 1e-4)
+    assert found.different == (~np.isclose(y, x, rtol=1e-4, atol=1e-4)).sum()
+    assert (found.compared, found.place) == (2000, (3, 4))
+    assert np.isnan(found.max_abs)
+    y[3, 4] = x[3, 4] + 3
+    found = measure_closeness(y, x, 1e-4, 1e-4)
+    assert (found.max_abs, found.place) == (pytest.approx(3), (3, 4))
+
+
+def test_the_tolerances_are_kept(rng):
+    x = rng.normal(size=(50, 4))
+    off = restore(Request("bn", eps=1e-3), x).closeness.max_abs
+    assert restore(Request("bn", eps=1e-3), x, rtol=0, atol=off).recovered
+    assert not restore(Request("bn", eps=1e-3), x, rtol=0, atol=off * 0.99).recovered
+
+
+@pytest.mark.parametrize("tolerance", [{"rtol": -1.0}, {"atol": float("nan")}])
+def test_a_tolerance_that_is_none_is_refused(tolerance):
+    with pytest.raises(UsageError, match="is not a number ≥ 0"):
+        restore(Request("bn"), draw(), **tolerance)
+
+
+def test_the_parameters_of_every_norm_have_a_plan_of_their_shape():
+    for name in ABLE:
+        plan = make_plan(Request(name, **options_for(name, SHAPE)), SHAPE)
+        assert np.prod(plan_parameters(plan).stats_shape) == np.prod(plan.parameter_shape)
