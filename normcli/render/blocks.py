@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 GAP = "…"
 
+Pick = Callable[[tuple["NDArray[np.intp]", ...]], "NDArray[Any]"]
+
 _Indices = tuple[tuple[int, ...] | None, ...]
 
 
@@ -38,8 +41,22 @@ def build_blocks(title: str, values: NDArray[Any], plan: Plan, view: View) -> Bl
     view : View
         Bounds the excerpt.
     """
-    bands, note = _lay_out(values, plan, view, choose_positions(values.shape, full=view.full), values.shape)
-    names = [plan.layout.name(axis) for axis in range(values.ndim)]
+    return build_map(title, values.__getitem__, plan, view)
+
+
+def build_map(title: str, pick: Pick, plan: Plan, view: View) -> Blocks:
+    """Return matrices as `build_blocks` does, of a tensor that is made where it is looked at.
+
+    Parameters
+    ----------
+    title : str
+    pick : callable
+        Given an index array for each axis, which broadcast against each other: what the cells there hold.
+    plan : Plan
+    view : View
+    """
+    bands, note = _lay_out(pick, plan, view, choose_positions(plan.shape, full=view.full), plan.shape)
+    names = [plan.layout.name(axis) for axis in range(len(plan.shape))]
     return Blocks(title, _caption(names), bands, note)
 
 
@@ -55,9 +72,8 @@ def build_slice(name: str, values: NDArray[Any], plan: Plan, view: View) -> Matr
         *(Positions((0,)) for _ in range(outer)),
         *choose_positions(values.shape[outer:], full=view.full),
     ]
-    bands, _ = _lay_out(
-        values, plan, view._replace(full=False), positions, (*(1,) * outer, *values.shape[outer:])
-    )
+    lengths = (*(1,) * outer, *values.shape[outer:])
+    bands, _ = _lay_out(values.__getitem__, plan, view._replace(full=False), positions, lengths)
     matrix = next((matrix for band in bands for matrix in band or () if matrix is not None), None)
     return None if matrix is None else matrix._replace(name=name)
 
@@ -70,10 +86,10 @@ def name_slice(plan: Plan) -> str:
 
 
 def _lay_out(
-    values: NDArray[Any], plan: Plan, view: View, positions: list[Positions], lengths: tuple[int, ...]
+    pick: Pick, plan: Plan, view: View, positions: list[Positions], lengths: tuple[int, ...]
 ) -> tuple[list[list[Matrix | None] | None], str | None]:
     """Return the bands of an excerpt, and what it leaves out of axes of some lengths."""
-    taken = values[np.ix_(*to_arrays(positions))] if positions else values
+    taken = np.asarray(pick(np.ix_(*to_arrays(positions))))
     texts = format_cells(taken, view.digits)
     cell_width = len(texts[0]) if texts else 1
     panels: list[Positions] = []
@@ -83,11 +99,11 @@ def _lay_out(
             panels = _split_panels(lengths[-1], fitting)
         else:
             positions[-1] = _narrow(positions[-1], lengths[-1], fitting)
-            taken = values[np.ix_(*to_arrays(positions))]
+            taken = np.asarray(pick(np.ix_(*to_arrays(positions))))
             texts = format_cells(taken, view.digits)
     groups = _number_groups(plan, positions)
     grid = np.array(texts, dtype=object).reshape(taken.shape)
-    names = [plan.layout.name(axis) for axis in range(values.ndim)]
+    names = [plan.layout.name(axis) for axis in range(len(lengths))]
     shown, size = math.prod(p.size for p in positions), math.prod(lengths)
     note = None if shown == size else f"{shown:,} of {size:,} values shown; --full shows all"
     bands = [

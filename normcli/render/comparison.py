@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,16 @@ import numpy as np
 from normcli.norms import Centre
 from normcli.printable import make_printable
 from normcli.render.answer import Answer, describe_options, find_reduction
-from normcli.render.blocks import build_blocks, build_slice, name_slice
+from normcli.render.blocks import build_blocks, build_map, build_slice, name_slice
 from normcli.render.document import SCHEMA, Blocks, Facts, Grid, Line, Page, Row
-from normcli.render.numbers import format_shape, format_statistic
+from normcli.render.numbers import CELL_DIGITS, format_shape, format_statistic
 from normcli.teach.equalities import Kind, name_parameters
 from normcli.tensors.nested import NestedLists, spell_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from normcli.render.document import Section, View
     from normcli.render.picture.scene import Scene
@@ -145,7 +148,10 @@ class ComparisonAnswer:
             return
         if all(equality.related for equality in equalities):
             yield Line(("no two of these are equal on this tensor",))
-        for title, related in (("equalities on this tensor", False), ("equal norms beside these", True)):
+        for title, related in (
+            ("equalities on this tensor", False),
+            ("equal norms that are not compared here", True),
+        ):
             chosen = [equality for equality in equalities if equality.related is related]
             if chosen:
                 yield Facts(title, tuple((_name_equality(one), _tell_equality(one)) for one in chosen))
@@ -211,7 +217,7 @@ def _abbreviate(column: Column, view: View) -> str:
     values = column.first_group
     short = values.size <= _MOST_MEMBERS
     shown = values if short else np.concatenate([values[: _MOST_MEMBERS - 2], values[-1:]])
-    texts = [format_statistic(float(value), view.digits) for value in shown]
+    texts = [format_statistic(float(value), view.digits or CELL_DIGITS) for value in shown]
     if not short:
         texts.insert(-1, "…")
     return f"[{', '.join(texts)}]"
@@ -267,21 +273,19 @@ def _describe_column(column: Column) -> dict[str, Any]:
 def _map_groups(column: Column, view: View) -> Blocks:
     """Return the tensor with the number of its group in each cell; for a window, 1 where one reaches."""
     plan = column.result.plan
-    index = np.ix_(*map(np.arange, plan.shape))
     if plan.window is None:
-        title = f"groups of {column.name}"
-        return build_blocks(title, plan.locate_groups(index), plan, view)
-    axis = plan.axes[0]
-    middle = plan.shape[axis] // 2
-    near = (index[axis] >= middle - plan.window.before) & (index[axis] <= middle + plan.window.after)
-    marks = near.astype(np.intp)
-    for other, places in enumerate(index):
-        if other != axis:
-            marks = marks * (places == 0)
-    place = " ".join(
-        f"{plan.layout.name(other)}={middle if other == axis else 0}" for other in range(len(plan.shape))
-    )
-    return build_blocks(f"window of {column.name} at {place}", marks, plan, view)
+        return build_map(f"groups of {column.name}", plan.locate_groups, plan, view)
+    window, axis = plan.window, plan.axes[0]
+    at = [0] * len(plan.shape)
+    at[axis] = max(0, min(window.before, plan.shape[axis] - 1))
+
+    def mark(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+        reach = (index[axis] >= at[axis] - window.before) & (index[axis] <= at[axis] + window.after)
+        others = [places == 0 for other, places in enumerate(index) if other != axis]
+        return functools.reduce(np.logical_and, others, reach).astype(np.intp)
+
+    place = " ".join(f"{plan.layout.name(axis)}={i}" for axis, i in enumerate(at))
+    return build_map(f"window of {column.name} at {place}", mark, plan, view)
 
 
 def _hide(groups: Sequence[Sequence[int | None]]) -> list[list[int | None]]:

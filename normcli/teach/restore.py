@@ -194,14 +194,15 @@ def _explain(attempt: Restoration, own: Plan) -> str:
     result, plan = attempt.result, attempt.result.plan
     if not result.input.size:
         return "there are no values to recover"
-    if not np.isfinite(result.input.astype(np.float64)).all():
-        return "the input holds values that are not finite, and they spoil their groups"
-    sizes = result.statistics[attempt.spread]
-    if not np.isfinite(sizes).all():
-        return "the statistics are not finite"
+    if not np.isfinite(result.statistics[attempt.spread]).all():
+        kinds = {degeneracy.kind for degeneracy in result.degeneracies}
+        spoiled = "the input holds values that are not finite, and they spoil their groups"
+        return spoiled if kinds & {"nan", "infinite"} else "the statistics are not finite"
     along, statistics = (_name_axes(other, other.kept) or "no axis" for other in (own, plan))
     if attempt.aligned:
         told = f"statistics and parameters run along the same axes ({along})"
+        if not plan.kept:
+            told = "there is one group, and one gamma for it"
         if plan.norm.parameter_names == ("gamma",):
             told += ": each group is multiplied by what it was divided by"
         else:
@@ -246,7 +247,7 @@ def _explain_rest(attempt: Restoration) -> str:
     if not _predict_gap(attempt):
         return _blame_rounding(attempt)
     group = plan.group_name(int(np.flatnonzero(sizes == least)[0]))
-    drawn = f"but eps {plan.eps:g} draws those of group {group} to {target} by {size} of their distance"
+    drawn = f"but eps {plan.eps:g} draws the values of group {group} to {target} by {size} of their distance"
     return f"{drawn}, more than the tolerances allow: the smaller eps, the nearer they come"
 
 

@@ -8,7 +8,9 @@ import os
 import numpy as np
 import pytest
 
+from normcli.plan import make_plan
 from normcli.render import write
+from normcli.render.blocks import build_map
 from normcli.render.comparison import COMPARED, ComparisonAnswer
 from normcli.render.document import Grid, Row, View
 from normcli.render.restoration import RestorationAnswer
@@ -129,3 +131,11 @@ def test_wide_slices_are_cut_with_a_mark():
     )
     assert "…" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_map_of_groups_is_made_where_it_is_looked_at():
+    plan = make_plan(Request("bn"), (10**6, 10**6))
+    blocks = build_map("groups", plan.locate_groups, plan, View())
+    ((matrix,),) = blocks.bands
+    assert matrix.cells[-1][-1] == str(10**6 - 1)
+    assert matrix.groups[0] == matrix.groups[-1]
