@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VERBS: Mapping[str, tuple[str, str]] = {
+    "draw": ("normcli.cli.draw", "Draw a tensor, each value in the colour of its group: SVG, PNG, terminal."),
     "check": ("normcli.cli.check", "Check a tensor against the exact result of a norm."),
     "identify": ("normcli.cli.identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),
     "compare": ("normcli.cli.compare", "Set norms side by side on one tensor; say which are equal, and why."),

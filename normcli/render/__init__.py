@@ -33,6 +33,11 @@ SUFFIXES = {
 PARTS = ("input", "stats", "normalized", "check")
 """What the table of a norm can show."""
 
+VIEWS = ("both", "cubes", "flat", "drawers")
+VALUES = ("input", "normalized", "none")
+PLOTS = ("groups", "histogram")
+"""How a picture shows a tensor, what stands in its cells, and of what it is. The first is the default."""
+
 
 def write(document: Document, format_name: str, stream: TextIO, view: View) -> None:
     """Write a document in one of the formats of `WRITERS`."""

@@ -204,12 +204,13 @@ class Answer:
                 rows.append(None)
             cells = (format_statistic(float(flat[name][group]), view.digits) for name in names)
             colour = None if plan.window is not None else group
-            rows.append(Row((self._group_label(group), str(self._count(group)), *cells), colour))
+            rows.append(Row((self.label_group(group), str(self._count(group)), *cells), colour))
         hidden = plan.group_count - chosen.size
         note = f"{hidden:,} of {plan.group_count:,} groups hidden; --full shows all" if hidden else None
         return Grid(None, ("group", "count", *names), (False, *(True for _ in ("count", *names))), rows, note)
 
-    def _group_label(self, group: int) -> str:
+    def label_group(self, group: int) -> str:
+        """Return what a group is called, with the name of its column where the source named some."""
         plan, columns = self.result.plan, self.tensor.columns
         name = plan.group_name(group)
         last = len(plan.shape) - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from normcli.render.excerpt import Positions, choose_positions, cut, to_arrays
 from normcli.render.numbers import format_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 GAP = "…"
 
 Pick = Callable[[tuple["NDArray[np.intp]", ...]], "NDArray[Any]"]
+Locate = Callable[[Sequence["NDArray[np.intp]"]], "NDArray[np.intp]"]
 
 _Indices = tuple[tuple[int, ...] | None, ...]
 
 
-def build_blocks(title: str, values: NDArray[Any], plan: Plan, view: View) -> Blocks:
+def build_blocks(
+    title: str, values: NDArray[Any], plan: Plan, view: View, locate: Locate | None = None
+) -> Blocks:
     """Return a tensor as the matrices of its last two axes, laid out along the outer ones.
 
     Parameters
@@ -40,11 +43,13 @@ def build_blocks(title: str, values: NDArray[Any], plan: Plan, view: View) -> Bl
         Says which cells share a group.
     view : View
         Bounds the excerpt.
+    locate : function of index arrays, optional
+        Returns the number of each cell's colour, instead of the plan's groups.
     """
-    return build_map(title, values.__getitem__, plan, view)
+    return build_map(title, values.__getitem__, plan, view, locate)
 
 
-def build_map(title: str, pick: Pick, plan: Plan, view: View) -> Blocks:
+def build_map(title: str, pick: Pick, plan: Plan, view: View, locate: Locate | None = None) -> Blocks:
     """Return matrices as `build_blocks` does, of a tensor that is made where it is looked at.
 
     Parameters
@@ -54,8 +59,11 @@ def build_map(title: str, pick: Pick, plan: Plan, view: View) -> Blocks:
         Given an index array for each axis, which broadcast against each other: what the cells there hold.
     plan : Plan
     view : View
+    locate : callable, optional
+        As in `build_blocks`.
     """
-    bands, note = _lay_out(pick, plan, view, choose_positions(plan.shape, full=view.full), plan.shape)
+    positions = choose_positions(plan.shape, full=view.full)
+    bands, note = _lay_out(pick, plan, view, positions, plan.shape, locate)
     names = [plan.layout.name(axis) for axis in range(len(plan.shape))]
     return Blocks(title, _caption(names), bands, note)
 
@@ -86,7 +94,12 @@ def name_slice(plan: Plan) -> str:
 
 
 def _lay_out(
-    pick: Pick, plan: Plan, view: View, positions: list[Positions], lengths: tuple[int, ...]
+    pick: Pick,
+    plan: Plan,
+    view: View,
+    positions: list[Positions],
+    lengths: tuple[int, ...],
+    locate: Locate | None = None,
 ) -> tuple[list[list[Matrix | None] | None], str | None]:
     """Return the bands of an excerpt, and what it leaves out of axes of some lengths."""
     taken = np.asarray(pick(np.ix_(*to_arrays(positions))))
@@ -101,7 +114,7 @@ def _lay_out(
             positions[-1] = _narrow(positions[-1], lengths[-1], fitting)
             taken = np.asarray(pick(np.ix_(*to_arrays(positions))))
             texts = format_cells(taken, view.digits)
-    groups = _number_groups(plan, positions)
+    groups = _number_groups(plan, positions, locate)
     grid = np.array(texts, dtype=object).reshape(taken.shape)
     names = [plan.layout.name(axis) for axis in range(len(lengths))]
     shown, size = math.prod(p.size for p in positions), math.prod(lengths)
@@ -139,10 +152,12 @@ def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
     return cut(length, room - room // 2, room // 2)
 
 
-def _number_groups(plan: Plan, positions: list[Positions]) -> NDArray[np.intp] | None:
-    if plan.window is not None or not positions:
+def _number_groups(plan: Plan, positions: list[Positions], locate: Locate | None) -> NDArray[np.intp] | None:
+    if plan.window is not None and locate is None:
         return None
-    return plan.locate_groups(np.ix_(*to_arrays(positions)))
+    if not positions:
+        return np.zeros((), dtype=np.intp)
+    return (locate or plan.locate_groups)(np.ix_(*to_arrays(positions)))
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 PALETTE = (
     ("#56b4e9", "#000000"),
     ("#e69f00", "#000000"),
@@ -14,7 +16,59 @@ PALETTE = (
 )
 """(background, text): Okabe & Ito 2008 (https://jfly.uni-koeln.de/color/), with grey for its black."""
 
+HATCHES = ("plain", "rising", "level", "dots", "falling", "upright", "grid", "rings")
+"""What tells the second eight groups from the first, the third from those and so on."""
+
+MOST_LOOKS = len(PALETTE) * len(HATCHES)
+"""So many groups can be told apart in one picture."""
+
+_GROUND, _LINES = 0.62, 0.22
+"""How much white a hatched colour's ground and its lines are mixed with: black text is readable on both."""
+
+
+class Look(NamedTuple):
+    """How a group is filled.
+
+    Parameters
+    ----------
+    ground : str
+        The background, as `#rrggbb`.
+    text : str
+        The colour of text on it.
+    hatch : str
+        One of `HATCHES`.
+    lines : str
+        The colour of the hatching; the ground's where it is plain.
+    """
+
+    ground: str
+    text: str
+    hatch: str
+    lines: str
+
 
 def choose_colour(group: int) -> tuple[str, str]:
     """Return the background and the text colour of a group; one number on, it is another."""
     return PALETTE[group % len(PALETTE)]
+
+
+def choose_look(number: int) -> Look:
+    """Return the look of the group that is `number` among those in a picture: distinct below `MOST_LOOKS`.
+
+    Examples
+    --------
+    >>> choose_look(0)
+    Look(ground='#56b4e9', text='#000000', hatch='plain', lines='#56b4e9')
+    >>> choose_look(8)
+    Look(ground='#bfe2f7', text='#000000', hatch='rising', lines='#7bc4ee')
+    """
+    colour, text = choose_colour(number)
+    hatch = HATCHES[number // len(PALETTE) % len(HATCHES)]
+    if hatch == HATCHES[0]:
+        return Look(colour, text, hatch, colour)
+    return Look(_lighten(colour, _GROUND), "#000000", hatch, _lighten(colour, _LINES))
+
+
+def _lighten(colour: str, part: float) -> str:
+    channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(channel + (255 - channel) * part):02x}" for channel in channels)

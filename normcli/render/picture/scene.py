@@ -1,8 +1,106 @@
-"""What a picture shows, before any writer decides how."""
+"""What a picture shows, before any writer decides how: a tree of shapes with roles, in no file's terms."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+Point = tuple[float, float]
+Data = tuple[tuple[str, str], ...]
+"""What a shape stands for, by name: for machines, which read it back."""
+
+Fill = int | str
+"""The number of a group's look, or a role: `paper`, `frame`, `neutral`, `light`, `shade`."""
+
+ASCENT = 0.36
+"""From the middle of a line of text down to its baseline, as a part of the size."""
+
+_MONOSPACED, _REGULAR, _BOLD = 0.61, 0.6, 0.68
+"""The width of a character as a part of the size: all of a monospaced font; of the others, generous means."""
+
+_WIDE = frozenset("MWmw@%—…√ΣN→")
+
+
+class Polygon(NamedTuple):
+    """A closed shape."""
+
+    points: tuple[Point, ...]
+    fill: Fill
+    data: Data = ()
+
+
+class Rectangle(NamedTuple):
+    """A rectangle, its corners rounded by `radius`."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: Fill
+    radius: float = 0
+    data: Data = ()
+
+
+class Polyline(NamedTuple):
+    """A line; its role is `edge`, `axis` or `gap` (what stands for things that are left out)."""
+
+    points: tuple[Point, ...]
+    role: str
+    data: Data = ()
+
+
+class Text(NamedTuple):
+    """A line of text.
+
+    Parameters
+    ----------
+    x, y : float
+        The baseline's start, middle or end, as `anchor` says.
+    role : str
+        `ink`, `muted`, or for text on a group's colour `on`, with the number of its look in `look`.
+    upward : bool
+        Read from the bottom to the top.
+    """
+
+    x: float
+    y: float
+    text: str
+    size: float
+    role: str = "ink"
+    anchor: str = "start"
+    mono: bool = False
+    bold: bool = False
+    upward: bool = False
+    look: int | None = None
+
+    @property
+    def extent(self) -> float:
+        """An upper estimate of its length."""
+        return measure(self.text, self.size, mono=self.mono, bold=self.bold)
+
+
+class Group(NamedTuple):
+    """Shapes that belong together, moved by (x, y)."""
+
+    children: tuple[Shape, ...]
+    x: float = 0
+    y: float = 0
+    role: str = ""
+    data: Data = ()
+
+
+Shape = Polygon | Rectangle | Polyline | Text | Group
+
+
+class Drawn(NamedTuple):
+    """Shapes within (0, 0) and (width, height)."""
+
+    width: float
+    height: float
+    shapes: tuple[Shape, ...]
+
+    def at(self, x: float, y: float) -> Group:
+        """Return the shapes as one, moved."""
+        return Group(self.shapes, x, y)
 
 
 class Scene(NamedTuple):
@@ -14,9 +112,71 @@ class Scene(NamedTuple):
         In the unit of SVG, of which 96 make an inch.
     title, description : str
         What it shows, for those who do not see it.
+    shapes : tuple of Shape
+    scale : float
+        How many pixels a unit is, where it is painted in pixels.
     """
 
     width: float
     height: float
     title: str
     description: str
+    shapes: tuple[Shape, ...] = ()
+    scale: float = 2.0
+
+
+def measure(text: str, size: float, *, mono: bool = False, bold: bool = False) -> float:
+    """Return how long a text is at most in any common font."""
+    if mono:
+        return len(text) * _MONOSPACED * size
+    wide = sum(character in _WIDE for character in text)
+    return (len(text) * (_BOLD if bold else _REGULAR) + wide * 0.3) * size
+
+
+def stack(parts: list[Drawn], gap: float) -> Drawn:
+    """Return drawings one below the other."""
+    y, shapes = 0.0, []
+    for part in parts:
+        shapes.append(part.at(0, y))
+        y += part.height + gap
+    return Drawn(max((part.width for part in parts), default=0), max(0.0, y - gap), tuple(shapes))
+
+
+def flow(parts: list[Drawn], gap: float, most: float) -> Drawn:
+    """Return drawings side by side, in as many lines as a width of `most` asks for."""
+    x = y = width = tallest = 0.0
+    shapes = []
+    for part in parts:
+        if x and x + part.width > most:
+            x, y, tallest = 0.0, y + tallest + gap, 0.0
+        shapes.append(part.at(x, y))
+        width, tallest = max(width, x + part.width), max(tallest, part.height)
+        x += part.width + gap
+    return Drawn(width, y + tallest, tuple(shapes))
+
+
+def write_lines(
+    lines: list[str], size: float, role: str = "ink", *, mono: bool = False, bold: bool = False
+) -> Drawn:
+    """Return lines of text, one below the other."""
+    texts = tuple(
+        Text(0, (i + 0.85) * size * 1.35, line, size, role, mono=mono, bold=bold)
+        for i, line in enumerate(lines)
+    )
+    return Drawn(max((text.extent for text in texts), default=0), len(lines) * size * 1.35, texts)
+
+
+def wrap(facts: list[str], size: float, most: float) -> list[str]:
+    """Return facts on as few lines as a width of `most` asks for, broken between facts, or within long ones."""
+    lines: list[str] = []
+    for fact in facts:
+        words = [fact]
+        if measure(fact, size) > most:
+            words = fact.split(" ")
+        for number, word in enumerate(words):
+            joint = " " if number else "   "
+            if lines and measure(lines[-1] + joint + word, size) <= most:
+                lines[-1] += joint + word
+            else:
+                lines.append(word)
+    return lines

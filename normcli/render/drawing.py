@@ -1,0 +1,124 @@
+"""The answer of `normcli draw NORM`: a result as a picture, and as coloured matrices in the terminal."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from normcli.errors import UsageError
+from normcli.render.answer import Answer
+from normcli.render.blocks import build_blocks
+from normcli.render.document import Blocks, Grid, Line, Matrix, Row
+from normcli.render.excerpt import choose_positions
+from normcli.render.numbers import format_statistic
+from normcli.render.picture.owners import LISTED, WindowOwners
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from normcli.render.document import Section, View
+    from normcli.render.picture.options import Options
+    from normcli.render.picture.scene import Scene
+    from normcli.result import Result
+    from normcli.tensors.tensor import Tensor
+
+_MOST_LINES = 24
+
+
+class Drawing(Answer):
+    """A result, to be drawn.
+
+    Parameters
+    ----------
+    result : Result
+    tensor : Tensor
+    options : Options
+    """
+
+    def __init__(self, result: Result, tensor: Tensor, options: Options) -> None:
+        super().__init__(result, tensor)
+        self._options = options
+
+    def scene(self) -> Scene:
+        """Return the picture."""
+        from normcli.render.picture import draw
+
+        return draw([self.result], self.tensor, self._options)
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the coloured matrices of a terminal, and the legend.
+
+        Raises
+        ------
+        UsageError
+            If bars are asked for, which only files have.
+        """
+        if self._options.plot == "histogram":
+            raise UsageError("--plot histogram needs a file: give -o FILE.svg or FILE.png")
+        result, plan = self.result, self.result.plan
+        bare = self._options.values == "none"
+        values = result.normalized if self._options.values == "normalized" else result.input
+        title = "groups" if bare else self._options.values
+        yield Line((f"{plan.norm.name} · {plan.norm.title}",))
+        window = None if plan.window is None else self._find_window(view)
+        blocks = build_blocks(title, values, plan, view, None if window is None else window.locate)
+        marks = itertools.chain.from_iterable(row for matrix in _walk(blocks) for row in matrix.groups)
+        shown = sorted({group for group in marks if group is not None})
+        yield _blank(blocks, coloured=view.colour) if bare else blocks
+        if not values.size:
+            return
+        if window is None:
+            yield self._list_groups(shown, view, numbered=bare and not view.colour)
+        else:
+            window.colour(set(shown))
+            yield _list_window(window)
+
+    def _find_window(self, view: View) -> WindowOwners:
+        plan = self.result.plan
+        channels = choose_positions(plan.shape, full=view.full)[plan.axes[0]].shown
+        return WindowOwners(self.result, self.label_group, view.digits, channels)
+
+    def _list_groups(self, shown: Sequence[int], view: View, *, numbered: bool) -> Grid:
+        names = tuple(self.result.statistics)[:LISTED]
+        flat = [self.result.statistics[name].reshape(-1) for name in names]
+        kept = shown if view.full else shown[:_MOST_LINES]
+        rows = []
+        for group in kept:
+            cells = [format_statistic(float(values[group]), view.digits) for values in flat]
+            label = self.label_group(group)
+            rows.append(Row((f"{group}: {label}" if numbered else label, *cells), group))
+        count = self.result.plan.group_count
+        hidden = count - len(kept)
+        note = f"{hidden:,} of {count:,} groups hidden; --full shows all" if hidden else None
+        return Grid(None, ("group", *names), (False, *(True for _ in names)), rows, note)
+
+
+def _list_window(window: WindowOwners) -> Grid:
+    rows = [Row((f"{number}: {entry.name}", *entry.cells), number) for number, entry in window.numbered()]
+    return Grid(None, ("shown", *window.statistics), (False, *(True for _ in window.statistics)), rows)
+
+
+def _walk(blocks: Blocks) -> Iterator[Matrix]:
+    for band in blocks.bands:
+        yield from (matrix for matrix in band or () if matrix is not None)
+
+
+def _blank(blocks: Blocks, *, coloured: bool) -> Blocks:
+    """Return blocks whose cells hold no values: colours alone, or where there are none the groups' numbers."""
+    width = max((len(str(group)) for m in _walk(blocks) for row in m.groups for group in row), default=1)
+
+    def strip(matrix: Matrix) -> Matrix:
+        cells = [
+            [
+                cell if group is None else ("" if coloured else str(group)).rjust(1 if coloured else width)
+                for cell, group in zip(row, groups, strict=True)
+            ]
+            for row, groups in zip(matrix.cells, matrix.groups, strict=True)
+        ]
+        return matrix._replace(cells=cells)
+
+    bands = [
+        None if band is None else [None if matrix is None else strip(matrix) for matrix in band]
+        for band in blocks.bands
+    ]
+    return blocks._replace(bands=bands)

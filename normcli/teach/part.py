@@ -1,0 +1,132 @@
+"""Normalized values of a part of a tensor: their groups are calculated whole, the others not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.engine import run
+from normcli.norms import GroupOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.plan import Plan
+    from normcli.result import Result
+
+SMALL = 1 << 20
+"""The normalized tensor of so many values is calculated whole: whoever asks for a part may ask for another."""
+
+
+def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArray[Any]:
+    """Return the normalized values at some positions along each axis.
+
+    Parameters
+    ----------
+    result : Result
+    positions : sequence of sequences of int
+        For each axis the positions, in ascending order.
+
+    Returns
+    -------
+    ndarray, shape (len(positions[0]), len(positions[1]), …)
+        To the bit what `result.normalized` holds there.
+
+    Examples
+    --------
+    >>> from normcli import normalize
+    >>> normalize_part(normalize([[1.0, 2, 3, 4], [2, 4, 6, 8]], "ln", eps=0), [[1], [0, 3]]).round(2)
+    array([[-1.34,  1.34]])
+    """
+    plan = result.plan
+    wanted = [np.asarray(places, dtype=np.intp) for places in positions]
+    if _has_whole(result):
+        return result.normalized[np.ix_(*wanted)] if wanted else result.normalized
+    split = plan.layout.channel if plan.groups is not None else None
+    picks: list[NDArray[np.intp]] = []
+    held: list[NDArray[np.intp]] = []
+    for axis, (length, places) in enumerate(zip(plan.shape, wanted, strict=True)):
+        if axis == split:
+            two, channels = _pick_groups(plan, length, places)
+            picks += two
+            held.append(channels)
+        else:
+            picks.append(np.arange(length) if axis in plan.axes else places)
+            held.append(picks[-1])
+    values = _run(result, picks).reshape([channels.size for channels in held])
+    return values[np.ix_(*(np.searchsorted(there, here) for there, here in zip(held, wanted, strict=True)))]
+
+
+def normalize_group(result: Result, group: int) -> NDArray[Any]:
+    """Return the normalized values of a group, flat, in C order of the view.
+
+    Parameters
+    ----------
+    result : Result
+        Of a norm whose values lie in groups, not in windows.
+    group : int
+    """
+    plan = result.plan
+    selection = plan.select_group(group)
+    if _has_whole(result):
+        return result.normalized.reshape(plan.view_shape)[selection].reshape(-1)
+    picks = [
+        np.arange(length) if isinstance(place, slice) else np.array([place])
+        for length, place in zip(plan.view_shape, selection, strict=True)
+    ]
+    return _run(result, picks).reshape(-1)
+
+
+def _has_whole(result: Result) -> bool:
+    return (
+        "normalized" in vars(result)
+        or result.input.size <= SMALL
+        or getattr(result, "running", False)  # what was measured elsewhere, no part can measure again
+    )
+
+
+def _pick_groups(
+    plan: Plan, length: int, channels: NDArray[np.intp]
+) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
+    """Return the picks along both axes that the channel is split in, and the channels that these hold."""
+    groups = plan.groups or 1
+    within = length // groups
+    if plan.group_order is GroupOrder.INTERLEAVED:
+        picks = [np.arange(within), np.unique(channels % groups)]
+    else:
+        picks = [np.unique(channels // within), np.arange(within)]
+    shape = (within, groups) if plan.group_order is GroupOrder.INTERLEAVED else (groups, within)
+    return picks, np.arange(length).reshape(shape)[np.ix_(*picks)].reshape(-1)
+
+
+def _run(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
+    """Normalize what is picked of the view: whole groups."""
+    plan = result.plan
+    part = result.input.reshape(plan.view_shape)[np.ix_(*picks)]
+
+    def take(parameter: NDArray[Any] | None) -> NDArray[Any] | None:
+        if parameter is None:
+            return None
+        spread = parameter.reshape(plan.parameter_view_shape)
+        return spread[np.ix_(*(p if n > 1 else p[:1] * 0 for p, n in zip(picks, spread.shape, strict=True)))]
+
+    lengths = tuple(len(pick) if n > 1 else 1 for pick, n in zip(picks, plan.parameter_view_shape, strict=True))
+    count = 1
+    for axis in plan.kept_view_axes:
+        count *= part.shape[axis]
+    narrowed = plan._replace(
+        shape=part.shape,
+        layout=plan.layout._replace(ndim=part.ndim, letters=None),
+        axes=plan.view_axes,
+        kept=plan.kept_view_axes,
+        view_shape=part.shape,
+        groups=None,
+        group_order=None,
+        group_count=count,
+        parameter_shape=lengths,
+        parameter_view_shape=lengths,
+    )
+    return run(narrowed, part, take(result.gamma), take(result.beta), effort=result.effort)[0]

@@ -1,0 +1,176 @@
+"""`normcli draw`: files, options that contradict, what is missing."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+import zlib
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from tests.strategies import options_for
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def decode(png: bytes) -> np.ndarray:
+    """Return the pixels of a PNG of eight-bit RGBA, shape (height, width, 4)."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    place, packed, header = 8, b"", b""
+    while place < len(png):
+        length, kind = struct.unpack(">I4s", png[place : place + 8])
+        content = png[place + 8 : place + 8 + length]
+        packed, header = packed + content * (kind == b"IDAT"), content if kind == b"IHDR" else header
+        place += length + 12
+    width, height, depth, colours = struct.unpack(">IIBB", header[:10])
+    assert (depth, colours) == (8, 6)
+    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, 1 + 4 * width)
+    pixels = np.zeros((height + 1, width + 1, 4), np.int64)
+    for y in range(height):
+        raw, up = rows[y, 1:].reshape(width, 4).astype(np.int64), pixels[y]
+        match rows[y, 0]:
+            case 0:
+                pixels[y + 1, 1:] = raw
+            case 1:
+                pixels[y + 1, 1:] = np.cumsum(raw, axis=0) % 256
+            case 2:
+                pixels[y + 1, 1:] = (raw + up[1:]) % 256
+            case kind:
+                for x in range(width):
+                    a, b, c = pixels[y + 1, x], up[x + 1], up[x]
+                    if kind == 3:
+                        guess = (a + b) // 2
+                    else:
+                        p = a + b - c
+                        near = np.stack([abs(p - a), abs(p - b), abs(p - c)])
+                        guess = np.choose(near.argmin(axis=0), [a, b, c])
+                    pixels[y + 1, x + 1] = (raw[x] + guess) % 256
+    return pixels[1:, 1:].astype(np.uint8)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_each_norm_is_drawn_into_a_file(norm, normcli, folder):
+    arguments = [
+        part for name, value in options_for(norm, (2, 4, 3, 2)).items() for part in (f"--{name}", value)
+    ]
+    ran = normcli("draw", norm, *arguments, "--shape", "2,4,3,2", "-o", "x.svg", "--values", "normalized", "-q")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    json = normcli(norm, *arguments, "--shape", "2,4,3,2", "-f", "json").json
+    normalized = np.array(json["normalized"])
+    found = [e for e in ET.parse("x.svg").iter(f"{SVG}g") if e.get("class") == "cell"]
+    assert {e.get("data-index") for e in found} == {",".join(map(str, i)) for i in np.ndindex(2, 4, 3, 2)}
+    for cell in found:
+        index = tuple(map(int, cell.get("data-index").split(",")))
+        assert float(cell.get("data-value")) == normalized[index]
+
+
+def test_a_large_file_is_drawn_without_normalizing_all_of_it(normcli, folder, monkeypatch):
+    monkeypatch.setattr("normcli.teach.part.SMALL", 100)
+    x = np.random.default_rng(3).normal(size=(4, 3, 40)).astype("f4")
+    np.save("x.npy", x)
+    monkeypatch.setattr(
+        "normcli.result.Result.normalized", property(lambda _: pytest.fail("it was normalized whole"))
+    )
+    assert normcli("draw", "ln", "-i", "x.npy", "--values", "normalized", "-o", "x.svg").code == 0
+    monkeypatch.undo()
+    expected = normalize(x, "ln").normalized
+    for cell in ET.parse(folder / "x.svg").iter(f"{SVG}g"):
+        if cell.get("class") == "cell":
+            index = tuple(map(int, cell.get("data-index").split(",")))
+            assert float(cell.get("data-value")) == float(expected[index])
+
+
+@pytest.mark.parametrize("scale", [None, 1, 1.5])
+def test_png_has_the_size_of_the_svg_times_the_scale(scale, normcli, folder):
+    arguments = ["draw", "bn", "--shape", "2,3"]
+    assert normcli(*arguments, "-o", "x.svg").code == 0
+    assert normcli(*arguments, "-o", "x.png", *(() if scale is None else ("--scale", scale))).code == 0
+    root = ET.parse("x.svg").getroot()
+    size = [float(root.get(name)) * (scale or 2) for name in ("height", "width")]
+    assert decode((folder / "x.png").read_bytes()).shape[:2] == pytest.approx(size, abs=1)
+
+
+def test_png_has_the_groups_colours_and_text_where_no_font_is_installed(normcli, folder, monkeypatch):
+    monkeypatch.setenv("FONTCONFIG_FILE", "/dev/null")
+    assert normcli("draw", "bn", "--shape", "2,3", "--scale", 1, "-o", "x.png").code == 0
+    pixels = decode((folder / "x.png").read_bytes())
+    colours = {tuple(colour) for colour in pixels.reshape(-1, 4)[:, :3]}
+    assert {(0x56, 0xB4, 0xE9), (0xE6, 0x9F, 0), (0, 0x9E, 0x73), (255, 255, 255)} <= colours
+    title = pixels[22:44, 22:250, :3]
+    assert 0.05 < (title < 100).all(axis=-1).mean() < 0.5
+
+
+def test_png_is_the_same_each_time(normcli, folder):
+    for name in ("a.png", "b.png"):
+        assert normcli("draw", "bn", "--shape", "2,3", "--scale", 1, "-o", name).code == 0
+    assert (folder / "a.png").read_bytes() == (folder / "b.png").read_bytes()
+
+
+def test_png_without_its_extra_says_how_to_get_it(normcli, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    ran = normcli("draw", "bn", "--shape", "2,3", "-o", "x.png")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        "normcli: PNG needs more than is installed: pip install 'normcli[png]' (SVG needs nothing)\n"
+    )
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        pytest.param(["-o", "x.jpg"], 2, "--output x.jpg: the file's name ends in none of .svg, .png", id="suffix"),
+        pytest.param(["-o", "no/x.svg"], 2, "--output no/x.svg: there is no folder no", id="folder"),
+        pytest.param(["--view", "cubes"], 2, "--view cubes needs a file: give -o FILE.svg or FILE.png", id="cubes"),
+        pytest.param(["--plot", "histogram"], 2, "--plot histogram needs a file: give -o FILE.svg or FILE.png", id="bars"),
+        pytest.param(["--scale", "2", "-o", "x.svg"], 2, "--scale is the number of pixels", id="scale of svg"),
+        pytest.param(["--scale", "900", "-o", "x.png"], 2, "more than 100,000,000; give a smaller one", id="pixels"),
+        pytest.param(["--full", "-o", "x.svg"], 2, "--full is for the terminal", id="full"),
+        pytest.param(
+            ["--plot", "histogram", "--view", "flat", "-o", "x.svg"], 2, "--view and --values are of groups", id="both"
+        ),
+        pytest.param(["--shape", "2,1,1,1,1,1,1,1,2", "-o", "x.svg"], 2, "at most 8 axes; the tensor has 9", id="axes"),
+        pytest.param(["--data", "[[1,1]]", "--strict", "-o", "x.svg"], 4, "a single value", id="strict"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_told_in_one_line(arguments, code, told, normcli, folder):
+    source = [] if {"--shape", "--data"} & set(arguments) else ["--shape", "2,3"]
+    ran = normcli("draw", "bn", *source, *arguments)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
+    assert told in ran.err
+    assert os.listdir() == []
+
+
+def test_what_there_is_to_warn_of_is_said_beside_the_picture(normcli, folder):
+    ran = normcli("draw", "bn", "--data", "[[1,2]]", "-o", "x.svg")
+    assert (ran.code, ran.out) == (0, "")
+    assert "single value" in ran.err
+    assert normcli("draw", "bn", "--data", "[[1,2]]", "-o", "x.svg", "-q").err == ""
+
+
+def test_a_picture_of_a_script_imports_no_rich(folder):
+    code = (
+        "import sys\nfrom normcli.cli.run import run\n"
+        "assert run(['draw', 'bn', '--shape', '2,3', '-o', 'x.svg']) == 0\nassert 'rich' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_the_bytes_do_not_depend_on_the_run(hash_seed, normcli, folder):
+    assert normcli("draw", "in", "--shape", "2,6,4,4", "-o", "here.svg").code == 0
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    command = [sys.executable, "-m", "normcli", "draw", "in", "--shape", "2,6,4,4", "-o", "there.svg"]
+    subprocess.run(command, check=True, env=environment)
+    assert (folder / "here.svg").read_bytes() == (folder / "there.svg").read_bytes()
