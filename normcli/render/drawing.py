@@ -105,12 +105,13 @@ def _walk(blocks: Blocks) -> Iterator[Matrix]:
 
 def _blank(blocks: Blocks, *, coloured: bool) -> Blocks:
     """Return blocks whose cells hold no values: colours alone, or where there are none the groups' numbers."""
-    width = max((len(str(group)) for m in _walk(blocks) for row in m.groups for group in row), default=1)
+    numbers = {group for m in _walk(blocks) for row in m.groups for group in row if group is not None}
+    width = 1 if coloured else max((len(str(number)) for number in numbers), default=1)
 
     def strip(matrix: Matrix) -> Matrix:
         cells = [
             [
-                cell if group is None else ("" if coloured else str(group)).rjust(1 if coloured else width)
+                cell if group is None else ("" if coloured else str(group)).rjust(width)
                 for cell, group in zip(row, groups, strict=True)
             ]
             for row, groups in zip(matrix.cells, matrix.groups, strict=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 from rich.console import Console
 from rich.style import Style
-from rich.text import Text
+from rich.text import Span, Text
 
 from normcli.render.document import GUTTER, Blocks, Facts, Grid, Line, Row
 from normcli.render.palette import choose_colour
@@ -106,7 +106,7 @@ def _(section: Blocks, view: View) -> Iterator[Text]:
     for number, band in enumerate(section.bands):
         if number:
             yield Text()
-        yield from _lay_out(band, view.width)
+        yield from _lay_out(band, view)
     yield from _note(section.note)
 
 
@@ -226,30 +226,36 @@ def _break_facts(facts: Sequence[str], room: int | None) -> Iterator[str]:
             yield from wrap(fact, room, break_long_words=False, break_on_hyphens=False)
 
 
-def _lay_out(band: Sequence[Matrix | None] | None, width: int | None) -> Iterator[Text]:
+def _lay_out(band: Sequence[Matrix | None] | None, view: View) -> Iterator[Text]:
     """Set matrices side by side, as many to a line as fit."""
     row: list[list[Text]] = []
     used = 0
     for matrix in band or [None]:
         piece = [Text("…")] if matrix is None else _draw(matrix)
         extent = piece[0].cell_len + len(GUTTER)
-        if row and width is not None and used + extent - len(GUTTER) > width:
-            yield from _join(row)
+        if row and view.width is not None and used + extent - len(GUTTER) > view.width:
+            yield from _join(row, view)
             row, used = [], 0
         row.append(piece)
         used += extent
-    yield from _join(row)
+    yield from _join(row, view)
 
 
-def _join(pieces: Sequence[Sequence[Text]]) -> Iterator[Text]:
+def _join(pieces: Sequence[Sequence[Text]], view: View) -> Iterator[Text]:
     for number in range(max(map(len, pieces), default=0)):
         line = Text()
         for piece in pieces:
             part = piece[number] if number < len(piece) else Text(" " * piece[0].cell_len)
             line.append_text(part)
             line.append(GUTTER)
-        line.rstrip()
+        painted = max((span.end for span in line.spans if _is_painted(span)), default=0) if view.colour else 0
+        line.right_crop(len(line) - max(painted, len(line.plain.rstrip())))
         yield line
+
+
+def _is_painted(span: Span) -> bool:
+    """Whether a stretch of text has a background, so that its blanks are seen."""
+    return isinstance(span.style, Style) and span.style.bgcolor is not None
 
 
 def _draw(matrix: Matrix) -> list[Text]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import subprocess
@@ -13,6 +14,10 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from normcli.render.picture import draw, svg
+from normcli.render.picture.png import write
+from normcli.render.picture.scene import Scene, Text
+from normcli.tensors.tensor import Tensor
 from tests.strategies import options_for
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -98,7 +103,8 @@ def test_png_has_the_size_of_the_svg_times_the_scale(scale, normcli, folder):
     assert normcli(*arguments, "-o", "x.png", *(() if scale is None else ("--scale", scale))).code == 0
     root = ET.parse("x.svg").getroot()
     size = [float(root.get(name)) * (scale or 2) for name in ("height", "width")]
-    assert decode((folder / "x.png").read_bytes()).shape[:2] == pytest.approx(size, abs=1)
+    width, height = struct.unpack(">II", (folder / "x.png").read_bytes()[16:24])
+    assert (height, width) == pytest.approx(size, abs=1)
 
 
 def test_png_has_the_groups_colours_and_text_where_no_font_is_installed(normcli, folder, monkeypatch):
@@ -109,6 +115,23 @@ def test_png_has_the_groups_colours_and_text_where_no_font_is_installed(normcli,
     assert {(0x56, 0xB4, 0xE9), (0xE6, 0x9F, 0), (0, 0x9E, 0x73), (255, 255, 255)} <= colours
     title = pixels[22:44, 22:250, :3]
     assert 0.05 < (title < 100).all(axis=-1).mean() < 0.5
+
+
+def test_png_has_a_glyph_for_every_character_of_the_pictures():
+    def paint(text: str) -> bytes:
+        stream = io.BytesIO()
+        write(Scene(30, 30, "", "", (Text(5, 20, text, 16),), 1), stream)
+        return stream.getvalue()
+
+    letters = set()
+    for norm in NORMS:
+        result = normalize(np.ones((2, 4, 3, 2)), norm, **options_for(norm, (2, 4, 3, 2)))
+        stream = io.BytesIO()
+        svg.write(draw([result], Tensor(result.input, "randint [0, 10), 1 – 2")), stream)
+        letters |= {letter for letter in stream.getvalue().decode() if letter > "~"}
+    missing = paint("\ue000")
+    assert {"√", "ₚ", "‖", "ℓ", "→"} <= letters
+    assert [letter for letter in sorted(letters) if paint(letter) == missing] == []
 
 
 def test_png_is_the_same_each_time(normcli, folder):

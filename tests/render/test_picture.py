@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import re
 import xml.etree.ElementTree as ET
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from normcli.render.picture.svg import DARK, LIGHT, write
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
+from tests.conftest import DATA
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = [
@@ -229,6 +231,30 @@ def test_the_same_is_drawn_each_time():
         result, tensor = make("gn", (2, 4, 3, 3))
         pictures.add(spell(draw([result], tensor)))
     assert len(pictures) == 1
+
+
+def test_the_bytes_are_the_same_on_every_machine():
+    result, tensor = make("bn", (2, 3))
+    drawn = spell(draw([result], tensor))
+    path = DATA / "snapshots" / "draw-bn-2x3.svg"
+    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
+        path.write_bytes(drawn)
+    assert drawn == path.read_bytes()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u1", "f2", "bfloat16"])
+def test_values_of_any_dtype_are_numbers(dtype):
+    kind = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
+    root = paint("ln", (), Options(view="flat"), values=np.array([[0, 1]], dtype=kind))
+    assert [float(cell.get("data-value")) for cell in cells(root)] == [0, 1]
+    assert [cell[1].text for cell in cells(root)] == ["0", "1"]
+
+
+def test_columns_that_have_names_are_named_in_the_legend():
+    result, tensor = make("zscore", (4, 2))
+    root = ET.fromstring(spell(draw([result], tensor._replace(columns=("length", "width")))))
+    names = [entry[1].text for entry in root.iter(f"{SVG}g") if entry.get("class") == "entry"]
+    assert names == ["c=0 length", "c=1 width"]
 
 
 def test_coordinates_have_two_decimals_at_most():

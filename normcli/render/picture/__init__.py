@@ -235,4 +235,4 @@ def _locate(index: tuple[int, ...]) -> Data:
 def _spell(value: Any) -> str:
     """Return a value as JSON spells it."""
     number = value.item() if isinstance(value, np.generic) else value
-    return str(number) if isinstance(number, int) else str(spell_number(number))
+    return str(int(number)) if isinstance(number, int) else str(spell_number(number))

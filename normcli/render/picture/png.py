@@ -14,7 +14,8 @@ from normcli.render.picture.svg import spell_light
 if TYPE_CHECKING:
     from normcli.render.picture.scene import Scene
 
-_FONTS = ("FiraGO_Regular", "FiraGO_Bold", "FiraMono_Regular", "FiraMono_Bold")
+_FONTS = ("FiraGO_Regular", "FiraGO_Bold", "FiraMono_Regular", "NotoSans_Regular")
+"""Modules of the package of fonts; the last is for the few characters that the others lack, such as ₚ."""
 
 _SANS, _MONO = "FiraGO", "Fira Mono"
 
