@@ -11,12 +11,15 @@ from normcli.cli import options
 from normcli.cli.problem import list_options, load_problem
 from normcli.cli.progress import show_progress
 from normcli.cli.verbs import NormVerb
-from normcli.errors import UsageError
+from normcli.errors import DegenerateError, UsageError
 from normcli.norms import find_norm
 from normcli.render import PICTURES, PLOTS, SUFFIXES, VALUES, VIEWS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from normcli.norms import Norm
+    from normcli.result import Result
 
 _PICTURE = (
     options.make("-o", "--output", metavar="FILE", help="Where the picture goes: FILE.svg or FILE.png."),
@@ -105,14 +108,30 @@ def _draw(name: str, settings: dict[str, Any]) -> None:
             effort=Effort(settings["threads"], observer),
             statistics_alone=True,
         )
-        if settings["strict"]:
-            result.require_sound()
+        warnings = _find_warnings(result, settings)
         chosen = {key: settings[key] for key in Options._fields if settings[key] is not None}
         drawing = Drawing(result, problem.tensor, Options(**chosen))
         destination.write(drawing, make_view(settings["colour"], settings["digits"], full=settings["full"]))
     if not settings["quiet"]:
-        for warning in result.warnings:
+        for warning in warnings:
             click.echo(f"normcli: {name}: {warning}", err=True)
+
+
+def _find_warnings(result: Result, settings: Mapping[str, Any]) -> list[str]:
+    """Return what there is to warn of, as far as the input tells: all of the output is not calculated for it.
+
+    Raises
+    ------
+    DegenerateError
+        If there is anything, and `strict` is asked for.
+    """
+    from normcli.degenerate import find_degeneracies
+
+    plan = result.plan
+    warnings = [str(kind) for kind in find_degeneracies(plan, result.input, result.statistics, None)]
+    if settings["strict"] and warnings:
+        raise DegenerateError(f"{plan.norm.name}: {'; '.join(warnings)}")
+    return warnings
 
 
 def _check_options(settings: dict[str, Any]) -> None:

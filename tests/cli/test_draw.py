@@ -80,16 +80,17 @@ def test_each_norm_is_drawn_into_a_file(norm, normcli, folder):
         assert float(cell.get("data-value")) == normalized[index]
 
 
-def test_a_large_file_is_drawn_without_normalizing_all_of_it(normcli, folder, monkeypatch):
+@pytest.mark.parametrize("norm", ["ln", "bn", "lrn"])
+def test_a_large_file_is_drawn_without_normalizing_all_of_it(norm, normcli, folder, monkeypatch):
     monkeypatch.setattr("normcli.teach.part.SMALL", 100)
     x = np.random.default_rng(3).normal(size=(4, 3, 40)).astype("f4")
     np.save("x.npy", x)
     monkeypatch.setattr(
         "normcli.result.Result.normalized", property(lambda _: pytest.fail("it was normalized whole"))
     )
-    assert normcli("draw", "ln", "-i", "x.npy", "--values", "normalized", "-o", "x.svg").code == 0
+    assert normcli("draw", norm, "-i", "x.npy", "--values", "normalized", "-o", "x.svg").code == 0
     monkeypatch.undo()
-    expected = normalize(x, "ln").normalized
+    expected = normalize(x, norm).normalized
     for cell in ET.parse(folder / "x.svg").iter(f"{SVG}g"):
         if cell.get("class") == "cell":
             index = tuple(map(int, cell.get("data-index").split(",")))
