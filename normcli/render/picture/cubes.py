@@ -256,8 +256,11 @@ class Cubes:
             places = [(_project(0, 0, at), text) for at, text in _list_ticks(down)]
             shapes += [Text(x - 7, y + 3.4, text, _TICK, "muted", "end", mono=True) for (x, y), text in places]
             reach = max(measure(text, _TICK, mono=True) for _, text in places)
-            x, y = _project(0, 0, down.extent / 2)
-            shapes.append(Text(x - 14 - reach, y, down.label, _LABEL, anchor="middle", bold=True, upward=True))
+            _, bottom = _project(0, 0, down.extent)
+            middle = min(bottom / 2, bottom - measure(down.label, _LABEL, bold=True) / 2)
+            shapes.append(
+                Text(-14 - reach, middle, down.label, _LABEL, anchor="middle", bold=True, upward=True)
+            )
         return shapes
 
     def _index(self, place: tuple[int, ...]) -> tuple[int, ...]:

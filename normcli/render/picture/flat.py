@@ -87,6 +87,8 @@ class Flat:
         self._names = [name_axis(plan, axis) for axis in range(len(plan.shape))]
         longest = 0 if cells.texts is None else max(map(len, cells.texts.reshape(-1)), default=0)
         self._width = max(_BARE + 4, measure("0" * longest, _SIZE, mono=True) + 10) if longest else _BARE
+        if shown:  # the positions above the columns need their room too
+            self._width = max(self._width, measure(str(shown[-1].shown[-1]), _TICK, mono=True) + 4)
         self._reach = longest * _ADVANCE * _SIZE
         self._row = _ROW if longest else _BARE
 
