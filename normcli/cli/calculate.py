@@ -13,7 +13,7 @@ from normcli.cli.problem import list_options, load_problem
 from normcli.cli.progress import show_progress
 from normcli.errors import UsageError
 from normcli.norms import find_norm
-from normcli.render import PARTS
+from normcli.render import PAGE, PAGE_SUFFIXES, PARTS
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.cli.output import Destination
     from normcli.norms import Norm
     from normcli.plan import Plan
     from normcli.render.answer import Answer
@@ -36,7 +37,7 @@ def make_command(name: str) -> click.Command:
             *list_options(norm, preset),
             *options.running(norm),
             *options.SAVE,
-            options.FORMAT,
+            options.ANY_FORMAT,
             options.PRINT,
             options.show(PARTS),
             options.DIGITS,
@@ -70,9 +71,13 @@ def _write_help(norm: Norm, name: str, preset: Mapping[str, float]) -> str:
 
 
 def _calculate(name: str, settings: dict[str, Any]) -> None:
+    page = _choose_page(settings)
+    if page is not None:
+        settings = {**settings, "output": None}
     _check_outputs(settings)
     from normcli.engine.effort import Effort
     from normcli.render.answer import Answer
+    from normcli.render.document import View
     from normcli.render.large import open_large_output
     from normcli.result import calculate
 
@@ -102,7 +107,24 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     if not settings["quiet"]:
         for warning in result.warnings:
             click.echo(f"normcli: {plan.norm.name}: {warning}", err=True)
-    _print(answer, field, show, settings)
+    if page is not None:
+        page.write(answer, View(digits=settings["digits"]))
+    else:
+        _print(answer, field, show, settings)
+
+
+def _choose_page(settings: dict[str, Any]) -> Destination | None:
+    """Return where a page goes if the answer is one: `--output` then takes the page, not the tensor."""
+    output = settings["output"]
+    if settings["format_"] != PAGE and (output is None or not output.lower().endswith(PAGE_SUFFIXES)):
+        return None
+    if settings["print_"]:
+        raise UsageError("--print prints bare numbers; a page has none")
+    from normcli.cli.output import choose_destination
+
+    if output == STANDARD_STREAM:
+        raise UsageError("-o - puts the tensor on standard output; --format html alone puts a page there")
+    return choose_destination(output, settings["format_"], (PAGE,))
 
 
 def _choose_parts(*, saved: bool, large: bool) -> frozenset[str] | None:

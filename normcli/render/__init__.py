@@ -18,7 +18,9 @@ WRITERS = {
 }
 """Format → the module whose `write` renders it; imported on use, so that only tables cost rich's import."""
 
-FORMATS = tuple(name for name in WRITERS if name != "html")
+PAGE = "html"
+
+FORMATS = tuple(name for name in WRITERS if name != PAGE)
 """The formats that every document has; a page is made of results alone."""
 
 PICTURES = {"svg": "normcli.render.picture.svg", "png": "normcli.render.picture.png"}
@@ -29,6 +31,8 @@ SUFFIXES = {
     ".html": "html", ".htm": "html", ".svg": "svg", ".png": "png",
 }  # fmt: skip
 """The end of a file's name → the format of what is written there."""
+
+PAGE_SUFFIXES = tuple(suffix for suffix, name in SUFFIXES.items() if name == PAGE)
 
 PARTS = ("input", "stats", "normalized", "check")
 """What the table of a norm can show."""

@@ -11,7 +11,7 @@ from normcli.errors import UsageError
 from normcli.norms import EpsMode, GroupOrder
 from normcli.printable import make_printable
 from normcli.render.blocks import build_blocks
-from normcli.render.document import SCHEMA, Facts, Grid, Line, Row
+from normcli.render.document import SCHEMA, Facts, Grid, Line, Page, Row
 from normcli.render.excerpt import choose_groups
 from normcli.render.numbers import format_shape, format_statistic
 from normcli.tensors.pieces import forget, iterate_pieces
@@ -125,7 +125,7 @@ class Answer:
             for statistics, (number, (index, place)) in zip(zip(*lists, strict=True), groups, strict=False):
                 yield {
                     "group": index,
-                    "count": self._count(number),
+                    "count": count_values(plan, number),
                     **dict(zip(result.statistics, statistics, strict=True)),
                     "normalized": spell(np.asarray(view[place])),
                 }
@@ -136,6 +136,11 @@ class Answer:
         from normcli.tensors.delimited import iterate_long
 
         return iterate_long(self.axis_names, self.result.plan.shape, self.columns())
+
+    def page(self) -> Page:
+        """Return the page of the one result."""
+        norm = self.result.plan.norm
+        return Page(f"{norm.name} · {norm.title}", (self.result,), self.tensor)
 
     @property
     def axis_names(self) -> tuple[str, ...]:
@@ -176,16 +181,6 @@ class Answer:
             raise UsageError(f"--print {name}: no {name} was given")
         return np.asarray(value)
 
-    def _count(self, group: int) -> int:
-        """How many values the group's statistics are of; a window is cut off at the edges."""
-        plan = self.result.plan
-        if plan.window is None:
-            return plan.group_size
-        axis = plan.axes[0]
-        channel = int(np.unravel_index(group, plan.shape)[axis])
-        first = max(0, channel - plan.window.before)
-        return min(plan.shape[axis] - 1, channel + plan.window.after) - first + 1
-
     def _header(self, view: View) -> Facts:
         result, plan = self.result, self.result.plan
         dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
@@ -204,7 +199,7 @@ class Answer:
                 rows.append(None)
             cells = (format_statistic(float(flat[name][group]), view.digits) for name in names)
             colour = None if plan.window is not None else group
-            rows.append(Row((self.label_group(group), str(self._count(group)), *cells), colour))
+            rows.append(Row((self.label_group(group), str(count_values(plan, group)), *cells), colour))
         hidden = plan.group_count - chosen.size
         note = f"{hidden:,} of {plan.group_count:,} groups hidden; --full shows all" if hidden else None
         return Grid(None, ("group", "count", *names), (False, *(True for _ in ("count", *names))), rows, note)
@@ -232,6 +227,16 @@ class Answer:
         first, *others = (_phrase_check(check) for check in checks)
         title = "normalized before gamma and beta" if scaled else "normalized"
         return Line((f"{title}: {first}", *others), all(check.ok for check in checks))
+
+
+def count_values(plan: Plan, group: int) -> int:
+    """Return how many values a group's statistics are of; a window is cut off at the edges."""
+    if plan.window is None:
+        return plan.group_size
+    axis = plan.axes[0]
+    channel = int(np.unravel_index(group, plan.shape)[axis])
+    first = max(0, channel - plan.window.before)
+    return min(plan.shape[axis] - 1, channel + plan.window.after) - first + 1
 
 
 def describe_problem(
