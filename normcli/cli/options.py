@@ -102,7 +102,12 @@ RUNNING = (
 )
 
 SAVE = (
-    make("-o", "--output", metavar="FILE", help="Save the normalized tensor; - is .npy on standard output."),
+    make(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Save the normalized tensor, or as .html a page; - is .npy on standard output.",
+    ),
     make("--stats-output", metavar="FILE", help="Save the statistics, as .json or .npz."),
 )
 

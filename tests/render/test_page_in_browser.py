@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from normcli.conventions import find_convention, list_frameworks
+from normcli.norms import AxesRule, EpsRule
 from normcli.render import write
 from normcli.render.document import Page, View
 from normcli.tensors.generate import generate
@@ -370,6 +372,7 @@ def test_flipping_keeps_the_value_and_changes_its_group(read):
         assert sorted(reader.lit()) == np.flatnonzero(group == group[20]).tolist()
         np.testing.assert_array_equal(reader.values(), result.normalized.reshape(-1))
         assert "n=0 c=1 h=1 w=0" in reader.text("#story")
+        assert reader.text("#facts").startswith(result.plan.norm.title)
     flip(reader, 2)
     assert sorted(reader.lit()) == [4, 20, 36]
     assert reader.page.locator("#eps-slider").is_hidden()
@@ -444,6 +447,57 @@ def test_the_slider_is_logarithmic_and_holds_0(read):
     reader.press(*["ArrowLeft"] * 20)
     assert float(reader.page.input_value("#eps-number")) == 1
     np.testing.assert_allclose(reader.values(), recompute(values, "bn", 1).reshape(-1), rtol=1e-12)
+
+
+def every_way(values, norm, **options):
+    """Return the norm's own result and that of every convention of it that takes the options."""
+    results = []
+    for framework in (None, *list_frameworks(norm)):
+        row = None if framework is None else find_convention(framework, norm)
+        given = options_for(norm, values.shape) | options | ({} if row is None else {"like": framework})
+        if row is not None and row.axes is AxesRule.GIVEN:
+            given["axes"] = 1 if "size" in NORMS[norm].options else -1
+        if row is not None and row.eps is EpsRule.GIVEN:
+            given.setdefault("eps", 0.1)
+        if "size" in NORMS[norm].options:
+            given["size"] = 3
+        results.append(normalize(values, norm, **given))
+    return results
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("norm", NORMS)
+def test_every_convention_is_what_normcli_makes_of_it(norm, read):
+    """Whatever the row says of eps, zeros and windows: the page divides as the kernel does."""
+    values = normal(2, 4, 4)
+    values[:, 1], values[:, 2] = 0.0, 0.5
+    results = every_way(values, norm)
+    reader = read(Stub(results, Tensor(values, "x.npy"), at=(1, 3, 1)))
+    wished = (0.0, 0.3) if "eps" in NORMS[norm].options else ()
+    moved = {eps: every_way(values, norm, eps=eps) for eps in wished}
+    for number, result in enumerate(results):
+        if len(results) > 1:
+            flip(reader, number)
+        np.testing.assert_array_equal(reader.values(), result.normalized.reshape(-1))
+        told = dict(
+            reader.page.locator("#story dl div").evaluate_all(
+                "rows => rows.map(row => [row.querySelector('dt').textContent, +row.querySelector('.is').dataset.value])"
+            )
+        )
+        np.testing.assert_allclose(told.get("x − mean", told["x"]) / told["divisor"], told["y"], rtol=1e-13)
+        for eps, others in moved.items():
+            reader.move_eps(eps)
+            expected = others[number].normalized.reshape(-1)
+            np.testing.assert_allclose(reader.values(), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_statistics_that_were_given_are_not_said_to_be_measured(read):
+    document = make(normal(2, 3), at=(0, 0))
+    object.__setattr__(document.page().results[0], "running", True)
+    story = read(document).text("#story")
+    assert "mean = as given =" in story
+    assert "var = as given =" in story
+    assert "Σ" not in story
 
 
 def test_the_given_eps_typed_again_gives_the_exact_numbers(read):

@@ -333,7 +333,10 @@
   // One matrix, or tall ones, stand beside their normalized values; many stand above them, so that more fit.
   const stacked = rank > 2 && data.size[rank - 2] <= 2 * data.size[rank - 1];
 
-  /** Outer indices of the matrices: every index of all axes but the last two. */
+  // Transitions of thousands of cells would take a tenth of a second for each of them that is moved over.
+  const MOST_ANIMATED = 512;
+
+  /** Build the matrices: one for each index of all axes but the last two. */
   function buildTensor() {
     const columns = rank ? data.size[rank - 1] : 1;
     const rows = rank > 1 ? data.size[rank - 2] : 1;
@@ -344,6 +347,7 @@
     }
     section.append(make("p", { class: "caption" }, caption()));
     section.classList.toggle("stacked", stacked);
+    section.classList.toggle("many", x.length > MOST_ANIMATED);
     let band = null;
     for (let first = 0; first < x.length; first += rows * columns) {
       const outer = index(first).slice(0, -2);
@@ -546,7 +550,8 @@
     const result = current();
     const section = find("groups");
     section.replaceChildren();
-    find("facts").textContent = result.reduction.join(" · ");
+    const named = results.length > 1 ? [`${result.normTitle}${result.like ? ` like ${result.like}` : ""}`] : [];
+    find("facts").textContent = [...named, ...result.reduction].join(" · ");
     for (const warning of result.warnings) section.append(make("p", { class: "warning" }, `Note: ${warning}`));
     if (result.window || !x.length) return;
     section.append(make("h2", {}, "Groups"));
