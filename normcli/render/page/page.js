@@ -395,8 +395,8 @@
     return make("div", { class: `side-${side}` }, label, table);
   }
 
-  /** Write what the chosen norm and eps make of every cell. */
-  function paint() {
+  /** Write what the chosen norm and eps make of every cell; of another eps, the input knows nothing. */
+  function paint(sides = ["x", "y"]) {
     const result = current();
     const eps = state.eps[state.shown];
     state.values = computeAll(result, eps);
@@ -407,7 +407,7 @@
       const number = result.numbers[group];
       const colour = result.window ? "plain" : `c${number % COLOURS}`;
       const told = result.window ? "" : `, group ${result.groups[group]}`;
-      for (const side of ["x", "y"]) {
+      for (const side of sides) {
         const box = cells[side][cell];
         const shown = side === "x" ? value : state.values[cell];
         box.className = colour;
@@ -418,7 +418,7 @@
         else box.dataset.group = number;
       }
     });
-    for (const side of ["x", "y"]) alignColumns(side);
+    sides.forEach(alignColumns);
     const tag = result.window ? 1 : Math.max(1, ...result.numbers.map((number) => String(number).length));
     find("tensor").style.setProperty("--tag", tag);
     light();
@@ -615,7 +615,7 @@
 
   function moveEps(eps) {
     state.eps[state.shown] = eps;
-    paint();
+    paint(["y"]);
     if (state.selected !== null) say(state.selected);
   }
 
