@@ -115,13 +115,14 @@ class ComparisonAnswer:
         """Return what the page shows."""
         names = [column.name for column in self.comparison.columns]
         results = [column.result for column in self.comparison.columns]
-        return Page(", ".join(names), results, self.tensor)
+        return Page(", ".join(names), results, self.tensor, names=names)
 
     def scene(self) -> Scene:
         """Return the picture of the norms side by side."""
         from normcli.render.picture import draw
 
-        return draw([column.result for column in self.comparison.columns], self.tensor)
+        names = [column.name for column in self.comparison.columns]
+        return draw([column.result for column in self.comparison.columns], self.tensor, names=names)
 
     def _describe_input(self) -> Mapping[str, Any]:
         values = self.tensor.values

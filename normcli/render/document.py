@@ -176,12 +176,15 @@ class Page(NamedTuple):
         What all of them are of.
     at : tuple of int or None
         The index of the value that the page opens at.
+    names : sequence of str or None
+        What the results are called, if not as their norms are.
     """
 
     title: str
     results: Sequence[Result]
     tensor: Tensor
     at: tuple[int, ...] | None = None
+    names: Sequence[str] | None = None
 
 
 class Paged(Document, Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -106,7 +107,10 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
         "cellDigits": view.digits or CELL_DIGITS,
         "digits": view.digits or STATISTIC_DIGITS,
         "input": _list(values.astype(np.float64)),
-        "results": [_describe_result(result, grid) for result in page.results],
+        "results": [
+            _describe_result(result, grid, name)
+            for result, name in zip(page.results, page.names or itertools.repeat(None), strict=False)
+        ],
     }
 
 
@@ -128,7 +132,7 @@ def _pick_columns(page: Page, stretches: Sequence[Stretch]) -> list[str] | None:
     return [make_printable(name) for name in columns[slice(*stretches[-1])]]
 
 
-def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...]) -> dict[str, Any]:
+def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: str | None) -> dict[str, Any]:
     """Return a result's choices, and of the cells in the excerpt: owner, parameters, normalized value."""
     plan = result.plan
     numbers = plan.locate_groups(grid) if grid else np.zeros((), dtype=np.intp)
@@ -136,6 +140,7 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...]) -> dict
     normalized = result.normalized[grid] if grid else result.normalized
     return {
         "norm": plan.norm.name,
+        "name": name or plan.norm.name,
         "normTitle": plan.norm.title,
         "formula": plan.formula,
         "reduction": list(describe_reduction(plan)),
@@ -149,7 +154,7 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...]) -> dict
         "zeroRule": plan.zero_rule.value,
         "p": None if plan.p is None else _spell(plan.p),
         "window": _describe_window(plan),
-        "given": bool(getattr(result, "running", False)),
+        "given": result.running is not None,
         "roundsBeforeGamma": plan.rounds_before_gamma,
         "gammaOffset": plan.gamma_offset,
         "groupCount": plan.group_count,

@@ -775,8 +775,8 @@
 
   /** A norm's name, with what tells two rows of the same norm apart. */
   function nameResult(result) {
+    if (results.filter((other) => other.name === result.name).length === 1) return result.name;
     const same = results.filter((other) => other.norm === result.norm);
-    if (same.length === 1) return result.norm;
     const told = (other) => [other.norm, other.reduction[1], other.like && `like ${other.like}`].filter(Boolean).join(" ");
     const alike = same.filter((other) => told(other) === told(result));
     return alike.length === 1 ? told(result) : `${told(result)} (${alike.indexOf(result) + 1})`;

@@ -47,7 +47,12 @@ _FACTS = 12.0
 _NARROWEST = 440.0
 
 
-def draw(results: Sequence[Result], tensor: Tensor, options: Options | None = None) -> Scene:
+def draw(
+    results: Sequence[Result],
+    tensor: Tensor,
+    options: Options | None = None,
+    names: Sequence[str] | None = None,
+) -> Scene:
     """Return the picture of results of one tensor, side by side.
 
     Parameters
@@ -57,6 +62,8 @@ def draw(results: Sequence[Result], tensor: Tensor, options: Options | None = No
     tensor : Tensor
     options : Options, optional
         By default both views of one result, and the cubes of several.
+    names : sequence of str, optional
+        What the results are called, if not as their norms are.
 
     Raises
     ------
@@ -66,7 +73,12 @@ def draw(results: Sequence[Result], tensor: Tensor, options: Options | None = No
     if len(results) > MOST_RESULTS:
         raise UsageError(f"a picture holds at most {MOST_RESULTS} norms side by side, not {len(results)}")
     chosen = options or Options(view="both" if len(results) == 1 else "cubes")
-    panels = [_draw_panel(result, tensor, chosen, alone=len(results) == 1) for result in results]
+    called = names or [result.plan.norm.name for result in results]
+    alone = len(results) == 1
+    panels = [
+        _draw_panel(result, tensor, chosen, name, alone=alone)
+        for result, name in zip(results, called, strict=True)
+    ]
     per_line = math.ceil(len(panels) / math.ceil(len(panels) / 4))
     lines = [
         flow([panel for panel, _ in panels[i : i + per_line]], _BETWEEN, math.inf)
@@ -76,11 +88,9 @@ def draw(results: Sequence[Result], tensor: Tensor, options: Options | None = No
         lines.insert(0, write_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted"))
     body = stack(lines, _BETWEEN if len(results) > per_line else 20)
     shape = format_shape(results[0].plan.shape)
-    names = " and ".join(result.plan.norm.title for result in results)
-    title = f"{names[0].upper()}{names[1:]} of a tensor of shape {shape}"
-    description = " ".join(
-        f"{result.plan.norm.name}: {told}" for result, (_, told) in zip(results, panels, strict=True)
-    )
+    norms = " and ".join(dict.fromkeys(result.plan.norm.title for result in results))
+    title = f"{norms[0].upper()}{norms[1:]} of a tensor of shape {shape}"
+    description = " ".join(f"{name}: {told}" for name, (_, told) in zip(called, panels, strict=True))
     width, height = body.width + 2 * _MARGIN, body.height + 2 * _MARGIN
     return Scene(width, height, title, description, (body.at(_MARGIN, _MARGIN),), chosen.scale)
 
@@ -89,8 +99,10 @@ def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
     return make_printable(tensor.source), format_shape(result.plan.shape)
 
 
-def _draw_panel(result: Result, tensor: Tensor, options: Options, *, alone: bool) -> tuple[Drawn, str]:
-    """Return the picture of one result, and what it shows in words."""
+def _draw_panel(
+    result: Result, tensor: Tensor, options: Options, name: str, *, alone: bool
+) -> tuple[Drawn, str]:
+    """Return the picture of one result, called so, and what it shows in words."""
     plan = result.plan
     name_group = Answer(result, tensor).label_group
     facts = list(describe_reduction(plan))
@@ -101,7 +113,7 @@ def _draw_panel(result: Result, tensor: Tensor, options: Options, *, alone: bool
         body, told = _plot(result, name_group, options)
     else:
         body, told = _draw_groups(result, name_group, options, alone=alone)
-    title = write_lines([f"{plan.norm.name} · {plan.norm.title}"], _TITLE, bold=True)
+    title = write_lines([f"{name} · {plan.norm.title}"], _TITLE, bold=True)
     width = max(_NARROWEST if alone else 0, title.width, *(part.width for part in body))
     if alone:
         facts = wrap([*_name_tensor(result, tensor), *facts], _FACTS, width)
