@@ -97,7 +97,7 @@ def run(
         except MemoryError as error:
             raise DataError(f"the result of {plan.shape} does not fit into memory") from error
         with contextlib.closing(_open_sink(place, geometry)) as sink:
-            return place, _run(plan, geometry, source, sink, gamma, beta, effort, given)
+            return place, run_source(plan, geometry, source, sink, gamma, beta, effort, given)
 
 
 def carry(
@@ -124,7 +124,7 @@ def carry(
     if _has_no_values(plan):
         return _state_nothing(plan, given)
     with _open(plan, values) as (geometry, source):
-        return _run(plan, geometry, source, sink, gamma, beta, effort, given)
+        return run_source(plan, geometry, source, sink, gamma, beta, effort, given)
 
 
 def measure(
@@ -143,7 +143,7 @@ def measure(
     if _has_no_values(plan) or given is not None:
         return _state_nothing(plan, given)
     with _open(plan, values) as (geometry, source):
-        return _run(plan, geometry, source, None, None, None, effort)
+        return run_source(plan, geometry, source, None, None, None, effort)
 
 
 def find_geometry(plan: Plan) -> Geometry:
@@ -194,7 +194,7 @@ def _open(plan: Plan, values: NDArray[Any]) -> Iterator[tuple[Geometry, Source]]
         yield geometry, source
 
 
-def _run(
+def run_source(
     plan: Plan,
     geometry: Geometry,
     source: Source,
@@ -204,6 +204,7 @@ def _run(
     effort: Effort,
     given: Given | None = None,
 ) -> dict[str, Floats]:
+    """Carry a source through a geometry into a sink (or none), and return the statistics."""
     scale, shift = (
         None
         if values is None

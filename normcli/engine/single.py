@@ -1,0 +1,177 @@
+"""One group of a tensor and nothing else: to the bit what a run of the whole tensor makes of it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.engine import choose_output_dtype, find_geometry, run_source
+from normcli.engine.blocks import ArraySource
+from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.geometry import Geometry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.effort import Effort
+    from normcli.engine.geometry import Slices
+    from normcli.numerics.workspace import Workspace
+    from normcli.plan import Plan
+
+_LONGEST = 8
+"""Bytes of the longest float that is calculated with as it is."""
+
+_PAGE, _MOST_TOUCHED, _SHORTEST_BLOCK = 4096, 64 << 20, 1 << 14
+"""Bytes that the system reads of a file for one value; bytes, and values, of a tile."""
+
+
+class Single(NamedTuple):
+    """What became of one group.
+
+    Parameters
+    ----------
+    statistics : dict of str to float
+    values : ndarray, shape (asked for,)
+        The normalized values that were asked for, of the output's dtype.
+    """
+
+    statistics: dict[str, float]
+    values: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _OneGroup(Geometry):
+    """The geometry of one group, cut into leaves and segments as it is in the whole tensor."""
+
+    among: Geometry
+
+    @functools.cached_property
+    def columns(self) -> bool:
+        """Whether the tensor's groups stand as columns."""
+        return self.among.columns
+
+    @functools.cached_property
+    def segment(self) -> int:
+        """How many leaves are folded into one record in the whole tensor."""
+        return self.among.segment
+
+
+class _Picker:
+    """A sink that keeps some values of a group and lets the others go."""
+
+    def __init__(self, geometry: Geometry, wanted: Sequence[int], dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        lengths = [geometry.dims[run] for run in geometry.reduced_runs]
+        self._runs = geometry.reduced_runs
+        self._places = np.unravel_index(np.asarray(wanted, dtype=np.intp), lengths)
+        self.values = np.empty(len(wanted), dtype)
+
+    def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Return a buffer for a tile."""
+        return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
+
+    def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
+        """Keep those of the tile's values that are wanted."""
+        starts = [tile[run].start for run in self._runs]
+        inside = np.logical_and.reduce(
+            [
+                (at >= tile[run].start) & (at < tile[run].stop)
+                for run, at in zip(self._runs, self._places, strict=True)
+            ]
+        )
+        flat = values.reshape([tile[run].stop - tile[run].start for run in self._runs])
+        self.values[inside] = flat[tuple(at[inside] - s for at, s in zip(self._places, starts, strict=True))]
+
+    def close(self) -> None:
+        """Say that all of it is written."""
+
+
+def normalize_group(
+    plan: Plan,
+    values: NDArray[Any],
+    group: int,
+    wanted: Sequence[int],
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Single:
+    """Normalize some values of one group; of the others of the tensor, none is read.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The whole tensor, which may be a map of a large file.
+    group : int
+        The group's number, in C order over the kept axes.
+    wanted : sequence of int
+        Which values of the group to return: their numbers in C order over the reduced axes of the view. A
+        window has one value, number 0.
+    gamma, beta, effort
+        As in `normcli.engine.run`.
+
+    Returns
+    -------
+    Single
+        The same to the bit as the whole tensor's.
+    """
+    dtype = choose_output_dtype(plan, values.dtype)
+    index = dict(zip(plan.kept_view_axes, _unravel(group, plan.stats_shape), strict=True))
+    place = tuple(0 for _ in plan.kept_view_axes)
+    if plan.window is not None:  # groups are lines along its axis, of which each value has its own
+        along = plan.view_axes[0]
+        wanted = [index.pop(along)]
+        place = tuple(wanted[0] if axis == along else 0 for axis in plan.kept_view_axes)
+    among = find_geometry(plan)
+    alone = plan._replace(
+        view_shape=_shorten(plan.view_shape, index),
+        parameter_view_shape=_shorten(plan.parameter_view_shape, index),
+    )
+    lengths = tuple(n if reduced else 1 for n, reduced in zip(among.dims, among.reduced, strict=True))
+    geometry = _OneGroup(lengths, among.reduced, among.members, among.cut, among.chunk, among)
+    # By map and not by position: a group may lie in a file as crumbs, each of which would be a call.
+    members = _take(values.reshape(plan.view_shape), index)
+    if values.dtype.kind == "f" and values.dtype.itemsize > _LONGEST:
+        members = members.astype(np.float64)
+    source = ArraySource(members, alone.view_shape, geometry)
+    picker = _Picker(geometry, wanted, dtype)
+    scale, shift = (
+        None if parameter is None else _take(parameter.reshape(plan.parameter_view_shape), index)
+        for parameter in (gamma, beta)
+    )
+    effort = _choose_effort(values, among, effort)
+    statistics = run_source(alone, geometry, source, picker, scale, shift, effort)
+    return Single({name: float(array[place]) for name, array in statistics.items()}, picker.values)
+
+
+def _unravel(number: int, lengths: tuple[int, ...]) -> list[int]:
+    return [int(place) for place in np.unravel_index(number, lengths)] if lengths else []
+
+
+def _shorten(lengths: tuple[int, ...], index: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(1 if axis in index else length for axis, length in enumerate(lengths))
+
+
+def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:
+    """Return the part of a view at an index of some of its axes, which stay; what is broadcast stays whole."""
+    part = tuple(
+        slice(index[axis], index[axis] + 1) if axis in index and length > 1 else slice(None)
+        for axis, length in enumerate(array.shape)
+    )
+    return array[part]
+
+
+def _choose_effort(values: NDArray[Any], geometry: Geometry, effort: Effort) -> Effort:
+    """Return tiles so short that what they touch of a mapped file stays small, however far apart it lies."""
+    if not isinstance(values, np.memmap):
+        return effort
+    behind = math.prod(geometry.dims[geometry.reduced_runs[-1] + 1 :])
+    touched = min(_PAGE, behind * values.dtype.itemsize)
+    block = max(_SHORTEST_BLOCK, min(effort.block, _MOST_TOUCHED // touched))
+    return effort._replace(block=block, whole=min(effort.whole, block))
