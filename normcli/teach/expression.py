@@ -1,0 +1,218 @@
+"""Arithmetic as a tree of numbers and operations: written in any notation, evaluated in exact arithmetic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MOST_TERMS = 1024
+"""Longer sums are not added up term by term: their total comes with them."""
+
+_PRECISION = 60
+"""Decimal digits of roots and powers: far more than any float has."""
+
+_LARGEST_EXPONENT = 64
+"""Powers of whole numbers up to here are taken exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number; `exact` is False where it stands for another that it is the rounding of."""
+
+    value: float
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A symbol, in plain text and in LaTeX; `code` is what a program calls it."""
+
+    text: str
+    latex: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Terms that one operation makes a single number of.
+
+    Parameters
+    ----------
+    terms : sequence of Expression
+        They may be made when they are asked for.
+    total : Number or None
+        What comes out, where there are too many terms to work it out.
+    each : Expression or None
+        A term for a value that is called x; None where the terms are no series.
+    """
+
+    terms: Sequence[Expression]
+    total: Number | None = None
+    each: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Fold):
+    """Terms added up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum(Fold):
+    """The largest of some terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One number less another."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One number times another."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """One number over another."""
+
+    top: Expression
+    bottom: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """A number to a power."""
+
+    base: Expression
+    exponent: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A square root."""
+
+    radicand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Absolute:
+    """A number without its sign."""
+
+    content: Expression
+
+
+Expression = Number | Name | Sum | Maximum | Difference | Product | Quotient | Power | Root | Absolute
+
+
+class Value(NamedTuple):
+    """What an expression comes to; `exact` is False where something in it was rounded."""
+
+    number: Fraction
+    exact: bool
+
+
+def read_exactly(number: Number) -> Value:
+    """Return a number as it is."""
+    return Value(Fraction(number.value), number.exact)
+
+
+def read_decimals(number: Number) -> Value:
+    """Return a number as the decimals that it is written with: 0.1 as one tenth, which no float is."""
+    return Value(Fraction(repr(number.value)), number.exact)
+
+
+def evaluate(expression: Expression, read: Callable[[Number], Value] = read_exactly) -> Value:
+    """Return what an expression comes to: exactly, but for roots and powers that no fraction is.
+
+    Parameters
+    ----------
+    expression : Expression
+        Without names.
+    read : callable
+        What a number counts as: itself, or what is printed of it.
+
+    Raises
+    ------
+    ZeroDivisionError, ArithmeticError
+        If there is no such number.
+
+    Examples
+    --------
+    >>> evaluate(Quotient(Sum((Number(1), Number(2))), Number(4)))
+    Value(number=Fraction(3, 4), exact=True)
+    >>> evaluate(Root(Number(2.25)))
+    Value(number=Fraction(3, 2), exact=True)
+    """
+    match expression:
+        case Number():
+            return read(expression)
+        case Sum(terms, total) | Maximum(terms, total):
+            if total is not None:
+                value = read(total)
+                return Value(value.number, value.exact and total.exact)
+            values = [evaluate(term, read) for term in terms]
+            numbers = [value.number for value in values]
+            folded = max(numbers) if isinstance(expression, Maximum) else sum(numbers, Fraction(0))
+            return Value(folded, all(value.exact for value in values))
+        case Absolute(content):
+            value = evaluate(content, read)
+            return Value(abs(value.number), value.exact)
+        case Root(radicand):
+            value = evaluate(radicand, read)
+            root, exact = _take_root(value.number)
+            return Value(root, exact and value.exact)
+        case Difference(left, right):
+            a, b = evaluate(left, read), evaluate(right, read)
+            return Value(a.number - b.number, a.exact and b.exact)
+        case Product(left, right):
+            a, b = evaluate(left, read), evaluate(right, read)
+            return Value(a.number * b.number, a.exact and b.exact)
+        case Quotient(top, bottom):
+            a, b = evaluate(top, read), evaluate(bottom, read)
+            return Value(a.number / b.number, a.exact and b.exact)
+        case Power(base, exponent):
+            a, b = evaluate(base, read), evaluate(exponent, read)
+            power, exact = _raise(a.number, b.number)
+            return Value(power, exact and a.exact and b.exact)
+        case Name():
+            raise ArithmeticError(f"{expression.text} is a name and no number")
+
+
+_MOST_PLACES = 10_000
+"""Powers of more digits than that, before or behind the point, take too long to calculate with."""
+
+
+def _take_root(number: Fraction) -> tuple[Fraction, bool]:
+    root = Fraction(math.isqrt(abs(number.numerator)), math.isqrt(number.denominator))
+    if root * root == number:
+        return root, True
+    with localcontext(prec=_PRECISION, Emax=MAX_EMAX, Emin=MIN_EMIN):
+        return Fraction(_to_decimal(number).sqrt()), False
+
+
+def _raise(base: Fraction, exponent: Fraction) -> tuple[Fraction, bool]:
+    if base in (0, 1) and exponent > 0:
+        return base, True
+    if exponent.denominator == 1 and abs(exponent) <= _LARGEST_EXPONENT:
+        return base ** int(exponent), True
+    with localcontext(prec=_PRECISION, Emax=MAX_EMAX, Emin=MIN_EMIN):
+        power = _to_decimal(base) ** _to_decimal(exponent)
+    if abs(power.adjusted()) > _MOST_PLACES:
+        raise OverflowError(f"{float(base)} to the power of {float(exponent)} is too long for a fraction")
+    return Fraction(power), False
+
+
+def _to_decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / Decimal(number.denominator)

@@ -1,0 +1,309 @@
+"""One group of a tensor as a story needs it: its values where they lie, its statistics, some of its results."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.degenerate import find_degeneracies
+from normcli.dtypes import is_float
+from normcli.engine import choose_output_dtype
+from normcli.engine.single import normalize_group
+from normcli.layout import Layout
+from normcli.teach.expression import MOST_TERMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.degenerate import Degeneracy
+    from normcli.engine.effort import Effort
+    from normcli.plan import Plan
+    from normcli.result import Result
+
+_SIZES = ("mean", "norm", "rms", "ms")
+"""Statistics that are finite unless the values are not (or are beyond float64)."""
+
+_WHOLE_DOUBLES = 2**53
+"""Whole numbers up to here are doubles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one value.
+
+    Parameters
+    ----------
+    place : int
+        Its number among the values of the group.
+    index : tuple of int
+        Where it lies in the tensor.
+    value : int or float
+    scaled : float or None
+        x̂ in float64, before gamma and beta; None where that was not calculated apart.
+    gamma, beta : float or None
+    normalized : float
+        The result, of the output's dtype.
+    """
+
+    place: int
+    index: tuple[int, ...]
+    value: float
+    scaled: float | None
+    gamma: float | None
+    beta: float | None
+    normalized: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """The values that share a statistic; of a window, those that it holds.
+
+    Parameters
+    ----------
+    plan : Plan
+    number : int
+        In C order over the kept axes.
+    values : ndarray
+        In the order of the view; a view of the tensor, which may be a map of a file.
+    statistics : mapping of str to float
+    outcomes : sequence of Outcome
+        Of the values that are told of.
+    dtype : dtype
+        Of the output.
+    degeneracies : tuple of Degeneracy
+    """
+
+    plan: Plan
+    number: int
+    values: NDArray[Any]
+    statistics: Mapping[str, float]
+    outcomes: Sequence[Outcome]
+    dtype: np.dtype[Any]
+    degeneracies: tuple[Degeneracy, ...]
+
+    @property
+    def name(self) -> str:
+        """What the group is called."""
+        return self.plan.group_name(self.number)
+
+    @property
+    def count(self) -> int:
+        """How many values share the statistics."""
+        return self.values.size
+
+    def value(self, place: int) -> float:
+        """Return a value as Python's own number; whole numbers stay whole, where float64 holds them."""
+        shape = self.values.shape
+        return _number(self.values[np.unravel_index(place, shape) if shape else ()])
+
+    def index(self, place: int) -> tuple[int, ...]:
+        """Return where a value of the group lies in the tensor."""
+        return tuple(self.indices(np.array([place], dtype=np.intp))[0].tolist())
+
+    def indices(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return where some values of the group lie, of shape (values, axes)."""
+        if self.plan.window is None:
+            return _locate_members(self.plan, self.number, places)
+        axis, at = self.plan.axes[0], _locate(self.plan, self.number, 0)
+        held = np.tile(np.array(at, dtype=np.intp), (places.size, 1))
+        held[:, axis] = max(0, at[axis] - self.plan.window.before) + places
+        return held
+
+    @functools.cached_property
+    def finite(self) -> bool:
+        """Whether each of the values is a number; of a large group, whether its size is."""
+        if not is_float(self.values.dtype):
+            return True
+        if self.count > MOST_TERMS:
+            sizes = [value for name, value in self.statistics.items() if name in _SIZES]
+            return all(map(math.isfinite, sizes))
+        return bool(np.isfinite(self.values.astype(np.float64)).all())
+
+    def fractions(self) -> Iterator[Fraction]:
+        """Yield the values, in exact arithmetic."""
+        for place in range(self.count):
+            yield Fraction(self.value(place))
+
+
+def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
+    """Return the number of a value's group, and the value's number in it (in a window: 0)."""
+    group = int(plan.locate_groups([np.asarray(i, dtype=np.intp) for i in index]))
+    if plan.window is not None or not plan.view_shape:
+        return group, 0
+    flat = np.ravel_multi_index(index, plan.shape)
+    there = np.unravel_index(int(flat), plan.view_shape)
+    place = 0
+    for axis in plan.view_axes:
+        place = place * plan.view_shape[axis] + int(there[axis])
+    return group, place
+
+
+def measure_group(
+    plan: Plan,
+    values: NDArray[Any],
+    gamma: NDArray[Any] | None,
+    beta: NDArray[Any] | None,
+    number: int,
+    places: Sequence[int],
+    effort: Effort,
+) -> Group:
+    """Normalize one group of a tensor and nothing else.
+
+    Parameters
+    ----------
+    plan : Plan
+        With at least one value in each group.
+    values, gamma, beta : ndarray
+        Of the plan's shapes.
+    number : int
+        The group's.
+    places : sequence of int
+        The values of the group to tell of.
+    effort : Effort
+    """
+    run = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
+    final = run(plan, gamma=gamma, beta=beta)
+    wide = plan._replace(dtype="float64")
+    scaled = run(wide).values
+    return _collect(
+        plan, values, gamma, beta, number, places, final.statistics, scaled.tolist(), final.values,
+        choose_output_dtype(plan, values.dtype), degenerate=True,
+    )  # fmt: skip
+
+
+def take_group(result: Result, number: int, places: Sequence[int], *, running: bool = False) -> Group:
+    """Return a group of a result that is there already.
+
+    Parameters
+    ----------
+    result : Result
+    number : int
+    places : sequence of int
+    running : bool
+        Whether its statistics were given, and are not those of its values.
+    """
+    plan = result.plan
+    statistics = {name: float(array.reshape(-1)[number]) for name, array in result.statistics.items()}
+    view = np.asarray(result.normalized.reshape(plan.view_shape)[plan.select_group(number)]).reshape(-1)
+    return _collect(
+        plan, result.input, result.gamma, result.beta, number, places, statistics, [None] * len(places),
+        view[list(places)], result.dtype, degenerate=not running,
+    )  # fmt: skip
+
+
+def _collect(
+    plan: Plan,
+    values: NDArray[Any],
+    gamma: NDArray[Any] | None,
+    beta: NDArray[Any] | None,
+    number: int,
+    places: Sequence[int],
+    statistics: Mapping[str, float],
+    scaled: Sequence[float | None],
+    normalized: NDArray[Any],
+    dtype: np.dtype[Any],
+    *,
+    degenerate: bool,
+) -> Group:
+    members = _select_members(plan, values, number)
+    outcomes = []
+    for place, x_hat, y in zip(places, scaled, normalized.tolist(), strict=True):
+        index = _locate(plan, number, place)
+        outcomes.append(
+            Outcome(
+                place,
+                index,
+                _number(values[index]),
+                x_hat,
+                _pick_parameter(plan, gamma, index),
+                _pick_parameter(plan, beta, index),
+                float(y),
+            )
+        )
+    found: tuple[Degeneracy, ...] = ()
+    if degenerate:
+        scaled_by = gamma is not None or beta is not None
+        found = _find_degeneracies(plan, members, number, statistics, normalized, scaled=scaled_by)
+    return Group(plan, number, members, statistics, outcomes, dtype, found)
+
+
+def _number(item: Any) -> float:
+    """Return a value as Python's own number."""
+    value = item.item()
+    if not isinstance(value, int):
+        return float(value)  # of a long double too
+    return int(value) if abs(value) <= _WHOLE_DOUBLES else float(value)
+
+
+def _select_members(plan: Plan, values: NDArray[Any], number: int) -> NDArray[Any]:
+    if plan.window is None:
+        selected: NDArray[Any] = np.asarray(values.reshape(plan.view_shape)[plan.select_group(number)])
+        return selected
+    index: list[Any] = list(_locate(plan, number, 0))
+    axis = plan.axes[0]
+    channel = index[axis]
+    index[axis] = slice(max(0, channel - plan.window.before), channel + plan.window.after + 1)
+    held: NDArray[Any] = np.asarray(values[tuple(index)])
+    return held
+
+
+def _locate(plan: Plan, number: int, place: int) -> tuple[int, ...]:
+    """Return where the outcome of a place lies: of a window, the value that it belongs to."""
+    if plan.window is not None:
+        return tuple(int(i) for i in np.unravel_index(number, plan.shape))
+    return tuple(_locate_members(plan, number, np.array([place], dtype=np.intp))[0].tolist())
+
+
+def _locate_members(plan: Plan, number: int, places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the indices of some of a group's values, of shape (values, axes)."""
+    lengths = [plan.view_shape[axis] for axis in plan.view_axes]
+    within = iter(np.unravel_index(places, lengths)) if lengths else iter(())
+    flat = np.zeros(places.shape, dtype=np.intp)
+    for part, length in zip(plan.select_group(number), plan.view_shape, strict=True):
+        flat = flat * length + (part if isinstance(part, int) else next(within))
+    if not plan.shape:
+        return np.zeros((places.size, 0), dtype=np.intp)
+    return np.stack(np.unravel_index(flat, plan.shape), axis=-1)
+
+
+def _pick_parameter(plan: Plan, parameter: NDArray[Any] | None, index: tuple[int, ...]) -> float | None:
+    if parameter is None:
+        return None
+    spread = np.broadcast_to(parameter.reshape(plan.parameter_view_shape), plan.view_shape)
+    flat = int(np.ravel_multi_index(index, plan.shape)) if plan.shape else 0
+    there = np.unravel_index(flat, plan.view_shape) if plan.view_shape else ()
+    return float(spread[there])
+
+
+def _find_degeneracies(
+    plan: Plan,
+    members: NDArray[Any],
+    number: int,
+    statistics: Mapping[str, float],
+    normalized: NDArray[Any],
+    *,
+    scaled: bool,
+) -> tuple[Degeneracy, ...]:
+    """Return what is degenerate of the group, as of a tensor that it alone makes up."""
+    held = members
+    if plan.window is not None:  # each value has a window: of this one, the worst that it holds stands for all
+        flat = members.reshape(-1)
+        spoilt = flat[~np.isfinite(flat.astype(np.float64))]
+        held = (spoilt if spoilt.size else flat)[:1]
+    every = tuple(range(held.ndim))
+    alone = plan._replace(
+        shape=held.shape, layout=Layout(held.ndim, None), axes=every, kept=every if plan.window else (),
+        view_shape=held.shape, view_axes=every, groups=None, group_order=None, group_count=1,
+        group_size=held.size,
+    )  # fmt: skip
+    arrays = {name: np.full((1,), value) for name, value in statistics.items()}
+    told = normalized if scaled or plan.window is not None else None
+    found = find_degeneracies(alone, held, arrays, told)
+    return tuple(kind._replace(first_group=plan.group_name(number)) for kind in found)
