@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VERBS: Mapping[str, tuple[str, str]] = {
+    "explain": ("normcli.cli.explain", "Show the arithmetic of one value, step by step, as on paper."),
+    "compare": ("normcli.cli.compare", "Set norms side by side on one tensor; say which are equal, and why."),
     "draw": ("normcli.cli.draw", "Draw a tensor, each value in the colour of its group: SVG, PNG, terminal."),
+    "restore": ("normcli.cli.restore", "See whether gamma = std and beta = mean can undo a norm."),
     "check": ("normcli.cli.check", "Check a tensor against the exact result of a norm."),
     "identify": ("normcli.cli.identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),
-    "compare": ("normcli.cli.compare", "Set norms side by side on one tensor; say which are equal, and why."),
-    "restore": ("normcli.cli.restore", "See whether gamma = std and beta = mean can undo a norm."),
     "golden": ("normcli.cli.golden", "Write input, parameters and exact results for another project's tests."),
     "generate": ("normcli.cli.generate", "Write a seeded tensor and nothing else."),
     "norms": ("normcli.cli.norms", "Print the table of norms: axes, formulas, parameters, sources."),

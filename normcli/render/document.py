@@ -134,7 +134,30 @@ class Blocks(NamedTuple):
     note: str | None = None
 
 
-Section = Facts | Line | Grid | Blocks
+class Equation(NamedTuple):
+    """A line of arithmetic.
+
+    Parameters
+    ----------
+    text : str
+        For a terminal: `μ = (1 + 2) / 2 = 1.5`.
+    latex : tuple of str
+        The same for a page that sets formulas, cut before each sign of equality.
+    """
+
+    text: str
+    latex: tuple[str, ...]
+
+
+class Formulas(NamedTuple):
+    """What is done, in words, and its arithmetic; None stands for lines that are left out."""
+
+    title: str
+    equations: tuple[Equation | None, ...] = ()
+    note: str | None = None
+
+
+Section = Facts | Line | Grid | Blocks | Formulas
 
 
 class Spelled(Protocol):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, TextIO
 
-from normcli.render.document import GUTTER, Blocks, Facts, Grid, Line, Row
+from normcli.render.document import GUTTER, Blocks, Facts, Formulas, Grid, Line, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from normcli.render.document import Document, Matrix, Section, View
+    from normcli.render.document import Document, Equation, Matrix, Section, View
+
+_LONG_FORMULA = 72
+"""Characters of LaTeX on one line: digits and signs for the most part."""
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
@@ -59,6 +62,30 @@ def _(section: Blocks) -> Iterator[str]:
             yield ""
             yield from ("…",) if matrix is None else _write_matrix(matrix)
     yield from _write_note(section.note)
+
+
+@_write_section.register(Formulas)
+def _(section: Formulas) -> Iterator[str]:
+    yield f"### {_escape(section.title)}"
+    for equation in section.equations:
+        yield ""
+        yield from ("…",) if equation is None else _write_formula(equation)
+    yield from _write_note(section.note)
+
+
+def _write_formula(equation: Equation) -> Iterator[str]:
+    """Write a formula as GitHub takes it, broken before its signs of equality where it is long."""
+    symbol, *links = equation.latex
+    yield "```math"
+    if sum(map(len, equation.latex)) <= _LONG_FORMULA:
+        yield " ".join(equation.latex)
+    else:
+        ending = r" \\"
+        yield r"\begin{aligned}"
+        for number, link in enumerate(links):
+            yield f"{'' if number else symbol + ' '}&{link}{ending if number + 1 < len(links) else ''}"
+        yield r"\end{aligned}"
+    yield "```"
 
 
 def _write_matrix(matrix: Matrix) -> Iterator[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import io
 import itertools
+import re
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from rich.console import Console
 from rich.style import Style
 from rich.text import Span, Text
 
-from normcli.render.document import GUTTER, Blocks, Facts, Grid, Line, Row
+from normcli.render.document import GUTTER, Blocks, Facts, Formulas, Grid, Line, Row
 from normcli.render.palette import choose_colour
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 _NARROWEST = 20
 """Columns whose texts are broken over lines have this many characters at least."""
+
+_EQUALITY, _OPERATION = re.compile(" (?=[=≈] )"), re.compile(" [+−/·] ")
+"""Before what a line of arithmetic may be broken."""
+
+_DEEPEST = 4
+"""Brackets within brackets are broken up to here."""
 
 UNBOUNDED = 1_000_000
 """A width that no line reaches."""
@@ -108,6 +115,58 @@ def _(section: Blocks, view: View) -> Iterator[Text]:
             yield Text()
         yield from _lay_out(band, view)
     yield from _note(section.note)
+
+
+@_render.register(Formulas)
+def _(section: Formulas, view: View) -> Iterator[Text]:
+    yield from _fold("", (section.title,), view.width)
+    for equation in section.equations:
+        yield from (Text(line) for line in _fold_equation(equation.text if equation else "…", view.width))
+    yield from _note(section.note)
+
+
+def _fold_equation(text: str, width: int | None) -> Iterator[str]:
+    """Break arithmetic that is longer than a line: each equality under the first, its terms behind it."""
+    margin = " " * 3
+    if width is None or len(margin) + len(text) <= width:
+        yield margin + text
+        return
+    symbol, *links = _EQUALITY.split(text)
+    head = f"{margin}{symbol} "
+    indent = " " * Text(head).cell_len
+    if len(indent) > width // 3:
+        yield head.rstrip()
+        head = indent = margin * 2
+    for link in links:
+        line, *pieces = _break_operations(link, width - len(indent) - 2)
+        line = head + line
+        for piece in pieces:
+            if len(line) + 1 + len(piece) > width:
+                yield line
+                line = f"{indent}  {piece}"
+            else:
+                line = f"{line} {piece}"
+        yield line
+        head = indent
+
+
+def _break_operations(text: str, room: int) -> list[str]:
+    """Cut arithmetic before its operations: the outer ones, and those in brackets where it takes them."""
+    pieces = [text]
+    for depth in range(_DEEPEST):
+        pieces = _cut_at_depth(text, depth)
+        if max(map(len, pieces)) <= room:
+            break
+    return pieces
+
+
+def _cut_at_depth(text: str, deepest: int) -> list[str]:
+    starts, depth = [0], 0
+    for place, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth <= deepest and _OPERATION.match(text, place):
+            starts.append(place + 1)
+    return [text[start:stop].rstrip() for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
 
 
 def _tabulate(section: Grid, widths: Sequence[int], view: View) -> Iterator[Text]:

@@ -17,8 +17,10 @@ from normcli.render.answer import Answer
 from normcli.render.catalogue import Catalogue
 from normcli.render.conventions import ConventionTable
 from normcli.render.document import View
+from normcli.render.explanation import Explanation
 from normcli.render.verdict import Verdict
 from normcli.request import Request
+from normcli.teach.explain import explain
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
@@ -38,6 +40,12 @@ def render(document, view: View, format_name: str = "table") -> str:
     stream = io.StringIO()
     write(document, format_name, stream, view)
     return stream.getvalue()
+
+
+def explanation(shape, norm, at=None, dist="randint", **options) -> Explanation:
+    tensor = generate(Recipe(shape, dist=dist))
+    plan = make_plan(Request(norm, **options), shape, tensor.values.dtype)
+    return Explanation(explain(plan, tensor.values, at=at), tensor, {}, lambda: normalize(tensor.values, norm))
 
 
 def verdict(y, norm="bn", sentence=None, **actual) -> Verdict:
@@ -85,6 +93,11 @@ CASES = {
     "conventions-bn-pipe": lambda: (ConventionTable("bn"), View()),
     "gn-interleaved": lambda: (answer((2, 3, 4), "gn", groups=2, like="mlx"), View(width=80)),
     "rms-gemma": lambda: (answer((2, 3), "rms", gamma=0.5, like="gemma"), View(width=80)),
+    "explain-80": lambda: (explanation((2, 3, 7), "ln", (0, 1, 2), dist="normal"), View(width=80)),
+    "explain-pipe": lambda: (explanation((2, 3, 7), "ln", (0, 1, 2), dist="normal"), View()),
+    "explain-group-80": lambda: (explanation((2, 3, 4, 4), "bn"), View(width=80)),
+    "explain-window-80": lambda: (explanation((1, 6, 2), "lrn", (0, 2, 1)), View(width=80)),
+    "explain-markdown": lambda: (explanation((2, 3, 4), "gn", (0, 1, 2), groups=1), View(), "markdown"),
     "in-keras": lambda: (answer((1, 2, 2, 3), "in", like="keras"), View(width=80)),
 }  # fmt: skip
 

@@ -1,0 +1,216 @@
+"""`normcli explain`: the story of a value in every format, and what it says of what cannot be told."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from tests.teach.printed import check_true
+
+WORD = ["--data", "[[1,2,3,4]]", "--eps", "0"]
+GROUPS = {name: ["--groups", "2"] if "groups" in row.options else [] for name, row in NORMS.items()}
+
+
+def list_equations(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.startswith("   ")]
+
+
+@pytest.mark.parametrize("at", [[], ["--at", "1,3,2"]], ids=["group", "value"])
+@pytest.mark.parametrize("name", NORMS)
+def test_every_norm_is_explained_and_every_line_is_true(name, at, normcli):
+    ran = normcli("explain", name, *GROUPS[name], "--shape", "2,4,3", "--affine-seed" if NORMS[name].parameter_names else
+                  "--seed", "3", *at)  # fmt: skip
+    assert (ran.code, ran.err) == (0, "")
+    lines = list_equations(ran.out)
+    assert len(lines) >= 4
+    assert sum(check_true(line, 8) for line in lines) >= 2
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_json_has_the_steps_of_the_result(name, normcli):
+    arguments = [name, *GROUPS[name], "--shape", "2,4,3"]
+    told = normcli("explain", *arguments, "--at", "1,2,-1", "-f", "json").json
+    whole = normcli(*arguments, "-f", "json").json
+    assert told["at"] == [1, 2, 2]
+    assert told["steps"][-1]["value"] == whole["normalized"][1][2][2]
+    assert told["group"]["count"] == len(told["group"]["values"]) == len(told["group"]["positions"])
+    assert [1, 2, 2] in told["group"]["positions"]
+    x = np.array(normcli("generate", "--shape", "2,4,3").json)
+    assert told["group"]["values"] == [x[tuple(index)] for index in told["group"]["positions"]]
+    result = normalize(x, name, **({"groups": 2} if GROUPS[name] else {}))
+    number = result.plan.locate_groups([np.array(i) for i in (1, 2, 2)])
+    assert told["group"]["stats"] == {n: a.reshape(-1)[number] for n, a in result.statistics.items()}
+    for step in told["steps"]:
+        assert step["sentence"].endswith(".")
+        assert (step["value"] is None) == (step["text"] is None) == (step["expression"] is None)
+
+
+def test_the_seed_word(normcli):
+    ran = normcli("explain", "ln", *WORD)
+    assert list_equations(ran.out)[:8] == [
+        "Σx = 1 + 2 + 3 + 4 = 10",
+        "μ = (1 + 2 + 3 + 4) / 4 = 2.5",
+        "Σ(x − μ)² = (1 − 2.5)² + (2 − 2.5)² + (3 − 2.5)² + (4 − 2.5)² = 2.25 + 0.25 + 0.25 + 2.25 = 5",
+        "σ² = 5 / 4 = 1.25",
+        "σ = √1.25 ≈ 1.118034",
+        "x̂[0,0] ≈ (1 − 2.5) / 1.118034 ≈ -1.3416408",
+        "x̂[0,1] ≈ (2 − 2.5) / 1.118034 ≈ -0.4472136",
+        "x̂[0,2] ≈ (3 − 2.5) / 1.118034 ≈ 0.4472136",
+    ]
+
+
+def test_digits(normcli):
+    ran = normcli("explain", "ln", *WORD, "--at", "0,0", "--digits", "3")
+    assert "   x̂ ≈ (1 − 2.5) / 1.12 ≈ -1.34" in ran.lines
+
+
+def test_letters_in_any_order_and_negative_numbers_name_the_same_value(normcli):
+    shape = ["bn", "--shape", "2,3,4,4"]
+    plain = normcli("explain", *shape, "--at", "0,1,2,3").raw
+    assert normcli("explain", *shape, "--at", "w=3,h=2,n=0,c=1").raw == plain
+    assert normcli("explain", *shape, "--at", "-2,-2,-2,-1").raw == plain
+
+
+def test_a_long_group_is_abbreviated_and_its_count_told(normcli):
+    ran = normcli("explain", "bn", "--shape", "2,3,4,4", "--at", "0,1,2,3")
+    assert "1. The group c=1 holds 32 values: they differ along n, h and w." in ran.lines
+    assert "n=0 c=1 h=2 w=3   2   ← this one" in ran.lines
+    assert "25 of 32 values are left out; --full shows all" in ran.lines
+    assert "   Σx = 1 + 7 + 5 + … + 8 = 160" in ran.lines
+    assert sum(line.startswith("…") for line in ran.lines) == 2
+
+
+def test_full_leaves_nothing_out(normcli):
+    ran = normcli("explain", "bn", "--shape", "2,3,4,4", "--full")
+    assert "…" not in ran.out
+    assert "left out" not in ran.out
+    assert sum("x̂[" in line for line in ran.lines) == 32
+    values = re.search(r"Σx = (.*) = 149", ran.out)
+    assert values
+    assert len(values[1].split(" + ")) == 32
+
+
+def test_a_group_of_thousands_says_how_many_are_left_out(normcli):
+    ran = normcli("explain", "ln", "--shape", "5000", "--seed", "1")
+    assert "4,996 of 5,000 values are left out; --full shows all" in ran.lines
+    assert sum("x̂[" in line for line in ran.lines) == 4
+    assert "   …" in ran.lines
+    assert len(normcli("explain", "ln", "--shape", "5000", "--full").out.splitlines()) > 15000
+
+
+def test_json_lines_and_csv_have_a_step_each(normcli):
+    steps = normcli("explain", "ln", *WORD, "-f", "json").json["steps"]
+    assert [json.loads(line) for line in normcli("explain", "ln", *WORD, "-f", "jsonl").lines] == steps
+    header, *rows = csv.reader(io.StringIO(normcli("explain", "ln", *WORD, "-f", "csv").out))
+    assert header == ["step", "at", "symbol", "sentence", "text", "expression", "value"]
+    assert [row[0] for row in rows] == [step["step"] for step in steps]
+    assert rows[2] == ["mean", "", "μ", steps[2]["sentence"], steps[2]["text"], "(1 + 2 + 3 + 4) / 4", "2.5"]
+
+
+def test_markdown_has_formulas(normcli):
+    text = normcli("explain", "ln", *WORD, "--at", "0,0", "-f", "markdown").out
+    blocks = re.findall(r"```math\n(.*?)\n```\n", text, flags=re.S)
+    assert blocks[:2] == [r"\sum x = 1 + 2 + 3 + 4 = 10", r"\mu = \frac{1 + 2 + 3 + 4}{4} = 2.5"]
+    assert blocks[2].startswith("\\begin{aligned}\n\\sum (x - \\mu)^2 &= ")
+    assert text.count("```") == 2 * len(blocks)
+    assert "### 3. The mean: the sum over n, the number of values." in text
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".md", ".json", ".jsonl", ".csv"])
+def test_files(suffix, normcli, tmp_path):
+    name = {".txt": "table", ".md": "markdown"}.get(suffix, suffix[1:])
+    ran = normcli("explain", "ln", *WORD, "-o", tmp_path / f"story{suffix}")
+    assert (ran.code, ran.raw, ran.err) == (0, b"", "")
+    assert (tmp_path / f"story{suffix}").read_bytes() == normcli("explain", "ln", *WORD, "-f", name).raw
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        pytest.param(["bn", "--shape", "2,3", "--at", "0,3"], 2, "3 is outside axis c, whose length is 3", id="outside"),
+        pytest.param(["bn", "--shape", "2,3", "--at", "0"], 2, "takes 2, one for each of n, c", id="too few"),
+        pytest.param(["bn", "--shape", "2,3", "--at", "x=1,c=0"], 2, "there is no axis 'x'", id="unknown"),
+        pytest.param(["bn", "--shape", "0,3", "--at", "0,0"], 2, "whose length is 0", id="empty"),
+        pytest.param(["bn", "--shape", "2,3", "-o", "story.svg"], 2, "story.svg", id="suffix"),
+        pytest.param(["bn"], 2, "there is no tensor", id="no tensor"),
+        pytest.param(["gn", "--shape", "2,4"], 2, "needs groups", id="groups"),
+        pytest.param(["xn", "--shape", "2,4"], 2, "there is no norm 'xn'", id="norm"),
+        pytest.param(["bn", "--data", "[[1,5],[2,5]]", "--at", "0,1", "--strict"], 4, "group c=1 is constant", id="strict"),
+        pytest.param(["ln", "--shape", "3,0", "--strict"], 4, "holds no values", id="strict and empty"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_is_said_in_a_line(arguments, code, told, normcli):
+    ran = normcli("explain", *arguments)
+    assert (ran.code, ran.raw) == (code, b"")
+    assert len(ran.err.splitlines()) == 1
+    assert told in ran.err
+
+
+def test_only_the_group_in_question_is_warned_of(normcli):
+    data = ["--data", "[[1,5],[2,5]]"]
+    assert normcli("explain", "bn", *data, "--at", "0,0", "--strict").err == ""
+    ran = normcli("explain", "bn", *data, "--at", "0,1")
+    assert (ran.code, ran.err) == (
+        0,
+        "normcli: bn: group c=1 is constant: its variance is 0 and its normalized values 0\n",
+    )
+    assert normcli("explain", "bn", *data, "--at", "0,1", "--quiet").err == ""
+
+
+@pytest.mark.parametrize(
+    "data", ["7", "[]", "[[],[]]", '[["nan",1]]', '[["inf",1]]', "[[[[[[1,2]]]]]]", "[[1e308,1e308]]"]
+)
+@pytest.mark.parametrize("name", [name for name in NORMS if not GROUPS[name]])
+def test_odd_tensors_are_told_of_in_every_format(name, data, normcli):
+    if normcli(name, "--data", data, "-q").code:
+        pytest.skip("the norm does not take it either")
+    for format_name in ("table", "markdown", "json", "jsonl", "csv"):
+        ran = normcli("explain", name, "--data", data, "-f", format_name, "-q")
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out
+    for line in list_equations(normcli("explain", name, "--data", data, "-q").out):
+        check_true(line, 8)
+
+
+def test_a_window_lists_what_it_holds(normcli):
+    ran = normcli("explain", "lrn", "--shape", "1,6,1,1", "--size", "3", "--at", "0,0,0,0")
+    assert (
+        "1. The window of n=0 c=0 h=0 w=0 holds 2 values, at c=0 … c=1; the other 1 would lie outside."
+        in ran.lines
+    )
+    assert "n=0 c=0 h=0 w=0   6   ← this one" in ran.lines
+
+
+def test_a_file_larger_than_memory_is_explained(normcli, tmp_path):
+    path = tmp_path / "x.npy"
+    made = np.lib.format.open_memmap(path, mode="w+", dtype="f4", shape=(1 << 16, 1 << 16))  # 16 GiB of holes
+    made[7, :4] = 1, 2, 3, 4
+    del made
+    assert os.stat(path).st_size > 1 << 34
+    ran = normcli("explain", "ln", "-i", path, "--at", "7,1", "-f", "json")
+    row = np.zeros(1 << 16, "f4")
+    row[:4] = 1, 2, 3, 4
+    assert ran.json["steps"][-1]["value"] == normalize(row, "ln").normalized[1]
+    assert ran.json["group"]["values"] == row.tolist()
+
+
+def test_page_is_of_the_whole_result_and_opens_at_the_value():
+    from normcli.plan import make_plan
+    from normcli.render.explanation import Explanation
+    from normcli.request import Request
+    from normcli.teach.explain import explain
+    from normcli.tensors.tensor import Tensor
+
+    x = np.arange(6.0).reshape(2, 3)
+    result = normalize(x, "ln")
+    story = explain(make_plan(Request("ln"), x.shape, x.dtype), x, at=(1, 2))
+    page = Explanation(story, Tensor(x, "x"), {}, lambda: result).page()
+    assert page.results == [result]
+    assert (page.at, page.tensor.source) == ((1, 2), "x")
