@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from normcli.render import write
@@ -25,23 +26,50 @@ def show(*lines: str, most: int | None = None) -> str:
     most : int or None
         Lines of output to keep of each; the rest becomes an ellipsis.
     """
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "NO_COLOR": "1"}
     shown: list[str] = []
     for line in lines:
-        done = subprocess.run(
-            ["bash", "-c", line],
-            cwd=ROOT / "samples",
-            capture_output=True,
-            check=False,
-            env=environment,
-            text=True,
-        )
+        done = _run(line, check=False)
         output = (done.stdout + done.stderr).rstrip("\n").splitlines()
         if most is not None and len(output) > most:
             output = [*output[:most], "…"]
         shown += [f"$ {line}", *output, ""]
     return "\n".join(["```console", *shown[:-1], "```"])
+
+
+def picture(line: str, words: str, folder: str = "") -> str:
+    """Return a picture in Markdown, with the line that draws it; it is drawn again, and must be what lies there.
+
+    Parameters
+    ----------
+    line : str
+        `normcli … -o pictures/NAME.svg`, to be run in `samples/`. With NORMCLI_UPDATE_PICTURES=1 the file is
+        replaced.
+    words : str
+        What it shows, for those who do not see it.
+    folder : str
+        Of the samples, as seen from the page.
+    """
+    command, name = line.rsplit(" -o ", 1)
+    place = ROOT / "samples" / name
+    with tempfile.TemporaryDirectory() as scratch:
+        drawn = Path(scratch) / place.name
+        _run(f"{command} -o {shlex.quote(str(drawn))}", check=True)
+        fresh = drawn.read_bytes()
+    if os.environ.get("NORMCLI_UPDATE_PICTURES"):
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(fresh)
+    if not place.exists() or place.read_bytes() != fresh:
+        raise ValueError(f"samples/{name} is not what `{line}` draws; NORMCLI_UPDATE_PICTURES=1 renews it")
+    return "\n".join(["```sh", line, "```", "", f"![{words}]({folder}{name})"])
+
+
+def _run(line: str, *, check: bool) -> subprocess.CompletedProcess[str]:
+    """Run a shell line in `samples/`, with the `normcli` of this Python and no colours."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "NO_COLOR": "1"}
+    return subprocess.run(
+        ["bash", "-c", line], cwd=ROOT / "samples", capture_output=True, check=check, env=environment, text=True
+    )
 
 
 def norm_table() -> str:

@@ -34,6 +34,7 @@ def make_command(name: str) -> click.Command:
         [
             AT,
             *list_options(norm, preset),
+            *options.running(norm),
             options.ANSWER_FILE,
             options.ANY_FORMAT,
             options.DIGITS,
@@ -80,7 +81,9 @@ def _explain(name: str, settings: dict[str, Any]) -> None:
     destination = choose_destination(settings["output"], settings["format_"], WRITERS)
     from normcli.cli.view import make_view
     from normcli.engine.effort import Effort
+    from normcli.render.answer import name_running
     from normcli.render.explanation import Explanation
+    from normcli.result import fit_given
     from normcli.teach.explain import explain
     from normcli.teach.place import parse_index
 
@@ -92,10 +95,12 @@ def _explain(name: str, settings: dict[str, Any]) -> None:
         for name, given in (("gamma", problem.gamma), ("beta", problem.beta))
     }
     effort = Effort(settings["threads"])
-    story = explain(plan, values, **parameters, at=at, every=settings["full"], effort=effort)
+    running = None if problem.running is None else fit_given(plan, problem.running)
+    story = explain(plan, values, **parameters, at=at, every=settings["full"], effort=effort, running=running)
     _tell_warnings(story, settings)
+    given = {**parameters, **name_running(running)}
     document = Explanation(
-        story, problem.tensor, parameters, lambda: _calculate(problem, effort), settings["digits"]
+        story, problem.tensor, given, lambda: _calculate(problem, effort), settings["digits"]
     )
     destination.write(document, make_view(settings["colour"], settings["digits"], full=settings["full"]))
 
@@ -123,4 +128,5 @@ def _tell_warnings(story: Story, settings: dict[str, Any]) -> None:
 def _calculate(problem: Problem, effort: Any) -> Result:
     from normcli.result import calculate
 
-    return calculate(problem.request, problem.tensor.values, problem.gamma, problem.beta, effort=effort)
+    values, running = problem.tensor.values, problem.running
+    return calculate(problem.request, values, problem.gamma, problem.beta, running=running, effort=effort)

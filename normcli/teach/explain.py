@@ -10,9 +10,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from normcli.dtypes import is_float
+from normcli.engine import measure
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.norms import Centre, Divisor, EpsMode, ZeroRule
 from normcli.plan import ONLY_GROUP
+from normcli.result import Result
 from normcli.teach.expression import (
     MOST_TERMS,
     Absolute,
@@ -29,7 +31,7 @@ from normcli.teach.expression import (
     evaluate,
     read_decimals,
 )
-from normcli.teach.group import find_group, measure_group
+from normcli.teach.group import find_group, measure_group, take_group
 from normcli.teach.place import describe_index
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.effort import Effort
+    from normcli.numerics.solution import Given
     from normcli.plan import Plan
     from normcli.teach.group import Group, Outcome
 
@@ -164,6 +167,7 @@ def explain(
     at: tuple[int, ...] | None = None,
     every: bool = False,
     effort: Effort = DEFAULT_EFFORT,
+    running: Given | None = None,
 ) -> Story:
     """Tell how one value of a tensor is normalized, or those of its first group.
 
@@ -180,6 +184,8 @@ def explain(
         Tell of every value of the group, however many: otherwise of the first and the last of more than
         `MOST_TERMS`.
     effort : Effort
+    running : Given or None
+        Running statistics, of `plan.running_shape`, to normalize with instead of the group's own.
 
     Examples
     --------
@@ -199,7 +205,11 @@ def explain(
     if at is None and plan.window is None:
         places = choose_places(plan.group_size, every=every)
     at = at if at is not None or plan.window is None else (0,) * len(plan.shape)
-    return tell_story(measure_group(plan, values, gamma, beta, number, places, effort), at)
+    if running is None:
+        return tell_story(measure_group(plan, values, gamma, beta, number, places, effort), at)
+    statistics = measure(plan, values, effort, running)
+    result = Result(plan, values, statistics, gamma, beta, effort, running)
+    return tell_story(take_group(result, number, places, running=True), at, running=True)
 
 
 def choose_places(count: int, *, every: bool = False) -> Sequence[int]:

@@ -214,3 +214,18 @@ def test_page_is_of_the_whole_result_and_opens_at_the_value():
     page = Explanation(story, Tensor(x, "x"), {}, lambda: result).page()
     assert page.results == [result]
     assert (page.at, page.tensor.source) == ((1, 2), "x")
+
+
+def test_an_evaluation_is_explained_with_the_running_statistics(normcli):
+    given = ("--eval", "--running-mean", "1,2,3", "--running-var", "4,5,6")
+    ran = normcli(
+        "explain", "bn", "--shape", "2,3,4,4", "--at", "0,1,0,1", *given, "--gamma", "2", "--eps", "0"
+    )
+    assert (ran.code, ran.err) == (0, "")
+    assert "running mean" in ran.out
+    assert "μ = 2" in ran.out
+    assert "Σ" not in ran.out
+    story = normcli("explain", "bn", "--shape", "2,3,4,4", "--at", "0,1,0,1", *given, "-f", "json").json
+    answer = normcli("bn", "--shape", "2,3,4,4", *given, "-f", "json").json
+    assert story["steps"][-1]["value"] == answer["normalized"][0][1][0][1]
+    assert normcli("explain", "bn", "--shape", "2,3,4,4", "--eval").code == 2
