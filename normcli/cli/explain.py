@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.cli.problem import Problem
     from normcli.norms import Norm
     from normcli.result import Result
-    from normcli.teach.explain import Story
+    from normcli.teach.story import Story
 
 AT = options.make(
     "--at", metavar="I,J,…", help="Which value: 0,1,-1 or n=0,c=1,l=-1. [default: the first group, whole]"

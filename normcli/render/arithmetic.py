@@ -31,8 +31,8 @@ from normcli.teach.expression import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from normcli.teach.explain import Step
     from normcli.teach.expression import Expression
+    from normcli.teach.story import Step
 
 MOST_SHOWN, HEAD, TAIL = 8, 3, 1
 """Up to so many terms are printed; of more, the first and the last."""
@@ -232,7 +232,7 @@ def spell_step(
 
     Examples
     --------
-    >>> from normcli.teach.explain import Step
+    >>> from normcli.teach.story import Step
     >>> mean = Quotient(Sum(tuple(map(Number, (1, 2, 3, 4)))), Number(4))
     >>> step = Step("mean", "The mean.", Name("μ", r"\mu"), (mean,), Number(2.5))
     >>> spell_step(step).text

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from normcli.render.document import Equation, Section, View
     from normcli.result import Result
-    from normcli.teach.explain import Step, Story
     from normcli.teach.group import Group
+    from normcli.teach.story import Step, Story
     from normcli.tensors.tensor import Tensor
 
 _HEAD, _TAIL = 4, 2

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine import run
+from normcli.engine import single as engine
 from normcli.norms import GroupOrder
 
 if TYPE_CHECKING:
@@ -73,11 +74,10 @@ def normalize_group(result: Result, group: int) -> NDArray[Any]:
     selection = plan.select_group(group)
     if _has_whole(result):
         return result.normalized.reshape(plan.view_shape)[selection].reshape(-1)
-    picks = [
-        np.arange(length) if isinstance(place, slice) else np.array([place])
-        for length, place in zip(plan.view_shape, selection, strict=True)
-    ]
-    return _run(result, picks).reshape(-1)
+    every = range(plan.group_size)
+    return engine.normalize_group(
+        plan, result.input, group, every, result.gamma, result.beta, result.effort
+    ).values
 
 
 def _has_whole(result: Result) -> bool:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from normcli.render.arithmetic import spell_step, write_code
-from normcli.teach.explain import Step
 from normcli.teach.expression import (
     Absolute,
     Difference,
@@ -22,6 +21,7 @@ from normcli.teach.expression import (
     Root,
     Sum,
 )
+from normcli.teach.story import Step
 from tests.teach.test_explain import CASES, TENSORS, tell
 
 ONE, TWO, MINUS, SMALL = Number(1), Number(2), Number(-3), Number(1e-5)

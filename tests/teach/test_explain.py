@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
@@ -15,9 +15,13 @@ from normcli import NORMS, normalize
 from normcli.plan import make_plan
 from normcli.render.arithmetic import spell_step, write_code
 from normcli.request import Request
-from normcli.teach.explain import Story, explain, tell_story
+from normcli.teach.explain import explain
 from normcli.teach.group import find_group, take_group
+from normcli.teach.telling import tell_story
 from tests.teach.printed import check_true
+
+if TYPE_CHECKING:
+    from normcli.teach.story import Story
 
 SMALL = np.random.default_rng(5).integers(-9, 10, (2, 4, 3))
 NOISE = np.random.default_rng(6).normal(1.0, 3.0, (2, 4, 3)).astype(np.float32)

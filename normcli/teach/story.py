@@ -1,0 +1,62 @@
+"""What there is to tell of a value: the steps of its arithmetic, as records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from normcli.plan import Plan
+    from normcli.teach.expression import Expression, Name, Number
+    from normcli.teach.group import Group, Outcome
+
+
+class Step(NamedTuple):
+    """One step of the arithmetic.
+
+    Parameters
+    ----------
+    name : str
+        What it works out: `sum`, `mean`, `squares`, `variance`, `eps`, `root`, `quotient`, `affine`, `result` …
+    sentence : str
+        What is done, in words.
+    symbol : Name or None
+        What comes out is called; None where a sentence says it all.
+    chain : tuple of Expression
+        What it is equal to (or near): each element simpler than the one before, the value not among them.
+    value : Number or None
+        What comes out; None where that is no finite number.
+    outcome : Outcome or None
+        The value of the tensor that the step is about; None where it is about the whole group.
+    """
+
+    name: str
+    sentence: str
+    symbol: Name | None = None
+    chain: tuple[Expression, ...] = ()
+    value: Number | None = None
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True)
+class Story:
+    """What there is to tell.
+
+    Parameters
+    ----------
+    plan : Plan
+    group : Group or None
+        None where the tensor has no values.
+    at : tuple of int or None
+        The value that was asked for; None for a group as a whole.
+    steps : tuple of Step
+        Those that all values of the group share come first.
+    running : bool
+        Whether mean and variance were given instead of measured.
+    """
+
+    plan: Plan
+    group: Group | None
+    at: tuple[int, ...] | None
+    steps: tuple[Step, ...]
+    running: bool = False

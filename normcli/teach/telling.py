@@ -1,0 +1,591 @@
+"""From a group and what became of it to the steps of a story: each norm's arithmetic, read off its row."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from normcli.dtypes import is_float
+from normcli.norms import Centre, Divisor, EpsMode, ZeroRule
+from normcli.plan import ONLY_GROUP
+from normcli.teach.expression import (
+    MOST_TERMS,
+    Absolute,
+    Difference,
+    Expression,
+    Maximum,
+    Name,
+    Number,
+    Power,
+    Product,
+    Quotient,
+    Root,
+    Sum,
+    evaluate,
+    read_decimals,
+)
+from normcli.teach.place import describe_index
+from normcli.teach.story import Step, Story
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from normcli.teach.group import Group, Outcome
+
+FEW = 8
+"""Groups of up to so many values are written out within the steps that go on with their sum."""
+
+MOST_WHOLE = 2**50
+"""Sums of whole numbers up to here are told as whole numbers: the doubles that they follow from allow it."""
+
+_X, _X_HAT, _Y = Name("x", "x", "x"), Name("x̂", r"\hat{x}"), Name("y", "y")
+_DIVISOR, _BASE = Name("d", "d"), Name("base", r"\mathrm{base}")
+
+
+class _Words(NamedTuple):
+    """What the mean of squares of a norm is called, with its root and its sum."""
+
+    name: str
+    told: str
+    statistics: tuple[str, str]
+    mean_square: Name
+    root: Name
+    squares: Name
+    squares_told: str
+
+
+_ABOUT_ZERO = Name("Σx²", r"\sum x^2")
+
+_WORDS = {
+    Divisor.DEVIATION: _Words(
+        "variance", "The variance: the sum of squares over n", ("var", "std"),
+        Name("σ²", r"\sigma^2"), Name("σ", r"\sigma"),
+        Name("Σ(x − μ)²", r"\sum (x - \mu)^2"), "The squared deviations from the mean, and their sum.",
+    ),
+    Divisor.ROOT_MEAN_SQUARE: _Words(
+        "mean square", "The mean square: the sum of squares over n", ("ms", "rms"),
+        Name("ms", r"\mathrm{ms}"), Name("rms", r"\mathrm{rms}"),
+        _ABOUT_ZERO, "The squares, and their sum.",
+    ),
+}  # fmt: skip
+
+_SQUARES_TOLD = "The squares, and their sum."
+
+
+class _Terms(Sequence[Expression]):
+    """Terms made of a group's values when they are asked for."""
+
+    def __init__(self, group: Group, make: Callable[[Expression], Expression]) -> None:
+        self._group, self._make = group, make
+
+    def __len__(self) -> int:
+        return self._group.count
+
+    @overload
+    def __getitem__(self, place: int) -> Expression: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Expression]: ...
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        return self._make(Number(self._group.value(place % len(self))))
+
+
+def name_group(name: str) -> str:
+    """Return what a group is called at the beginning of a sentence."""
+    return "The only group" if name == ONLY_GROUP else f"The group {name}"
+
+
+def tell_story(group: Group, at: tuple[int, ...] | None = None, *, running: bool = False) -> Story:
+    """Return the steps that lead from a group's values to its normalized ones.
+
+    Parameters
+    ----------
+    group : Group
+        With the outcomes to tell of.
+    at : tuple of int or None
+        The value that was asked for.
+    running : bool
+        Whether the statistics were given (running statistics) and are not those of the group's values.
+
+    Notes
+    -----
+    Statistics are those of the group's result. Sums are taken in rational arithmetic, or follow from the
+    statistics where the group has more than `MOST_TERMS` values.
+    """
+    return Story(group.plan, group, at, _Teller(group, running=running).tell(), running)
+
+
+class _Teller:
+    """Tells of one group, a step after another."""
+
+    def __init__(self, group: Group, *, running: bool) -> None:
+        self.group, self.plan, self.running = group, group.plan, running
+        self.n = Number(group.count)
+        self.whole_numbers = not is_float(group.values.dtype)
+        self.steps: list[Step] = []
+
+    def tell(self) -> tuple[Step, ...]:
+        """Return all steps."""
+        self._introduce()
+        if not self.running and not self.group.finite:
+            kinds = [kind.consequence for kind in self.group.degeneracies] or ["holds NaN or an infinity"]
+            for consequence in kinds:
+                self._say("not finite", f"{name_group(self.group.name)} {consequence}.")
+            self._give_up()
+            return tuple(self.steps)
+        centre = self._find_centre() if self.plan.norm.centre is Centre.MEAN else None
+        lost = self.plan.norm.centre is Centre.MEAN and centre is None
+        divisor = None if lost else self._find_divisor(centre)
+        divisor = None if divisor is None else self._replace_zero(divisor)
+        if divisor is None:
+            self._give_up()
+        else:
+            for outcome in self.group.outcomes:
+                self._finish(outcome, centre, divisor)
+        return tuple(self.steps)
+
+    # -- what all values share
+
+    def _introduce(self) -> None:
+        group, plan = self.group, self.plan
+        if plan.window is not None:
+            self._say("group", self._describe_window())
+            return
+        told = f"{name_group(group.name)} holds {_count(group.count)}"
+        along = _enumerate([plan.layout.name(axis) for axis in plan.axes])
+        if group.count > 1 and along:
+            told += f": they differ along {along}"
+        if group.count > 1 and plan.groups is not None:
+            told += ", within the channels of the group"
+        given = " Its mean and variance were given, and are not measured." if self.running else ""
+        self._say("group", f"{told}.{given}")
+
+    def _describe_window(self) -> str:
+        plan, held = self.plan, self.group.count
+        assert plan.window is not None
+        at, axis = self.group.outcomes[0].index, plan.axes[0]
+        name, first = plan.layout.name(axis), max(0, at[axis] - plan.window.before)
+        where = f"{name}={first}" if held == 1 else f"{name}={first} … {name}={first + held - 1}"
+        cut = "" if held == plan.window.length else f"; the other {plan.window.length - held} would lie outside"
+        return f"The window of {describe_index(at, plan.layout)} holds {_count(held)}, at {where}{cut}."
+
+    def _find_centre(self) -> Number | None:
+        symbol, mean = Name("μ", r"\mu"), self.group.statistics["mean"]
+        if not math.isfinite(mean):
+            self._say(
+                "mean", f"The mean that was given is {mean}." if self.running else "The mean is beyond float64."
+            )
+            return None
+        if self.running:
+            return self._give("mean", "The running mean, which was given.", symbol, mean, exact=True)
+        known = Fraction(mean) * self.group.count
+        total = self._sum(
+            "sum", f"The sum of the {_count(self.group.count)}.", Name("Σx", r"\sum x"), _itself, known
+        )
+        if total is None:
+            return self._give("mean", "The mean.", symbol, mean)
+        top = Sum(tuple(_Terms(self.group, _itself))) if self.group.count <= FEW else total
+        told = "The mean: the sum over n, the number of values."
+        return self._add("mean", told, symbol, Quotient(top, self.n), value=mean)
+
+    def _find_divisor(self, centre: Number | None) -> Number | None:
+        match self.plan.norm.divisor:
+            case Divisor.DEVIATION | Divisor.ROOT_MEAN_SQUARE:
+                return self._find_deviation(centre)
+            case Divisor.LP_NORM:
+                return self._find_length()
+            case Divisor.WINDOW_POWER:
+                return self._find_power()
+
+    def _find_deviation(self, centre: Number | None) -> Number | None:
+        """Tell of the root of a mean of squares, about the mean or about 0."""
+        words = _WORDS[self.plan.norm.divisor]
+        square, root = (self.group.statistics[name] for name in words.statistics)
+        if self.running:
+            given = self._give(
+                "variance", "The running variance, which was given.", words.mean_square, square, exact=True
+            )
+            return self._root(given, words.mean_square, words.root, root)
+        freedom = self.group.count - (self.plan.ddof if centre is not None else 0)
+        if freedom <= 0:
+            counted = f"n − ddof = {self.group.count} − {self.plan.ddof} = {freedom}"
+            self._say(words.name, f"The variance has the divisor {counted}: it is NaN.")
+            return None
+        if _is_beyond(square, root):
+            return self._root(None, words.mean_square, words.root, root)
+        total = self._sum_squares(centre, Fraction(square) * freedom, words)
+        if total is None:
+            mean_square: Number | None = self._give(words.name, f"{words.told}.", words.mean_square, square)
+        else:
+            bottom = Difference(self.n, Number(self.plan.ddof)) if freedom < self.group.count else self.n
+            less = f", less ddof {self.plan.ddof}" if freedom < self.group.count else ""
+            told = f"{words.told}{less}."
+            mean_square = self._add(words.name, told, words.mean_square, Quotient(total, bottom), value=square)
+        return self._root(mean_square, words.mean_square, words.root, root)
+
+    def _sum_squares(self, centre: Number | None, known: Fraction, words: _Words) -> Number | None:
+        if centre is None:
+            return self._sum("squares", words.squares_told, words.squares, _square, known)
+        value = None
+        if self.group.count <= MOST_TERMS:
+            values = list(self.group.fractions())
+            mean = sum(values, Fraction(0)) / len(values)
+            value = sum(((value - mean) ** 2 for value in values), Fraction(0))
+
+        def make(x: Expression) -> Expression:
+            return _square(Difference(x, centre))
+
+        told, symbol = words.squares_told, words.squares
+        return self._sum("squares", told, symbol, make, known, value=value, integral=False)
+
+    def _find_length(self) -> Number | None:
+        p, length = self.plan.p, self.group.statistics["norm"]
+        assert p is not None
+        symbol = _name_length(p)
+        if not math.isfinite(length):
+            self._say("length", "The length is beyond float64.")
+            return None
+        if p == 2.0:
+            square = None
+            if not _is_beyond(length * length, length):
+                known = Fraction(length) ** 2
+                square = self._sum("squares", _SQUARES_TOLD, _ABOUT_ZERO, _square, known)
+            return self._root(square, _ABOUT_ZERO, symbol, length)
+        if math.isinf(p):
+            terms, total = self._make_terms(Absolute, Fraction(length))
+            told = "The length: the largest value, without its sign."
+            found = self._add("length", told, symbol, Maximum(terms, total, Absolute(_X)), value=length)
+        elif p == 0.0:
+            told = "The length: how many values are not 0. Each of them counts 1."
+            found = self._sum("length", told, symbol, _count_nonzero, Fraction(length))
+        elif p == 1.0:
+            told = "The length: the sum of the values without their signs."
+            found = self._sum("length", told, symbol, Absolute, Fraction(length))
+        else:
+            found = self._find_power_length(p, symbol, length)
+        return None if found is None else self._add_eps(found, symbol)
+
+    def _find_power_length(self, p: float, symbol: Name, length: float) -> Number | None:
+        exponent = Number(int(p) if p == int(p) else p)
+        p_text = f"{p:g}"
+        try:
+            known = evaluate(Power(Number(length), exponent)).number
+        except ArithmeticError:
+            return self._give(
+                "length", "The length; powers on the way to it are beyond float64.", symbol, length
+            )
+        series = Name(f"Σ|x|^{p_text}", rf"\sum \lvert x \rvert^{{{p_text}}}")
+        told = f"The sum of the values without their signs to the power of p = {p_text}."
+        integral = isinstance(exponent.value, int)
+
+        def make(x: Expression) -> Expression:
+            return Power(Absolute(x), exponent)
+
+        total = self._sum("powers", told, series, make, known, integral=integral)
+        if total is None:
+            return self._give("length", "The length.", symbol, length)
+        told = "The length: the root of that, with the same p."
+        chain = Power(total, Quotient(Number(1), exponent))
+        return self._add("length", told, symbol, chain, value=length)
+
+    def _find_power(self) -> Number | None:
+        """Tell of the power that a window's values are divided by."""
+        window, (mean_square, rstd) = self.plan.window, (self.group.statistics[name] for name in ("ms", "rstd"))
+        assert window is not None
+        total = None
+        if math.isfinite(mean_square):
+            known = Fraction(mean_square) * window.size
+            total = self._sum("squares", _SQUARES_TOLD, _ABOUT_ZERO, _square, known)
+        if total is None:
+            if rstd == 0 or not math.isfinite(1.0 / rstd):
+                return None
+            return self._give("divisor", "The divisor.", _DIVISOR, 1.0 / rstd)
+        alpha, k = Number(window.alpha), Number(window.k)
+        scaled: Expression = Product(alpha, total)
+        over = ""
+        if window.divisor != 1:
+            scaled, over = Quotient(scaled, Number(window.divisor)), " / size"
+        told = f"The base of the power: k + α · Σx²{over}."
+        base = self._add("base", told, _BASE, Sum((k, scaled)))
+        if base is None:
+            return None
+        told = "The divisor: that to the power of the exponent."
+        return self._add("divisor", told, _DIVISOR, Power(base, Number(window.exponent)))
+
+    # -- eps and the root
+
+    def _root(
+        self, square: Number | None, square_symbol: Name, root_symbol: Name, root: float
+    ) -> Number | None:
+        """Tell of eps and the root, in their order; without a square, it is beyond float64."""
+        eps = self.plan.eps or 0.0
+        if not math.isfinite(root):
+            self._say("root", "The divisor is beyond float64.")
+            return None
+        within = eps and self.plan.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR)
+        if square is None:
+            scaled = "The squares leave the range of float64: normcli scales the values by a power of 2 first."
+            told = self._give("root", scaled, root_symbol, root)
+            if not within:
+                return self._add_eps(told, root_symbol)
+            square_exactly: Expression = Power(told, Number(2))
+        else:
+            if not within:
+                found = self._add("root", "Its root.", root_symbol, Root(square), value=root)
+                return None if found is None else self._add_eps(found, root_symbol)
+            square_exactly = square
+        joined, symbol = self._join_eps(square_exactly, square_symbol)
+        if square is not None:
+            told_of = (
+                "eps is added, inside the root."
+                if isinstance(joined, Sum)
+                else "At least eps, inside the root."
+            )
+            under = self._add("eps", told_of, symbol, joined)
+            joined = joined if under is None else under
+        return self._add("root", "The divisor: the root of that.", _DIVISOR, Root(joined))
+
+    def _add_eps(self, size: Number, symbol: Name) -> Number | None:
+        """Tell of an eps that is outside the root."""
+        eps = self.plan.eps or 0.0
+        if not eps:
+            return size
+        joined, together = self._join_eps(size, symbol)
+        sentence = (
+            "The divisor: eps is added, outside the root."
+            if isinstance(joined, Sum)
+            else "The divisor: at least eps."
+        )
+        return self._add("eps", sentence, together, joined)
+
+    def _join_eps(self, size: Expression, symbol: Name) -> tuple[Expression, Name]:
+        eps = Number(self.plan.eps or 0.0)
+        if self.plan.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
+            return Sum((size, eps)), Name(f"{symbol.text} + ε", rf"{symbol.latex} + \varepsilon")
+        return (
+            Maximum((size, eps)),
+            Name(f"max({symbol.text}, ε)", rf"\max({symbol.latex}, \varepsilon)"),
+        )
+
+    def _replace_zero(self, divisor: Number) -> Number | None:
+        if divisor.value != 0:
+            return divisor
+        if self.plan.window is not None or self.plan.zero_rule is ZeroRule.NAN:
+            self._say("zero", "The divisor is 0, by which nothing can be divided.")
+            return None
+        self._say(
+            "zero",
+            "The divisor is 0: it counts as 1, and the values are only centred."
+            if (self.plan.norm.centre is Centre.MEAN)
+            else "The divisor is 0, as all values are: it counts as 1.",
+        )
+        return Number(1)
+
+    # -- what each value goes through
+
+    def _finish(self, outcome: Outcome, centre: Number | None, divisor: Number) -> None:
+        value = Number(outcome.value)
+        top: Expression = value if centre is None else Difference(value, centre)
+        scaled = outcome.scaled
+        if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
+            self._give_result(outcome)
+            return
+        told = "The value over the divisor." if centre is None else "The value less the mean, over the divisor."
+        x_hat = self._add("quotient", told, _X_HAT, Quotient(top, divisor), value=scaled, outcome=outcome)
+        affine = outcome.gamma is not None or outcome.beta is not None
+        if (
+            x_hat is not None
+            and affine
+            and all(math.isfinite(v) for v in (outcome.gamma, outcome.beta) if v is not None)
+        ):
+            self._scale(outcome, x_hat)
+        self._give_result(outcome)
+
+    def _scale(self, outcome: Outcome, x_hat: Number) -> None:
+        """Tell of gamma and beta."""
+        dtype = self.group.dtype
+        if self.plan.rounds_before_gamma:
+            rounded = float(dtype.type(x_hat.value))
+            if not math.isfinite(rounded):
+                return
+            told = f"This convention rounds it to {dtype.name} before gamma."
+            x_hat = self._give("round", told, _X_HAT, rounded, outcome=outcome, exact=True)
+        shifted: Expression = x_hat
+        words = []
+        if outcome.gamma is not None:
+            offset, gamma = self.plan.gamma_offset, Number(outcome.gamma)
+            shifted = Product(Sum((Number(offset), gamma)) if offset else gamma, x_hat)
+            words.append(f"times {offset} + gamma" if offset else "times gamma")
+        if outcome.beta is not None:
+            shifted = Sum((shifted, Number(outcome.beta)))
+            words.append("plus beta")
+        wide = outcome.normalized if dtype.itemsize > 4 and not self.plan.rounds_before_gamma else None
+        told = f"{', '.join(words).capitalize()}."
+        self._add("affine", told, _Y, shifted, value=wide, outcome=outcome)
+
+    def _give_result(self, outcome: Outcome) -> None:
+        affine = outcome.gamma is not None or outcome.beta is not None
+        again = affine and self.plan.rounds_before_gamma
+        how = f"rounded {'again' if again else 'once'}, to {self.group.dtype.name}"
+        if math.isfinite(outcome.normalized):
+            self._give("result", f"The result, {how}.", _Y, outcome.normalized, outcome=outcome, exact=True)
+        else:
+            told = "NaN" if math.isnan(outcome.normalized) else f"{outcome.normalized}"
+            self._say("result", f"The result, {how}, is {told}.", outcome)
+
+    def _give_up(self) -> None:
+        """Tell of the results alone."""
+        for outcome in self.group.outcomes:
+            self._give_result(outcome)
+
+    # -- steps
+
+    def _say(self, name: str, sentence: str, outcome: Outcome | None = None) -> None:
+        self.steps.append(Step(name, sentence, outcome=outcome))
+
+    def _give(
+        self,
+        name: str,
+        sentence: str,
+        symbol: Name,
+        value: float,
+        *,
+        outcome: Outcome | None = None,
+        exact: bool = False,
+    ) -> Number:
+        """Tell of a value that no arithmetic is shown for."""
+        number = Number(value, exact)
+        self.steps.append(Step(name, sentence, symbol, (), number, outcome))
+        return number
+
+    def _add(
+        self,
+        name: str,
+        sentence: str,
+        symbol: Name,
+        *chain: Expression,
+        value: float | None = None,
+        outcome: Outcome | None = None,
+    ) -> Number | None:
+        """Tell of a value and its arithmetic; return None where float64 does not hold it."""
+        try:
+            found = evaluate(chain[0])
+            told = float(found.number) if value is None else value
+        except OverflowError:
+            self._say(name, f"{sentence} It is beyond float64.", outcome)
+            return None
+        except ArithmeticError:
+            self._say(name, f"{sentence} There is no such number.", outcome)
+            return None
+        if _is_lost(told, found.number):
+            self._say(name, f"{sentence} It is beyond float64.", outcome)
+            return None
+        written = evaluate(chain[0], read_decimals)
+        exact = written.exact and Fraction(repr(told)) == written.number
+        whole = exact and self.whole_numbers and float(told).is_integer() and abs(told) < MOST_WHOLE
+        number = Number(int(told) if whole else told, exact)
+        self.steps.append(Step(name, sentence, symbol, chain, number, outcome))
+        return number
+
+    def _sum(
+        self,
+        name: str,
+        sentence: str,
+        symbol: Name,
+        make: Callable[[Expression], Expression],
+        known: Fraction,
+        *,
+        value: Fraction | None = None,
+        integral: bool = True,
+    ) -> Number | None:
+        """Tell of a sum over the group.
+
+        Parameters
+        ----------
+        make : callable
+            Makes a term of a value.
+        known : Fraction
+            What the statistics say that it comes to, for sums too long to be worked out.
+        value : Fraction or None
+            What it comes to where that is known better than from the terms.
+        integral : bool
+            Whether whole numbers make whole terms.
+        """
+        try:
+            terms, total = self._make_terms(make, known, integral=integral)
+            chain: list[Expression] = [Sum(terms, total, make(_X))]
+            if total is None and self.group.count > 1 and not isinstance(terms[0], Number):
+                simple = tuple(self._simplify(term, integral=integral) for term in terms)
+                chain.append(Sum(simple))
+            told = None if value is None else float(value)
+        except ArithmeticError:
+            self._say(name, f"{sentence} It is beyond float64.")
+            return None
+        return self._add(name, sentence, symbol, *chain, value=told)
+
+    def _make_terms(
+        self, make: Callable[[Expression], Expression], known: Fraction, *, integral: bool = True
+    ) -> tuple[Sequence[Expression], Number | None]:
+        """Return the terms of a sum over the group, and its total if there are too many to add up."""
+        terms = _Terms(self.group, make)
+        if len(terms) <= MOST_TERMS:
+            return tuple(terms), None
+        if integral and self.whole_numbers and abs(known) < MOST_WHOLE:
+            return terms, Number(round(known))
+        return terms, Number(float(known), exact=False)
+
+    def _simplify(self, term: Expression, *, integral: bool) -> Number:
+        value, written = evaluate(term), evaluate(term, read_decimals)
+        if integral and self.whole_numbers and value.exact:
+            return Number(int(value.number))
+        told = float(value.number)
+        return Number(told, written.exact and Fraction(repr(told)) == written.number)
+
+
+def _itself(x: Expression) -> Expression:
+    return x
+
+
+def _square(x: Expression) -> Expression:
+    return Power(x, Number(2))
+
+
+def _count_nonzero(x: Expression) -> Expression:
+    return Number(int(x.value != 0)) if isinstance(x, Number) else Name("[x ≠ 0]", r"[x \ne 0]", "(x != 0)")
+
+
+def _name_length(p: float) -> Name:
+    if math.isinf(p):
+        return Name("‖x‖∞", r"\lVert x \rVert_\infty")
+    return Name(f"‖x‖{f'{p:g}'.translate(_SUBSCRIPTS)}", rf"\lVert x \rVert_{{{p:g}}}")
+
+
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def _count(number: int) -> str:
+    return f"{number:,} value{'' if number == 1 else 's'}"
+
+
+def _enumerate(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _is_beyond(square: float, root: float) -> bool:
+    """Whether a square is out of float64's range where its root is not."""
+    return not math.isfinite(square) or (square < sys.float_info.min and root > 0.0)
+
+
+def _is_lost(told: float, number: Fraction) -> bool:
+    """Whether float64 holds too little of a number to tell it."""
+    if not math.isfinite(told):
+        return True
+    return abs(told) < sys.float_info.min and abs(Fraction(told) - number) > abs(number) / 2**20
