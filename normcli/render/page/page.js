@@ -42,6 +42,9 @@
     return typeset(value.toExponential(digits - 1).replace(/\.?0+e/, "e"));
   }
 
+  /** Whether `format` leaves nothing of a number out. */
+  const isShownWhole = (value) => !Number.isFinite(value) || Number(value.toPrecision(data.digits)) === value;
+
   /** A formatter under which a tensor's values align: so many decimals for all. */
   function makeCellFormat(values) {
     const finite = values.filter(Number.isFinite);
@@ -465,7 +468,7 @@
       const detail = make("dd");
       if (step.means) detail.append(make("span", { class: "means" }, `= ${step.means}`), " ");
       for (const text of step.by) detail.append(make("span", { class: "by" }, `= ${text}`), " ");
-      detail.append(make("span", { class: "end" }, "= ", value));
+      detail.append(make("span", { class: "end" }, isShownWhole(step.is) ? "= " : "≈ ", value));
       list.append(make("div", {}, make("dt", {}, step.term), detail));
     }
     return list;
