@@ -162,17 +162,17 @@ class Run:
                 leaves.put((slice(None), slice(None), place), part)
         return leaves.map(lambda a: a.reshape(rows.shape[0], -1))
 
-    def _fold(self, leaves: Leaves, sizes: NDArray[np.int64]) -> Leaves:
+    def _fold(self, leaves: Leaves) -> Leaves:
         if self.powers:
             return fold_powers(leaves, self._p)
-        return fold_leaves(leaves, sizes, centred=self.centred)
+        return fold_leaves(leaves, centred=self.centred)
 
     def _merge(self, leaves: Leaves) -> Moments:
         """Merge the records of segments, of shape (groups, segments)."""
-        sizes = self.geometry.segment_sizes
+        count: Any = self.geometry.count
         if self.powers:
-            return merge_powers(leaves, sizes, self._p, exact=self.exact)
-        return merge_leaves(leaves, sizes, centred=self.centred, short=not self.exact)
+            return merge_powers(leaves, count, self._p, exact=self.exact)
+        return merge_leaves(leaves, count, centred=self.centred, short=not self.exact)
 
     # -- one pass
 

@@ -11,12 +11,9 @@ from normcli.numerics.leaves import Leaves
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from normcli.engine.geometry import Geometry, Slices
 
-    Fold = Callable[[Leaves, NDArray[np.int64]], Leaves]
+    Fold = Callable[[Leaves], Leaves]
 
 
 @dataclass(slots=True)
@@ -37,7 +34,7 @@ class Segments:
     ----------
     geometry : Geometry
     fold : callable
-        Makes one record of leaves of shape (groups, leaves), given their sizes.
+        Makes one record of leaves of shape (groups, leaves).
     """
 
     geometry: Geometry
@@ -62,8 +59,7 @@ class Segments:
             start, stop = max(first, number * length), min(end, (number + 1) * length)
             whole = self._complete(kept, number, start % length, leaves.part(start - first, stop - first))
             if whole is not None:
-                sizes = self.geometry.leaf_sizes[number * length : (number + 1) * length]
-                self.records.put((*kept, number), self.fold(whole, sizes).reshape(groups))
+                self.records.put((*kept, number), self.fold(whole).reshape(groups))
 
     def _complete(self, kept: Slices, number: int, at: int, leaves: Leaves) -> Leaves | None:
         """Return a segment's leaves if these were the last that it missed."""
@@ -89,6 +85,5 @@ def fold_rows(leaves: Leaves, geometry: Geometry, fold: Fold) -> Leaves:
     groups, count = leaves.extreme.shape
     records = Leaves.empty((groups, len(geometry.segment_sizes)))
     for number, start in enumerate(range(0, count, length)):
-        sizes = geometry.leaf_sizes[start : start + length]
-        records.put((slice(None), number), fold(leaves.part(start, start + length), sizes))
+        records.put((slice(None), number), fold(leaves.part(start, start + length)))
     return records

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]
+    Marks = NDArray[np.bool_]
 
 MAX_LEAF = 4096
 """Below 10000, where OpenBLAS' ddot starts threads; at most 2¹³, for the exactness of `measure_leaves`."""
@@ -46,6 +47,7 @@ class Leaves:
     square_hi, square_lo : the sum of squares of (x - shift), a pair
     shift : 0, or a double near the leaf's mean where the raw squares would cancel
     extreme : the squares may have over- or underflowed
+    count : how many values they are of
     """
 
     sum_hi: Floats
@@ -53,17 +55,18 @@ class Leaves:
     square_hi: Floats
     square_lo: Floats
     shift: Floats
-    extreme: NDArray[np.bool_]
+    extreme: Marks
+    count: Floats
 
     @classmethod
     def empty(cls, shape: tuple[int, ...]) -> Leaves:
         """Return records of zeros."""
-        a, b, c, d, e = (np.zeros(shape) for _ in range(5))
-        return cls(a, b, c, d, e, np.zeros(shape, dtype=np.bool_))
+        a, b, c, d, e, f = (np.zeros(shape) for _ in range(6))
+        return cls(a, b, c, d, e, np.zeros(shape, dtype=np.bool_), f)
 
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Return the six arrays."""
-        return (self.sum_hi, self.sum_lo, self.square_hi, self.square_lo, self.shift, self.extreme)
+        """Return the seven arrays."""
+        return (self.sum_hi, self.sum_lo, self.square_hi, self.square_lo, self.shift, self.extreme, self.count)
 
     def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Leaves:
         """Return the records with a function (an index, a reshape) applied to each array."""
@@ -140,7 +143,15 @@ def _slices(rows: int, n: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def measure_leaves(x: Floats, work: Workspace, *, need_sum: bool) -> Leaves:
+def _count(rows: int, n: int, counting: Marks | None) -> Floats:
+    """Return how many values of each row count."""
+    if counting is None:
+        return np.full(rows, float(n))
+    counts: Floats = np.add.reduce(counting, axis=-1, dtype=np.float64)
+    return counts
+
+
+def measure_leaves(x: Floats, work: Workspace, *, need_sum: bool, counting: Marks | None = None) -> Leaves:
     """Measure leaves of full float64 values: sums to about 2⁻¹¹⁵ of their scale, sums of squares to 2⁻⁷².
 
     Parameters
@@ -149,6 +160,8 @@ def measure_leaves(x: Floats, work: Workspace, *, need_sum: bool) -> Leaves:
     need_sum : bool
         False for norms that do not centre.
     work : Workspace
+    counting : ndarray of bool or None
+        Which values count, of the shape of x, which is 0 where one does not; None if all do.
 
     Notes
     -----
@@ -166,7 +179,8 @@ def measure_leaves(x: Floats, work: Workspace, *, need_sum: bool) -> Leaves:
     square = dots.total()
     extreme = ~((square < TOO_LARGE) & (square > TOO_SMALL))
     if extreme.any():
-        return _measure_with_extremes(x, square, extreme, need_sum, work)
+        return _measure_with_extremes(x, square, extreme, need_sum, work, counting)
+    count = _count(rows, n, counting)
     _, exponent = np.frexp(square)
     exponent = ((exponent + 1) >> 1)[:, None]
     first, second = np.ldexp(1.5, exponent + 26), np.ldexp(1.5, exponent - 14)
@@ -198,32 +212,36 @@ def measure_leaves(x: Floats, work: Workspace, *, need_sum: bool) -> Leaves:
     if need_sum:
         total = two_sum(sums[0].total(), sums[1].total())
         total = quick_two_sum(total.hi, total.lo + sums[2].total())
-        cancels = (squares.hi - total.hi * (total.hi / n)) < _CENTRED_BELOW * squares.hi
+        cancels = (squares.hi - total.hi * (total.hi / count)) < _CENTRED_BELOW * squares.hi
         if cancels.any():
             shift = np.zeros(rows)
-            mean = divide_by_count(Pair(total.hi[cancels], total.lo[cancels]), n).hi
-            again = _squares_about(x[cancels], mean)
+            mean = divide_by_count(Pair(total.hi[cancels], total.lo[cancels]), count[cancels]).hi
+            again = _squares_about(x[cancels], mean, None if counting is None else counting[cancels])
             shift[cancels], squares.hi[cancels], squares.lo[cancels] = mean, again.hi, again.lo
-    return Leaves(total.hi, total.lo, squares.hi, squares.lo, shift, extreme)
+    return Leaves(total.hi, total.lo, squares.hi, squares.lo, shift, extreme, count)
 
 
 def _measure_with_extremes(
-    x: Floats, square: Floats, extreme: NDArray[np.bool_], need_sum: bool, work: Workspace
+    x: Floats, square: Floats, extreme: Marks, need_sum: bool, work: Workspace, counting: Marks | None
 ) -> Leaves:
     """Measure the plain leaves; of the others those of zeros alone are plain too, the rest is left marked."""
     result = Leaves.empty(square.shape)
     if not extreme.all():
-        result.put(~extreme, measure_leaves(x[~extreme], work, need_sum=need_sum))
+        rest = None if counting is None else counting[~extreme]
+        result.put(~extreme, measure_leaves(x[~extreme], work, need_sum=need_sum, counting=rest))
     result.extreme[extreme] = np.any(x[extreme], axis=-1)
+    result.count[...] = _count(x.shape[0], x.shape[1], counting)
     marked = result.extreme
     result.square_hi[marked] = square[marked]
     result.sum_hi[marked] = np.add.reduce(x[marked], axis=-1)
     return result
 
 
-def _squares_about(x: Floats, centre: Floats) -> Pair:
-    """Return the sum of (x − centre)² over the last axis, to about 2⁻⁷⁰ of itself."""
+def _squares_about(x: Floats, centre: Floats, counting: Marks | None) -> Pair:
+    """Return the sum of (x − centre)² over what counts of the last axis, to about 2⁻⁷⁰ of itself."""
     d, e = two_diff(x, centre[..., None])
+    if counting is not None:
+        d, e = d * counting, e * counting
     largest = np.vecdot(d, d)
     _, exponent = np.frexp(largest)
     sigma = np.ldexp(1.5, ((exponent + 1) >> 1) + 26)[..., None]
@@ -232,7 +250,9 @@ def _squares_about(x: Floats, centre: Floats) -> Pair:
     return quick_two_sum(np.vecdot(t, t), np.vecdot(r, (d + t) + e))
 
 
-def measure_short_leaves(raw: NDArray[Any], work: Workspace, *, need_sum: bool) -> Leaves:
+def measure_short_leaves(
+    raw: NDArray[Any], work: Workspace, *, need_sum: bool, counting: Marks | None = None
+) -> Leaves:
     """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
 
     The sum of a leaf is exact in float64, in any order, unless its values lie too far apart: that is looked
@@ -251,27 +271,31 @@ def measure_short_leaves(raw: NDArray[Any], work: Workspace, *, need_sum: bool) 
         if need_sum:
             sums.add(s, x, ones)
     square = squares.total()
+    count = _count(rows, n, counting)
     zeros, plain = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
     if not need_sum:
-        return Leaves(zeros, zeros, square, zeros, zeros, plain)
+        return Leaves(zeros, zeros, square, zeros, zeros, plain, count)
     sum_hi = sums.total()
     sum_lo = shift = zeros
     if raw.dtype != np.float16:  # float16 has 40 bits in all: sums of 4096 are exact
         inexact = find_inexact(raw, sums.bound(squares))
         if inexact.any():
-            again = measure_leaves(raw[inexact].astype(np.float64), work, need_sum=True)
+            part = None if counting is None else counting[inexact]
+            again = measure_leaves(raw[inexact].astype(np.float64), work, need_sum=True, counting=part)
             sum_lo = np.zeros(rows)
             sum_hi[inexact], sum_lo[inexact] = again.sum_hi, again.sum_lo
-    cancels = (square - sum_hi * (sum_hi / n)) < _NARROW_CENTRED_BELOW * square
+    cancels = (square - sum_hi * (sum_hi / count)) < _NARROW_CENTRED_BELOW * square
     if cancels.any():
         shift = np.zeros(rows)
-        mean = sum_hi[cancels] / n
+        mean = sum_hi[cancels] / count[cancels]
         centred = raw[cancels] - mean[:, None]
+        if counting is not None:
+            centred *= counting[cancels]
         shift[cancels], square[cancels] = mean, np.vecdot(centred, centred)
-    return Leaves(sum_hi, sum_lo, square, zeros, shift, plain)
+    return Leaves(sum_hi, sum_lo, square, zeros, shift, plain, count)
 
 
-def find_inexact(raw: NDArray[np.float32], bound: Floats) -> NDArray[np.bool_]:
+def find_inexact(raw: NDArray[np.float32], bound: Floats) -> Marks:
     """Say of which rows the sum may be inexact, if no sum on its way exceeds a bound.
 
     Every value is a multiple of an ulp > least · 2⁻²⁴, and so is every sum of them: exact up to 2⁵³ ulp.
@@ -307,6 +331,7 @@ def measure_powers(x: Floats, p: float, work: Workspace, *, exact: bool) -> Leav
     """Measure leaves for an ℓp length: `square` holds Σ|x|ᵖ, the count (p = 0) or the maximum (p = ∞)."""
     size = np.abs(x)
     result = Leaves.empty(x.shape[:-1])
+    result.count[...] = x.shape[-1]
     if p == 1.0:
         sums = measure_leaves(size, work, need_sum=True)
         result.square_hi, result.square_lo, result.extreme = sums.sum_hi, sums.sum_lo, sums.extreme

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 class Moments:
     """Count, mean and m2 of groups, mean and m2 as pairs; `m2` is about 0 for norms that do not centre.
 
+    `count` is one number where all groups hold as many values, or an array of one for each.
     `scale` is None, or the k of each group whose values were multiplied by 2**k first.
     """
 
-    count: int
+    count: Any
     mean: Pair
     m2: Pair
     scale: NDArray[np.int64] | None = None
@@ -53,23 +54,22 @@ def _replaced(array: Floats, chosen: NDArray[np.bool_], values: Floats) -> Float
     return result
 
 
-def merge_leaves(leaves: Leaves, sizes: NDArray[np.int64], *, centred: bool, short: bool) -> Moments:
+def merge_leaves(leaves: Leaves, count: Any, *, centred: bool, short: bool) -> Moments:
     """Merge leaves along the last axis.
 
     Parameters
     ----------
     leaves : Leaves
         Of shape (groups, leaves).
-    sizes : ndarray of int
-        The number of values in each leaf.
+    count : int or ndarray
+        Of the values that count: in any group, or in each.
     centred : bool
         Whether m2 is about the mean.
     short : bool
         The leaves are those of `measure_short_leaves`: 24 bits are enough.
     """
-    count = int(sizes.sum())
     if short:
-        return _merge_short_leaves(leaves, sizes, count, centred=centred)
+        return _merge_short_leaves(leaves, count, centred=centred)
     square = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
     if not centred:
         zero = np.zeros_like(square.hi)
@@ -82,9 +82,7 @@ def merge_leaves(leaves: Leaves, sizes: NDArray[np.int64], *, centred: bool, sho
     m2 = quick_two_sum(hi, lo)
     if leaves.shift.any():
         chosen = leaves.shift.any(axis=-1)
-        again = _merge_shifted(
-            leaves.map(lambda a: a[chosen]), sizes, Pair(mean.hi[chosen], mean.lo[chosen]), count
-        )
+        again = _merge_shifted(leaves.map(lambda a: a[chosen]), Pair(mean.hi[chosen], mean.lo[chosen]))
         m2.hi[chosen], m2.lo[chosen] = again
     negative = m2.hi < 0.0
     if negative.any():
@@ -92,7 +90,7 @@ def merge_leaves(leaves: Leaves, sizes: NDArray[np.int64], *, centred: bool, sho
     return Moments(count, mean, m2)
 
 
-def _merge_short_leaves(leaves: Leaves, sizes: NDArray[np.int64], count: int, *, centred: bool) -> Moments:
+def _merge_short_leaves(leaves: Leaves, count: Any, *, centred: bool) -> Moments:
     """Merge so that 24 bits are right: only the sum, which may cancel, is a pair.
 
     No leaf has lost more than 10 bits of 53 to cancellation, or it would have a shift.
@@ -117,19 +115,17 @@ def _merge_short_leaves(leaves: Leaves, sizes: NDArray[np.int64], count: int, *,
     if leaves.shift.any():
         chosen = leaves.shift.any(axis=-1)
         part = Pair(mean.hi[chosen], mean.lo[chosen])
-        m2[chosen] = _merge_shifted(leaves.map(lambda a: a[chosen]), sizes, part, count).hi
+        m2[chosen] = _merge_shifted(leaves.map(lambda a: a[chosen]), part).hi
     return Moments(count, mean, Pair(np.maximum(m2, 0.0), zero))
 
 
-def fold_leaves(leaves: Leaves, sizes: NDArray[np.int64], *, centred: bool) -> Leaves:
+def fold_leaves(leaves: Leaves, *, centred: bool) -> Leaves:
     """Make one record of all leaves along the last axis, to be merged as a leaf of their values would be.
 
     Parameters
     ----------
     leaves : Leaves
         Of shape (groups, leaves).
-    sizes : ndarray of int
-        The number of values in each leaf.
     centred : bool
         Whether there are sums.
 
@@ -142,12 +138,14 @@ def fold_leaves(leaves: Leaves, sizes: NDArray[np.int64], *, centred: bool) -> L
     square = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
     shift = np.zeros_like(square.hi)
     total = sum_pairs(Pair(leaves.sum_hi, leaves.sum_lo)) if centred else Pair(shift, shift)
+    count = np.add.reduce(leaves.count, axis=-1)
     chosen = leaves.shift.any(axis=-1)
     if chosen.any():
-        mean = divide_by_count(total.map(lambda a: a[chosen]), int(sizes.sum())).hi
-        moved = _move_squares(leaves.map(lambda a: a[chosen]), sizes, mean)
+        mean = divide_by_count(total.map(lambda a: a[chosen]), count[chosen]).hi
+        moved = _move_squares(leaves.map(lambda a: a[chosen]), mean)
         shift[chosen], square.hi[chosen], square.lo[chosen] = mean, moved.hi, moved.lo
-    return Leaves(total.hi, total.lo, square.hi, square.lo, shift, np.asarray(leaves.extreme.any(axis=-1)))
+    extreme = np.asarray(leaves.extreme.any(axis=-1))
+    return Leaves(total.hi, total.lo, square.hi, square.lo, shift, extreme, count)
 
 
 def fold_powers(leaves: Leaves, p: float) -> Leaves:
@@ -157,18 +155,19 @@ def fold_powers(leaves: Leaves, p: float) -> Leaves:
         total = Pair(np.maximum.reduce(leaves.square_hi, axis=-1), zero)
     else:
         total = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
-    return Leaves(zero, zero, total.hi, total.lo, zero, np.asarray(leaves.extreme.any(axis=-1)))
+    extreme = np.asarray(leaves.extreme.any(axis=-1))
+    return Leaves(zero, zero, total.hi, total.lo, zero, extreme, np.add.reduce(leaves.count, axis=-1))
 
 
-def _merge_shifted(leaves: Leaves, sizes: NDArray[np.int64], mean: Pair, count: int) -> Pair:
+def _merge_shifted(leaves: Leaves, mean: Pair) -> Pair:
     """Return m2 of groups with leaves about different shifts, all moved to the double nearest the mean."""
-    moved = _move_squares(leaves, sizes, mean.hi)
+    moved, count = _move_squares(leaves, mean.hi), np.add.reduce(leaves.count, axis=-1)
     return pair_add(moved, Pair(-count * mean.lo * mean.lo, 0.0 * mean.lo))
 
 
-def _move_squares(leaves: Leaves, sizes: NDArray[np.int64], centre: Floats) -> Pair:
+def _move_squares(leaves: Leaves, centre: Floats) -> Pair:
     """Return the sum of (x − centre)² over all leaves along the last axis, whatever their shifts."""
-    n = sizes.astype(np.float64)
+    n = leaves.count
     sums = pair_add(Pair(leaves.sum_hi, leaves.sum_lo), pair_negate(two_prod(n, leaves.shift)))
     step = two_diff(leaves.shift, centre[..., None])
     twice = pair_multiply(step, sums)
@@ -181,7 +180,9 @@ FEW = 16
 """Groups of fewer values than this stand as columns, so that every operation runs along the groups."""
 
 
-def measure_columns(x: Floats, *, exact: bool, centred: bool) -> tuple[Moments, NDArray[np.bool_]]:
+def measure_columns(
+    x: Floats, *, exact: bool, centred: bool, counting: NDArray[np.bool_] | None = None
+) -> tuple[Moments, NDArray[np.bool_]]:
     """Measure groups that are the columns of x; also say which are extreme.
 
     Parameters
@@ -190,8 +191,11 @@ def measure_columns(x: Floats, *, exact: bool, centred: bool) -> tuple[Moments, 
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
     centred : bool
+    counting : ndarray of bool or None
+        Which values count, of the shape of x, which is 0 where one does not; None if all do.
     """
-    n, groups = x.shape
+    count, groups = x.shape
+    n: Any = count if counting is None else np.add.reduce(counting, axis=0, dtype=np.float64)
     zero = np.zeros(groups)
     mean = Pair(zero, zero)
     if centred:
@@ -201,15 +205,19 @@ def measure_columns(x: Floats, *, exact: bool, centred: bool) -> tuple[Moments, 
             lo += error
         mean = divide_by_count(quick_two_sum(hi, lo), n)
     hi, lo, plain = np.zeros(groups), np.zeros(groups), np.zeros(groups)
-    for row in x:
+    for number, row in enumerate(x):
         if not exact:
             c = (row - mean.hi) - mean.lo if centred else row
+            if counting is not None:
+                c = np.where(counting[number], c, 0.0)
             hi += c * c
             continue
         c, rest = row, zero
         if centred:
             d, e = two_diff(row, mean.hi)
             c, rest = quick_two_sum(d, e - mean.lo)
+        if counting is not None:
+            c, rest = (np.where(counting[number], part, 0.0) for part in (c, rest))
         p, e = two_square(c)
         hi, error = two_sum(hi, p)
         lo += error + (e + 2.0 * c * rest)
@@ -228,7 +236,7 @@ def choose_scale(largest: Floats) -> NDArray[np.int64]:
     return np.where(np.isfinite(largest) & (largest > 0.0), np.minimum(k, 900), 0)
 
 
-def merge_powers(leaves: Leaves, sizes: NDArray[np.int64], p: float, *, exact: bool) -> Moments:
+def merge_powers(leaves: Leaves, count: Any, p: float, *, exact: bool) -> Moments:
     """Merge the leaves of an ℓp length: `m2` holds the length itself."""
     folded = fold_powers(leaves, p)
     total = Pair(folded.square_hi, folded.square_lo)
@@ -237,4 +245,4 @@ def merge_powers(leaves: Leaves, sizes: NDArray[np.int64], p: float, *, exact: b
         root = np.power(total.hi.astype(wide) + total.lo, wide(1) / wide(p))
         hi = root.astype(np.float64)
         total = Pair(hi, (root - hi).astype(np.float64))
-    return Moments(int(sizes.sum()), Pair(folded.shift, folded.shift), total)
+    return Moments(count, Pair(folded.shift, folded.shift), total)

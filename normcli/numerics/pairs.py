@@ -116,10 +116,9 @@ def pair_root(a: Pair) -> Pair:
         return quick_two_sum(root, np.where(root > 0.0, rest / (2.0 * root), 0.0))
 
 
-def divide_by_count(total: Pair, count: int) -> Pair:
-    """Return total / count; a power of two divides without any rounding."""
-    n = float(count)
-    if count & (count - 1) == 0:
+def divide_by_count(total: Pair, n: Any) -> Pair:
+    """Return total / n for a count, or one for each; a power of two divides without any rounding."""
+    if isinstance(n, int) and n & (n - 1) == 0:
         return Pair(total.hi / n, total.lo / n)
     quotient = total.hi / n
     product, error = two_prod(quotient, n)

@@ -60,13 +60,12 @@ def solve(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
     if plan.norm.divisor is Divisor.LP_NORM:
         return _solve_length(plan, moments.m2, k)
     freedom = n - plan.ddof if plan.norm.divisor is Divisor.DEVIATION else n
-    if freedom <= 0:
-        nothing = np.full_like(moments.m2.hi, np.nan)
-        square = Pair(nothing, nothing)
-    elif exact:
+    if np.less_equal(freedom, 0.0).any():
+        freedom = np.where(freedom > 0.0, freedom, np.nan)
+    if exact:
         square = divide_by_count(moments.m2, freedom)
     else:
-        square = Pair(moments.m2.hi / float(freedom), np.zeros_like(moments.m2.hi))
+        square = Pair(moments.m2.hi / freedom, np.zeros_like(moments.m2.hi))
     divisor, statistics = _divide_by(plan, square, k, exact)
     usable = _replace_zeros(divisor, plan.zero_rule)
     told = usable if plan.zero_rule is ZeroRule.ONE else divisor

@@ -22,7 +22,7 @@ def test_merging_pieces_is_measuring_the_whole(kind, pieces):
             (slice(None), number), measure_leaves(x[:, start : start + size], Workspace(), need_sum=True)
         )
         start += size
-    merged = merge_leaves(records, np.array(pieces), centred=True, short=False)
+    merged = merge_leaves(records, sum(pieces), centred=True, short=False)
     whole, _ = measure_columns(np.ascontiguousarray(x.T), exact=True, centred=True)
     assert merged.count == whole.count == 10
     np.testing.assert_array_equal(merged.mean.hi, whole.mean.hi)
@@ -35,7 +35,7 @@ def test_a_constant_has_no_deviation_however_it_is_cut():
     for number in range(3):
         piece = np.ascontiguousarray(x[:, 3 * number : 3 * number + 3])
         records.put((slice(None), number), measure_leaves(piece, Workspace(), need_sum=True))
-    merged = merge_leaves(records, np.array([3, 3, 3]), centred=True, short=False)
+    merged = merge_leaves(records, 9, centred=True, short=False)
     assert (merged.mean.hi[0], merged.m2.hi[0]) == (1e15 / 3, 0.0)
 
 
