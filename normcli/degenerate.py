@@ -63,6 +63,7 @@ def find_degeneracies(
     values: NDArray[Any],
     statistics: Mapping[str, NDArray[np.float64]],
     normalized: NDArray[Any] | None,
+    counts: NDArray[np.float64] | None = None,
 ) -> tuple[Degeneracy, ...]:
     """Return the degenerate kinds of groups, each once, in a fixed order.
 
@@ -75,13 +76,15 @@ def find_degeneracies(
         Of `plan.stats_shape`.
     normalized : ndarray or None
         The output, where gamma, beta or a window may have made it infinite; None where nothing can have.
+    counts : ndarray or None
+        How many values of each group count, of `plan.stats_shape`; None where all do.
 
     Notes
     -----
     The statistics tell nearly all; the values are looked at only where they leave a doubt.
     """
     with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
-        return tuple(_search(plan, values, statistics, normalized))
+        return tuple(_search(plan, values, statistics, normalized, counts))
 
 
 def find_degeneracies_of_evaluation(
@@ -141,6 +144,7 @@ def _search(
     values: NDArray[Any],
     statistics: Mapping[str, NDArray[np.float64]],
     normalized: NDArray[Any] | None,
+    counts: NDArray[np.float64] | None,
 ) -> Iterator[Degeneracy]:
     if plan.group_count == 0:
         yield Degeneracy("empty", None, 0, f"the tensor {plan.shape} has no groups: nothing to normalize")
@@ -153,17 +157,29 @@ def _search(
     sizes = [array for name, array in statistics.items() if name in telling]
     suspect = _find_groups(_is_any_not_finite, *sizes)
     bad = np.zeros(0, dtype=np.intp)
+    if counts is not None:
+        bad = _find_groups(_is_zero, counts)
+        if bad.size:
+            told = "its length is 0" if plan.norm.divisor is Divisor.LP_NORM else "its statistics are NaN"
+            yield _describe(plan, "masked", bad, f"has no value that counts: {told}")
+        suspect = _without(suspect, bad)
     if is_float(values.dtype) and (suspect.size or plan.p == 0):
         nan, infinite = _find_groups_with(np.isnan, values, plan), _find_groups_with(np.isinf, values, plan)
+        if counts is not None:  # what does not count may be anything
+            nan, infinite = _common(nan, suspect), _common(infinite, suspect)
         if nan.size:
             yield _describe(plan, "nan", nan, "holds NaN: its statistics and values are NaN")
         if infinite.size:
             consequence = "holds an infinity: its statistics or values are infinite or NaN"
             yield _describe(plan, "infinite", infinite, consequence)
-        bad = _unite(nan, infinite)
-    single = _describe_singles(plan)
-    if single is not None:
-        yield single
+        bad = _unite(bad, nan, infinite)
+    if counts is not None and plan.norm.centre is Centre.MEAN:
+        few = _without(_find_groups(lambda n: n <= max(1, plan.ddof), counts), bad)
+        if few.size:
+            yield _describe(plan, "single", few, _tell_of_singles(plan, "that counts "))
+            bad = _unite(bad, few)
+    elif plan.norm.centre is Centre.MEAN and plan.group_size <= max(1, plan.ddof):
+        yield _describe(plan, "single", range(plan.group_count), _tell_of_singles(plan, ""))
         return
     if plan.window is None:
         yield from _search_flat_groups(plan, statistics, bad)
@@ -180,17 +196,12 @@ def _search(
             yield _describe(plan, "output", spoiled, consequence)
 
 
-def _describe_singles(plan: Plan) -> Degeneracy | None:
-    """Return what to say of groups of one value (or of no more than ddof), which are all alike."""
-    if plan.norm.centre is not Centre.MEAN or plan.group_size > max(1, plan.ddof):
-        return None
-    every = range(plan.group_count)
-    if plan.group_size <= plan.ddof:
-        told = f"has {plan.group_size} value(s) against ddof {plan.ddof}: its variance is NaN"
-        return _describe(plan, "single", every, told)
-    return _describe(
-        plan, "single", every, "holds a single value: its variance is 0 and its normalized value 0"
-    )
+def _tell_of_singles(plan: Plan, which: str) -> str:
+    """Return what to say of groups of one value, or of no more than ddof."""
+    if plan.ddof:
+        size = f"{plan.group_size} value(s)" if not which else "no more values that count than that"
+        return f"has {size} against ddof {plan.ddof}: its variance is NaN"
+    return f"holds a single value {which}: its variance is 0 and its normalized value 0".replace(" :", ":")
 
 
 def _search_flat_groups(
@@ -216,6 +227,11 @@ def _unite(*numbers: NDArray[np.intp]) -> NDArray[np.intp]:
     fresh[1:] = ordered[1:] != ordered[:-1]
     unique: NDArray[np.intp] = ordered[fresh]
     return unique
+
+
+def _common(numbers: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the numbers that are among others; both are in order, each once."""
+    return _without(numbers, _without(numbers, others))
 
 
 def _without(numbers: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:

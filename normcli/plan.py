@@ -229,6 +229,34 @@ class Plan(NamedTuple):
             )
         return fitted
 
+    def fit_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask at the rank of the view, with 1 for the axes that it does not vary along.
+
+        Parameters
+        ----------
+        mask : ndarray of bool
+            Of a shape that broadcasts to the tensor's.
+
+        Raises
+        ------
+        DataError
+            If it does not.
+        """
+        try:
+            np.broadcast_to(mask, self.shape)
+        except ValueError as error:
+            raise DataError(
+                f"the mask has the shape {mask.shape}, which does not broadcast to {self.shape}"
+            ) from error
+        spread = mask.reshape((1,) * (len(self.shape) - mask.ndim) + mask.shape)
+        split = self._split_axis
+        if split is None:
+            return spread
+        if spread.shape[split] == 1:
+            return np.expand_dims(spread, split)
+        interleaved = self.group_order is GroupOrder.INTERLEAVED
+        return spread.reshape(_split_channel(spread.shape, split, self.groups, interleaved=interleaved))
+
     @property
     def running_shape(self) -> tuple[int, ...]:
         """The shape of running statistics: where each sample has its own, their average is kept."""

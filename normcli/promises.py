@@ -10,6 +10,7 @@ import numpy as np
 
 from normcli.dtypes import get_eps
 from normcli.engine import measure
+from normcli.engine.counting import COUNT
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.norms import Divisor, EpsMode, ZeroRule
 from normcli.tensors.pieces import iterate_pieces
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.counting import Selection
     from normcli.engine.effort import Effort
     from normcli.plan import Plan
 
@@ -81,6 +83,7 @@ def check_promises(
     statistics: Mapping[str, FloatArray],
     normalized: NDArray[Any],
     effort: Effort = DEFAULT_EFFORT,
+    selection: Selection | None = None,
 ) -> tuple[Check, ...]:
     """Measure a normalized tensor again and hold it against the statistics that made it.
 
@@ -93,6 +96,8 @@ def check_promises(
         Before gamma and beta.
     effort : Effort
         How it is measured.
+    selection : Selection or None
+        Which of the normalized values count.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def check_promises(
     if plan.group_count == 0 or plan.group_size == 0 or (plan.p is not None and plan.p < _SMALLEST_P):
         return ()
     with np.errstate(all="ignore"):
-        measured = measure(plan, normalized, effort)
+        measured = measure(plan, normalized, effort, selection=selection)
         # Rounding moves each value by half a unit of it at most, and their mean square is 1 at most.
         tolerance = _ROUNDINGS * get_eps(normalized.dtype)
         overall = _combine(plan, measured)
@@ -167,13 +172,16 @@ def _find_divisor(plan: Plan, length: FloatArray) -> FloatArray:
 
 
 def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]:
-    """Return the statistics of all finite groups as one, from those of each: all are of one size."""
+    """Return the statistics of all finite groups as one, from those of each."""
+
+    def weigh(groups: dict[str, FloatArray]) -> FloatArray:
+        return groups.get(COUNT, np.full(groups[next(iter(groups))].shape, float(plan.group_size)))
 
     def average(choose: Callable[[dict[str, FloatArray]], FloatArray]) -> float:
-        total, count = 0.0, 0
+        total, count = 0.0, 0.0
         for groups in _iterate_finite(measured):
-            values = choose(groups)
-            total, count = total + float(values.sum()), count + values.size
+            weights = weigh(groups)
+            total, count = total + float((choose(groups) * weights).sum()), count + float(weights.sum())
         return total / count if count else math.nan
 
     if "ms" in measured:
@@ -181,8 +189,12 @@ def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]
     if "norm" in measured:
         return {"norm": _combine_lengths(measured, plan.p or 0.0)}
     mean = average(lambda groups: groups["mean"])
-    part = (plan.group_size - plan.ddof) / plan.group_size
-    return {"mean": mean, "var": average(lambda g: g["var"] * part + (g["mean"] - mean) ** 2)}
+
+    def gather(groups: dict[str, FloatArray]) -> FloatArray:
+        part = 1.0 - plan.ddof / weigh(groups)
+        return groups["var"] * part + (groups["mean"] - mean) ** 2
+
+    return {"mean": mean, "var": average(gather)}
 
 
 def _combine_lengths(measured: Mapping[str, FloatArray], p: float) -> float:

@@ -12,15 +12,17 @@ import numpy as np
 from normcli.degenerate import Degeneracy, find_degeneracies, find_degeneracies_of_evaluation
 from normcli.dtypes import OUTPUT_DTYPES, require_real
 from normcli.engine import choose_output_dtype, measure, run
+from normcli.engine.counting import COUNT, Fill, Selection
 from normcli.engine.effort import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
 from normcli.numerics.solution import Given
 from normcli.plan import Plan, make_plan
 from normcli.promises import Check, check_promises
 from normcli.request import Request
+from normcli.selection import Counted, select
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -47,6 +49,10 @@ class Result:
     running : Given or None
         The running statistics that it was normalized with, of `plan.running_shape`; None where each group has
         its own.
+    selection : Selection or None
+        Which values count; None if all do.
+    counts : ndarray of float64 or None
+        How many values of each group count, of `plan.stats_shape`; None where all do, or nothing was measured.
     """
 
     plan: Plan
@@ -56,11 +62,13 @@ class Result:
     beta: NDArray[Any] | None
     effort: Effort = DEFAULT_EFFORT
     running: Given | None = None
+    selection: Selection | None = None
+    counts: NDArray[np.float64] | None = None
 
     @functools.cached_property
     def normalized(self) -> NDArray[Any]:
         """The normalized tensor, of the input's shape, after gamma and beta if they are given."""
-        return run(self.plan, self.input, self.gamma, self.beta, effort=self.effort, given=self.running)[0]
+        return self._run(self.gamma, self.beta)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -132,8 +140,9 @@ class Result:
         if self.running is not None:
             return find_degeneracies_of_evaluation(self.plan, self.input, self.statistics, self.normalized)
         scaled = self.gamma is not None or self.beta is not None
-        promised = None if not scaled and self.plan.window is None else self.normalized
-        return find_degeneracies(self.plan, self.input, self.statistics, promised)
+        safe = self.selection is not None or (not scaled and self.plan.window is None)
+        promised = None if safe else self.normalized
+        return find_degeneracies(self.plan, self.input, self.statistics, promised, self.counts)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -149,8 +158,12 @@ class Result:
         """
         if self.running is not None:
             return ()
+        if self.selection is not None:
+            marked = self.selection._replace(fill=Fill.NAN)
+            values = run(self.plan, self.input, effort=self.effort, selection=marked)[0]
+            return check_promises(self.plan, self.statistics, values, self.effort, Selection(omits_nan=True))
         scaled = self.gamma is not None or self.beta is not None
-        values = run(self.plan, self.input, effort=self.effort)[0] if scaled else self.normalized
+        values = self._run(None, None) if scaled else self.normalized
         return check_promises(self.plan, self.statistics, values, self.effort)
 
     def settle(self, *, check: bool) -> None:
@@ -169,6 +182,12 @@ class Result:
         """Raise `DegenerateError` if any group is degenerate."""
         if self.degeneracies:
             raise DegenerateError(f"{self.plan.norm.name}: {'; '.join(self.warnings)}")
+
+    def _run(self, gamma: NDArray[Any] | None, beta: NDArray[Any] | None) -> NDArray[Any]:
+        return run(
+            self.plan, self.input, gamma, beta,
+            effort=self.effort, given=self.running, selection=self.selection,
+        )[0]  # fmt: skip
 
     def _statistic(self, name: str) -> NDArray[np.float64]:
         try:
@@ -203,6 +222,10 @@ def normalize(
     like: str | None = None,
     running_mean: ArrayLike | None = None,
     running_var: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    lengths: Sequence[int] | None = None,
+    nan: str | None = None,
+    fill: str | None = None,
     out: NDArray[Any] | None = None,
     threads: int | None = None,
 ) -> Result:
@@ -242,6 +265,16 @@ def normalize(
     running_mean, running_var : array_like, optional
         Both or neither: normalize with these, as evaluation does, instead of its own statistics. They are of
         the shape (C), of `bn` and `in` alike.
+    mask : array_like of bool, optional
+        True, or 1, where a value counts; of a shape that broadcasts to that of `x`. The statistics are of what
+        counts alone.
+    lengths : sequence of int, optional
+        For each sample, how many positions along the layout's L, T or S count; the rest is padding.
+    nan : {"propagate", "omit", "raise"}, optional
+        Whether NaN makes its group's statistics NaN (the default), does not count, or is an error.
+    fill : {"pass", "zero", "nan", "normalize"}, optional
+        What becomes of values that do not count: they are passed through (the default), replaced, or normalized
+        with the statistics of the others, as Keras and Flax do.
     out : ndarray, optional
         Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output.
     threads : int, optional
@@ -291,6 +324,7 @@ def normalize(
         None if gamma is None else _as_real(gamma, "gamma"),
         None if beta is None else _as_real(beta, "beta"),
         running=_pair_running(running_mean, running_var),
+        counted=_say_what_counts(mask, lengths, nan, fill),
         out=out,
         effort=Effort(threads=_as_integer("threads", threads)),
     )
@@ -303,6 +337,7 @@ def calculate(
     beta: NDArray[Any] | None = None,
     *,
     running: Given | None = None,
+    counted: Counted | None = None,
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
     statistics_alone: bool = False,
@@ -316,6 +351,8 @@ def calculate(
         Of an integer, boolean or float dtype.
     running : Given or None
         Running mean and variance, of any shape that `Plan.fit_running` takes.
+    counted : Counted or None
+        Which values count; None if all do.
     out
         As in `normalize`.
     effort : Effort
@@ -334,10 +371,14 @@ def calculate(
     if effort.threads is not None and effort.threads < 1:
         raise UsageError(f"threads {effort.threads} is less than one")
     given = None if running is None else fit_given(plan, running)
+    selection = None if counted is None else select(plan, values, counted)
     if statistics_alone:
-        return Result(plan, values, measure(plan, values, effort, given), gamma, beta, effort, given)
-    normalized, statistics = run(plan, values, gamma, beta, out, effort, given)
-    result = Result(plan, values, statistics, gamma, beta, effort, given)
+        statistics = measure(plan, values, effort, given, selection)
+        counts = statistics.pop(COUNT, None)
+        return Result(plan, values, statistics, gamma, beta, effort, given, selection, counts)
+    normalized, statistics = run(plan, values, gamma, beta, out, effort, given, selection)
+    counts = statistics.pop(COUNT, None)
+    result = Result(plan, values, statistics, gamma, beta, effort, given, selection, counts)
     result.__dict__["normalized"] = normalized  # where the cached property keeps it
     return result
 
@@ -364,6 +405,18 @@ def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None
     if mean is None or var is None:
         return None
     return Given(_as_real(mean, "running_mean"), _as_real(var, "running_var"))
+
+
+def _say_what_counts(
+    mask: ArrayLike | None, lengths: Sequence[int] | None, nan: str | None, fill: str | None
+) -> Counted | None:
+    if mask is None and lengths is None and nan is None and fill is None:
+        return None
+    try:
+        whole = None if lengths is None else tuple(operator.index(length) for length in lengths)
+    except TypeError as error:
+        raise UsageError(f"lengths {lengths!r} are no integers") from error
+    return Counted(None if mask is None else _as_real(mask, "mask"), whole, nan, fill)
 
 
 def _freeze(option: str, spec: AxisSpec | None) -> str | int | tuple[int | str, ...] | None:

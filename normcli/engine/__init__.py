@@ -13,7 +13,8 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_float
 from normcli.engine.apart import run_apart
-from normcli.engine.blocks import ArraySink, ArraySource, Parameter
+from normcli.engine.blocks import ArraySink, ArraySource, Spread
+from normcli.engine.counting import Counting
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import Geometry
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.apart import Computation
     from normcli.engine.blocks import Sink, Source
+    from normcli.engine.counting import Selection
     from normcli.engine.effort import Effort
     from normcli.numerics.solution import Given
     from normcli.plan import Plan
@@ -56,6 +58,7 @@ def run(
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
     given: Given | None = None,
+    selection: Selection | None = None,
 ) -> tuple[NDArray[Any], dict[str, Floats]]:
     """Normalize a tensor.
 
@@ -73,6 +76,8 @@ def run(
         Threads and sizes of tiles: they change the speed alone.
     given : Given or None
         Known statistics, of `plan.running_shape`, to normalize with instead of the groups' own.
+    selection : Selection or None
+        Which values count; all do by default. Where not all need to, `count` is told of each group too.
 
     Returns
     -------
@@ -97,7 +102,7 @@ def run(
         except MemoryError as error:
             raise DataError(f"the result of {plan.shape} does not fit into memory") from error
         with contextlib.closing(_open_sink(place, geometry)) as sink:
-            return place, run_source(plan, geometry, source, sink, gamma, beta, effort, given)
+            return place, run_source(plan, geometry, source, sink, gamma, beta, effort, given, selection)
 
 
 def carry(
@@ -108,6 +113,7 @@ def carry(
     beta: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
     given: Given | None = None,
+    selection: Selection | None = None,
 ) -> dict[str, Floats]:
     """Normalize a tensor into a sink of any kind, tile by tile, and return the statistics.
 
@@ -118,17 +124,21 @@ def carry(
     sink : Sink
         Made for `find_geometry(plan)`; of its dtype is the result. It hears of each tile once, in any order and
         from several threads. The caller closes it.
-    gamma, beta, effort, given
+    gamma, beta, effort, given, selection
         As in `run`.
     """
     if _has_no_values(plan):
         return _state_nothing(plan, given)
     with _open(plan, values) as (geometry, source):
-        return run_source(plan, geometry, source, sink, gamma, beta, effort, given)
+        return run_source(plan, geometry, source, sink, gamma, beta, effort, given, selection)
 
 
 def measure(
-    plan: Plan, values: NDArray[Any], effort: Effort = DEFAULT_EFFORT, given: Given | None = None
+    plan: Plan,
+    values: NDArray[Any],
+    effort: Effort = DEFAULT_EFFORT,
+    given: Given | None = None,
+    selection: Selection | None = None,
 ) -> dict[str, Floats]:
     """Return the statistics of a tensor's groups, of `plan.stats_shape`, without normalizing it.
 
@@ -139,11 +149,13 @@ def measure(
     effort : Effort
     given : Given or None
         Known statistics, which are then not measured.
+    selection : Selection or None
+        As in `run`.
     """
     if _has_no_values(plan) or given is not None:
         return _state_nothing(plan, given)
     with _open(plan, values) as (geometry, source):
-        return run_source(plan, geometry, source, None, None, None, effort)
+        return run_source(plan, geometry, source, None, None, None, effort, selection=selection)
 
 
 def find_geometry(plan: Plan) -> Geometry:
@@ -203,22 +215,29 @@ def run_source(
     beta: NDArray[Any] | None,
     effort: Effort,
     given: Given | None = None,
+    selection: Selection | None = None,
 ) -> dict[str, Floats]:
     """Carry a source through a geometry into a sink (or none), and return the statistics."""
     scale, shift = (
-        None
-        if values is None
-        else Parameter(values.reshape(plan.parameter_view_shape), plan.view_shape, geometry, offset)
+        None if values is None else _spread_parameter(plan, geometry, values, offset)
         for values, offset in ((gamma, plan.gamma_offset), (beta, 0))
     )
+    counting = None if selection is None else Counting(selection, plan.view_shape, geometry)
     computation = _find_computation(plan)
     if computation is None:
-        passes = Run(plan, geometry, source, sink, scale, shift, effort)
+        passes = Run(plan, geometry, source, sink, scale, shift, effort, counting)
         statistics = passes.do() if given is None else passes.use(given)
     else:
-        statistics = run_apart(plan, computation, geometry, source, sink, effort)
+        statistics = run_apart(plan, computation, geometry, source, sink, effort, counting)
     shape = plan.stats_shape
     return {name: array.reshape(shape) for name, array in statistics.items()}
+
+
+def _spread_parameter(plan: Plan, geometry: Geometry, values: NDArray[Any], offset: int) -> Spread:
+    values = np.asarray(values, dtype=np.float64)
+    if offset:  # a zero keeps its sign
+        values = values + offset
+    return Spread(values.reshape(plan.parameter_view_shape), plan.view_shape, geometry)
 
 
 def _find_computation(plan: Plan) -> Computation | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from normcli.engine.counting import COUNT, leave_counting
 from normcli.engine.walk import Walk
 from normcli.numerics.rounding import store
 from normcli.tensors.pieces import forget
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import Sink, Source
+    from normcli.engine.counting import Counting
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.workspace import Workspace
@@ -36,6 +38,7 @@ def run_apart(
     source: Source,
     sink: Sink | None,
     effort: Effort,
+    counting: Counting | None = None,
 ) -> dict[str, Floats]:
     """Apply a computation to every tile, write what comes out, and return the statistics.
 
@@ -47,8 +50,11 @@ def run_apart(
     told = natural if plan.window is not None else geometry.kept_runs
 
     def work_on(tile: Slices, work: Workspace) -> None:
-        x = np.asarray(source.read(tile, natural, work), dtype=np.float64)
-        y, measured = computation(plan, x, geometry.reduced_runs)
+        raw = np.asarray(source.read(tile, natural, work), dtype=np.float64)
+        marks = None if counting is None else counting.mark(raw, tile, natural)
+        y, measured = computation(plan, leave_counting(raw, marks), geometry.reduced_runs)
+        if marks is not None and plan.window is None:
+            measured[COUNT] = np.add.reduce(marks, axis=geometry.reduced_runs, dtype=np.float64)
         with lock:
             for name, values in measured.items():
                 if name not in statistics:
@@ -59,6 +65,8 @@ def run_apart(
         if sink is not None:
             place = sink.open(tile, work)
             store(place, y)
+            if counting is not None and marks is not None:
+                counting.fill(place, raw, marks)
             sink.put(tile, place, work)
 
     walk = Walk(geometry, source, effort, min(effort.block, MOST_VALUES))

@@ -61,15 +61,18 @@ class Sink(Protocol):
         ...
 
 
-class Parameter:
-    """gamma or beta, plus an offset, cut to a tile when it is asked for."""
+class Spread:
+    """Values that broadcast against the view (gamma, beta, a mask), cut to a tile when it is asked for.
 
-    def __init__(
-        self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry, offset: int = 0
-    ) -> None:
-        values = np.asarray(values, dtype=np.float64)
-        if offset:  # a zero keeps its sign
-            values = values + offset
+    Parameters
+    ----------
+    values : ndarray
+        Of the view's rank.
+    view_shape : tuple of int
+    geometry : Geometry
+    """
+
+    def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
         self._values = values.reshape([math.prod(values.shape[a] for a in run) for run in geometry.members])
         self._index: list[NDArray[np.intp] | None] = []
         for run, length in zip(geometry.members, geometry.dims, strict=True):
@@ -80,7 +83,7 @@ class Parameter:
             number = np.arange(mine).reshape([values.shape[a] for a in run])
             self._index.append(np.broadcast_to(number, [view_shape[a] for a in run]).reshape(-1))
 
-    def cut(self, tile: Slices, order: tuple[int, ...]) -> Floats:
+    def cut(self, tile: Slices, order: tuple[int, ...]) -> NDArray[Any]:
         """Return the values for a tile, in the order of runs given, to be broadcast."""
         result = self._values
         for run, part in enumerate(tile):

@@ -6,6 +6,7 @@ leaves, which are merged, and a second pass writes.
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import choose_arithmetic, is_short_float
+from normcli.engine.counting import COUNT, leave_counting
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.engine.segments import Segments, fold_rows
 from normcli.engine.walk import Walk
@@ -34,7 +36,8 @@ from normcli.tensors.pieces import forget
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.engine.blocks import Parameter, Sink, Source
+    from normcli.engine.blocks import Sink, Source, Spread
+    from normcli.engine.counting import Counting, Marks
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.workspace import Workspace
@@ -55,12 +58,13 @@ class Run:
         geometry: Geometry,
         source: Source,
         sink: Sink | None,
-        gamma: Parameter | None = None,
-        beta: Parameter | None = None,
+        gamma: Spread | None = None,
+        beta: Spread | None = None,
         effort: Effort = DEFAULT_EFFORT,
+        counting: Counting | None = None,
     ) -> None:
         self.plan, self.geometry, self.source, self.sink = plan, geometry, source, sink
-        self.gamma, self.beta = gamma, beta
+        self.gamma, self.beta, self.counting = gamma, beta, counting
         self.centred = plan.norm.centre is Centre.MEAN
         block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
         self.walk = Walk(geometry, source, effort, block)
@@ -123,11 +127,23 @@ class Run:
         ones = (1,) * len(self.geometry.reduced_runs)
         return values.reshape(ones + shape if self.geometry.columns else shape + ones)
 
+    def _mark(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Marks | None:
+        """Return which values of a tile count; None if all do."""
+        return None if self.counting is None else self.counting.mark(x, tile, order)
+
     def _write(
-        self, x: NDArray[Any], tile: Slices, solution: Solution, work: Workspace, order: tuple[int, ...]
+        self,
+        raw: NDArray[Any],
+        tile: Slices,
+        solution: Solution,
+        scale: NDArray[np.int64] | None,
+        work: Workspace,
+        order: tuple[int, ...],
     ) -> None:
+        """Write a tile with what was solved for it, all of it and the scale spread against the tile."""
         if self.sink is None:
             return
+        x = raw if scale is None else np.ldexp(raw.astype(np.float64), scale)
         place = self.sink.open(tile, work)
         gamma = None if self.gamma is None else self.gamma.cut(tile, order)
         beta = None if self.beta is None else self.beta.cut(tile, order)
@@ -137,22 +153,31 @@ class Run:
             apply_affine(out, gamma, beta)
         else:
             apply(x, out, solution, self.exact_output, gamma, beta, work)
+        if self.counting is not None:
+            self.counting.fill(out, raw, self.counting.mark(raw, tile, order))
         self.sink.put(tile, place, work)
 
     # -- measuring
 
-    def _measure(self, leaves: NDArray[Any], work: Workspace) -> Leaves:
+    def _measure(self, leaves: NDArray[Any], work: Workspace, marks: Marks | None) -> Leaves:
         if self.powers:
-            return measure_powers(leaves.astype(np.float64), self._p, work, exact=self.exact)
-        if self.exact:
-            return measure_leaves(leaves, work, need_sum=self.centred)
-        return measure_short_leaves(leaves, work, need_sum=self.centred)
+            return measure_powers(leaves.astype(np.float64), self._p, work, exact=self.exact, counting=marks)
+        measure = measure_leaves if self.exact else measure_short_leaves
+        return measure(leaves, work, need_sum=self.centred, counting=marks)
 
-    def _measure_rows(self, rows: NDArray[Any], tile: Slices, work: Workspace) -> Leaves:
-        """Return the leaves of rows of values that are a tile's, of shape (groups, leaves)."""
+    def _measure_rows(
+        self, rows: NDArray[Any], tile: Slices, work: Workspace, marks: Marks | None = None
+    ) -> Leaves:
+        """Return the leaves of rows of values that are a tile's, of shape (groups, leaves).
+
+        `marks`, of the shape of the rows, says which values count; the others are 0.
+        """
+        cut = self.geometry.cut_leaves
+        marked = itertools.repeat(None) if marks is None else (piece for _, piece in cut(marks, tile))
         parts = []
-        for place, piece in self.geometry.cut_leaves(rows, tile):
-            leaves = self._measure(piece.reshape(-1, piece.shape[-1]), work)
+        for (place, piece), counting in zip(cut(rows, tile), marked, strict=False):
+            flat = None if counting is None else counting.reshape(-1, piece.shape[-1])
+            leaves = self._measure(piece.reshape(-1, piece.shape[-1]), work, flat)
             parts.append((place, leaves.reshape(piece.shape[:-1])))
         leaves = parts[0][1]
         if len(parts) > 1:
@@ -169,7 +194,7 @@ class Run:
 
     def _merge(self, leaves: Leaves) -> Moments:
         """Merge the records of segments, of shape (groups, segments)."""
-        count: Any = self.geometry.count
+        count = self.geometry.count if self.counting is None else np.add.reduce(leaves.count, axis=-1)
         if self.powers:
             return merge_powers(leaves, count, self._p, exact=self.exact)
         return merge_leaves(leaves, count, centred=self.centred, short=not self.exact)
@@ -177,22 +202,34 @@ class Run:
     # -- one pass
 
     def _do_whole(self, tile: Slices, work: Workspace) -> None:
-        x = self._load(tile, work)
+        raw = self._load(tile, work)
+        marks = self._mark(raw, tile, self.order)
+        x = leave_counting(raw, marks)
         groups = math.prod(self._tile_groups(tile))
         if not self.geometry.columns:
-            moments = self._measure_groups(x.reshape(groups, -1), tile, work)
-        elif self.powers:
-            moments = self._measure_groups(np.ascontiguousarray(x.reshape(-1, groups).T), tile, work)
+            flat = None if marks is None else marks.reshape(groups, -1)
+            moments = self._measure_groups(x.reshape(groups, -1), tile, work, flat)
         else:
-            moments = self._measure_columns(x.reshape(-1, groups), work)
+            standing = None if marks is None else marks.reshape(-1, groups)
+            moments = self._measure_standing(x.reshape(-1, groups), tile, work, standing)
         solution = solve(self.plan, moments, exact=self.exact)
-        self._tell(tile, solution)
-        if solution.scale is not None:
-            x = np.ldexp(x.astype(np.float64), self._spread(solution.scale, tile))
-        self._write(x, tile, solution.take(lambda a: self._spread(a, tile)), work, self.order)
+        self._tell(tile, solution, moments.count)
+        scale = None if solution.scale is None else self._spread(solution.scale, tile)
+        self._write(raw, tile, solution.take(lambda a: self._spread(a, tile)), scale, work, self.order)
 
-    def _measure_groups(self, rows: NDArray[Any], tile: Slices, work: Workspace) -> Moments:
-        leaves = self._measure_rows(rows, tile, work)
+    def _measure_standing(
+        self, columns: NDArray[Any], tile: Slices, work: Workspace, marks: Marks | None
+    ) -> Moments:
+        """Measure groups that stand as columns."""
+        if not self.powers:
+            return self._measure_columns(columns, work, marks)
+        lying = None if marks is None else np.ascontiguousarray(marks.T)
+        return self._measure_groups(np.ascontiguousarray(columns.T), tile, work, lying)
+
+    def _measure_groups(
+        self, rows: NDArray[Any], tile: Slices, work: Workspace, marks: Marks | None
+    ) -> Moments:
+        leaves = self._measure_rows(rows, tile, work, marks)
         scale = None
         if self.scales_always or leaves.extreme.any():
             chosen = np.asarray(leaves.extreme.any(axis=-1))
@@ -201,28 +238,33 @@ class Run:
             part = rows[chosen].astype(np.float64)
             scale = np.zeros(rows.shape[0], dtype=np.int64)
             scale[chosen] = choose_scale(np.maximum.reduce(np.abs(part), axis=-1))
-            leaves.put(chosen, self._measure_rows(np.ldexp(part, scale[chosen][:, None]), tile, work))
+            again = np.ldexp(part, scale[chosen][:, None])
+            leaves.put(chosen, self._measure_rows(again, tile, work, None if marks is None else marks[chosen]))
         moments = self._merge(fold_rows(leaves, self.geometry, self._fold))
         moments.scale = scale
         return moments
 
-    def _measure_columns(self, x: NDArray[Any], work: Workspace) -> Moments:
+    def _measure_columns(self, x: NDArray[Any], work: Workspace, marks: Marks | None) -> Moments:
         columns = x
         if x.dtype != np.float64:
             columns = work.get("x", x.shape)
             np.copyto(columns, x)
-        moments, extreme = measure_columns(columns, exact=self.exact, centred=self.centred)
+        kind = {"exact": self.exact, "centred": self.centred}
+        moments, extreme = measure_columns(columns, **kind, counting=marks)
         if extreme.any():
             part = columns[:, extreme]
             k = choose_scale(np.maximum.reduce(np.abs(part), axis=0))
-            again, _ = measure_columns(np.ldexp(part, k), exact=self.exact, centred=self.centred)
+            chosen = None if marks is None else marks[:, extreme]
+            again, _ = measure_columns(np.ldexp(part, k), **kind, counting=chosen)
             moments.put(extreme, again)
             moments.scale = np.zeros(columns.shape[1], dtype=np.int64)
             moments.scale[extreme] = k
         return moments
 
-    def _tell(self, tile: Slices, solution: Solution) -> None:
+    def _tell(self, tile: Slices, solution: Solution, count: Any = None) -> None:
         shape = self._tile_groups(tile)
+        if self.counting is not None and count is not None:
+            solution.statistics[COUNT] = np.broadcast_to(count, (math.prod(shape),)).astype(np.float64)
         if shape == self.geometry.kept_shape:  # all at once: they are there already
             self.statistics = {name: values.reshape(shape) for name, values in solution.statistics.items()}
             return
@@ -247,19 +289,24 @@ class Run:
         largest = np.zeros(geometry.kept_shape)
         scale: NDArray[np.int64] | None = None
 
-        def load(tile: Slices, work: Workspace) -> NDArray[Any]:
-            x = self._load(tile, work)
+        def load(tile: Slices, work: Workspace) -> tuple[NDArray[Any], Marks | None]:
+            raw = self._load(tile, work)
+            marks = self._mark(raw, tile, self.order)
+            x = leave_counting(raw, marks)
             if scale is None:
-                return x
+                return x, marks
             k = scale[tuple(tile[i] for i in geometry.kept_runs)]
-            return np.ldexp(x.astype(np.float64), k.reshape(k.shape + (1,) * len(reduced_axes)))
+            return np.ldexp(x.astype(np.float64), k.reshape(k.shape + (1,) * len(reduced_axes))), marks
 
         def gather(tile: Slices, work: Workspace) -> None:
-            rows = load(tile, work).reshape(math.prod(self._tile_groups(tile)), -1)
-            segments.put(tile, self._measure_rows(rows, tile, work))
+            x, marks = load(tile, work)
+            groups = math.prod(self._tile_groups(tile))
+            rows = x.reshape(groups, -1)
+            counting = None if marks is None else marks.reshape(groups, -1)
+            segments.put(tile, self._measure_rows(rows, tile, work, counting))
 
         def enlarge(tile: Slices, work: Workspace) -> None:
-            top = np.maximum.reduce(np.abs(self._load(tile, work)), axis=reduced_axes)
+            top = np.maximum.reduce(np.abs(load(tile, work)[0]), axis=reduced_axes)
             place = largest[tuple(tile[i] for i in geometry.kept_runs)]
             with self._lock:
                 np.maximum(place, top, out=place)
@@ -277,22 +324,21 @@ class Run:
         moments = self._merge(segments.records.reshape((math.prod(geometry.kept_shape), -1)))
         moments.scale = None if scale is None else scale.reshape(-1)
         solution = solve(self.plan, moments, exact=self.exact)
-        self._write_all(solution)
+        self._write_all(solution, moments.count)
 
-    def _write_all(self, solution: Solution) -> None:
-        """Write every value with what was solved for all groups at once."""
+    def _write_all(self, solution: Solution, count: Any = None) -> None:
+        """Write every value with what was solved for all groups at once; their counts are told if known."""
         geometry, scale = self.geometry, solution.scale
         natural = tuple(range(len(geometry.dims)))
         spread = [1 if kind else n for n, kind in zip(geometry.dims, geometry.reduced, strict=True)]
 
         def write(tile: Slices, work: Workspace) -> None:
-            x = self._load(tile, work, natural)
+            raw = self._load(tile, work, natural)
             index = tuple(s if n > 1 else slice(None) for s, n in zip(tile, spread, strict=True))
-            if scale is not None:
-                x = np.ldexp(x.astype(np.float64), scale.reshape(spread)[index])
             here = solution.take(lambda a: a.reshape(spread)[index])
-            self._write(x, tile, here, work, natural)
+            k = None if scale is None else scale.reshape(spread)[index]
+            self._write(raw, tile, here, k, work, natural)
 
-        self._tell(tuple(slice(0, n) for n in geometry.dims), solution)
+        self._tell(tuple(slice(0, n) for n in geometry.dims), solution, count)
         if self.sink is not None:
             self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE)

@@ -327,11 +327,13 @@ def _least_of_rows(raw: NDArray[np.float32]) -> Floats:
     return least if together == 1 else least.repeat(together)
 
 
-def measure_powers(x: Floats, p: float, work: Workspace, *, exact: bool) -> Leaves:
+def measure_powers(
+    x: Floats, p: float, work: Workspace, *, exact: bool, counting: Marks | None = None
+) -> Leaves:
     """Measure leaves for an ℓp length: `square` holds Σ|x|ᵖ, the count (p = 0) or the maximum (p = ∞)."""
     size = np.abs(x)
     result = Leaves.empty(x.shape[:-1])
-    result.count[...] = x.shape[-1]
+    result.count[...] = _count(len(x), x.shape[-1], counting)
     if p == 1.0:
         sums = measure_leaves(size, work, need_sum=True)
         result.square_hi, result.square_lo, result.extreme = sums.sum_hi, sums.sum_lo, sums.extreme

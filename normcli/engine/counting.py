@@ -1,0 +1,81 @@
+"""Which values count: the others are in no statistic, and come out as they are asked to."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.engine.blocks import Spread
+from normcli.numerics.rounding import store
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.engine.geometry import Geometry, Slices
+
+    Marks = NDArray[np.bool_]
+
+COUNT = "count"
+"""What is told of each group beside its statistics: how many of its values count."""
+
+
+class Fill(enum.StrEnum):
+    """What becomes of values that do not count."""
+
+    PASS = "pass"
+    ZERO = "zero"
+    NAN = "nan"
+    NORMALIZE = "normalize"
+
+
+class Selection(NamedTuple):
+    """Which values of a tensor count.
+
+    Parameters
+    ----------
+    mask : ndarray of bool or None
+        True where one counts; as `Plan.fit_mask` returns it. None if it does not matter where.
+    omits_nan : bool
+        Whether NaN does not count.
+    fill : Fill
+    """
+
+    mask: NDArray[np.bool_] | None = None
+    omits_nan: bool = False
+    fill: Fill = Fill.PASS
+
+
+class Counting:
+    """A selection, tile by tile."""
+
+    def __init__(self, selection: Selection, view_shape: tuple[int, ...], geometry: Geometry) -> None:
+        self._selection = selection
+        mask = selection.mask
+        self._mask = None if mask is None else Spread(mask, view_shape, geometry)
+
+    def mark(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Marks:
+        """Return which values of a tile count, of its shape; its runs stand in an order."""
+        if self._mask is None:
+            return np.asarray(~np.isnan(x))
+        marks = np.broadcast_to(self._mask.cut(tile, order), x.shape)
+        return np.asarray(marks & ~np.isnan(x)) if self._selection.omits_nan else marks
+
+    def fill(self, out: NDArray[Any], raw: NDArray[Any], marks: Marks) -> None:
+        """Write what becomes of the values that do not count; all of one shape."""
+        fill = self._selection.fill
+        if fill is Fill.NORMALIZE or marks.all():
+            return
+        rest = ~marks
+        if fill is Fill.PASS:
+            kept = np.empty(raw.shape, out.dtype)
+            store(kept, np.where(rest, raw, 0).astype(np.float64))
+            np.copyto(out, kept, where=rest)
+        else:
+            np.copyto(out, out.dtype.type(0.0 if fill is Fill.ZERO else np.nan), where=rest)
+
+
+def leave_counting(x: NDArray[Any], marks: Marks | None) -> NDArray[Any]:
+    """Return values with 0 where they do not count: it adds nothing to a sum, whatever the value was."""
+    return x if marks is None else np.where(marks, x, x.dtype.type(0))
