@@ -1,0 +1,183 @@
+"""Running averages of batch statistics, as training keeps them for evaluation."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from normcli.conventions import find_convention
+from normcli.errors import DataError, UsageError
+from normcli.numerics.solution import Given
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.plan import Plan
+    from normcli.result import Result
+
+    Floats = NDArray[np.float64]
+
+
+class Rule(NamedTuple):
+    """How a batch's statistics enter the running ones.
+
+    Parameters
+    ----------
+    momentum : float or None
+        From 0 to 1; None for the cumulative average, in which every batch weighs the same.
+    weight_of : {"new", "old"}
+        What the momentum is the weight of: the batch's statistics (0.1 of torch) or those kept so far (0.99 of
+        Keras and Flax, 0.9 of ONNX).
+    ddof : int
+        Of the variance that is kept, whatever that of the output.
+    """
+
+    momentum: float | None = 0.1
+    weight_of: Literal["new", "old"] = "new"
+    ddof: int = 1
+
+    def weigh(self, batches: int) -> tuple[float, float]:
+        """Return the weights of the kept and of the new statistics, after so many batches."""
+        if self.momentum is None:
+            return batches / (batches + 1), 1.0 / (batches + 1)
+        if self.weight_of == "new":
+            return 1.0 - self.momentum, self.momentum
+        return self.momentum, 1.0 - self.momentum
+
+
+class State(NamedTuple):
+    """What training has left so far.
+
+    Parameters
+    ----------
+    norm : str
+    statistics : Given
+        The running mean and variance, one for each channel.
+    batches : int
+        How many have entered them.
+    """
+
+    norm: str
+    statistics: Given
+    batches: int = 0
+
+
+class Step(NamedTuple):
+    """One batch's entry.
+
+    Parameters
+    ----------
+    before, after : State
+    batch : Given
+        The batch's mean and variance, the latter with the rule's ddof.
+    weights : tuple of float
+        Of the kept and of the batch's statistics.
+    """
+
+    before: State
+    after: State
+    batch: Given
+    weights: tuple[float, float]
+
+
+def choose_rule(
+    norm: str, like: str | None, momentum: float | str | None, weight_of: str | None, ddof: int | None
+) -> Rule:
+    """Return a rule from a framework's and what is said beside it; torch's where neither says anything.
+
+    Parameters
+    ----------
+    norm : str
+        The row's name.
+    like : str or None
+        The framework.
+    momentum : float, "none" or None
+        None leaves the framework's.
+    weight_of : {"new", "old"} or None
+    ddof : int or None
+
+    Raises
+    ------
+    UsageError
+        If the momentum is not from 0 to 1, or the framework keeps no running statistics.
+    """
+    rule = Rule()
+    if like is not None:
+        kept = find_convention(like, norm).running
+        if kept is None:
+            raise UsageError(f"{like} keeps no running statistics of {norm}")
+        rule = Rule(kept.momentum, kept.weight_of, kept.ddof)
+    if momentum == "none":
+        rule = rule._replace(momentum=None)
+    elif momentum is not None:
+        value = float(momentum)
+        if not 0.0 <= value <= 1.0:
+            raise UsageError(f"momentum {value:g} is not from 0 to 1 (or none, for the cumulative average)")
+        rule = rule._replace(momentum=value)
+    if weight_of is not None:
+        rule = rule._replace(weight_of="new" if weight_of == "new" else "old")
+    if ddof is not None:
+        if ddof < 0:
+            raise UsageError(f"running ddof {ddof} is negative")
+        rule = rule._replace(ddof=ddof)
+    return rule
+
+
+def begin(plan: Plan) -> State:
+    """Return the state before any batch: mean 0 and variance 1, as every framework begins."""
+    shape = plan.running_shape
+    return State(plan.norm.name, Given(np.zeros(shape), np.ones(shape)))
+
+
+def update(state: State, result: Result, rule: Rule) -> Step:
+    """Let a batch's statistics enter the running ones.
+
+    Where samples have statistics of their own (instance normalization), those of a batch are their averages.
+
+    Parameters
+    ----------
+    state : State
+    result : Result
+        Of the batch, with its own statistics.
+    rule : Rule
+
+    Raises
+    ------
+    DataError
+        If the state is of other channels, or a group has too few values for the rule's ddof.
+
+    Notes
+    -----
+    As torch 2.13's `batch_norm` and `instance_norm`, Keras's, Flax's and ONNX's BatchNormalization; but in
+    float64 from exact batch statistics.
+    """
+    plan = result.plan
+    kept = Given(*(plan.fit_running(f"running_{n}", a) for n, a in state.statistics._asdict().items()))
+    batch = measure_batch(result, rule.ddof)
+    old, new = rule.weigh(state.batches)
+    averaged = Given(*(old * a + new * b for a, b in zip(kept, batch, strict=True)))
+    before = state._replace(statistics=kept)
+    return Step(before, State(state.norm, averaged, state.batches + 1), batch, (old, new))
+
+
+def measure_batch(result: Result, ddof: int) -> Given:
+    """Return a batch's mean and variance of each channel, the variance with a ddof of its own.
+
+    Raises
+    ------
+    DataError
+        If a group has no more values than ddof.
+    """
+    plan = result.plan
+    n: Floats | float = float(plan.group_size) if result.counts is None else result.counts
+    if np.less_equal(n, ddof).any():
+        raise DataError(
+            f"a group of {math.floor(np.min(n))} value(s) has no variance with ddof {ddof}: running statistics "
+            "need more (or --running-ddof 0)"
+        )
+    var = result.var * ((n - plan.ddof) / (n - ddof)) if plan.ddof != ddof else result.var
+    samples = tuple(i for i, axis in enumerate(plan.kept) if axis == plan.layout.batch)
+    mean, var = (array.mean(axis=samples) if samples else array for array in (result.mean, var))
+    return Given(np.asarray(mean, dtype=np.float64), np.asarray(var, dtype=np.float64))

@@ -1,0 +1,191 @@
+"""Batch normalization folded into the layer before it: one convolution or matrix does the work of both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import is_float
+from normcli.errors import DataError
+from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_negate, pair_root, two_sum
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.numerics.solution import Given
+
+    Floats = NDArray[np.float64]
+
+
+class Layer(NamedTuple):
+    """A convolution or a linear layer.
+
+    Parameters
+    ----------
+    weight : ndarray
+        (out, in / groups, *kernel) as torch's `Conv1d` to `Conv3d` have it; (out, in) of a linear layer; where
+        transposed, (in, out / groups, *kernel).
+    bias : ndarray or None
+        (out).
+    groups : int
+    transposed : bool
+    """
+
+    weight: NDArray[Any]
+    bias: NDArray[Any] | None = None
+    groups: int = 1
+    transposed: bool = False
+
+    @property
+    def channels(self) -> int:
+        """How many channels come out."""
+        first, second = self.weight.shape[:2]
+        return int(second * self.groups if self.transposed else first)
+
+
+class Affine(NamedTuple):
+    """What batch normalization does after training: statistics, eps, and the affine step.
+
+    Parameters
+    ----------
+    running : Given
+        Of the shape (channels).
+    eps : float
+    gamma, beta : ndarray or None
+        Of the shape (channels).
+    """
+
+    running: Given
+    eps: float
+    gamma: NDArray[Any] | None = None
+    beta: NDArray[Any] | None = None
+
+
+def fold(layer: Layer, norm: Affine) -> Layer:
+    """Return the layer that does what the layer and then the norm do.
+
+    For each channel that comes out: weight · gamma / √(var + eps), (bias − mean) · gamma / √(var + eps) + beta;
+    calculated in pairs of doubles and rounded once, to the dtype of the weight.
+
+    Parameters
+    ----------
+    layer : Layer
+    norm : Affine
+
+    Returns
+    -------
+    Layer
+        With a bias.
+
+    Raises
+    ------
+    DataError
+        If the layer is none, or the statistics are not one for each of its channels.
+
+    Notes
+    -----
+    As torch 2.13's `fuse_conv_bn_eval` and `fuse_linear_bn_eval`, and Ioffe & Szegedy 2015, section 3.1.
+    """
+    _require_layer(layer)
+    channels = layer.channels
+    for name, values in (*norm.running._asdict().items(), ("gamma", norm.gamma), ("beta", norm.beta)):
+        if values is not None and values.shape != (channels,):
+            raise DataError(f"{name} has the shape {values.shape}; {channels} channels come out of the layer")
+    zero = np.zeros(channels)
+    mean, var = (np.asarray(array, dtype=np.float64) for array in norm.running)
+    gamma = np.ones(channels) if norm.gamma is None else norm.gamma.astype(np.float64)
+    beta = zero if norm.beta is None else norm.beta.astype(np.float64)
+    bias = zero if layer.bias is None else layer.bias.astype(np.float64)
+    with np.errstate(all="ignore"):
+        factor = pair_divide(Pair(gamma, zero), pair_root(two_sum(var, norm.eps)))
+        shift = pair_multiply(pair_add(Pair(bias, zero), pair_negate(Pair(mean, zero))), factor)
+        shift = pair_add(shift, Pair(beta, zero))
+        weight = _scale(layer, factor)
+    dtype = layer.weight.dtype if is_float(layer.weight.dtype) else np.dtype(np.float64)
+    return layer._replace(weight=weight.astype(dtype), bias=np.asarray(shift.hi).astype(dtype))
+
+
+def _scale(layer: Layer, factor: Pair) -> Floats:
+    """Return the weight with each channel that comes out times its factor, rounded once."""
+    values = np.asarray(layer.weight, dtype=np.float64)
+    kernel = (1,) * (values.ndim - 2)
+    if layer.transposed:
+        grouped = values.reshape(layer.groups, -1, *values.shape[1:])
+        spread = factor.map(lambda a: a.reshape(layer.groups, 1, values.shape[1], *kernel))
+    else:
+        grouped = values
+        spread = factor.map(lambda a: a.reshape(-1, 1, *kernel))
+    product = pair_multiply(Pair(grouped, np.zeros_like(grouped)), spread)
+    scaled: Floats = np.asarray(product.hi).reshape(values.shape)
+    return scaled
+
+
+def _require_layer(layer: Layer) -> None:
+    shape = layer.weight.shape
+    if len(shape) < 2 or len(shape) > 5:
+        raise DataError(
+            f"the weight has the shape {shape}: a linear layer's has 2 axes, a convolution's 3 to 5"
+        )
+    if layer.groups < 1 or shape[0] % layer.groups:
+        raise DataError(
+            f"{layer.groups} groups do not divide the {shape[0]} channels of the weight's first axis"
+        )
+    if layer.bias is not None and layer.bias.shape != (layer.channels,):
+        raise DataError(f"the bias has the shape {layer.bias.shape}; {layer.channels} channels come out")
+
+
+def apply(layer: Layer, x: Floats) -> Floats:
+    """Return what a layer makes of a batch, in float64, by its definition: for small tensors.
+
+    Parameters
+    ----------
+    layer : Layer
+    x : ndarray
+        (samples, in, *positions); stride 1, no padding.
+    """
+    weight = np.asarray(layer.weight, dtype=np.float64)
+    kernel, groups = weight.shape[2:], layer.groups
+    parts = np.split(x, groups, axis=1)
+    if layer.transposed:  # a convolution of the padded input with the kernel turned round
+        widths = [(0, 0), (0, 0), *((n - 1, n - 1) for n in kernel)]
+        parts = [np.pad(part, widths) for part in parts]
+        turned = np.flip(weight, tuple(range(2, weight.ndim)))
+        weights = [part.swapaxes(0, 1) for part in np.split(turned, groups, axis=0)]
+    else:
+        weights = np.split(weight, groups, axis=0)
+    y = np.concatenate([_correlate(a, b) for a, b in zip(parts, weights, strict=True)], axis=1)
+    return (
+        y if layer.bias is None else y + np.asarray(layer.bias, np.float64).reshape(1, -1, *(1,) * len(kernel))
+    )
+
+
+def _correlate(x: Floats, weight: Floats) -> Floats:
+    kernel = weight.shape[2:]
+    positions = tuple(range(2, x.ndim))
+    if not kernel:
+        return np.asarray(x @ weight.T)
+    windows = np.lib.stride_tricks.sliding_window_view(x, kernel, axis=positions)
+    inner = (1, *range(x.ndim, x.ndim + len(kernel)))
+    return np.moveaxis(np.tensordot(windows, weight, axes=(inner, (1, *range(2, weight.ndim)))), -1, 1)
+
+
+def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[float, float]:
+    """Run a random batch through layer and norm, and through what they were folded into.
+
+    Returns
+    -------
+    tuple of float
+        The largest difference, and the largest magnitude that came out.
+    """
+    weight = layer.weight
+    channels = weight.shape[0] if layer.transposed else weight.shape[1] * layer.groups
+    shape = (4, channels, *(n + 3 for n in weight.shape[2:]))
+    x = np.random.default_rng(seed).standard_normal(shape)
+    y = apply(layer, x)
+    spread = (1, -1, *(1,) * (y.ndim - 2))
+    mean, var = (np.asarray(array, np.float64).reshape(spread) for array in norm.running)
+    gamma = 1.0 if norm.gamma is None else norm.gamma.astype(np.float64).reshape(spread)
+    beta = 0.0 if norm.beta is None else norm.beta.astype(np.float64).reshape(spread)
+    expected = (y - mean) / np.sqrt(var + norm.eps) * gamma + beta
+    return float(np.abs(apply(folded, x) - expected).max()), float(np.abs(expected).max())
