@@ -171,3 +171,114 @@ def test_evaluation_as_torch_does_it(norm, dtype, torch, functional):
     result = normalize(x.numpy(), norm, gamma=gamma, beta=beta, running_mean=mean, running_var=var)
     tolerance = {"float32": 2e-6, "float64": 2e-14}[dtype]
     np.testing.assert_allclose(result.normalized, expected.numpy(), rtol=tolerance, atol=tolerance)
+
+
+def _bring_together(layer, torch):
+    from normcli.running.fold import Layer
+
+    weight, bias = (None if a is None else a.detach().numpy() for a in (layer.weight, layer.bias))
+    return Layer(
+        weight, bias, getattr(layer, "groups", 1), isinstance(layer, torch.nn.modules.conv._ConvTransposeNd)
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d"])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_folded_layer_does_what_torch_s_two_do(name, groups, bias, dtype, torch):
+    from normcli.numerics.solution import Given
+    from normcli.running.fold import Affine, fold
+
+    torch.manual_seed(3)
+    kind = {"dtype": getattr(torch, dtype), "bias": bias}
+    dimensions = 0 if name == "Linear" else int(name[-2])
+    make = getattr(torch.nn, name)
+    layer = (
+        make(4, 6, **kind) if name == "Linear" else make(4, 6, 3, padding=1, stride=2, groups=groups, **kind)
+    )
+    norm = getattr(torch.nn, f"BatchNorm{max(1, dimensions)}d")(6, dtype=kind["dtype"]).eval()
+    for values in (norm.running_mean, norm.weight.data, norm.bias.data):
+        values.normal_()
+    norm.running_var.uniform_(0.5, 2.0)
+    affine = Affine(
+        Given(norm.running_mean.numpy(), norm.running_var.numpy()),
+        norm.eps,
+        norm.weight.data.numpy(),
+        norm.bias.data.numpy(),
+    )
+    folded = fold(_bring_together(layer, torch), affine)
+    x = torch.randn(3, 4, *[7] * dimensions, dtype=kind["dtype"])
+    expected = norm(layer(x)).detach()
+    one = (
+        make(4, 6, dtype=kind["dtype"])
+        if name == "Linear"
+        else make(4, 6, 3, padding=1, stride=2, groups=groups, dtype=kind["dtype"])
+    )
+    one.weight.data, one.bias.data = torch.from_numpy(folded.weight), torch.from_numpy(folded.bias)
+    tolerance = {"float32": 2e-5, "float64": 1e-13}[dtype]
+    np.testing.assert_allclose(one(x).detach().numpy(), expected.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("norm", "momentum"), [("bn", 0.1), ("bn", 0.3), ("bn", None), ("in", 0.1), ("in", 0.3)]
+)  # torch's instance norm does not count batches, so it has no cumulative average
+def test_a_hundred_batches_as_torch_tracks_them(norm, momentum, torch):
+    from normcli.running.average import begin, choose_rule, update
+
+    kind = {"bn": torch.nn.BatchNorm2d, "in": torch.nn.InstanceNorm2d}[norm]
+    module = kind(3, momentum=momentum, track_running_stats=True, dtype=torch.float64)
+    rule, state = choose_rule(norm, "torch", "none" if momentum is None else momentum, None, None), None
+    rng = np.random.default_rng(1)
+    for number in range(100):
+        x = rng.normal(number / 10, 1 + number / 50, (4, 3, 5, 2))
+        module(torch.from_numpy(x))
+        result = normalize(x, norm, like="torch")
+        state = update(state or begin(result.plan), result, rule).after
+    assert state.batches == 100
+    np.testing.assert_allclose(state.statistics.mean, module.running_mean.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(state.statistics.var, module.running_var.numpy(), rtol=1e-12)
+
+
+def test_a_hundred_batches_as_keras_tracks_them():
+    keras = peer("keras")
+    from normcli.running.average import begin, choose_rule, update
+
+    layer, rule, state = keras.layers.BatchNormalization(), choose_rule("bn", "keras", None, None, None), None
+    rng = np.random.default_rng(2)
+    for number in range(100):
+        x = rng.normal(number / 10, 1 + number / 50, (4, 5, 2, 3)).astype(np.float32)
+        layer(x, training=True)
+        result = normalize(x, "bn", like="keras")
+        state = update(state or begin(result.plan), result, rule).after
+    np.testing.assert_allclose(state.statistics.mean, np.asarray(layer.moving_mean), rtol=1e-4)
+    np.testing.assert_allclose(state.statistics.var, np.asarray(layer.moving_variance), rtol=1e-4)
+
+
+def test_a_hundred_batches_as_onnx_tracks_them():
+    onnx = peer("onnx")
+    reference = import_module("onnx.reference")
+    from normcli.running.average import begin, choose_rule, update
+
+    helper, number = onnx.helper, onnx.TensorProto.DOUBLE
+    names = ["x", "scale", "bias", "mean", "var"]
+    node = helper.make_node("BatchNormalization", names, ["y", "m", "v"], training_mode=1)
+    shape = (4, 3, 5)
+    inputs = [helper.make_tensor_value_info(name, number, shape if name == "x" else (3,)) for name in names]
+    outputs = [helper.make_tensor_value_info(name, number, shape if name == "y" else (3,)) for name in "ymv"]
+    graph = helper.make_graph([node], "bn", inputs, outputs)
+    session = reference.ReferenceEvaluator(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)])
+    )
+    rule, state, rng = choose_rule("bn", "onnx", None, None, None), None, np.random.default_rng(4)
+    mean, var = np.zeros(3), np.ones(3)
+    for count in range(100):
+        x = rng.normal(count / 10, 1 + count / 50, shape)
+        _, mean, var = session.run(
+            None, {"x": x, "scale": np.ones(3), "bias": np.zeros(3), "mean": mean, "var": var}
+        )
+        result = normalize(x, "bn", like="onnx")
+        state = update(state or begin(result.plan), result, rule).after
+    # the momentum is an attribute of float32 there
+    np.testing.assert_allclose(state.statistics.mean, mean, rtol=1e-6)
+    np.testing.assert_allclose(state.statistics.var, var, rtol=1e-6)

@@ -22,6 +22,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "check": ("normcli.cli.check", "Check a tensor against the exact result of a norm."),
     "identify": ("normcli.cli.identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),
     "golden": ("normcli.cli.golden", "Write input, parameters and exact results for another project's tests."),
+    "fold": ("normcli.cli.fold", "Fold batch normalization into the layer before it."),
     "generate": ("normcli.cli.generate", "Write a seeded tensor and nothing else."),
     "norms": ("normcli.cli.norms", "Print the table of norms: axes, formulas, parameters, sources."),
     "conventions": ("normcli.cli.conventions", "Print what each framework does where a norm leaves a choice."),

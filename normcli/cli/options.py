@@ -101,6 +101,8 @@ RUNNING = (
     make("--running-var", metavar="VALUE", help="The running variance, likewise."),
 )
 
+STATE = make("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
+
 SAVE = (
     make(
         "-o",

@@ -89,13 +89,8 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     """
     _require_layer(layer)
     channels = layer.channels
-    for name, values in (*norm.running._asdict().items(), ("gamma", norm.gamma), ("beta", norm.beta)):
-        if values is not None and values.shape != (channels,):
-            raise DataError(f"{name} has the shape {values.shape}; {channels} channels come out of the layer")
+    mean, var, gamma, beta = spread(norm, channels)
     zero = np.zeros(channels)
-    mean, var = (np.asarray(array, dtype=np.float64) for array in norm.running)
-    gamma = np.ones(channels) if norm.gamma is None else norm.gamma.astype(np.float64)
-    beta = zero if norm.beta is None else norm.beta.astype(np.float64)
     bias = zero if layer.bias is None else layer.bias.astype(np.float64)
     with np.errstate(all="ignore"):
         factor = pair_divide(Pair(gamma, zero), pair_root(two_sum(var, norm.eps)))
@@ -106,17 +101,39 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     return layer._replace(weight=weight.astype(dtype), bias=np.asarray(shift.hi).astype(dtype))
 
 
+def spread(norm: Affine, channels: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return mean, variance, gamma and beta in float64, one for each channel; single numbers serve all.
+
+    Raises
+    ------
+    DataError
+        If one is of another number of channels, or a variance is negative.
+    """
+    gamma = np.ones(()) if norm.gamma is None else norm.gamma
+    beta = np.zeros(()) if norm.beta is None else norm.beta
+    given = {"the running mean": norm.running.mean, "the running variance": norm.running.var}
+    arrays = []
+    for name, values in {**given, "gamma": gamma, "beta": beta}.items():
+        if values.shape not in ((), (1,), (channels,)):
+            raise DataError(f"{name} has the shape {values.shape}; {channels} channels come out of the layer")
+        arrays.append(np.broadcast_to(values.astype(np.float64), (channels,)))
+    mean, var, scale, shift = arrays
+    if (var < 0.0).any():
+        raise DataError(f"the running variance is negative: {var[var < 0.0][0]:g}")
+    return mean, var, scale, shift
+
+
 def _scale(layer: Layer, factor: Pair) -> Floats:
     """Return the weight with each channel that comes out times its factor, rounded once."""
     values = np.asarray(layer.weight, dtype=np.float64)
     kernel = (1,) * (values.ndim - 2)
     if layer.transposed:
         grouped = values.reshape(layer.groups, -1, *values.shape[1:])
-        spread = factor.map(lambda a: a.reshape(layer.groups, 1, values.shape[1], *kernel))
+        scale = factor.map(lambda a: a.reshape(layer.groups, 1, values.shape[1], *kernel))
     else:
         grouped = values
-        spread = factor.map(lambda a: a.reshape(-1, 1, *kernel))
-    product = pair_multiply(Pair(grouped, np.zeros_like(grouped)), spread)
+        scale = factor.map(lambda a: a.reshape(-1, 1, *kernel))
+    product = pair_multiply(Pair(grouped, np.zeros_like(grouped)), scale)
     scaled: Floats = np.asarray(product.hi).reshape(values.shape)
     return scaled
 
@@ -183,9 +200,7 @@ def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[flo
     shape = (4, channels, *(n + 3 for n in weight.shape[2:]))
     x = np.random.default_rng(seed).standard_normal(shape)
     y = apply(layer, x)
-    spread = (1, -1, *(1,) * (y.ndim - 2))
-    mean, var = (np.asarray(array, np.float64).reshape(spread) for array in norm.running)
-    gamma = 1.0 if norm.gamma is None else norm.gamma.astype(np.float64).reshape(spread)
-    beta = 0.0 if norm.beta is None else norm.beta.astype(np.float64).reshape(spread)
+    along = (1, -1, *(1,) * (y.ndim - 2))
+    mean, var, gamma, beta = (array.reshape(along) for array in spread(norm, layer.channels))
     expected = (y - mean) / np.sqrt(var + norm.eps) * gamma + beta
     return float(np.abs(apply(folded, x) - expected).max()), float(np.abs(expected).max())

@@ -41,7 +41,7 @@ def read_state(path: str, norm: str) -> State | None:
     if not Path(path).exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             members = {name: archive[name] for name in archive.files}
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
         raise DataError(f"{path} is no readable state file: it is damaged or cut short") from error

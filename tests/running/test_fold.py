@@ -1,0 +1,150 @@
+"""Batch normalization folded into a layer, against the two one after the other."""
+
+from __future__ import annotations
+
+import json
+
+import mpmath
+import numpy as np
+import pytest
+
+from normcli.errors import DataError
+from normcli.numerics.solution import Given
+from normcli.running.fold import Affine, Layer, apply, fold, prove
+from tests.exact_reference import measure_ulp, widen
+
+LAYERS = {
+    "linear": Layer(np.ones((5, 3))),
+    "1-D": Layer(np.ones((5, 3, 2))),
+    "2-D, grouped": Layer(np.ones((6, 2, 3, 2)), groups=3),
+    "3-D": Layer(np.ones((4, 2, 2, 1, 2))),
+    "transposed": Layer(np.ones((3, 5, 2, 3)), transposed=True),
+    "transposed, grouped": Layer(np.ones((6, 2, 3)), groups=2, transposed=True),
+}
+
+
+def randomize(layer, rng, dtype=np.float64, *, bias=True, affine=True):
+    c = layer.channels
+    layer = layer._replace(weight=rng.normal(size=layer.weight.shape).astype(dtype))
+    if bias:
+        layer = layer._replace(bias=rng.normal(size=c).astype(dtype))
+    gamma, beta = (rng.normal(size=c), rng.normal(size=c)) if affine else (None, None)
+    return layer, Affine(Given(rng.normal(size=c), rng.uniform(0.1, 2.0, c)), 1e-5, gamma, beta)
+
+
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+def test_one_layer_does_the_work_of_two(layer, bias, affine, rng):
+    layer, norm = randomize(layer, rng, bias=bias, affine=affine)
+    folded = fold(layer, norm)
+    largest, size = prove(layer, norm, folded)
+    assert folded.weight.shape == layer.weight.shape
+    assert folded.bias.shape == (layer.channels,)
+    assert largest < 1e-13 < size
+
+
+def test_a_wrong_fold_is_found_out(rng):
+    layer, norm = randomize(LAYERS["2-D, grouped"], rng)
+    folded = fold(layer, norm)
+    wrong = folded.weight.copy()
+    wrong[2, 1, 0, 1] *= 1.001
+    assert prove(layer, norm, folded._replace(weight=wrong))[0] > 1e-5
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["2-D, grouped", "transposed, grouped"])
+def test_weight_and_bias_are_rounded_once(dtype, name, rng):
+    layer, norm = randomize(LAYERS[name], rng, dtype)
+    folded = fold(layer, norm)
+    factors = [
+        widen(g) / mpmath.sqrt(widen(v) + widen(norm.eps))
+        for g, v in zip(norm.gamma, norm.running.var, strict=True)
+    ]
+    for place in np.ndindex(layer.weight.shape):
+        channel = place[0]
+        if layer.transposed:
+            within = layer.weight.shape[0] // layer.groups
+            channel = place[0] // within * layer.weight.shape[1] + place[1]
+        exact = widen(layer.weight[place]) * factors[channel]
+        assert measure_ulp(folded.weight[place], exact, dtype) <= 0.501
+    for c, factor in enumerate(factors):
+        exact = (widen(layer.bias[c]) - widen(norm.running.mean[c])) * factor + widen(norm.beta[c])
+        assert measure_ulp(folded.bias[c], exact, dtype) <= 0.501
+
+
+@pytest.mark.parametrize(
+    ("layer", "channels", "told"),
+    [
+        (Layer(np.ones(3)), 3, "a linear layer's has 2 axes"),
+        (Layer(np.ones((4, 2, 1)), groups=3), 4, "3 groups do not divide the 4 channels"),
+        (Layer(np.ones((4, 2)), np.ones(3)), 4, r"the bias has the shape \(3,\); 4 channels come out"),
+        (Layer(np.ones((4, 2))), 3, r"the running mean has the shape \(3,\); 4 channels"),
+    ],
+)
+def test_what_does_not_fit(layer, channels, told):
+    with pytest.raises(DataError, match=told):
+        fold(layer, Affine(Given(np.zeros(channels), np.ones(channels)), 1e-5))
+
+
+def test_a_layer_is_applied_by_its_definition():
+    layer = Layer(np.array([[[1.0, 10.0]]]), np.array([0.5]))
+    np.testing.assert_array_equal(apply(layer, np.array([[[1.0, 2.0, 3.0]]])), [[[21.5, 32.5]]])
+    turned = Layer(np.array([[[1.0, 10.0]]]), transposed=True)
+    np.testing.assert_array_equal(apply(turned, np.array([[[1.0, 2.0]]])), [[[1.0, 12.0, 20.0]]])
+
+
+@pytest.fixture
+def files(tmp_path, rng):
+    layer, norm = randomize(LAYERS["2-D, grouped"], rng, np.float32)
+    for name, values in {
+        "w": layer.weight, "b": layer.bias, "m": norm.running.mean, "v": norm.running.var, "g": norm.gamma, "t": norm.beta,
+    }.items():  # fmt: skip
+        np.save(tmp_path / f"{name}.npy", values)
+    named = {
+        "--conv-weight": "w",
+        "--conv-bias": "b",
+        "--running-mean": "m",
+        "--running-var": "v",
+        "--gamma": "g",
+        "--beta": "t",
+    }
+    arguments = [part for option, name in named.items() for part in (option, tmp_path / f"{name}.npy")]
+    return tmp_path, [*arguments, "--groups", "3"], fold(layer, norm)
+
+
+def test_on_the_command_line(files, normcli):
+    folder, arguments, expected = files
+    ran = normcli("fold", *arguments, "-o", folder / "folded.npz")
+    assert (ran.code, ran.err) == (0, "")
+    assert "✓ on a random batch: largest difference" in ran.out
+    with np.load(folder / "folded.npz") as saved:
+        np.testing.assert_array_equal(saved["weight"], expected.weight)
+        np.testing.assert_array_equal(saved["bias"], expected.bias)
+    answer = normcli("fold", *arguments, "-f", "json", "-o", folder / "folded.json").json
+    assert answer["proof"]["ok"] is True
+    np.testing.assert_array_equal(np.float32(answer["weight"]), expected.weight)
+    assert json.loads((folder / "folded.json").read_text())["bias"] == answer["bias"]
+    lines = normcli("fold", *arguments, "-f", "csv").lines
+    assert lines[0] == "channel,mean,var,factor,bias"
+    assert len(lines) == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ((), 2, "fold needs --conv-weight FILE"),
+        (("--conv-weight", "1"), 3, "a single number"),
+        (("--conv-weight", "[[1,2]]"), 2, "fold needs running statistics"),
+        (("--conv-weight", "[[1,2]]", "--running-mean", "0", "--running-var", "-1"), 3, "negative: -1"),
+        (("--conv-weight", "[[1,2]]", "--running-mean", "0", "--running-var", "1", "--eps", "-1"), 2, "eps -1"),
+        (("--conv-weight", "[[1,2]]", "--state", "no.npz"), 3, "no.npz: there is no such file"),
+        (("--conv-weight", "[[1,2]]", "--running-mean", "0", "--state", "no.npz"), 2, "give it, or"),
+        (("--conv-weight", "[[1,2]]", "-o", "x.png"), 2, ".npz"),
+    ],
+)
+def test_bad_input(arguments, code, told, normcli):
+    ran = normcli("fold", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
+    assert len(ran.err.splitlines()) == 1

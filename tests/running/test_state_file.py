@@ -1,0 +1,84 @@
+"""The state file: what it holds, what it refuses, and that nobody's update is lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError
+from normcli.numerics.solution import Given
+from normcli.running.average import State
+from normcli.running.state_file import SCHEMA, hold, read_state, write_state
+
+STATE = State("bn", Given(np.array([1.0, 2.0]), np.array([0.5, 0.25])), 3)
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    path = str(tmp_path / "bn.npz")
+    assert read_state(path, "bn") is None
+    write_state(path, STATE)
+    again = read_state(path, "bn")
+    assert (again.norm, again.batches) == ("bn", 3)
+    np.testing.assert_array_equal(again.statistics, STATE.statistics)
+    with np.load(path) as archive:
+        assert sorted(archive.files) == ["batches", "mean", "norm", "schema", "var"]
+
+
+def spoil(path, **members):
+    with np.load(path) as archive:
+        kept = dict(archive)
+    kept.update(members)
+    np.savez(path, **{name: values for name, values in kept.items() if values is not None})
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"schema": np.array("normcli-state/9")}, f"of the version normcli-state/9, not {SCHEMA}"),
+        ({"schema": None}, "no state file of normcli"),
+        ({"norm": np.array("in")}, "running statistics of in, not of bn"),
+        ({"mean": None}, "not what they should be"),
+        ({"mean": np.zeros(3)}, "not what they should be"),
+        ({"mean": np.zeros(2, np.float32)}, "not what they should be"),
+        ({"var": np.array([-1.0, 1.0])}, "not what they should be"),
+        ({"batches": np.array(-1)}, "not what they should be"),
+        ({"batches": np.array("three")}, "not what they should be"),
+    ],
+)
+def test_what_is_no_state_file_is_refused(members, told, tmp_path):
+    path = str(tmp_path / "bn.npz")
+    write_state(path, STATE)
+    spoil(path, **members)
+    with pytest.raises(DataError, match=told):
+        read_state(path, "bn")
+
+
+@pytest.mark.parametrize("length", [0, 10, 300])
+def test_a_truncated_file_is_refused(length, tmp_path):
+    path = tmp_path / "bn.npz"
+    write_state(str(path), STATE)
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(DataError, match="damaged or cut short"):
+        read_state(str(path), "bn")
+
+
+def _count(path, times):
+    for _ in range(times):
+        with hold(path):
+            state = read_state(path, "bn") or STATE._replace(batches=0)
+            write_state(path, state._replace(batches=state.batches + 1))
+
+
+def test_eight_processes_lose_no_update(tmp_path):
+    path = str(tmp_path / "bn.npz")
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_count, args=(path, 10)) for _ in range(8)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 8
+    assert read_state(path, "bn").batches == 80
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"]
