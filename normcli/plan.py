@@ -230,7 +230,7 @@ class Plan(NamedTuple):
         return fitted
 
     def fit_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask at the rank of the view, with 1 for the axes that it does not vary along.
+        """Return a mask at the tensor's rank, with 1 for the axes that it does not vary along.
 
         Parameters
         ----------
@@ -248,14 +248,17 @@ class Plan(NamedTuple):
             raise DataError(
                 f"the mask has the shape {mask.shape}, which does not broadcast to {self.shape}"
             ) from error
-        spread = mask.reshape((1,) * (len(self.shape) - mask.ndim) + mask.shape)
+        return mask.reshape((1,) * (len(self.shape) - mask.ndim) + mask.shape)
+
+    def view_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask of the tensor's rank at the rank of the view."""
         split = self._split_axis
         if split is None:
-            return spread
-        if spread.shape[split] == 1:
-            return np.expand_dims(spread, split)
+            return mask
+        if mask.shape[split] == 1:
+            return np.expand_dims(mask, split)
         interleaved = self.group_order is GroupOrder.INTERLEAVED
-        return spread.reshape(_split_channel(spread.shape, split, self.groups, interleaved=interleaved))
+        return mask.reshape(_split_channel(mask.shape, split, self.groups, interleaved=interleaved))
 
     @property
     def running_shape(self) -> tuple[int, ...]:

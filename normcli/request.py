@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from normcli.conventions import Convention
+
+
+class NanRule(enum.StrEnum):
+    """What a NaN does: its group's statistics are NaN; it does not count; the tensor is refused."""
+
+    PROPAGATE = "propagate"
+    OMIT = "omit"
+    RAISE = "raise"
+
+
+class Fill(enum.StrEnum):
+    """What becomes of values that do not count."""
+
+    PASS = "pass"
+    ZERO = "zero"
+    NAN = "nan"
+    NORMALIZE = "normalize"
 
 
 class Request(NamedTuple):

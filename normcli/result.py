@@ -12,13 +12,13 @@ import numpy as np
 from normcli.degenerate import Degeneracy, find_degeneracies, find_degeneracies_of_evaluation
 from normcli.dtypes import OUTPUT_DTYPES, require_real
 from normcli.engine import choose_output_dtype, measure, run
-from normcli.engine.counting import COUNT, Fill, Selection
+from normcli.engine.counting import COUNT, Selection
 from normcli.engine.effort import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
 from normcli.numerics.solution import Given
 from normcli.plan import Plan, make_plan
 from normcli.promises import Check, check_promises
-from normcli.request import Request
+from normcli.request import Fill, Request
 from normcli.selection import Counted, select
 
 if TYPE_CHECKING:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.counting import Fill, Selection
+from normcli.engine.counting import Selection
 from normcli.errors import DataError, UsageError
+from normcli.request import Fill, NanRule
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.plan import Plan
-
-NAN_RULES = ("propagate", "omit", "raise")
 
 _SEQUENCES = "LTS"
 """The letters that axes of words or time steps have: length, time, sequence."""
@@ -45,7 +44,7 @@ class Counted(NamedTuple):
 
 
 def select(plan: Plan, values: NDArray[Any], counted: Counted) -> Selection | None:
-    """Return which values of a tensor count, with the mask at the rank of the plan's view; None if all do.
+    """Return which values of a tensor count, with the mask at the tensor's rank; None if all do.
 
     Raises
     ------
@@ -54,19 +53,19 @@ def select(plan: Plan, values: NDArray[Any], counted: Counted) -> Selection | No
     DataError
         If the mask or the lengths do not fit, or there is a NaN where that is an error.
     """
-    if counted.nan not in (None, *NAN_RULES):
-        raise UsageError(f"nan {counted.nan!r} is none of {', '.join(NAN_RULES)}")
+    if counted.nan not in (None, *NanRule):
+        raise UsageError(f"nan {counted.nan!r} is none of {', '.join(NanRule)}")
     if counted.fill not in (None, *Fill):
         raise UsageError(f"fill {counted.fill!r} is none of {', '.join(Fill)}")
-    if counted.nan == "raise":
+    if counted.nan == NanRule.RAISE:
         _refuse_nan(plan, values)
     masks = []
     if counted.mask is not None:
         masks.append(plan.fit_mask(_to_booleans(counted.mask)))
     if counted.lengths is not None:
         masks.append(plan.fit_mask(mark_lengths(plan, counted.lengths)))
-    omits_nan = counted.nan == "omit" and is_float(values.dtype)
-    if not masks and counted.nan != "omit":
+    omits_nan = counted.nan == NanRule.OMIT and is_float(values.dtype)
+    if not masks and counted.nan != NanRule.OMIT:
         if counted.fill is not None:
             raise UsageError("fill is for values that do not count; all do without a mask, lengths or nan omit")
         return None

@@ -34,8 +34,10 @@ def make_command(name: str) -> click.Command:
     @click.command(name=name, help=_write_help(norm, name, preset), short_help=norm.summary)
     @options.apply(
         [
-            *list_options(norm, preset),
+            *list_options(norm, preset, source=options.SOURCES if norm.tracks else options.SOURCE),
             *options.running(norm),
+            *options.tracking(norm),
+            *options.COUNTING,
             *options.SAVE,
             options.ANY_FORMAT,
             options.PRINT,
@@ -48,7 +50,16 @@ def make_command(name: str) -> click.Command:
         ]
     )
     def command(**settings: Any) -> None:
-        _calculate(name, settings)
+        if not norm.tracks:
+            _calculate(name, settings)
+            return
+        from normcli.cli.track import asks_for_tracking, track
+
+        inputs = settings.pop("input_")
+        if asks_for_tracking(settings, inputs):
+            track(name, settings, inputs)
+        else:
+            _calculate(name, {**settings, "input_": inputs[0] if inputs else None})
 
     return command
 
@@ -92,6 +103,7 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
             problem.gamma,
             problem.beta,
             running=problem.running,
+            counted=problem.counted,
             out=out,
             effort=Effort(settings["threads"], observer),
             statistics_alone=_asks_for_statistics_alone(settings),

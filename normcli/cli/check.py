@@ -49,6 +49,7 @@ def make_command(name: str) -> click.Command:
             *_TOLERANCE,
             *list_options(norm, preset, _COUNTED_IN),
             *options.running(norm),
+            *options.COUNTING,
             options.FORMAT,
             options.DIGITS,
             options.FULL,
@@ -146,8 +147,9 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
         arrays = {name: tensor.values for name, tensor in actual.items()}
         effort = Effort(settings["threads"], observer)
         checked = check(
-            plan, values, arrays, **parameters, limits=limits, effort=effort, running=problem.running
-        )
+            plan, values, arrays, **parameters, limits=limits, effort=effort,
+            running=problem.running, counted=problem.counted,
+        )  # fmt: skip
     warnings = tell_warnings(plan, problem.tensor, checked, settings, evaluation=problem.running is not None)
     running = None if problem.running is None else fit_given(plan, problem.running)
     sources = {name: tensor.source for name, tensor in actual.items()}

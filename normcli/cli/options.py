@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from normcli.cli.types import NUMBER, SHAPE, Framework, Parts
+from normcli.cli.types import LENGTHS, NUMBER, SHAPE, Framework, Momentum, Parts
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.norms import EpsMode, GroupOrder
 from normcli.render import FORMATS, WRITERS
+from normcli.request import Fill, NanRule
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 
 if TYPE_CHECKING:
@@ -45,6 +46,15 @@ SOURCE = (
         help=".npy, .npz, .json, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is standard input.",
     ),
     make("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]'."),
+)  # fmt: skip
+
+SOURCES = (
+    make(
+        "-i", "--input", "input_", metavar="FILE", multiple=True,
+        help=".npy, .npz, .json, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is standard input. "
+        "With --state, several are one batch each.",
+    ),
+    SOURCE[1],
 )  # fmt: skip
 
 ACTUAL = make("--actual", metavar="FILE", help="The tensor that is judged, in any format of --input.")
@@ -101,6 +111,28 @@ RUNNING = (
     make("--running-var", metavar="VALUE", help="The running variance, likewise."),
 )
 
+TRACKING = (
+    make(
+        "--momentum", type=Momentum(), metavar="WEIGHT|none",
+        help="Weight of a batch in the running statistics; none: all weigh alike. [default: 0.1]",
+    ),
+    make("--momentum-of", type=click.Choice(("new", "old")), help="What it is the weight of. [default: new]"),
+    make("--running-ddof", type=int, metavar="DDOF", help="Of the running variance. [default: 1]"),
+)  # fmt: skip
+
+COUNTING = (
+    make("--mask", metavar="VALUE", help="1 or true where a value counts: a file or JSON; it broadcasts."),
+    make("--lengths", type=LENGTHS, metavar="N,N,…", help="Of each sample, how many positions along L count."),
+    make(
+        "--nan", type=click.Choice([rule.value for rule in NanRule]),
+        help="What NaN does to its group. [default: propagate]",
+    ),
+    make(
+        "--fill", type=click.Choice([fill.value for fill in Fill]),
+        help="What becomes of what does not count. [default: pass]",
+    ),
+)  # fmt: skip
+
 STATE = make("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
 
 SAVE = (
@@ -155,7 +187,12 @@ def parameters(norm: Norm) -> Sequence[Option]:
 
 def running(norm: Norm) -> Sequence[Option]:
     """Return the options of evaluation, for norms of which training keeps statistics."""
-    return RUNNING if norm.tracks else ()
+    return (*RUNNING, STATE) if norm.tracks else ()
+
+
+def tracking(norm: Norm) -> Sequence[Option]:
+    """Return the options of training, for norms of which it keeps statistics."""
+    return TRACKING if norm.tracks else ()
 
 
 def numeric(norm: Norm, fixed: Mapping[str, float]) -> Sequence[Option]:

@@ -8,10 +8,10 @@ import click
 
 from normcli.cli import options
 from normcli.cli.sources import SourceOptions, load_input, load_parameter, load_parameters
-from normcli.errors import UsageError
+from normcli.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Given
     from normcli.plan import Plan
     from normcli.request import Request
+    from normcli.selection import Counted
     from normcli.tensors.tensor import Tensor
 
 _REQUEST_FIELDS = (
@@ -40,6 +41,10 @@ class Problem(NamedTuple):
         As they were given.
     running : Given or None
         The running statistics that are to be used, as they were given.
+    before : Given or None
+        Those that training is to begin with.
+    counted : Counted or None
+        Which values count; None if all do.
     """
 
     request: Request
@@ -48,14 +53,19 @@ class Problem(NamedTuple):
     gamma: NDArray[Any] | None
     beta: NDArray[Any] | None
     running: Given | None = None
+    before: Given | None = None
+    counted: Counted | None = None
 
 
 def list_options(
-    norm: Norm, fixed: Mapping[str, float], dtype: options.Option = options.DTYPE
+    norm: Norm,
+    fixed: Mapping[str, float],
+    dtype: options.Option = options.DTYPE,
+    source: Sequence[options.Option] = options.SOURCE,
 ) -> list[options.Option]:
     """Return the options that state a problem, for a norm and what the name of its preset fixes."""
     return [
-        *options.SOURCE,
+        *source,
         *options.RECIPE,
         *options.AXES,
         *options.numeric(norm, fixed),
@@ -82,23 +92,67 @@ def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
     tell_note(tensor, settings)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
     parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
-    running = _load_running(settings)
-    return Problem(request, tensor, plan, parameters.get("gamma"), parameters.get("beta"), running)
+    known = load_running(settings, norm=plan.norm.name)
+    evaluation = bool(settings.get("evaluation"))
+    if evaluation and known is None:
+        raise UsageError("--eval needs running statistics: --running-mean and --running-var, or --state")
+    trains = "momentum" in settings  # a command of `options.TRACKING`
+    if not evaluation and not trains and (known is not None or settings.get("state") is not None):
+        raise UsageError("running statistics are what --eval normalizes with; add it")
+    return Problem(
+        request,
+        tensor,
+        plan,
+        parameters.get("gamma"),
+        parameters.get("beta"),
+        running=known if evaluation else None,
+        before=None if evaluation else known,
+        counted=_load_counted(settings),
+    )
 
 
-def _load_running(settings: Mapping[str, Any]) -> Given | None:
-    """Return what `options.RUNNING` give, for commands that have them."""
-    given = {name: settings.get(f"running_{name}") for name in ("mean", "var")}
-    missing = [f"--running-{name}" for name, text in given.items() if text is None]
-    if not settings.get("evaluation"):
-        if len(missing) < len(given):
-            raise UsageError("--running-mean and --running-var are what --eval normalizes with; add it")
-        return None
-    if missing:
-        raise UsageError(f"--eval normalizes with running statistics: give {' and '.join(missing)}")
+def load_running(settings: Mapping[str, Any], norm: str) -> Given | None:
+    """Return what `options.RUNNING` give, for commands that have them: the file's statistics, or the options'.
+
+    In training the state file is read by those who keep it.
+
+    Raises
+    ------
+    UsageError
+        If only one of mean and variance is given, or both they and a state file.
+    DataError
+        If there is no such file, or it is none of a state.
+    """
     from normcli.numerics.solution import Given
 
+    given = {name: settings.get(f"running_{name}") for name in ("mean", "var")}
+    missing = [f"--running-{name}" for name, text in given.items() if text is None]
+    state = settings.get("state")
+    if state is not None and settings.get("evaluation"):
+        if len(missing) < len(given):
+            raise UsageError("--state holds running statistics; leave out --running-mean and --running-var")
+        from normcli.running.state_file import read_state
+
+        kept = read_state(state, norm)
+        if kept is None:
+            raise DataError(f"--state {state}: there is no such file")
+        return kept.statistics
+    if len(missing) == len(given):
+        return None
+    if missing:
+        raise UsageError(f"running statistics are a mean and a variance: give {missing[0]} too")
     return Given(*(load_parameter(f"running-{name}", str(text)) for name, text in given.items()))
+
+
+def _load_counted(settings: Mapping[str, Any]) -> Counted | None:
+    """Return what `options.COUNTING` say, for commands that have them."""
+    said = {name: settings.get(name) for name in ("mask", "lengths", "nan", "fill")}
+    if all(value is None for value in said.values()):
+        return None
+    from normcli.selection import Counted
+
+    mask = None if said["mask"] is None else load_parameter("mask", said["mask"])
+    return Counted(mask, said["lengths"], said["nan"], said["fill"])
 
 
 def tell_note(tensor: Tensor, settings: Mapping[str, Any]) -> None:

@@ -113,7 +113,7 @@ def load_parameters(
 
 
 def load_parameter(name: str, text: str) -> NDArray[Any]:
-    """Read gamma, beta or a running statistic: one number, JSON in place, or a file."""
+    """Read gamma, beta, a running statistic or a mask: one number, JSON in place, or a file."""
     import numpy as np
 
     try:

@@ -92,5 +92,31 @@ class Framework(click.ParamType[str]):
             self.fail(str(error), param, ctx)
 
 
+class Lengths(click.ParamType[tuple[int, ...]]):
+    """`3,5,2`: whole numbers."""
+
+    name = "lengths"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Return the numbers."""
+        if isinstance(value, tuple):
+            return value
+        parts = re.split(r"[, ]+", value.strip("()[] ,"))
+        if not all(re.fullmatch(r"-?\d{1,18}", part) for part in parts):
+            self.fail(f"{value!r} is not a list of lengths such as 3,5,2", param, ctx)
+        return tuple(map(int, parts))
+
+
+class Momentum(click.ParamType[Any]):
+    """A weight, or the word `none`."""
+
+    name = "momentum"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or the word."""
+        return value if value == "none" else NUMBER.convert(value, param, ctx)
+
+
 SHAPE = Shape()
+LENGTHS = Lengths()
 NUMBER = Number()

@@ -33,8 +33,12 @@ def tell_warnings(
     """
     from normcli.degenerate import find_degeneracies, find_degeneracies_of_evaluation
 
-    find = find_degeneracies_of_evaluation if evaluation else find_degeneracies
-    warnings = [str(kind) for kind in find(plan, tensor.values, checked.statistics, None)]
+    values, statistics = tensor.values, checked.statistics
+    if evaluation:
+        found = find_degeneracies_of_evaluation(plan, values, statistics, None)
+    else:
+        found = find_degeneracies(plan, values, statistics, None, checked.counts)
+    warnings = [str(kind) for kind in found]
     if settings["strict"] and warnings:
         raise DegenerateError(f"{plan.norm.name}: {'; '.join(warnings)}")
     if not settings["quiet"]:

@@ -222,7 +222,7 @@ def run_source(
         None if values is None else _spread_parameter(plan, geometry, values, offset)
         for values, offset in ((gamma, plan.gamma_offset), (beta, 0))
     )
-    counting = None if selection is None else Counting(selection, plan.view_shape, geometry)
+    counting = None if selection is None else Counting(selection, plan, geometry)
     computation = _find_computation(plan)
     if computation is None:
         passes = Run(plan, geometry, source, sink, scale, shift, effort, counting)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from normcli.engine.blocks import Spread
 from normcli.numerics.rounding import store
+from normcli.request import Fill
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.plan import Plan
 
     Marks = NDArray[np.bool_]
 
 COUNT = "count"
 """What is told of each group beside its statistics: how many of its values count."""
-
-
-class Fill(enum.StrEnum):
-    """What becomes of values that do not count."""
-
-    PASS = "pass"
-    ZERO = "zero"
-    NAN = "nan"
-    NORMALIZE = "normalize"
 
 
 class Selection(NamedTuple):
@@ -36,7 +30,7 @@ class Selection(NamedTuple):
     Parameters
     ----------
     mask : ndarray of bool or None
-        True where one counts; as `Plan.fit_mask` returns it. None if it does not matter where.
+        True where one counts, as `Plan.fit_mask` returns it; None if it does not matter where.
     omits_nan : bool
         Whether NaN does not count.
     fill : Fill
@@ -46,14 +40,33 @@ class Selection(NamedTuple):
     omits_nan: bool = False
     fill: Fill = Fill.PASS
 
+    def mark(self, values: NDArray[Any], index: Sequence[NDArray[np.intp]]) -> Marks:
+        """Return whether the values of a tensor at some positions count.
+
+        Parameters
+        ----------
+        values : ndarray
+            The tensor.
+        index : sequence of integer arrays
+            Positions along each axis, which broadcast against each other.
+        """
+        places = tuple(index)
+        here = np.asarray(values[places])
+        marks = np.ones(here.shape, np.bool_)
+        if self.mask is not None:
+            marks &= np.broadcast_to(self.mask, values.shape)[places]
+        if self.omits_nan:
+            marks &= ~np.isnan(here)
+        return marks
+
 
 class Counting:
     """A selection, tile by tile."""
 
-    def __init__(self, selection: Selection, view_shape: tuple[int, ...], geometry: Geometry) -> None:
+    def __init__(self, selection: Selection, plan: Plan, geometry: Geometry) -> None:
         self._selection = selection
-        mask = selection.mask
-        self._mask = None if mask is None else Spread(mask, view_shape, geometry)
+        mask = None if selection.mask is None else plan.view_mask(selection.mask)
+        self._mask = None if mask is None else Spread(mask, plan.view_shape, geometry)
 
     def mark(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Marks:
         """Return which values of a tile count, of its shape; its runs stand in an order."""

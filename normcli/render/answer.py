@@ -10,10 +10,11 @@ import numpy as np
 from normcli.errors import UsageError
 from normcli.norms import EpsMode, GroupOrder
 from normcli.printable import make_printable
-from normcli.render.blocks import build_blocks
+from normcli.render.blocks import NOBODY, build_blocks
 from normcli.render.document import SCHEMA, Facts, Grid, Line, Page, Row
 from normcli.render.excerpt import choose_groups
 from normcli.render.numbers import format_shape, format_statistic
+from normcli.request import Fill
 from normcli.tensors.pieces import forget, iterate_pieces
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Given
     from normcli.plan import Plan
     from normcli.promises import Check
+    from normcli.render.blocks import Locate
     from normcli.render.document import Section, View
     from normcli.result import Result
     from normcli.tensors.delimited import Column
     from normcli.tensors.tensor import Tensor
 
-PRINTABLE = ("shape", "axes", "group_count", "group_size", "normalized", "gamma", "beta")
+PRINTABLE = ("shape", "axes", "group_count", "group_size", "count", "normalized", "gamma", "beta")
 """What `--print` takes besides the norm's statistics."""
 
 _MOST_PARAMETERS = 8
@@ -40,6 +42,13 @@ _SHORT_GROUP = 4096
 _NO_PROMISE = "normalized: this norm promises no mean, variance or length to check"
 
 _NOTHING_FIXED = "normalized: running statistics promise nothing of its mean and variance to check"
+
+_FILLED = {
+    Fill.PASS: "what does not is passed through",
+    Fill.ZERO: "what does not becomes 0",
+    Fill.NAN: "what does not becomes NaN",
+    Fill.NORMALIZE: "what does not is normalized with the others' statistics",
+}
 
 _NEAR = 0.01
 """A check whose groups are all so near its target is said to be ≈ it."""
@@ -64,11 +73,11 @@ class Answer:
         result, plan = self.result, self.result.plan
         yield self._header(view)
         if view.shows("input"):
-            yield build_blocks("input", result.input, plan, view)
+            yield build_blocks("input", result.input, plan, view, self._locate)
         if view.shows("stats"):
             yield self._group_table(view)
         if view.shows("normalized"):
-            yield build_blocks("normalized", result.normalized, plan, view)
+            yield build_blocks("normalized", result.normalized, plan, view, self._locate)
         if view.shows("check"):
             yield self._check_line()
 
@@ -101,6 +110,7 @@ class Answer:
             "like": plan.like,
             "dtype": result.dtype.name,
             **({"evaluation": result.running is not None} if plan.norm.tracks else {}),
+            **self._describe_selection(),
             "stats_shape": list(plan.keepdims_shape),
             "stats": {name: NestedLists(array) for name, array in result.statistics.items()},
             **({"gamma_offset": plan.gamma_offset} if plan.gamma_offset else {}),
@@ -125,7 +135,7 @@ class Answer:
             for statistics, (number, (index, place)) in zip(zip(*lists, strict=True), groups, strict=False):
                 yield {
                     "group": index,
-                    "count": count_values(plan, number),
+                    "count": count_values(result, number),
                     **dict(zip(result.statistics, statistics, strict=True)),
                     "normalized": spell(np.asarray(view[place])),
                 }
@@ -138,7 +148,15 @@ class Answer:
         return iterate_long(self.axis_names, self.result.plan.shape, self.columns())
 
     def page(self) -> Page:
-        """Return the page of the one result."""
+        """Return the page of the one result.
+
+        Raises
+        ------
+        UsageError
+            If not all values count: a page would not show which.
+        """
+        if self.result.selection is not None:
+            raise UsageError("a page does not show which values count; leave out the mask, lengths or nan omit")
         norm = self.result.plan.norm
         return Page(f"{norm.name} · {norm.title}", (self.result,), self.tensor)
 
@@ -159,7 +177,15 @@ class Answer:
             return lambda index: flat[plan.locate_groups(index)]
 
         statistics = {name: spread(array) for name, array in result.statistics.items()}
-        return {"input": pick_from(result.input), **statistics, "normalized": pick_from(result.normalized)}
+        selection, counts = result.selection, {}
+        if selection is not None:
+            counts = {"counts": lambda index: selection.mark(result.input, index).astype(np.int64)}
+        return {
+            "input": pick_from(result.input),
+            **counts,
+            **statistics,
+            "normalized": pick_from(result.normalized),
+        }
 
     def field(self, name: str) -> NDArray[Any]:
         """Return what `--print NAME` prints, as an array.
@@ -172,6 +198,9 @@ class Answer:
         result, plan = self.result, self.result.plan
         if name in result.statistics:
             return result.statistics[name]
+        if name == "count" and plan.window is None:
+            every = np.full(plan.stats_shape, float(plan.group_size))
+            return (every if result.counts is None else result.counts).astype(np.int64)
         if name not in PRINTABLE:
             raise UsageError(
                 f"--print {name}: {plan.norm.name} has {', '.join((*result.statistics, *PRINTABLE))}"
@@ -185,7 +214,7 @@ class Answer:
         result, plan = self.result, self.result.plan
         dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
         parameters = {"gamma": result.gamma, "beta": result.beta, **name_running(result.running)}
-        lines = describe_problem(plan, self.tensor, dtypes, parameters, view)
+        lines = (*describe_problem(plan, self.tensor, dtypes, parameters, view), *self._tell_selection())
         return Facts(f"{plan.norm.name} · {plan.norm.title}", lines)
 
     def _group_table(self, view: View) -> Grid:
@@ -199,7 +228,7 @@ class Answer:
                 rows.append(None)
             cells = (format_statistic(float(flat[name][group]), view.digits) for name in names)
             colour = None if plan.window is not None else group
-            rows.append(Row((self.label_group(group), str(count_values(plan, group)), *cells), colour))
+            rows.append(Row((self.label_group(group), str(count_values(result, group)), *cells), colour))
         hidden = plan.group_count - chosen.size
         note = f"{hidden:,} of {plan.group_count:,} groups hidden; --full shows all" if hidden else None
         return Grid(None, ("group", "count", *names), (False, *(True for _ in ("count", *names))), rows, note)
@@ -215,6 +244,43 @@ class Answer:
             f"{name} {make_printable(columns[plan.group_index(group)[plan.kept_names[plan.kept.index(last)]]])}"
         )
 
+    @property
+    def _locate(self) -> Locate | None:
+        """What finds the groups of cells, where some are of none because they do not count."""
+        result, selection = self.result, self.result.selection
+        if selection is None or result.plan.window is not None:
+            return None
+
+        def locate(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+            return np.where(selection.mark(result.input, index), result.plan.locate_groups(index), NOBODY)
+
+        return locate
+
+    def _tell_selection(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return the line of a header that says how many values count, and what becomes of the others."""
+        selection, counts = self.result.selection, self.result.counts
+        if selection is None:
+            return ()
+        size = self.result.input.size
+        counted = () if counts is None else (f"{int(counts.sum()):,} of {size:,} values",)
+        told = ("NaN does not",) if selection.omits_nan else ()
+        return (("counting", (*counted, *told, _FILLED[selection.fill])),)
+
+    def _describe_selection(self) -> Mapping[str, Any]:
+        from normcli.tensors.nested import NestedLists
+
+        selection, counts = self.result.selection, self.result.counts
+        if selection is None:
+            return {}
+        return {
+            "counts": None if counts is None else NestedLists(counts.astype(np.int64)),
+            "counting": {
+                "mask": selection.mask is not None,
+                "omits_nan": selection.omits_nan,
+                "fill": selection.fill,
+            },
+        }
+
     def _check_line(self) -> Line:
         checks = self.result.check
         if self.result.running is not None:
@@ -229,8 +295,11 @@ class Answer:
         return Line((f"{title}: {first}", *others), all(check.ok for check in checks))
 
 
-def count_values(plan: Plan, group: int) -> int:
+def count_values(result: Result, group: int) -> int:
     """Return how many values a group's statistics are of; a window is cut off at the edges."""
+    plan = result.plan
+    if result.counts is not None:
+        return int(result.counts.reshape(-1)[group])
     if plan.window is None:
         return plan.group_size
     axis = plan.axes[0]

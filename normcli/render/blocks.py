@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 GAP = "…"
 
+NOBODY = -1
+"""Stands for the number of a group where a cell is of none."""
+
 Pick = Callable[[tuple["NDArray[np.intp]", ...]], "NDArray[Any]"]
 Locate = Callable[[Sequence["NDArray[np.intp]"]], "NDArray[np.intp]"]
 
@@ -232,9 +235,7 @@ def _build_matrix(
 ) -> Matrix:
     texts = [_open_gap(list(row), columns.gap, GAP) for row in cells]
     marks: list[list[int | None]] = [
-        _open_gap(
-            [None if owners is None else int(owners[i, j]) for j in range(cells.shape[1])], columns.gap, None
-        )
+        _open_gap([_own(owners, i, j) for j in range(cells.shape[1])], columns.gap, None)
         for i in range(cells.shape[0])
     ]
     width = len(texts[0]) if texts else 0
@@ -245,6 +246,10 @@ def _build_matrix(
         _open_gap(list(row_names), rows.gap, GAP),
         _open_gap(list(labels), columns.gap, GAP),
     )
+
+
+def _own(owners: NDArray[np.intp] | None, i: int, j: int) -> int | None:
+    return None if owners is None or owners[i, j] == NOBODY else int(owners[i, j])
 
 
 def _open_gap(items: list[Any], gap: int | None, mark: Any) -> list[Any]:

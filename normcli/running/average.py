@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from normcli.conventions import find_convention
+from normcli.engine import run
 from normcli.errors import DataError, UsageError
 from normcli.numerics.solution import Given
+from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -160,6 +162,28 @@ def update(state: State, result: Result, rule: Rule) -> Step:
     averaged = Given(*(old * a + new * b for a, b in zip(kept, batch, strict=True)))
     before = state._replace(statistics=kept)
     return Step(before, State(state.norm, averaged, state.batches + 1), batch, (old, new))
+
+
+def measure_gap(result: Result, after: State) -> float:
+    """Return the largest difference between a batch normalized with its own and with running statistics.
+
+    NaN where either is not finite; 0 for a batch without values.
+    """
+    plan = result.plan
+    evaluated, _ = run(
+        plan, result.input, result.gamma, result.beta,
+        effort=result.effort, given=after.statistics, selection=result.selection,
+    )  # fmt: skip
+    largest = 0.0
+    for mine, theirs in zip(iterate_pieces(result.normalized), iterate_pieces(evaluated), strict=True):
+        with np.errstate(invalid="ignore"):
+            gaps = np.abs(mine.astype(np.float64) - theirs.astype(np.float64))
+        if result.selection is not None:  # NaN that does not count is none of the two
+            gaps = np.nan_to_num(gaps, nan=0.0)
+        largest = max(largest, float(gaps.max(initial=0.0))) if not np.isnan(gaps).any() else math.nan
+        if math.isnan(largest):
+            break
+    return largest
 
 
 def measure_batch(result: Result, ddof: int) -> Given:

@@ -84,7 +84,8 @@ def _has_whole(result: Result) -> bool:
     return (
         "normalized" in vars(result)
         or result.input.size <= SMALL
-        or result.running is not None  # what was measured elsewhere, no part can measure again
+        or result.running is not None
+        or result.selection is not None  # what was measured elsewhere, no part can measure again
     )
 
 

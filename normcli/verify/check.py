@@ -10,9 +10,11 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.engine import carry, find_geometry, measure, open_source
+from normcli.engine.counting import COUNT
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.result import fit_given
+from normcli.selection import select
 from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
 from normcli.verify.tally import GroupTally, Tally
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Given
     from normcli.numerics.workspace import Workspace
     from normcli.plan import Plan
+    from normcli.selection import Counted
     from normcli.verify.ulp import Tolerance
 
     Floats = NDArray[np.float64]
@@ -88,10 +91,13 @@ class Checked(NamedTuple):
         By what was compared: `normalized`, or a statistic.
     statistics : mapping of str to ndarray of float64
         The exact ones, of `plan.stats_shape`.
+    counts : ndarray of float64 or None
+        How many values of each group count; None where all do.
     """
 
     comparisons: Mapping[str, Comparison]
     statistics: Mapping[str, Floats]
+    counts: Floats | None = None
 
     @property
     def ok(self) -> bool:
@@ -108,6 +114,7 @@ def check(
     limits: Limits | Mapping[str, Limits] = NO_LIMITS,
     effort: Effort = DEFAULT_EFFORT,
     running: Given | None = None,
+    counted: Counted | None = None,
 ) -> Checked:
     """Compare arrays with what a plan makes of a tensor.
 
@@ -127,6 +134,8 @@ def check(
         Nothing of the outcome depends on it.
     running : Given or None
         Running statistics to normalize with, of any shape that `plan.fit_running` takes.
+    counted : Counted or None
+        Which values count; None if all do.
 
     Raises
     ------
@@ -160,6 +169,7 @@ def check(
         for name, dtype in settings.items()
     }
     given = None if running is None else fit_given(plan, running)
+    selection = None if counted is None else select(plan, values, counted)
     gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
     beta = None if beta is None else plan.fit_parameter("beta", beta)
     comparisons: dict[str, Comparison] = {}
@@ -168,14 +178,15 @@ def check(
         array, dtype, tolerance = actual[NORMALIZED], settings[NORMALIZED], tolerances[NORMALIZED]
         with contextlib.closing(open_source(array, plan, geometry)) as source:
             sink = ComparingSink(plan, geometry, source, dtype, tolerance)
-            statistics = carry(plan, values, sink, gamma, beta, effort, given)
+            statistics = carry(plan, values, sink, gamma, beta, effort, given, selection)
         comparisons[NORMALIZED] = Comparison(dtype, tolerance, sink.tally, sink.groups)
     else:
-        statistics = measure(plan, values, effort, given)
+        statistics = measure(plan, values, effort, given, selection)
+    counts = statistics.pop(COUNT, None)
     for name, array in actual.items():
         if name != NORMALIZED:
             comparisons[name] = _compare_statistic(array, statistics[name], settings[name], tolerances[name])
-    return Checked(comparisons, statistics)
+    return Checked(comparisons, statistics, counts)
 
 
 def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:

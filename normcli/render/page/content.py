@@ -160,7 +160,7 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: s
         "groupCount": plan.group_count,
         "groups": [plan.group_name(int(group)) for group in shown],
         "numbers": shown.tolist(),
-        "counts": [count_values(plan, int(group)) for group in shown],
+        "counts": [count_values(result, int(group)) for group in shown],
         "statistics": {name: _list(array.reshape(-1)[shown]) for name, array in result.statistics.items()},
         "owner": owner.reshape(-1).tolist(),
         "gamma": _pick_parameter("gamma", result.gamma, plan, grid),

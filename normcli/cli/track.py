@@ -1,0 +1,132 @@
+"""`normcli bn --state bn.npz`: batches enter the running statistics."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from normcli.cli.problem import load_problem
+from normcli.errors import UsageError
+from normcli.render import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from normcli.cli.problem import Problem
+    from normcli.render.tracking import Entry
+    from normcli.result import Result
+    from normcli.running.average import Rule, State
+
+
+_OF_ONE_ANSWER = {"output": "-o", "stats_output": "--stats-output", "print_": "--print", "show": "--show"}
+
+
+def asks_for_tracking(settings: Mapping[str, Any], inputs: Sequence[str]) -> bool:
+    """Whether running statistics are to be updated: there is a place for them, and nothing is evaluated."""
+    if settings["evaluation"]:
+        if len(inputs) > 1:
+            raise UsageError("--eval normalizes one tensor; give one --input")
+        _refuse(settings, "momentum", "momentum_of", "running_ddof")
+        return False
+    if settings["state"] is not None or len(inputs) > 1:
+        return True
+    if settings["running_mean"] is not None or settings["running_var"] is not None:
+        return True
+    _refuse(settings, "momentum", "momentum_of", "running_ddof")
+    return False
+
+
+def _refuse(settings: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if settings[name] is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for running statistics in training: --state FILE.npz keeps them")
+
+
+def track(name: str, settings: dict[str, Any], inputs: Sequence[str]) -> None:
+    """Let each input enter the running statistics, keep them, and print what became of them.
+
+    Nothing is kept unless all inputs could be read.
+    """
+    from normcli.render.tracking import Tracking
+    from normcli.running.average import choose_rule
+    from normcli.running.state_file import hold, read_state, write_state
+
+    _require_alone(settings)
+    path = settings["state"]
+    entries: list[Entry] = []
+    with contextlib.nullcontext() if path is None else hold(path):
+        state = None
+        for source in inputs or (None,):
+            problem = load_problem(name, {**settings, "input_": source})
+            plan = problem.plan
+            if state is None:
+                said = (settings[name] for name in ("like", "momentum", "momentum_of", "running_ddof"))
+                rule = choose_rule(plan.norm.name, *said)
+                kept = None if path is None else read_state(path, plan.norm.name)
+                state = _begin(problem, kept)
+            entries.append(_enter(state, problem, rule, settings))
+            state = entries[-1].step.after
+        if path is not None and state is not None:
+            write_state(path, state)
+    document = Tracking(entries, rule, path)
+    from normcli.cli.view import make_view
+    from normcli.render import write
+
+    view = make_view(settings["colour"], settings["digits"], full=settings["full"])
+    write(document, settings["format_"] or "table", sys.stdout, view)
+
+
+def _require_alone(settings: Mapping[str, Any]) -> None:
+    """Refuse what is asked of a single answer."""
+    for name, option in _OF_ONE_ANSWER.items():
+        if settings[name] is not None:
+            raise UsageError(f"{option} is of one tensor's answer; of running statistics the run is printed")
+    if settings["format_"] not in (None, *FORMATS):
+        raise UsageError(
+            f"--format {settings['format_']} is of one tensor's answer; a run has {', '.join(FORMATS)}"
+        )
+
+
+def _begin(problem: Problem, kept: State | None) -> State:
+    """Return the state before the first batch: the file's, that of the options, or the beginning."""
+    from normcli.running.average import State, begin
+
+    given = problem.before
+    if kept is not None:
+        if given is not None:
+            raise UsageError("--state holds running statistics; leave out --running-mean and --running-var")
+        return kept
+    if given is None:
+        return begin(problem.plan)
+    from normcli.result import fit_given
+
+    return State(problem.plan.norm.name, fit_given(problem.plan, given))
+
+
+def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, Any]) -> Entry:
+    from normcli.cli.progress import show_progress
+    from normcli.engine.effort import Effort
+    from normcli.render.tracking import Entry
+    from normcli.result import calculate
+    from normcli.running.average import measure_gap, update
+
+    with show_progress(quiet=settings["quiet"]) as observer:
+        effort = Effort(settings["threads"], observer)
+        values, counted = problem.tensor.values, problem.counted
+        result = calculate(problem.request, values, problem.gamma, problem.beta, counted=counted, effort=effort)
+        if settings["strict"]:
+            result.require_sound()
+        step = update(state, result, rule)
+        gap = measure_gap(result, step.after)
+    _warn(result, problem, settings)
+    return Entry(problem.tensor.source, problem.plan, step, gap)
+
+
+def _warn(result: Result, problem: Problem, settings: Mapping[str, Any]) -> None:
+    if not settings["quiet"]:
+        for warning in result.warnings:
+            click.echo(f"normcli: {problem.plan.norm.name}: {problem.tensor.source}: {warning}", err=True)

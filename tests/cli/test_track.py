@@ -1,0 +1,202 @@
+"""Training on the command line: batches enter a state file, and the run is told."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.running.state_file import read_state
+
+
+@pytest.fixture
+def batches(tmp_path, rng):
+    paths = []
+    for number in range(4):
+        paths.append(tmp_path / f"x{number}.npy")
+        np.save(paths[-1], rng.normal(number, 1.0, (5, 3, 2)))
+    return paths
+
+
+def give(paths):
+    return [part for path in paths for part in ("-i", path)]
+
+
+def test_several_batches_in_one_call_or_in_many(normcli, batches, tmp_path):
+    one, many = tmp_path / "one.npz", tmp_path / "many.npz"
+    ran = normcli("bn", "--state", one, *give(batches), "-f", "json")
+    assert (ran.code, ran.err) == (0, "")
+    for path in batches:
+        normcli("bn", "--state", many, "-i", path)
+    assert one.read_bytes() == many.read_bytes()
+    state = read_state(str(one), "bn")
+    assert state.batches == 4 == len(ran.json["steps"])
+    mean, var = np.zeros(3), np.ones(3)
+    for path, step in zip(batches, ran.json["steps"], strict=True):
+        x = np.load(path)
+        mean, var = 0.9 * mean + 0.1 * x.mean((0, 2)), 0.9 * var + 0.1 * x.var((0, 2), ddof=1)
+        np.testing.assert_allclose(step["after"]["mean"], mean, rtol=1e-12)
+        np.testing.assert_allclose(step["after"]["var"], var, rtol=1e-12)
+        trained = normalize(x, "bn").normalized
+        evaluated = normalize(
+            x, "bn", running_mean=step["after"]["mean"], running_var=step["after"]["var"]
+        ).normalized
+        np.testing.assert_allclose(step["gap"], np.abs(trained - evaluated).max(), rtol=1e-12)
+    np.testing.assert_array_equal(state.statistics.mean, ran.json["running"]["mean"])
+
+
+def test_the_run_is_told_with_its_arithmetic(normcli, tmp_path):
+    ran = normcli("bn", "--state", tmp_path / "bn.npz", "--data", "[[1, 5], [3, 9]]", "--momentum", "0.5")
+    assert "0.5 · running + 0.5 · batch   (momentum 0.5 of the new)" in ran.out
+    assert "running mean of c=0: 0.5 · 0 + 0.5 · 2 ≈ 1" in ran.out
+    assert "running var of c=0: 0.5 · 1 + 0.5 · 2 ≈ 1.5" in ran.out
+    assert "0 → 1 " in ran.out
+    assert "batches  0 → 1" in ran.out
+
+
+def test_csv_has_a_line_a_batch_and_channel(normcli, batches, tmp_path):
+    lines = normcli("bn", "--state", tmp_path / "bn.npz", *give(batches), "-f", "csv").lines
+    assert lines[0].startswith(
+        "batch,source,channel,batch_mean,batch_var,old_mean,new_mean,old_var,new_var,gap"
+    )
+    assert len(lines) == 1 + 4 * 3
+    assert [line.split(",")[0] for line in lines[1::3]] == ["1", "2", "3", "4"]
+
+
+def test_momentum_in_both_spellings_and_none(normcli, batches, tmp_path):
+    said = {
+        "new": ("--momentum", "0.25"),
+        "old": ("--momentum", "0.75", "--momentum-of", "old"),
+        "none": ("--momentum", "none"),
+        "keras": ("--like", "keras", "--layout", "NCL"),
+    }
+    for name, options in said.items():
+        assert normcli("bn", "--state", tmp_path / f"{name}.npz", *give(batches), *options).code == 0
+    states = {name: read_state(str(tmp_path / f"{name}.npz"), "bn").statistics for name in said}
+    np.testing.assert_array_equal(states["new"], states["old"])
+    x = np.stack([np.load(path) for path in batches])
+    np.testing.assert_allclose(states["none"].mean, x.mean((0, 1, 3)), rtol=1e-13)
+    np.testing.assert_allclose(
+        states["keras"].var[0],
+        0.99**4 + 0.01 * sum(0.99 ** (3 - i) * x[i, :, 0].var() for i in range(4)),
+        rtol=1e-12,
+    )
+
+
+def test_without_a_state_file_the_options_are_the_beginning(normcli):
+    answer = normcli(
+        "bn", "--data", "[[1, 5], [3, 9]]", "--running-mean", "1,2", "--running-var", "3", "-f", "json"
+    ).json
+    np.testing.assert_allclose(answer["running"]["mean"], [0.9 * 1 + 0.1 * 2, 0.9 * 2 + 0.1 * 7])
+    assert (answer["state"], answer["batches"]) == (None, 1)
+
+
+def test_evaluation_reads_what_training_wrote(normcli, batches, tmp_path):
+    state = tmp_path / "bn.npz"
+    normcli("bn", "--state", state, *give(batches))
+    kept = read_state(str(state), "bn").statistics
+    answer = normcli("bn", "--eval", "--state", state, "-i", batches[0], "-f", "json").json
+    assert answer["stats"]["mean"] == kept.mean.tolist()
+    expected = normalize(np.load(batches[0]), "bn", running_mean=kept.mean, running_var=kept.var)
+    np.testing.assert_array_equal(answer["normalized"], expected.normalized)
+    before = state.read_bytes()
+    assert normcli("explain", "bn", "--eval", "--state", state, "-i", batches[0], "--at", "0,0,0").code == 0
+    assert state.read_bytes() == before
+
+
+def test_only_what_counts_enters(normcli, tmp_path):
+    state = tmp_path / "bn.npz"
+    normcli(
+        "bn", "--state", state, "--data", '[[1, 5], ["nan", 9], [3, 7]]', "--nan", "omit", "--momentum", "1"
+    )
+    np.testing.assert_array_equal(read_state(str(state), "bn").statistics, [[2.0, 7.0], [2.0, 4.0]])
+
+
+def test_instance_normalization_is_tracked_too(normcli, batches, tmp_path):
+    assert normcli("in", "--state", tmp_path / "in.npz", *give(batches)).code == 0
+    assert read_state(str(tmp_path / "in.npz"), "in").statistics.mean.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("--momentum", "2"), 2, "momentum 2 is not from 0 to 1"),
+        (("--momentum", "fast"), 2, "'fast' is not a number"),
+        (("-o", "y.npy"), 2, "-o is of one tensor's answer"),
+        (("--print", "mean"), 2, "--print is of one"),
+        (("-f", "html"), 2, "--format html is of one"),
+        (("--running-mean", "0"), 2, "give --running-var too"),
+        (("--eval", "--momentum", "0.1"), 2, "--momentum is for running statistics in training"),
+    ],
+)
+def test_what_is_refused_and_changes_nothing(arguments, code, told, normcli, batches, tmp_path):
+    state = tmp_path / "bn.npz"
+    normcli("bn", "--state", state, "-i", batches[0])
+    before = state.read_bytes()
+    ran = normcli("bn", "--state", state, "-i", batches[1], *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert state.read_bytes() == before
+
+
+def test_a_bad_batch_in_the_middle_changes_nothing(normcli, batches, tmp_path):
+    state, bad = tmp_path / "bn.npz", tmp_path / "bad.npy"
+    normcli("bn", "--state", state, "-i", batches[0])
+    before = state.read_bytes()
+    bad.write_bytes(b"nothing")
+    ran = normcli("bn", "--state", state, *give([batches[1], bad, batches[2]]))
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (3, "", 1)
+    assert "bad.npy" in ran.err
+    np.save(bad, np.ones((5, 4, 2)))
+    ran = normcli("bn", "--state", state, *give([batches[1], bad]))
+    assert (ran.code, ran.out) == (3, "")
+    assert "takes (4,)" in ran.err
+    assert state.read_bytes() == before
+    ran = normcli("in", "--state", state, "-i", batches[1])
+    assert (ran.code, ran.out) == (3, "")
+    assert "running statistics of bn, not of in" in ran.err
+
+
+def test_options_of_training_need_a_place(normcli, batches):
+    ran = normcli("bn", "-i", batches[0], "--momentum", "0.1")
+    assert ran.code == 2
+    assert "--state FILE.npz keeps them" in ran.err
+    ran = normcli("bn", "--eval", *give(batches[:2]), "--running-mean", "0", "--running-var", "1")
+    assert ran.code == 2
+    assert "give one --input" in ran.err
+    ran = normcli("check", "bn", "-i", batches[0], "--actual", batches[0], "--state", "bn.npz")
+    assert ran.code == 2
+    assert "add it" in ran.err
+    assert normcli("bn", *give(batches[:2]), "-f", "json").json["batches"] == 2
+
+
+def _call(arguments):
+    subprocess.run([sys.executable, "-m", "normcli", *arguments], check=True, capture_output=True)
+
+
+def test_eight_processes_update_one_file(tmp_path):
+    state = tmp_path / "bn.npz"
+    calls = [
+        [
+            "bn",
+            "--state",
+            str(state),
+            "--data",
+            json.dumps([[number, 0], [number + 2, 1]]),
+            "--momentum",
+            "none",
+        ]
+        for number in range(24)
+    ]
+    with multiprocessing.get_context("spawn").Pool(8) as pool:
+        pool.map(_call, calls)
+    kept = read_state(str(state), "bn")
+    assert kept.batches == 24
+    np.testing.assert_allclose(kept.statistics.mean, [12.5, 0.5], rtol=1e-13)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"]
