@@ -282,3 +282,32 @@ def test_a_hundred_batches_as_onnx_tracks_them():
     # the momentum is an attribute of float32 there
     np.testing.assert_allclose(state.statistics.mean, mean, rtol=1e-6)
     np.testing.assert_allclose(state.statistics.var, var, rtol=1e-6)
+
+
+def test_masked_batch_normalization_as_keras_does_it():
+    keras = peer("keras")
+    rng = np.random.default_rng(8)
+    x, mask = rng.normal(2.0, 3.0, (4, 6, 5)).astype(np.float32), rng.random((4, 6)) < 0.6
+    expected = keras.layers.BatchNormalization(epsilon=1e-3)(x, training=True, mask=mask)
+    result = normalize(x, "bn", layout="NLC", eps=1e-3, mask=mask[..., None], fill="normalize")
+    np.testing.assert_allclose(result.normalized, np.asarray(expected), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("norm", ["bn", "ln", "in", "gn", "rms"])
+def test_masked_norms_as_flax_does_them(norm):
+    linen = peer("flax.linen")
+    jax = peer("jax")
+    rng = np.random.default_rng(9)
+    x, mask = rng.normal(2.0, 3.0, (4, 6, 8)).astype(np.float32), rng.random((4, 6, 8)) < 0.7
+    module, options = {
+        "bn": (linen.BatchNorm(use_running_average=False, epsilon=1e-5), {"layout": "NLC"}),
+        "ln": (linen.LayerNorm(epsilon=1e-5), {}),
+        "in": (linen.InstanceNorm(epsilon=1e-5), {"layout": "NLC"}),
+        "gn": (linen.GroupNorm(num_groups=2, epsilon=1e-5), {"layout": "NLC", "groups": 2}),
+        "rms": (linen.RMSNorm(epsilon=1e-5), {}),
+    }[norm]
+    variables = module.init(jax.random.key(0), x)
+    made = module.apply(variables, x, mask=mask, mutable=["batch_stats"] if norm == "bn" else False)
+    expected = made[0] if norm == "bn" else made
+    result = normalize(x, norm, eps=1e-5, mask=mask, fill="normalize", **options)
+    np.testing.assert_allclose(result.normalized, np.asarray(expected), rtol=2e-4, atol=2e-5)
