@@ -236,8 +236,8 @@ def test_the_arithmetic_of_four_numbers_is_that_on_paper(read):
         "y = (x − mean) / √(var + eps) n=0 c=0 1 → −1.3416354 x y mean 0 0 Group n=0 n = 4 values "
         "mean = Σx / n = (1 + 2 + 3 + 4) / 4 = 10 / 4 = 2.5 "
         "var = Σ(x − mean)² / n = ((−1.5)² + (−0.5)² + 0.5² + 1.5²) / 4 = 5 / 4 = 1.25 "
-        "var + eps = 1.25 + 0.00001 = 1.25001 divisor = √(var + eps) = √1.25001 = 1.1180385 "
-        "The value x = 1 x − mean = 1 − 2.5 = −1.5 y = (x − mean) / divisor = (−1.5) / 1.1180385 = −1.3416354"
+        "var + eps = 1.25 + 0.00001 = 1.25001 divisor = √(var + eps) = √1.25001 ≈ 1.1180385 "
+        "The value x = 1 x − mean = 1 − 2.5 = −1.5 y = (x − mean) / divisor = (−1.5) / 1.1180385 ≈ −1.3416354"
     )
 
 
