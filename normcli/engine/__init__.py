@@ -173,6 +173,22 @@ def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
     return ArraySource(values, plan.view_shape, geometry)
 
 
+def open_parameter(
+    plan: Plan, geometry: Geometry, gamma: NDArray[Any] | None, beta: NDArray[Any] | None
+) -> tuple[Spread | None, Spread | None]:
+    """Return gamma and beta, of the plan's `parameter_shape`, as what is cut to tiles."""
+    scale, shift = (
+        None if values is None else _spread_parameter(plan, geometry, values, offset)
+        for values, offset in ((gamma, plan.gamma_offset), (beta, 0))
+    )
+    return scale, shift
+
+
+def open_sink(out: NDArray[Any], plan: Plan) -> Sink:
+    """Return what takes the tiles of a result, by position where it lies in a file."""
+    return _open_sink(out, find_geometry(plan))
+
+
 def _has_no_values(plan: Plan) -> bool:
     return plan.group_count == 0 or plan.group_size == 0
 
@@ -218,10 +234,7 @@ def run_source(
     selection: Selection | None = None,
 ) -> dict[str, Floats]:
     """Carry a source through a geometry into a sink (or none), and return the statistics."""
-    scale, shift = (
-        None if values is None else _spread_parameter(plan, geometry, values, offset)
-        for values, offset in ((gamma, plan.gamma_offset), (beta, 0))
-    )
+    scale, shift = open_parameter(plan, geometry, gamma, beta)
     counting = None if selection is None else Counting(selection, plan, geometry)
     computation = _find_computation(plan)
     if computation is None:

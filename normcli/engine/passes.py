@@ -107,6 +107,12 @@ class Run:
             self._write_all(solve_given(self.plan, given, exact=self.exact))
         return self.statistics
 
+    def follow(self, moments: Moments) -> None:
+        """Normalize with moments that are known: one of each group."""
+        self.walk.expect(1)
+        with np.errstate(all="ignore"):
+            self._write_all(solve(self.plan, moments, exact=self.exact))
+
     # -- tiles
 
     def _load(self, tile: Slices, work: Workspace, order: tuple[int, ...] | None = None) -> NDArray[Any]:

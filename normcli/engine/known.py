@@ -1,0 +1,193 @@
+"""Tensors normalized with moments that are known beforehand, and that undone."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_float
+from normcli.engine import find_geometry, open_parameter, open_source
+from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.passes import Run
+from normcli.engine.walk import Walk
+from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, two_diff
+from normcli.numerics.rounding import store
+from normcli.numerics.solution import Solution, solve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.engine.blocks import Sink, Spread
+    from normcli.engine.effort import Effort
+    from normcli.engine.geometry import Geometry, Slices
+    from normcli.numerics.moments import Moments
+    from normcli.numerics.workspace import Workspace
+    from normcli.plan import Plan
+
+    Floats = NDArray[np.float64]
+
+_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+
+
+def follow(
+    plan: Plan,
+    values: NDArray[Any],
+    moments: Moments,
+    sink: Sink,
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> None:
+    """Normalize a tensor into a sink with the moments of its groups, instead of their own.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the tensor's shape, with as many groups as there are moments.
+    values : ndarray
+    moments : Moments
+    sink : Sink
+        The caller closes it.
+    gamma, beta, effort
+        As in `engine.run`.
+    """
+    if values.size == 0:
+        return
+    geometry = find_geometry(plan)
+    source = open_source(values, plan, geometry)
+    scale, shift = open_parameter(plan, geometry, gamma, beta)
+    try:
+        Run(plan, geometry, source, sink, scale, shift, effort).follow(moments)
+    finally:
+        source.close()
+
+
+@dataclass(slots=True)
+class Loss:
+    """What normalizing may have taken from values that it is now undone of.
+
+    Parameters
+    ----------
+    count : int
+        Of values, of which the rounding of y alone may have taken more than half a ulp of x.
+    bound : float
+        The largest that it may have taken: 0.5 ulp(y) · divisor.
+    overflows : int
+        Values of y that are finite, and x is not.
+    """
+
+    count: int = 0
+    bound: float = 0.0
+    overflows: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, count: int, bound: float, overflows: int) -> None:
+        """Add what a tile says."""
+        with self._lock:
+            self.count += count
+            self.bound = max(self.bound, bound)
+            self.overflows += overflows
+
+
+def invert(
+    plan: Plan,
+    values: NDArray[Any],
+    moments: Moments,
+    sink: Sink,
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Loss:
+    """Undo `follow`: x = (y − beta) / gamma · divisor + mean, in pairs of doubles and rounded once.
+
+    Parameters
+    ----------
+    plan, values, moments, sink, gamma, beta, effort
+        As in `follow`; the values are the normalized ones.
+
+    Returns
+    -------
+    Loss
+    """
+    loss = Loss()
+    if values.size == 0:
+        return loss
+    geometry = find_geometry(plan)
+    source = open_source(values, plan, geometry)
+    scale, shift = open_parameter(plan, geometry, gamma, beta)
+    with np.errstate(all="ignore"):
+        solution = solve(plan, moments, exact=True)
+    undoing = _Undoing(geometry, source, sink, solution, (scale, shift), loss, values.dtype)
+    walk = Walk(geometry, source, effort, min(effort.block, _BLOCK))
+    try:
+        walk.expect(1)
+        walk.each(undoing.work_on, whole=False, line=1)
+    finally:
+        source.close()
+    return loss
+
+
+_BLOCK = 1 << 16
+"""Values in a tile: some twenty float64 arrays of it are at hand."""
+
+
+class _Undoing:
+    """The work on one tile."""
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        source: Any,
+        sink: Sink,
+        solution: Solution,
+        affine: tuple[Spread | None, Spread | None],
+        loss: Loss,
+        dtype: np.dtype[Any],
+    ) -> None:
+        self._source, self._sink, self._solution, self._loss = source, sink, solution, loss
+        self._affine = affine
+        self._order = tuple(range(len(geometry.dims)))
+        self._spread = [1 if kind else n for n, kind in zip(geometry.dims, geometry.reduced, strict=True)]
+        self._bits = _BITS.get(dtype.name, 53) if is_float(dtype) else None
+
+    def work_on(self, tile: Slices, work: Workspace) -> None:
+        raw = self._source.read(tile, self._order, work)
+        y = raw.astype(np.float64)
+        index = tuple(s if n > 1 else slice(None) for s, n in zip(tile, self._spread, strict=True))
+
+        def cut(values: NDArray[Any]) -> NDArray[Any]:
+            return values.reshape(self._spread)[index]
+
+        gamma, beta = (None if part is None else part.cut(tile, self._order) for part in self._affine)
+        solution = self._solution.take(cut)
+        k = None if self._solution.scale is None else cut(self._solution.scale)
+        z = Pair(y, np.zeros_like(y)) if beta is None else two_diff(y, beta)
+        if gamma is not None:
+            z = pair_divide(z, Pair(gamma, np.zeros_like(gamma)))
+        x = pair_multiply(z, solution.divisor)
+        if solution.centred:
+            x = pair_add(x, solution.mean)
+        result = np.where(np.isfinite(x.hi), x.hi, z.hi * solution.divisor.hi + solution.mean.hi)
+        if k is not None:
+            result = np.ldexp(result, -k)
+        place = self._sink.open(tile, work)
+        store(place, result)
+        self._weigh(y, place, solution.divisor.hi if k is None else np.ldexp(solution.divisor.hi, -k), gamma)
+        self._sink.put(tile, place, work)
+
+    def _weigh(self, y: Floats, place: NDArray[Any], divisor: Floats, gamma: Floats | None) -> None:
+        """Hold half a ulp of y, times the divisor, against half a ulp of x."""
+        x = place.astype(np.float64)
+        overflows = int((np.isinf(x) & np.isfinite(y)).sum())
+        if self._bits is None:
+            self._loss.add(0, 0.0, overflows)
+            return
+        step = divisor if gamma is None else divisor / np.abs(gamma)
+        taken = np.ldexp(step, np.frexp(y)[1] - self._bits - 1)
+        taken = np.where((y == 0.0) | ~np.isfinite(y), 0.0, taken)
+        half = np.ldexp(0.5, np.frexp(x)[1] - _BITS[place.dtype.name])
+        lost = (taken > half) & np.isfinite(x)
+        self._loss.add(int(lost.sum()), float(np.max(taken, initial=0.0)), overflows)

@@ -1,0 +1,159 @@
+"""From a tensor to its sums, read once and tile by tile."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.engine import open_source
+from normcli.engine.geometry import Geometry
+from normcli.engine.survey import survey
+from normcli.fitting.subject import find_batch, find_positions, has_images
+from normcli.fitting.sums import Sums, solve_deviations
+from normcli.norms import Centre
+from normcli.numerics.fixed import Fixed
+from normcli.numerics.moments import merge_leaves
+from normcli.numerics.pairs import divide_by_count, pair_root, two_prod, two_square
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.engine.effort import Effort
+    from normcli.engine.survey import Batch
+    from normcli.numerics.leaves import Leaves
+    from normcli.plan import Plan
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+
+def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
+    """Return the sums of a tensor's groups.
+
+    Where a sample has several values of a group, its leaves are its own: so what is kept of it depends on its
+    values alone, and neither on the other samples nor on the file they came in.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the tensor's shape; its groups extend over the batch axis.
+    values : ndarray
+    effort : Effort
+    """
+    sums = Sums.zeros(plan.group_count)
+    if values.size == 0:
+        return sums
+    positions = find_positions(plan)
+    geometry = Geometry.of(plan.view_shape, positions or plan.view_axes)
+    source = open_source(values, plan, geometry)
+    gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions))
+    with np.errstate(all="ignore"):
+        survey(source, geometry, gatherer.hear, effort, need_sum=gatherer.centred)
+    return sums
+
+
+class _Gatherer:
+    """Adds what a survey tells to sums."""
+
+    def __init__(self, plan: Plan, geometry: Geometry, sums: Sums, *, by_sample: bool) -> None:
+        self.sums, self.centred = sums, plan.norm.centre is Centre.MEAN
+        self._images = has_images(plan)
+        self._leaf_count = len(geometry.leaf_sizes)
+        self._pending: dict[int, list[tuple[Leaves, Integers | None]]] = {}
+        self._samples, self._inner = 1, 1
+        if by_sample:
+            batch = find_batch(plan)
+            self._samples = plan.view_shape[batch]
+            kept = [axis for axis in range(batch + 1, len(plan.view_shape)) if axis not in plan.view_axes]
+            self._inner = math.prod(plan.view_shape[axis] for axis in kept)
+
+    def hear(self, batch: Batch) -> None:
+        """Add a tile: exactly, so that the order of tiles does not matter."""
+        sums = self.sums
+        outer, inner = np.divmod(batch.groups, self._samples * self._inner)
+        groups = outer * self._inner + inner % self._inner
+        np.minimum.at(sums.low, groups, batch.low)
+        np.maximum.at(sums.high, groups, batch.high)
+        np.add.at(sums.count, groups, np.add.reduce(batch.leaves.count, axis=-1).astype(np.int64))
+        if batch.odd is not None:
+            for mine, found in zip((sums.nan, sums.above, sums.below), batch.odd, strict=True):
+                np.add.at(mine, groups, found)
+        add_leaves(sums.total, sums.square, groups, batch.leaves, batch.scale)
+        if self._images:
+            self._hear_images(groups, batch)
+
+    def _hear_images(self, groups: Integers, batch: Batch) -> None:
+        if batch.whole or batch.leaves.count.shape[-1] == self._leaf_count:
+            self._add_images(groups, batch.leaves, batch.scale)
+            return
+        for row, number in enumerate(batch.groups.tolist()):
+            parts = self._pending.setdefault(number, [])
+            scale = None if batch.scale is None else batch.scale[row : row + 1]
+            parts.append((_take_row(batch.leaves, row), scale))
+            if sum(leaves.count.shape[-1] for leaves, _ in parts) == self._leaf_count:
+                self._add_parts(groups[row : row + 1], self._pending.pop(number))
+
+    def _add_parts(self, group: Integers, parts: list[tuple[Leaves, Integers | None]]) -> None:
+        """Add the deviation of a sample whose leaves came in several tiles, in any order."""
+        total, square = Fixed.zeros(1), Fixed.zeros(1)
+        here = np.zeros(1, dtype=np.int64)
+        for leaves, scale in parts:
+            add_leaves(total, square, here, leaves, scale)
+        count = np.array([sum(float(leaves.count.sum()) for leaves, _ in parts)])
+        self._add_deviations(group, solve_deviations(total, square, count), count)
+
+    def _add_images(self, groups: Integers, leaves: Leaves, scale: Integers | None) -> None:
+        count = np.add.reduce(leaves.count, axis=-1)
+        if scale is None:
+            some = np.maximum(count, 1.0)
+            moments = merge_leaves(leaves, some, centred=True, short=False)
+            deviations = np.asarray(pair_root(divide_by_count(moments.m2, some)).hi)
+        else:
+            total, square = Fixed.zeros(len(groups)), Fixed.zeros(len(groups))
+            add_leaves(total, square, np.arange(len(groups)), leaves, scale)
+            deviations = solve_deviations(total, square, count)
+        self._add_deviations(groups, deviations, count)
+
+    def _add_deviations(self, groups: Integers, deviations: Floats, count: Floats) -> None:
+        some = count > 0
+        self.sums.deviation.add(groups[some], deviations[some][:, None])
+        np.add.at(self.sums.images, groups[some], 1)
+
+
+def _take_row(leaves: Leaves, row: int) -> Leaves:
+    return leaves.map(lambda a: a[row : row + 1])
+
+
+def add_leaves(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, scale: Integers | None) -> None:
+    """Add leaves, of shape (groups, leaves), to the sums of groups: exactly what their records say.
+
+    Squares about a shift c become raw ones, Σx² = Σ(x − c)² + 2c Σx − n c², whose digits cancel later without
+    any loss: the sum is the very one that the mean is made of.
+    """
+    if scale is not None and scale.any():
+        for k in np.unique(scale).tolist():
+            _add_scaled(total, square, groups, _keep(leaves, scale == k), k)
+        return
+    _add_scaled(total, square, groups, leaves, 0)
+
+
+def _add_scaled(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, k: int) -> None:
+    """Add leaves of values times 2^k."""
+    total.add(groups, np.concatenate([leaves.sum_hi, leaves.sum_lo], axis=-1), -k)
+    square.add(groups, np.concatenate([leaves.square_hi, leaves.square_lo], axis=-1), -2 * k)
+    shifted = leaves.shift.any(axis=-1)
+    if not shifted.any():
+        return
+    part = leaves.map(lambda a: a[shifted])
+    c, n = part.shift, part.count
+    terms = [*two_prod(2.0 * c, part.sum_hi), *two_prod(2.0 * c, part.sum_lo)]
+    for piece in two_square(c):
+        terms += [-a for a in two_prod(n, piece)]
+    square.add(groups[shifted], np.concatenate(terms, axis=-1), -2 * k)
+
+
+def _keep(leaves: Leaves, chosen: NDArray[np.bool_]) -> Leaves:
+    """Return leaves with zeros for those that are not chosen."""
+    return leaves.map(lambda a: np.where(chosen, a, a.dtype.type(0)))

@@ -1,0 +1,74 @@
+"""What sums amount to: the statistics of each group, rounded once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from normcli.fitting.subject import has_images
+from normcli.fitting.sums import solve_sums
+from normcli.norms import Divisor
+from normcli.numerics.solution import solve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.fitting.stats_file import Stats
+    from normcli.numerics.moments import Moments
+    from normcli.plan import Plan
+
+    Floats = NDArray[np.float64]
+
+
+class Rounded(NamedTuple):
+    """Statistics of each group, of `Plan.stats_shape`.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a tensor of all samples.
+    fields : dict of ndarray
+        Name → values: the norm's own statistics by its ddof, then `var`, `std` (ddof 0), `var1`, `std1`
+        (ddof 1) and `image_std` where they mean something, `min`, `max`, `count`, `nan_count`.
+    own : dict of ndarray
+        The norm's own statistics alone, all by its ddof.
+    """
+
+    plan: Plan
+    fields: dict[str, NDArray[np.generic]]
+    own: dict[str, Floats]
+
+
+def round_stats(stats: Stats) -> Rounded:
+    """Return the statistics that sums amount to."""
+    plan = stats.subject.plan(stats.samples)
+    images = has_images(plan)
+    with np.errstate(all="ignore"):
+        solved = solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=images)
+        own = solve(plan, solved.moments, exact=True).statistics
+        fields: dict[str, NDArray[np.generic]] = dict(own)
+        if plan.norm.divisor is Divisor.DEVIATION:
+            for ddof, names in ((0, ("var", "std")), (1, ("var1", "std1"))):
+                told = solve(plan._replace(ddof=ddof), solved.moments, exact=True).statistics
+                fields |= {name: told[source] for name, source in zip(names, ("var", "std"), strict=True)}
+    if solved.image_std is not None:
+        fields["image_std"] = solved.image_std
+    fields |= {
+        "min": solved.low,
+        "max": solved.high,
+        "count": solved.counts.astype(np.int64),
+        "nan_count": stats.sums.nan,
+    }
+    shape = plan.stats_shape
+    return Rounded(
+        plan,
+        {name: values.reshape(shape) for name, values in fields.items()},
+        {name: values.reshape(shape) for name, values in own.items()},
+    )
+
+
+def find_moments(plan: Plan, stats: Stats) -> Moments:
+    """Return the moments that a tensor is normalized with, as pairs; a plan of any number of samples."""
+    with np.errstate(all="ignore"):
+        return solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=False).moments

@@ -1,0 +1,219 @@
+"""The stats file: exact sums between calls, in an `.npz` that NumPy reads without pickle.
+
+Its members are
+
+- `schema` ("normcli-stats/1");
+- what the statistics are of: `norm`, `layout` (or ""), `axes`, `shape` (0 for the batch axis), `dtype`, `eps`
+  (NaN if the norm's own), `eps_mode`, `ddof` (-1 if the norm's own), `p` (NaN if none), `like`, `nan`
+  (propagate or omit);
+- `files` and `samples`, how many;
+- what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
+  `nan_count`, `inf_count` (of inf, then -inf), `min`, `max`, `images`; and as integers the exact sums of x,
+  of x² and of the samples' own deviations, Σ digit · 2^(32 · (low + place)):
+  `sum`, `square`, `image_std_sum` (places first),
+  each with its `…_low`;
+- for other readers, rounded from these: `mean`, `var` and what else the norm has.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.errors import DataError, NormError
+from normcli.fitting.subject import Subject, require_fittable
+from normcli.fitting.sums import Sums
+from normcli.numerics.fixed import Fixed
+from normcli.request import Request
+from normcli.tensors.npz import write_npz
+from normcli.tensors.whole import open_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+SCHEMA = "normcli-stats/1"
+
+SUFFIX = ".npz"
+
+_TEXTS = ("layout", "eps_mode", "like")
+_COUNTS = {"count": "count", "nan": "nan_count", "images": "images"}
+_EXACT = {"total": "sum", "square": "square", "deviation": "image_std_sum"}
+
+
+class Stats(NamedTuple):
+    """Statistics over files.
+
+    Parameters
+    ----------
+    subject : Subject
+    omits_nan : bool
+        Whether NaN does not count.
+    files, samples : int
+        Over how many.
+    sums : Sums
+    """
+
+    subject: Subject
+    omits_nan: bool
+    files: int
+    samples: int
+    sums: Sums
+
+
+def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) -> None:
+    """Write a stats file, whole or not at all.
+
+    Parameters
+    ----------
+    path : str
+    stats : Stats
+    rounded : mapping
+        What readers that know nothing of exact sums find beside them.
+
+    Raises
+    ------
+    DataError
+        If writing fails; what stood there before still does.
+    """
+    with open_whole(path) as stream:
+        write_npz(stream, {**_describe(stats), **rounded})
+
+
+def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
+    request, sums = stats.subject.request, stats.sums
+    shape = stats.subject.plan(1).stats_shape
+    members: dict[str, Any] = {
+        "schema": SCHEMA,
+        "norm": request.norm,
+        "axes": np.array(request.axes, dtype=np.int64),
+        "shape": np.array(stats.subject.shape, dtype=np.int64),
+        "dtype": stats.subject.dtype,
+        "eps": np.nan if request.eps is None else float(request.eps),
+        "ddof": -1 if request.ddof is None else request.ddof,
+        "p": np.nan if request.p is None else float(request.p),
+        "nan": "omit" if stats.omits_nan else "propagate",
+        "files": stats.files,
+        "samples": stats.samples,
+        **{name: getattr(request, name) or "" for name in _TEXTS},
+        "inf_count": np.stack([sums.above, sums.below]).reshape(2, *shape),
+        "min": sums.low.reshape(shape),
+        "max": sums.high.reshape(shape),
+    }
+    members |= {name: getattr(sums, field).reshape(shape) for field, name in _COUNTS.items()}
+    for field, name in _EXACT.items():
+        settled = getattr(sums, field).settle()
+        members[name] = settled.digits.reshape(-1, *shape)
+        members[f"{name}_low"] = settled.low
+    return {name: np.asarray(member) for name, member in members.items()}
+
+
+def read_stats(path: str) -> Stats:
+    """Return what a stats file holds.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it is damaged, of another version, or no stats file.
+    """
+    try:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            members = {name: archive[name] for name in archive.files}
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file") from error
+    except Exception as error:  # a damaged archive raises whatever its bytes happen to break
+        raise DataError(f"{path} is no readable stats file: it is damaged, cut short, or none") from error
+    schema = members.get("schema")
+    if schema is None or schema.dtype.kind != "U" or schema.ndim:
+        raise DataError(f"{path} is no stats file of normcli fit: it has no schema")
+    if str(schema) != SCHEMA:
+        raise DataError(f"{path} is of the version {schema}, not {SCHEMA}")
+    try:
+        return _understand(members)
+    except (NormError, KeyError, ValueError, TypeError) as error:
+        raise DataError(f"{path} is no stats file of normcli fit: its members do not fit together") from error
+
+
+def _understand(members: Mapping[str, NDArray[Any]]) -> Stats:
+    def text(name: str) -> str:
+        return str(members[name][()])
+
+    def number(name: str) -> float | None:
+        value = float(members[name])
+        return None if np.isnan(value) else value
+
+    ddof = int(members["ddof"])
+    layout, eps_mode, like = (text(name) or None for name in _TEXTS)
+    request = Request(
+        text("norm"),
+        axes=tuple(members["axes"].tolist()),
+        eps=number("eps"),
+        ddof=None if ddof < 0 else ddof,
+        p=number("p"),
+        layout=layout,
+        eps_mode=eps_mode,
+        like=like,
+    )
+    subject = Subject(request, tuple(members["shape"].tolist()), text("dtype"))
+    plan = subject.plan(1)
+    require_fittable(plan)
+    shape = plan.stats_shape
+
+    def counts(name: str, *before: int) -> NDArray[np.int64]:
+        array = members[name]
+        if array.dtype != np.int64 or array.shape != (*before, *shape) or (array < 0).any():
+            raise ValueError(name)
+        return array.reshape(*before, -1)
+
+    def extreme(name: str) -> NDArray[np.float64]:
+        array = members[name]
+        if array.dtype != np.float64 or array.shape != shape:
+            raise ValueError(name)
+        return array.reshape(-1)
+
+    def exact(name: str) -> Fixed:
+        digits = members[name]
+        if digits.dtype != np.int64 or digits.shape[1:] != shape or not len(digits):
+            raise ValueError(name)
+        return Fixed(digits.reshape(len(digits), -1), int(members[f"{name}_low"]))
+
+    above, below = counts("inf_count", 2)
+    total, square, deviation = (exact(name) for name in _EXACT.values())
+    count, nan_count, images = (counts(name) for name in _COUNTS.values())
+    low, high = extreme("min"), extreme("max")
+    sums = Sums(total, square, count, nan_count, above, below, low, high, deviation, images)
+    nan = text("nan")
+    if nan not in ("omit", "propagate"):
+        raise ValueError(nan)
+    return Stats(subject, nan == "omit", int(members["files"]), int(members["samples"]), sums)
+
+
+def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:
+    """Return the statistics over the files of both: exact, so that their order does not matter.
+
+    Raises
+    ------
+    DataError
+        If they are not of the same norm, options, shape and dtype.
+    """
+    mine, theirs = first.subject, other.subject
+    for what, a, b in (
+        ("norm", mine.request.norm, theirs.request.norm),
+        ("shape", mine.shape, theirs.shape),
+        ("dtype", mine.dtype, theirs.dtype),
+        ("NaN", *("omitted" if stats.omits_nan else "propagated" for stats in (first, other))),
+        *((field, getattr(mine.request, field), getattr(theirs.request, field)) for field in Request._fields),
+    ):
+        if a != b:
+            raise DataError(
+                f"{name} and {first_name} differ in {what}: {_spell(b)} and {_spell(a)}; they cannot be merged"
+            )
+    first.sums.merge(other.sums)
+    return first._replace(files=first.files + other.files, samples=first.samples + other.samples)
+
+
+def _spell(value: Any) -> str:
+    return "the norm's own" if value is None else str(value)

@@ -1,0 +1,130 @@
+"""What statistics are of: a norm over tensors that are alike in all but their number of samples."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from normcli.errors import DataError, UsageError
+from normcli.norms import Centre, Divisor
+from normcli.plan import make_plan
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from normcli.plan import Plan
+    from normcli.request import Request
+
+_LENGTHS = (2.0, math.inf)
+"""The exponents of an ℓp length that sums of squares and extremes give."""
+
+
+class Subject(NamedTuple):
+    """What two sets of statistics have in common if they can be merged.
+
+    Parameters
+    ----------
+    request : Request
+        With the axes as numbers; what the caller left open is None.
+    shape : tuple of int
+        Of the tensors, with 0 for the batch axis.
+    dtype : str
+        Of the tensors.
+    """
+
+    request: Request
+    shape: tuple[int, ...]
+    dtype: str
+
+    def plan(self, samples: int, dtype: np.dtype[Any] | None = None) -> Plan:
+        """Return the plan for a tensor of so many samples."""
+        batch = make_plan(self.request, self.shape).layout.batch
+        shape = tuple(samples if axis == batch else n for axis, n in enumerate(self.shape))
+        return make_plan(self.request, shape, dtype)
+
+
+def name_dtype(dtype: np.dtype[Any]) -> str:
+    """Return what a dtype is called, whatever its byte order."""
+    return dtype.newbyteorder("=").name
+
+
+def choose_subject(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Subject:
+    """Return the subject that a tensor belongs to.
+
+    Raises
+    ------
+    UsageError
+        If samples have statistics of their own, or what is asked for cannot be gathered.
+    """
+    plan = make_plan(request, shape, dtype)
+    require_fittable(plan)
+    resolved = request._replace(
+        norm=plan.norm.name,
+        axes=plan.axes,
+        keep=None,
+        layout=plan.layout.letters,
+        p=plan.p if "p" in plan.norm.options else None,
+        dtype=None,
+    )
+    lengths = tuple(0 if axis == plan.layout.batch else n for axis, n in enumerate(shape))
+    return Subject(resolved, lengths, name_dtype(dtype))
+
+
+def require_fittable(plan: Plan) -> None:
+    """Raise `UsageError` unless a plan has statistics that samples share."""
+    name, batch = plan.norm.name, plan.layout.batch
+    if batch is None:
+        raise UsageError(f"{name} of a tensor without axes has no samples: there is nothing to fit")
+    if plan.window is not None or batch in plan.kept:
+        told = (
+            f"{name} has statistics of each sample (along {plan.layout.name(batch)}): there is nothing to fit"
+        )
+        raise UsageError(told if plan.window is not None else f"{told}; --axes or --keep choose other groups")
+    if plan.norm.divisor is Divisor.LP_NORM and plan.p not in _LENGTHS:
+        raise UsageError(f"fit has lengths of p = 2 and inf, not of p = {plan.p:g}")
+
+
+def require_alike(
+    subject: Subject, shape: tuple[int, ...], dtype: np.dtype[Any], name: str, first: str
+) -> None:
+    """Raise `DataError` unless a tensor is of a subject's shape (but for its samples) and dtype.
+
+    Parameters
+    ----------
+    subject : Subject
+    shape, dtype
+        The tensor's.
+    name, first : str
+        What the tensor is called, and what the subject is of.
+    """
+    batch = subject.plan(1).layout.batch
+    agrees = len(shape) == len(subject.shape) and all(
+        axis == batch or a == b for axis, (a, b) in enumerate(zip(shape, subject.shape, strict=True))
+    )
+    if not agrees:
+        wanted = ", ".join("N" if axis == batch else str(n) for axis, n in enumerate(subject.shape))
+        raise DataError(
+            f"{name} has the shape {shape}, and {first} ({wanted}): all axes but the batch must agree"
+        )
+    if name_dtype(dtype) != subject.dtype:
+        raise DataError(f"{name} is {name_dtype(dtype)}, and {first} {subject.dtype}: all must be of one dtype")
+
+
+def find_positions(plan: Plan) -> tuple[int, ...]:
+    """Return the axes of the view along which the values of a sample share a statistic."""
+    return tuple(axis for axis in plan.view_axes if axis != find_batch(plan))
+
+
+def find_batch(plan: Plan) -> int:
+    """Return the batch axis of the view, which is one further on where the channels before it are split."""
+    batch, channel = plan.layout.batch or 0, plan.layout.channel
+    return batch + (plan.groups is not None and channel is not None and channel < batch)
+
+
+def has_images(plan: Plan) -> bool:
+    """Whether each sample has a deviation of its own, of which the mean can be taken."""
+    return (
+        plan.norm.centre is Centre.MEAN
+        and plan.norm.divisor is Divisor.DEVIATION
+        and bool(find_positions(plan))
+    )

@@ -1,0 +1,126 @@
+"""Fitted statistics used on tensors, and that undone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.engine import choose_output_dtype, open_sink
+from normcli.engine.known import Loss, follow, invert
+from normcli.errors import DataError, UsageError
+from normcli.fitting.statistics import find_moments
+from normcli.plan import make_plan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.engine.effort import Effort
+    from normcli.fitting.stats_file import Stats
+    from normcli.plan import Plan
+
+
+class Use(NamedTuple):
+    """What statistics are used with.
+
+    Parameters
+    ----------
+    stats : Stats
+    gamma, beta : ndarray or None
+    eps : float or None
+        Instead of the fitted one.
+    dtype : str or None
+        Of the output; the input's by default.
+    """
+
+    stats: Stats
+    gamma: NDArray[Any] | None = None
+    beta: NDArray[Any] | None = None
+    eps: float | None = None
+    dtype: str | None = None
+
+    def plan(self, name: str, values: NDArray[Any]) -> Plan:
+        """Return the plan for a tensor, whose positions and samples may be others than those fitted.
+
+        Raises
+        ------
+        DataError
+            If its groups are not those that there are statistics of.
+        """
+        subject = self.stats.subject
+        if values.ndim != len(subject.shape):
+            raise DataError(
+                f"{name} has {values.ndim} axes; the statistics are of tensors of {len(subject.shape)}"
+            )
+        request = subject.request._replace(dtype=self.dtype)
+        if self.eps is not None:
+            request = request._replace(eps=self.eps)
+        plan = make_plan(request, values.shape, values.dtype)
+        fitted = subject.plan(1).stats_shape
+        if plan.stats_shape != fitted:
+            kept = " ".join(plan.kept_names)
+            raise DataError(
+                f"{name} of the shape {values.shape} has {plan.stats_shape} groups along {kept}; the "
+                f"statistics are of {fitted}"
+            )
+        return plan
+
+    def fit_parameters(self, plan: Plan) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Return gamma and beta in the shape that the plan has for them."""
+        gamma = None if self.gamma is None else plan.fit_parameter("gamma", self.gamma)
+        beta = None if self.beta is None else plan.fit_parameter("beta", self.beta)
+        return gamma, beta
+
+
+def apply_stats(
+    use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
+) -> NDArray[Any]:
+    """Normalize a tensor with fitted statistics.
+
+    Parameters
+    ----------
+    use : Use
+    plan : Plan
+        As `Use.plan` returns it.
+    values : ndarray
+    out : ndarray or None
+        Where the result goes.
+    effort : Effort
+    """
+    gamma, beta = use.fit_parameters(plan)
+    out = _make_room(plan, values) if out is None else out
+    sink = open_sink(out, plan)
+    try:
+        follow(plan, values, find_moments(plan, use.stats), sink, gamma, beta, effort)
+    finally:
+        sink.close()
+    return out
+
+
+def invert_stats(
+    use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
+) -> tuple[NDArray[Any], Loss]:
+    """Undo `apply_stats`: each result is the exact one rounded once; also say what rounding y had taken.
+
+    Raises
+    ------
+    UsageError
+        If gamma is 0 somewhere: what it multiplied is lost.
+    """
+    gamma, beta = use.fit_parameters(plan)
+    if gamma is not None and (np.asarray(gamma, dtype=np.float64) + plan.gamma_offset == 0.0).any():
+        raise UsageError("gamma is 0 somewhere: what it multiplied is lost")
+    out = _make_room(plan, values) if out is None else out
+    sink = open_sink(out, plan)
+    try:
+        loss = invert(plan, values, find_moments(plan, use.stats), sink, gamma, beta, effort)
+    finally:
+        sink.close()
+    return out, loss
+
+
+def _make_room(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return np.empty(plan.shape, choose_output_dtype(plan, values.dtype))
+    except MemoryError as error:
+        raise DataError(f"the result of {plan.shape} does not fit into memory") from error

@@ -1,0 +1,152 @@
+"""Sums in fixed point: doubles added without any rounding, so that no order and no grouping changes a bit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+DIGIT = 32
+"""Bits of a digit: an int64 then has room for the carries of 2³⁰ additions."""
+
+_MASK = np.int64((1 << DIGIT) - 1)
+
+_DOUBLE = 52
+"""Sums that stay under 2⁵² units are exact in a double, in any order."""
+
+_MOST = 1 << 19
+"""Values that are added at once: of so many each digit's cut is exact."""
+
+
+class Fixed:
+    """A number for each of many groups: Σ digit · 2^(32 · (low + place)), the highest digit signed.
+
+    Parameters
+    ----------
+    digits : ndarray of int64, shape (places, groups)
+    low : int
+        The place of the first digit.
+    """
+
+    def __init__(self, digits: Integers, low: int = 0) -> None:
+        self.digits, self.low = digits, low
+
+    @classmethod
+    def zeros(cls, groups: int) -> Fixed:
+        """Return a 0 for each group."""
+        return cls(np.zeros((1, groups), dtype=np.int64))
+
+    def add(self, groups: NDArray[np.intp], values: Floats, exponent: int = 0) -> None:
+        """Add finite doubles, times 2^exponent, exactly.
+
+        Parameters
+        ----------
+        groups : ndarray of int, shape (rows,)
+            To which group each row goes; several may go to one.
+        values : ndarray, shape (rows, n)
+            Of magnitudes below 2⁹⁹⁰.
+        exponent : int
+
+        Notes
+        -----
+        The values are cut on the grid of a digit, the highest first: what is cut off adds up without rounding
+        (fewer than 2⁵² units in all), and so does what is left, on the grid of the next digit.
+        """
+        if not values.size:
+            return
+        if values.size > _MOST:
+            step, size = max(1, _MOST // values.shape[1]), values.shape[1]
+            for start in range(0, len(values), step):
+                for column in range(0, size, _MOST):
+                    rows = slice(start, start + step)
+                    self.add(groups[rows], values[rows, column : column + _MOST], exponent)
+            return
+        first = int(groups.min())
+        places, width = groups - first, int(groups.max()) - first + 1
+        rest = values
+        room = max(2, values.size.bit_length())
+        shift = exponent % DIGIT
+        offset = exponent - shift
+        if shift:  # the grid of digits is the same for all
+            rest = np.ldexp(rest, shift)
+        while (top := float(np.maximum.reduce(np.abs(rest), axis=None))) > 0.0:
+            digit = -((_DOUBLE - room - int(np.frexp(top)[1])) // DIGIT)
+            sigma = np.ldexp(1.5, _DOUBLE + DIGIT * digit)
+            cut = (rest + sigma) - sigma
+            rest = rest - cut
+            units = np.bincount(places, np.add.reduce(np.ldexp(cut, -DIGIT * digit), axis=-1), width)
+            self._add_units(first, units.astype(np.int64), digit + offset // DIGIT)
+
+    def _add_units(self, first: int, units: Integers, place: int) -> None:
+        self._reach(place, place + 2)
+        here = slice(first, first + len(units))
+        at = place - self.low
+        self.digits[at, here] += units & _MASK
+        self.digits[at + 1, here] += units >> DIGIT
+
+    def _reach(self, start: int, stop: int) -> None:
+        """Have digits for the places from start to before stop."""
+        count, groups = self.digits.shape
+        below, above = max(0, self.low - start), max(0, stop - self.low - count)
+        if below or above:
+            blanks = [np.zeros((n, groups), dtype=np.int64) for n in (below, above)]
+            self.digits = np.concatenate([blanks[0], self.digits, blanks[1]])
+            self.low -= below
+
+    def merge(self, other: Fixed) -> None:
+        """Add another's numbers; both keep to the same groups."""
+        other._normalize()
+        self._normalize()
+        self._reach(other.low, other.low + len(other.digits) + 1)
+        at = other.low - self.low
+        self.digits[at : at + len(other.digits)] += other.digits
+        self._normalize()
+
+    def _normalize(self) -> None:
+        """Carry, so that every digit but the highest is from 0 to 2³² − 1, and that one fits too."""
+        digits = self.digits
+        for place in range(len(digits) - 1):
+            digits[place + 1] += digits[place] >> DIGIT
+            digits[place] &= _MASK
+        while (np.abs(digits[-1]) > _MASK >> 1).any():
+            digits = np.concatenate([digits, (digits[-1] >> DIGIT)[None]])
+            digits[-2] &= _MASK
+        self.digits = digits
+
+    def settle(self) -> Fixed:
+        """Return the same numbers with as few digits as hold them: equal numbers have equal digits then."""
+        self._normalize()
+        digits, low = self.digits, self.low
+        numbers: NDArray[np.bool_] = np.logical_or.reduce(self.digits, axis=1)
+        if not numbers.any():
+            return Fixed.zeros(digits.shape[1])
+        start = int(np.argmax(numbers))
+        stop = len(numbers)
+        # A highest digit that only repeats the sign of the one below is not needed.
+        while stop - start > 1:
+            top, below = digits[stop - 1], digits[stop - 2]
+            signed = np.where(below > _MASK >> 1, below - (_MASK + 1), below)
+            if not (np.where(signed < 0, -1, 0) == top).all():
+                break
+            digits = np.concatenate([digits[: stop - 2], signed[None]])
+            stop -= 1
+        return Fixed(digits[start:stop].copy(), low + start)
+
+    def integers(self) -> tuple[list[int], int]:
+        """Return an integer for each group and the exponent of 2 that all are multiplied by."""
+        settled = self.settle()
+        digits = settled.digits
+        top = digits[-1].tolist()
+        size = (len(digits) - 1) * DIGIT // 8
+        low = np.ascontiguousarray(digits[:-1].T.astype("<u4"))
+        integers: list[Any] = [
+            (high << (size * 8)) + int.from_bytes(row.tobytes(), "little")
+            for high, row in zip(top, low, strict=True)
+        ]
+        return integers, DIGIT * settled.low

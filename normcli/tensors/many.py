@@ -1,0 +1,105 @@
+"""Many tensors by name: files, globs, folders, lists of paths, archives of several arrays."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+import zipfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from normcli.errors import DataError
+from normcli.tensors.files import FORMATS, load
+from normcli.tensors.tensor import STANDARD_STREAM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from normcli.tensors.tensor import Tensor
+
+_ARCHIVE, _MEMBER = ".npz", ".npy"
+
+
+class Named(NamedTuple):
+    """A tensor that is yet to be loaded."""
+
+    name: str
+    load: Callable[[], Tensor]
+
+
+def expand(arguments: Sequence[str]) -> list[str]:
+    """Return the files that arguments stand for: a folder for those in it with known suffixes, sorted.
+
+    Raises
+    ------
+    DataError
+        If a folder holds none, or a pattern fits none.
+    """
+    found: list[str] = []
+    for argument in arguments:
+        if os.path.isdir(argument):  # noqa: PTH112
+            inside = sorted(
+                str(path)
+                for path in Path(argument).iterdir()
+                if path.suffix.lower() in FORMATS and path.is_file()
+            )
+            if not inside:
+                raise DataError(f"{argument}: the folder holds no {', '.join(FORMATS)} file")
+            found += inside
+        elif not os.path.exists(argument) and glob.has_magic(argument):  # noqa: PTH110
+            fitting = sorted(path for path in glob.glob(argument, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
+            if not fitting:
+                raise DataError(f"{argument}: no file fits the pattern")
+            found += fitting
+        else:
+            found.append(argument)
+    return found
+
+
+def read_list(path: str) -> list[str]:
+    """Return the paths that a file or standard input (`-`) lists: one a line, or with NUL bytes between.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read or lists none.
+    """
+    try:
+        data = sys.stdin.buffer.read() if path == STANDARD_STREAM else Path(path).read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
+    parts = data.split(b"\0") if b"\0" in data else data.splitlines()
+    names = [os.fsdecode(part) for part in parts if part.strip()]
+    if not names:
+        raise DataError(f"{'standard input' if path == STANDARD_STREAM else path} lists no files")
+    return names
+
+
+def name_tensors(paths: Sequence[str]) -> Iterator[Named]:
+    """Yield what each path names: every array of an `.npz`, one of any other file."""
+    for path in paths:
+        if path.lower().endswith(_ARCHIVE) and os.path.isfile(path):  # noqa: PTH113
+            yield from (Named(name, partial(_load, name)) for name in _list_members(path))
+        else:
+            yield Named(path, partial(_load, path))
+
+
+def _list_members(path: str) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [name.removesuffix(_MEMBER) for name in archive.namelist() if name.endswith(_MEMBER)]
+    except (OSError, zipfile.BadZipFile):  # loading it says what is wrong
+        return [path]
+    return [path] if len(members) < 2 else [f"{path}:{name}" for name in members]
+
+
+def _load(path: str) -> Tensor:
+    tensor = load(path)
+    suffix = next((suffix for suffix, form in FORMATS.items() if form.is_text and suffix in path.lower()), None)
+    if suffix is None or tensor.values.dtype.kind == "f":
+        return tensor
+    return tensor._replace(values=tensor.values.astype(np.float64))  # text does not say of what dtype it is

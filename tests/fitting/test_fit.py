@@ -1,0 +1,205 @@
+"""Statistics over many tensors: as of one, in any order, to the bit."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.engine.effort import Effort
+from normcli.errors import DataError, UsageError
+from normcli.fitting.fit import Policy, Source, fit
+from normcli.fitting.statistics import round_stats
+from normcli.norms import Divisor
+from normcli.plan import make_plan
+from normcli.request import Request
+from normcli.tensors.tensor import Tensor
+from tests.exact_reference import mpmath  # of 400 bits there
+
+SHAPES = [(11, 6), (7, 6, 5), (9, 6, 4, 5), (5, 6, 2, 3, 4), (6, 6, 33, 40)]
+DTYPES = ["float16", "float32", "float64", "int16"]
+
+
+def fit_arrays(arrays, request=None, policy=None, **effort):
+    sources = [Source(f"{i}.npy", lambda x=x, i=i: Tensor(x, f"{i}.npy")) for i, x in enumerate(arrays)]
+    return fit(request or Request("bn"), sources, policy or Policy(), Effort(**effort)).stats
+
+
+def round_arrays(arrays, request=None, policy=None, **effort):
+    return round_stats(fit_arrays(arrays, request, policy, **effort)).fields
+
+
+def require_same(first, second):
+    assert first.keys() == second.keys()
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name], err_msg=name, strict=True)
+
+
+def make(rng, shape, dtype, scale=3.0, centre=5.0):
+    return (rng.standard_normal(shape) * scale + centre).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_any_split_in_any_order_is_one_pass_over_all(shape, dtype, rng):
+    x = make(rng, shape, dtype)
+    whole = round_arrays([x])
+    parts = [x[:2], x[2:3], x[3:]]
+    for order in itertools.permutations(parts):
+        require_same(round_arrays(order), whole)
+    result = normalize(x, "bn", dtype="float64")
+    for name in ("mean", "var", "std", "rstd"):
+        np.testing.assert_array_equal(whole[name], result.statistics[name].reshape(-1), err_msg=name)
+
+
+@pytest.mark.parametrize("effort", [{"threads": 3, "block": 64}, {"threads": 2, "whole": 1, "block": 4096}])
+def test_threads_and_tiles_change_no_bit(effort, rng):
+    x = make(rng, (9, 5, 70, 80), "float32")
+    require_same(round_arrays([x], **effort), round_arrays([x], threads=1))
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_each_norm_is_fitted_or_refused_by_its_axes(name, rng):
+    x = make(rng, (6, 4, 3, 5), "float64")
+    for axes in (None, (0, 2, 3), (0,), (1, 2, 3)):
+        request = Request(name, axes=axes, groups=2 if "groups" in NORMS[name].options else None)
+        try:
+            plan = make_plan(request, x.shape)
+        except UsageError:
+            continue
+        if plan.window is not None or 0 in plan.kept:
+            with pytest.raises(UsageError, match="statistics of each sample"):
+                fit_arrays([x], request)
+            continue
+        fields = round_arrays([x[:2], x[2:]], request)
+        result = normalize(x, name, axes=axes, groups=request.groups)
+        for statistic in NORMS[name].statistics:
+            if NORMS[name].divisor is Divisor.DEVIATION and plan.ddof:
+                continue
+            np.testing.assert_array_equal(fields[statistic], result.statistics[statistic], err_msg=statistic)
+
+
+@pytest.mark.parametrize(
+    ("scale", "centre"),
+    [
+        pytest.param(1.0, 1e15, id="ill-conditioned"),
+        pytest.param(1e250, 0.0, id="huge"),
+        pytest.param(1e-290, 0.0, id="tiny"),
+    ],
+)
+def test_values_of_any_magnitude(scale, centre, rng):
+    x = make(rng, (8, 3, 10), "float64", scale, centre)
+    fields = round_arrays([x[:3], x[3:]], Request("bn", eps=0.0))
+    for c in range(3):
+        values = [mpmath.mpf(v) for v in x[:, c].reshape(-1).tolist()]
+        mean = mpmath.fsum(values) / len(values)
+        std = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in values) / len(values))
+        assert abs(fields["mean"][c] - mean) <= abs(mean) * mpmath.mpf(2) ** -52.9
+        assert abs(fields["std"][c] - std) <= std * mpmath.mpf(2) ** -52.9
+
+
+def test_both_deviations_of_images_and_both_variances(rng):
+    x = make(rng, (7, 3, 8, 9), "float64")
+    fields = round_arrays([x[:4], x[4:]])
+    np.testing.assert_allclose(fields["image_std"], x.std(axis=(2, 3)).mean(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(fields["std"], x.std(axis=(0, 2, 3)), rtol=1e-14)
+    np.testing.assert_allclose(fields["var1"], x.var(axis=(0, 2, 3), ddof=1), rtol=1e-14)
+    np.testing.assert_array_equal(fields["min"], x.min(axis=(0, 2, 3)))
+    np.testing.assert_array_equal(fields["max"], x.max(axis=(0, 2, 3)))
+    assert fields["count"].tolist() == [7 * 72] * 3
+    assert "image_std" not in round_arrays([x[:, :, 0, 0]])
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "CNHW", "HWCN"])
+def test_the_batch_axis_may_stand_anywhere(layout, rng):
+    lengths = {"N": 6, "C": 3, "H": 4, "W": 5}
+    x = make(rng, tuple(lengths[a] for a in layout), "float32")
+    parts = np.split(x, [2, 3], axis=layout.index("N"))
+    fields = round_arrays(parts, Request("bn", layout=layout))
+    straight = round_arrays([x.transpose([layout.index(a) for a in "NCHW"])])
+    for name in ("mean", "var", "min", "max", "count", "image_std"):
+        np.testing.assert_array_equal(fields[name], straight[name], err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_omitted_is_as_if_it_were_not_there(dtype, rng):
+    x = make(rng, (6, 3, 4, 4), dtype)
+    x[1, 0, 2, 3] = x[2, 0] = np.nan
+    fields = round_arrays([x[:2], x[2:]], policy=Policy("omit"))
+    expected = [normalize(x[:, c][~np.isnan(x[:, c])], "bn", axes=(0,), dtype="float64") for c in range(3)]
+    assert fields["var"].tolist() == [float(one.var) for one in expected]
+    assert fields["mean"].tolist() == [float(one.mean) for one in expected]
+    assert fields["nan_count"].tolist() == [17, 0, 0]
+    assert fields["count"].tolist() == [79, 96, 96]
+    np.testing.assert_allclose(
+        fields["image_std"][0], np.nanstd(x[[0, 1, 3, 4, 5], 0].astype("f8"), axis=(1, 2)).mean()
+    )
+
+
+def test_nan_spreads_in_its_own_group_and_infinity_is_an_extreme(rng):
+    x = make(rng, (6, 4, 3), "float32")
+    x[1, 0, 2], x[2, 1, 1], x[3, 2, 0], x[4, 2, 1] = np.nan, np.inf, np.inf, -np.inf
+    fields = round_arrays([x[:2], x[2:]])
+    for name in ("mean", "var", "std", "image_std", "min", "max"):
+        assert np.isnan(fields[name][0]), name
+    assert fields["mean"][1] == fields["max"][1] == math.inf
+    assert np.isnan(fields["mean"][2])
+    assert np.isnan(fields["var"][1:3]).all()
+    assert np.isfinite(fields["var"][3])
+
+
+def test_a_nan_can_be_an_error_that_names_the_file(rng):
+    x = make(rng, (2, 3), "float32")
+    y = x.copy()
+    y[0, 1] = np.nan
+    with pytest.raises(DataError, match=r"1\.npy: 1 value is NaN"):
+        fit_arrays([x, y], policy=Policy("raise"))
+
+
+def test_constant_groups_have_a_variance_of_0(rng):
+    x = np.full((5, 2, 30, 30), 0.1, "float32")
+    fields = round_arrays([x, x[:1]])
+    assert fields["var"].tolist() == fields["image_std"].tolist() == [0.0, 0.0]
+
+
+def test_tensors_without_values_add_nothing(rng):
+    x = make(rng, (4, 3, 5), "float64")
+    require_same(round_arrays([x[:0], x, x[:0]]), round_arrays([x]))
+    assert np.isnan(round_arrays([x[:0]])["mean"]).all()
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        pytest.param(
+            np.zeros((2, 4, 5)), r"1\.npy has the shape \(2, 4, 5\), and 0\.npy \(N, 3, 5\)", id="shape"
+        ),
+        pytest.param(np.zeros((2, 3)), r"1\.npy has the shape \(2, 3\)", id="rank"),
+        pytest.param(np.zeros((2, 3, 5), "float32"), r"1\.npy is float32, and 0\.npy float64", id="dtype"),
+    ],
+)
+def test_the_first_tensor_unlike_the_others_is_named(second, told):
+    with pytest.raises(DataError, match=told):
+        fit_arrays([np.zeros((2, 3, 5)), second, np.zeros((1, 1))])
+
+
+def test_of_what_scikit_learn_calculates_it_is_the_nearer_to_the_truth(rng):
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    x = (rng.standard_normal((6000, 3)) * [1, 0.01, 5] + [0, 30, 1000]).astype("float32")
+    scaler = preprocessing.StandardScaler()
+    for part in np.split(x, 6):
+        scaler.partial_fit(part)
+    fields = round_arrays(np.split(x, 6), Request("zscore"))
+    np.testing.assert_allclose(fields["var"], scaler.var_, rtol=1e-9)
+    ours = theirs = mpmath.mpf(0)
+    for c in range(3):
+        values = [mpmath.mpf(v) for v in x[:, c].tolist()]
+        mean = mpmath.fsum(values) / len(values)
+        var = mpmath.fsum((v - mean) ** 2 for v in values) / len(values)
+        ours = max(ours, abs(fields["var"][c] - var) / var)
+        theirs = max(theirs, abs(scaler.var_[c] - var) / var)
+    assert ours <= mpmath.mpf(2) ** -53
+    assert ours <= theirs

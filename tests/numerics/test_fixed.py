@@ -1,0 +1,65 @@
+"""Sums in fixed point, against rational arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from normcli.numerics.fixed import Fixed
+
+DOUBLES = st.lists(
+    st.floats(allow_nan=False, allow_infinity=False, min_value=-1e290, max_value=1e290), min_size=1, max_size=12
+)
+
+
+def to_fractions(fixed):
+    integers, exponent = fixed.integers()
+    return [Fraction(value) * Fraction(2) ** exponent for value in integers]
+
+
+@given(DOUBLES, st.integers(-40, 40))
+def test_doubles_of_any_range_add_up_exactly(values, exponent):
+    fixed = Fixed.zeros(1)
+    fixed.add(np.zeros(1, dtype=np.int64), np.array([values]), exponent)
+    assert to_fractions(fixed) == [sum(map(Fraction, values)) * Fraction(2) ** exponent]
+
+
+@given(DOUBLES, DOUBLES, DOUBLES)
+def test_merging_in_any_order_gives_the_same_digits(a, b, c):
+    def make(*lists):
+        total = Fixed.zeros(1)
+        for values in lists:
+            part = Fixed.zeros(1)
+            part.add(np.zeros(1, dtype=np.int64), np.array([values]))
+            total.merge(part)
+        return total.settle()
+
+    first, second = make(a, b, c), make(c, a, b)
+    assert first.low == second.low
+    np.testing.assert_array_equal(first.digits, second.digits)
+    assert to_fractions(first) == [sum(map(Fraction, [*a, *b, *c]))]
+
+
+def test_rows_of_one_group_add_up_and_others_stay_apart():
+    fixed = Fixed.zeros(5)
+    fixed.add(np.array([3, 1, 3]), np.array([[1.0, 2.0], [-4.0, 0.0], [0.5, 2.0**-60]]))
+    assert to_fractions(fixed) == [0, -4, 0, Fraction(7, 2) + Fraction(2) ** -60, 0]
+
+
+def test_more_values_than_are_added_at_once():
+    values = np.full((3, 300_001), 0.1)
+    fixed = Fixed.zeros(2)
+    fixed.add(np.array([0, 1, 0]), values)
+    assert to_fractions(fixed) == [2 * 300_001 * Fraction(0.1), 300_001 * Fraction(0.1)]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_carries_do_not_get_lost_over_many_additions(sign):
+    fixed, here = Fixed.zeros(1), np.zeros(1, dtype=np.int64)
+    for _ in range(3000):
+        fixed.add(here, np.array([[sign * (2.0**53 - 1)]]))
+    assert to_fractions(fixed) == [int(sign) * 3000 * (2**53 - 1)]
