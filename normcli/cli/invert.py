@@ -26,8 +26,8 @@ def command(stats: str | None, files: tuple[str, ...], **settings: Any) -> None:
     """Undo normcli apply: x = (y - beta) / gamma * divisor + mean.
 
     Each result is the exact one of its y, rounded once. What y lost when it was itself rounded stays lost: up
-    to 0.5 ulp(y) * divisor. Values where that may be more than half a ulp of x are counted on standard error;
-    all others come back to 1 ulp.
+    to 0.5 ulp(y) * divisor (float64: 2 ulp). Values where that may be more than half a ulp of x are counted
+    on standard error; all others come back to 1 ulp.
 
     \b
       normcli invert stats.npz y.npy -o x.npy

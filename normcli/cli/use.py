@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,7 +97,7 @@ def _choose_targets(names: Sequence[str], output: str) -> list[str]:
         return [output]
     targets = [str(Path(output, _name_result(name))) for name in names]
     ordered = sorted(targets)
-    for one, next_one in zip(ordered, ordered[1:], strict=False):
+    for one, next_one in itertools.pairwise(ordered):
         if one == next_one:
             raise UsageError(f"two of the files would both be written to {one}")
     try:

@@ -74,7 +74,7 @@ class Loss:
     count : int
         Of values, of which the rounding of y alone may have taken more than half a ulp of x.
     bound : float
-        The largest that it may have taken: 0.5 ulp(y) · divisor.
+        The largest that it may have taken: 0.5 ulp(y) · divisor, of float64 2 ulp(y) · divisor.
     overflows : int
         Values of y that are finite, and x is not.
     """
@@ -134,6 +134,11 @@ _BLOCK = 1 << 16
 """Values in a tile: some twenty float64 arrays of it are at hand."""
 
 
+def _choose_share(bits: int) -> float:
+    """Return how many ulp a normalized value may be off: shorter ones are rounded once, from float64."""
+    return 0.5 if bits < _BITS["float64"] else 2.0
+
+
 class _Undoing:
     """The work on one tile."""
 
@@ -179,14 +184,14 @@ class _Undoing:
         self._sink.put(tile, place, work)
 
     def _weigh(self, y: Floats, place: NDArray[Any], divisor: Floats, gamma: Floats | None) -> None:
-        """Hold half a ulp of y, times the divisor, against half a ulp of x."""
+        """Hold what y may be off, times the divisor, against half a ulp of x."""
         x = place.astype(np.float64)
         overflows = int((np.isinf(x) & np.isfinite(y)).sum())
         if self._bits is None:
             self._loss.add(0, 0.0, overflows)
             return
         step = divisor if gamma is None else divisor / np.abs(gamma)
-        taken = np.ldexp(step, np.frexp(y)[1] - self._bits - 1)
+        taken = np.ldexp(step * _choose_share(self._bits), np.frexp(y)[1] - self._bits)
         taken = np.where((y == 0.0) | ~np.isfinite(y), 0.0, taken)
         half = np.ldexp(0.5, np.frexp(x)[1] - _BITS[place.dtype.name])
         lost = (taken > half) & np.isfinite(x)

@@ -1,0 +1,261 @@
+"""`normcli fit`, `merge`, `apply` and `invert`, on files."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+
+LENGTHS = (3, 1, 4)
+
+
+@pytest.fixture
+def data(rng, tmp_path, monkeypatch):
+    """Files x0.npy to x2.npy in the working folder; returns all of their values."""
+    monkeypatch.chdir(tmp_path)
+    parts = [(rng.standard_normal((n, 3, 5, 4)) * 3 + 1).astype("float32") for n in LENGTHS]
+    for i, part in enumerate(parts):
+        np.save(f"x{i}.npy", part)
+    return np.concatenate(parts)
+
+
+def read_means(ran):
+    assert (ran.code, ran.err) == (0, "")
+    return [float(line) for line in ran.lines]
+
+
+def expect_means(x):
+    return normalize(x, "bn", dtype="float64").mean.tolist()
+
+
+def test_files_patterns_folders_and_lists_name_the_same_tensors(data, normcli, tmp_path):
+    os.makedirs("folder/inner")
+    for i in range(3):
+        np.save(f"folder/x{i}.npy", np.load(f"x{i}.npy"))
+    (tmp_path / "folder/notes.md").write_text("no tensor")
+    (tmp_path / "list").write_text("x2.npy\n\nx0.npy\nx1.npy\n")
+    (tmp_path / "nul").write_bytes(b"x2.npy\0x0.npy\0x1.npy\0")
+    np.savez("some.npz", a=np.load("x0.npy"), b=np.load("x1.npy"))
+    np.savez("more.npz", c=np.load("x2.npy"), d=np.zeros(3))
+    expected = expect_means(data)
+    for arguments in (
+        ["x0.npy", "x1.npy", "x2.npy"],
+        ["x?.npy"],
+        ["folder"],
+        ["--files-from", "list"],
+        ["--files-from", "nul"],
+        ["x1.npy", "x[02].npy"],
+        ["some.npz", "more.npz:c"],
+    ):
+        assert read_means(normcli("fit", "bn", *arguments, "--print", "mean")) == expected, arguments
+    listed = normcli("fit", "bn", "--files-from", "-", "--print", "mean", stdin=b"x0.npy\nx1.npy\nx2.npy")
+    assert read_means(listed) == expected
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".safetensors", ".npz"])
+def test_each_format_is_read(suffix, normcli, tmp_path):
+    x = np.array([[1.0, 2.5], [3.0, 4.0]])
+    np.save(tmp_path / "x.npy", x)
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".safetensors":
+        pytest.importorskip("safetensors.numpy").save_file({"x": x}, path)
+    elif suffix == ".npz":
+        np.savez(path, x=x)
+    elif suffix == ".json":
+        path.write_text(json.dumps(x.tolist()))
+    else:
+        path.write_text(
+            "\n".join({".csv": ",", ".tsv": "\t"}[suffix].join(map(str, row)) for row in x.tolist())
+        )
+    ran = normcli("fit", "zscore", path, tmp_path / "x.npy", "--print", "var")
+    assert ran.lines == ["1.0", "0.5625"]
+
+
+def test_text_of_whole_numbers_goes_with_text_of_others(normcli, tmp_path):
+    (tmp_path / "a.csv").write_text("1,2\n3,4\n")
+    (tmp_path / "b.csv").write_text("1.5,2\n")
+    assert normcli("fit", "zscore", tmp_path / "a.csv", tmp_path / "b.csv", "--print", "count").lines == [
+        "3",
+        "3",
+    ]
+
+
+def test_fits_apart_and_merged_are_one_fit_to_the_byte(data, normcli, tmp_path):
+    assert normcli("fit", "bn", "x?.npy", "-o", "all.npz").code == 0
+    for i in range(3):
+        assert normcli("fit", "bn", f"x{i}.npy", "-o", f"s{i}.npz").code == 0
+    for order in ("012", "201"):
+        ran = normcli("merge", *(f"s{i}.npz" for i in order), "-o", "merged.npz")
+        assert (ran.code, ran.err) == (0, "")
+        assert (tmp_path / "merged.npz").read_bytes() == (tmp_path / "all.npz").read_bytes()
+    assert ran.out == normcli("merge", "all.npz").out
+
+
+def test_the_table_fits_a_narrow_terminal(data, normcli):
+    ran = normcli("fit", "bn", "x?.npy")
+    assert "3 files   8 samples   (8, 3, 5, 4)   float32" in ran.out
+    assert "per-image std" in ran.out
+
+
+def test_json_csv_and_lines_say_the_same(data, normcli):
+    ran = normcli("fit", "bn", "x?.npy", "-f", "json")
+    stats = ran.json["stats"]
+    assert ran.json["files"] == 3
+    header, *rows = normcli("fit", "bn", "x?.npy", "-f", "csv").lines
+    assert header.split(",") == ["c", *stats]
+    assert [float(row.split(",")[1]) for row in rows] == stats["mean"]
+    lines = [json.loads(line) for line in normcli("fit", "bn", "x?.npy", "-f", "jsonl").lines]
+    assert [line["mean"] for line in lines] == stats["mean"]
+    assert lines[1]["group"] == {"c": 1}
+
+
+def test_emitted_code_normalizes_alike(data, normcli):
+    expected = normalize(data, "bn", eps=0.0, dtype="float64").normalized
+    namespace = {}
+    code = normcli("fit", "bn", "x?.npy", "--emit", "torchvision").out
+    line = next(line for line in code.splitlines() if line.startswith("transforms.Normalize"))
+    given = eval(line, {"transforms": type("T", (), {"Normalize": dict})})
+    mean, std = (np.array(given[name])[:, None, None] for name in ("mean", "std"))
+    np.testing.assert_allclose((data - mean) / std, expected, rtol=1e-12)
+    assert "per" in code or "image" in code
+    exec(
+        normcli("fit", "bn", "x?.npy", "--emit", "json").out.replace("NaN", "None").join(["stats = ", ""]),
+        namespace,
+    )
+    assert namespace["stats"]["mean"] == mean.reshape(-1).tolist()
+
+
+def test_emitted_scikit_learn_code_runs(rng, normcli, tmp_path):
+    pytest.importorskip("sklearn")
+    x = rng.standard_normal((40, 3)) * [1, 10, 0] + 4
+    np.save(tmp_path / "x.npy", x)
+    namespace = {}
+    exec(normcli("fit", "zscore", tmp_path / "x.npy", "--emit", "sklearn").out, namespace)
+    got = namespace["scaler"].transform(x)
+    np.testing.assert_allclose(got, normalize(x, "zscore").normalized, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.peers
+def test_emitted_keras_code_runs(data, normcli):
+    keras = pytest.importorskip("keras")
+    code = normcli("fit", "bn", "x?.npy", "--emit", "keras").out
+    layer = eval(code.split("\n\n")[1], {"keras": keras})
+    got = np.asarray(layer(data))
+    np.testing.assert_allclose(got, normalize(data, "bn", eps=0.0).normalized, rtol=1e-4, atol=1e-5)
+
+
+def test_apply_and_invert_go_there_and_back(data, normcli):
+    normcli("fit", "bn", "x?.npy", "-o", "stats.npz")
+    assert normcli("apply", "stats.npz", "x?.npy", "-o", "y/", "-q").code == 0
+    got = np.concatenate([np.load(f"y/x{i}.npy") for i in range(3)])
+    np.testing.assert_array_equal(got, normalize(data, "bn").normalized, strict=True)
+    ran = normcli("invert", "stats.npz", "y/x0.npy", "-o", "back.npy")
+    assert (ran.code, ran.out) == (0, "")
+    assert "may be more than 1 ulp" in ran.err
+    np.testing.assert_allclose(np.load("back.npy"), np.load("x0.npy"), atol=2e-6)
+
+
+def test_apply_writes_every_format_and_standard_output(data, normcli):
+    normcli("fit", "bn", "x?.npy", "-o", "stats.npz")
+    expected = normalize(data, "bn").normalized[:3]
+    ran = normcli("apply", "stats.npz", "x0.npy", "-o", "-")
+    np.testing.assert_array_equal(np.load(__import__("io").BytesIO(ran.raw)), expected)
+    for suffix in ("json", "npz", "csv"):
+        assert normcli("apply", "stats.npz", "x0.npy", "-o", f"y.{suffix}").code == 0
+    np.testing.assert_array_equal(np.load("y.npz")["normalized"], expected)
+
+
+def test_a_large_file_is_applied_and_inverted_where_it_lies(data, normcli, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    normcli("fit", "bn", "x?.npy", "-o", "stats.npz")
+    assert normcli("apply", "stats.npz", "x2.npy", "-o", "x2.npy").code == 0
+    np.testing.assert_array_equal(np.load("x2.npy"), normalize(data, "bn").normalized[4:], strict=True)
+    assert normcli("invert", "stats.npz", "x2.npy", "-o", "x2.npy", "-q").code == 0
+    np.testing.assert_allclose(np.load("x2.npy"), data[4:], atol=2e-6)
+
+
+@pytest.fixture
+def bad(data, tmp_path):
+    whole = (tmp_path / "x1.npy").read_bytes()
+    (tmp_path / "x1.npy").write_bytes(whole[:-8])
+    return data
+
+
+def test_a_bad_file_stops_and_nothing_is_written(bad, normcli, tmp_path):
+    ran = normcli("fit", "bn", "x?.npy", "-o", "stats.npz")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.startswith("normcli: x1.npy")
+    assert ran.err.count("\n") == 1
+    assert not (tmp_path / "stats.npz").exists()
+
+
+def test_bad_files_can_be_left_out_and_are_listed(bad, normcli, tmp_path):
+    np.save("x3.npy", np.zeros((2, 4), "float32"))
+    ran = normcli("fit", "bn", "x?.npy", "x9.npy", "--skip-bad", "-o", "stats.npz", "--print", "mean")
+    assert ran.code == 3
+    assert [float(line) for line in ran.lines] == expect_means(np.concatenate([bad[:3], bad[4:]]))
+    assert [name for name in ("x1.npy", "x3.npy", "x9.npy") if f"left out: {name}" in ran.err] == [
+        "x1.npy",
+        "x3.npy",
+        "x9.npy",
+    ]
+    assert ran.err.splitlines()[-1] == "normcli: 3 files were left out; the statistics are of the others"
+    assert (tmp_path / "stats.npz").exists()
+
+
+def test_nothing_but_bad_files(normcli, tmp_path):
+    (tmp_path / "a.npy").write_bytes(b"nothing")
+    ran = normcli("fit", "bn", tmp_path / "a.npy", "--skip-bad")
+    assert (ran.code, ran.out) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["fit", "bn"], 2, "fit needs files"),
+        (["fit", "ln", "x0.npy"], 2, "ln has statistics of each sample (along n): there is nothing to fit"),
+        (["fit", "lp", "x0.npy", "--p", "3", "--axes", "N"], 2, "lengths of p = 2 and inf, not of p = 3"),
+        (["fit", "bn", "none*.npy"], 3, "none*.npy: no file fits the pattern"),
+        (["fit", "bn", "x0.npy", "x0.npy:key"], 3, "holds one array and has no keys"),
+        (["fit", "bn", "x0.npy", "-o", "s.npy"], 2, "a stats file is an .npz"),
+        (["fit", "bn", "x0.npy", "--print", "median"], 2, "there is no such field"),
+        (["fit", "bn", "x0.npy", "--print", "mean", "--emit", "keras"], 2, "give one of them"),
+        (["fit", "rms", "x0.npy", "--axes", "NHW", "--emit", "keras"], 2, "rms has none"),
+        (["fit", "bn", "x0.npy", "--keep", "HW", "--emit", "torchvision"], 2, "one mean a channel"),
+        (["merge"], 2, "merge needs stats files"),
+        (["merge", "x0.npy"], 3, "x0.npy is no readable stats file"),
+        (["merge", "no.npz"], 3, "there is no such file"),
+        (["apply", "s.npz"], 2, "give a stats file and the files"),
+        (["apply", "s.npz", "x0.npy"], 2, "say where the result goes"),
+        (["apply", "s.npz", "x0.npy", "x1.npy", "-o", "y.npy"], 2, "2 results need a folder"),
+        (["apply", "s.npz", "x0.npy", "x0.npy", "-o", "y/"], 2, "two of the files"),
+        (["apply", "s.npz", "x0.npy", "-o", "y.npy"], 3, "s.npz: there is no such file"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(arguments, code, told, data, normcli):
+    ran = normcli(*arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_nan_rules(data, normcli):
+    x = np.load("x1.npy")
+    x[0, 0, 0, 0] = np.nan
+    np.save("x1.npy", x)
+    assert read_means(normcli("fit", "bn", "x?.npy", "--print", "nan_count")) == [1, 0, 0]
+    assert np.isnan(float(normcli("fit", "bn", "x?.npy", "--print", "mean").lines[0]))
+    ran = normcli("fit", "bn", "x?.npy", "--nan", "raise")
+    assert (ran.code, ran.out) == (3, "")
+    assert "x1.npy: 1 value is NaN" in ran.err
+    assert read_means(normcli("fit", "bn", "x?.npy", "--nan", "omit", "--print", "count")) == [159, 160, 160]
+
+
+def test_a_long_table_is_cut_and_full_shows_all(normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(200.0).reshape(2, 100))
+    assert "84 groups more; --full shows all" in normcli("fit", "zscore", tmp_path / "x.npy").out
+    assert "axis1=50" in normcli("fit", "zscore", tmp_path / "x.npy", "--full").out.replace("c=", "axis1=")

@@ -1,0 +1,113 @@
+"""The stats file: what it keeps, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError
+from normcli.fitting.statistics import round_stats
+from normcli.fitting.stats_file import merge_stats, read_stats, write_stats
+from normcli.request import Request
+from tests.fitting.test_fit import fit_arrays, make
+
+
+def write(path, arrays, request=None, policy=None):
+    stats = fit_arrays(arrays, request, policy)
+    write_stats(str(path), stats, round_stats(stats).fields)
+    return str(path)
+
+
+def merge(paths, out):
+    merged = read_stats(paths[0])
+    for path in paths[1:]:
+        merged = merge_stats(merged, read_stats(path), paths[0], path)
+    write_stats(str(out), merged, round_stats(merged).fields)
+    return out.read_bytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(7, 3), (7, 3, 4, 5)])
+def test_merged_in_any_order_it_is_the_file_of_one_fit_to_the_byte(shape, dtype, rng, tmp_path):
+    x = make(rng, shape, dtype)
+    parts = [x[:3], x[3:4], x[4:]]
+    write(tmp_path / "all.npz", parts)
+    whole = (tmp_path / "all.npz").read_bytes()
+    paths = [write(tmp_path / f"{i}.npz", [part]) for i, part in enumerate(parts)]
+    for order in itertools.permutations(paths):
+        assert merge(order, tmp_path / "merged.npz") == whole
+
+
+def test_merging_is_associative(rng, tmp_path):
+    x = make(rng, (8, 3, 5), "float64", 1e100)
+    paths = [write(tmp_path / f"{i}.npz", [x[2 * i : 2 * i + 2]]) for i in range(4)]
+    merge(paths[:2], tmp_path / "left.npz")
+    merge(paths[2:], tmp_path / "right.npz")
+    straight = merge(paths, tmp_path / "straight.npz")
+    assert merge([str(tmp_path / "right.npz"), str(tmp_path / "left.npz")], tmp_path / "nested.npz") == straight
+
+
+def test_numpy_reads_it_without_pickle_and_finds_the_statistics(rng, tmp_path):
+    x = make(rng, (5, 3, 4, 4), "float64")
+    path = write(tmp_path / "s.npz", [x])
+    with np.load(path, allow_pickle=False) as archive:
+        assert str(archive["schema"]) == "normcli-stats/1"
+        assert (str(archive["norm"]), str(archive["layout"]), int(archive["files"])) == ("bn", "NCHW", 1)
+        np.testing.assert_allclose(archive["mean"], x.mean(axis=(0, 2, 3)))
+        np.testing.assert_allclose(archive["var"], x.var(axis=(0, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param(lambda m: m.pop("schema"), "has no schema", id="no schema"),
+        pytest.param(
+            lambda m: m.update(schema=np.array("normcli-stats/9")),
+            "of the version normcli-stats/9",
+            id="version",
+        ),
+        pytest.param(lambda m: m.pop("sum"), "do not fit together", id="missing"),
+        pytest.param(lambda m: m.update(count=m["count"][:1]), "do not fit together", id="shape"),
+        pytest.param(lambda m: m.update(norm=np.array("nosuch")), "do not fit together", id="unknown norm"),
+        pytest.param(lambda m: m.update(axes=np.array([2, 3])), "do not fit together", id="axes"),
+        pytest.param(lambda m: m.update(square=m["square"].astype(float)), "do not fit together", id="dtype"),
+        pytest.param(lambda m: m.update(count=-m["count"]), "do not fit together", id="negative"),
+    ],
+)
+def test_a_file_that_is_no_stats_file_is_refused(change, told, rng, tmp_path):
+    path = write(tmp_path / "s.npz", [make(rng, (5, 3, 4, 4), "float64")])
+    with np.load(path) as archive:
+        members = dict(archive)
+    change(members)
+    np.savez(path, **members)
+    with pytest.raises(DataError, match=told):
+        read_stats(path)
+
+
+@pytest.mark.parametrize("part", [0.2, 0.6, 0.98])
+def test_a_truncated_file_is_refused(part, rng, tmp_path):
+    path = tmp_path / "s.npz"
+    data = (write(path, [make(rng, (5, 3), "float64")]), path.read_bytes())[1]
+    path.write_bytes(data[: int(len(data) * part)])
+    with pytest.raises(DataError, match="damaged, cut short"):
+        read_stats(str(path))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "request_", "told"),
+    [
+        pytest.param((4, 3, 5), "float64", Request("mvn"), "differ in norm: mvn and bn", id="norm"),
+        pytest.param((4, 2, 5), "float64", Request("bn"), r"differ in shape: \(0, 2, 5\) and \(0, 3, 5\)", id="shape"),
+        pytest.param((4, 3, 5), "float32", Request("bn"), "differ in dtype: float32 and float64", id="dtype"),
+        pytest.param((4, 3, 5), "float64", Request("bn", eps=1e-3), "differ in eps: 0.001 and the norm's own", id="eps"),
+        pytest.param((4, 3, 5), "float64", Request("bn", axes=(0,)), r"differ in axes: \(0,\) and \(0, 2\)", id="axes"),
+    ],
+)  # fmt: skip
+def test_only_alike_is_merged(shape, dtype, request_, told, rng, tmp_path):
+    first = write(tmp_path / "a.npz", [make(rng, (4, 3, 5), "float64")])
+    other = write(tmp_path / "b.npz", [make(rng, shape, dtype)], request_)
+    with pytest.raises(DataError, match=told):
+        merge([first, other], tmp_path / "c.npz")
+    assert not (tmp_path / "c.npz").exists()

@@ -1,0 +1,155 @@
+"""Fitted statistics used on tensors, and that undone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.engine.effort import Effort
+from normcli.errors import DataError, UsageError
+from normcli.fitting.use import Use, apply_stats, invert_stats
+from normcli.norms import Centre
+from normcli.request import Request
+from tests.fitting.test_fit import fit_arrays, make
+
+EFFORT = Effort(threads=2, block=512)
+
+
+def apply(stats, x, **options):
+    use = Use(stats, **options)
+    return apply_stats(use, use.plan("x.npy", x), x, None, EFFORT)
+
+
+def invert(stats, y, **options):
+    use = Use(stats, **options)
+    return invert_stats(use, use.plan("y.npy", y), y, None, EFFORT)
+
+
+def make_request(name):
+    """Return a request for statistics that all samples of four axes share."""
+    grouped = "groups" in NORMS[name].options
+    return Request(name, axes=(0, 1, 2, 3) if grouped else (0, 2, 3), groups=2 if grouped else None)
+
+
+FITTABLE = [name for name in NORMS if name not in ("lrn",)]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", FITTABLE)
+def test_applied_to_what_it_was_fitted_to_it_is_the_norm(name, dtype, rng):
+    x = make(rng, (6, 4, 3, 5), dtype)
+    request = make_request(name)
+    stats = fit_arrays([x[:2], x[2:]], request)
+    result = normalize(x, name, axes=request.axes, groups=request.groups)
+    got = np.concatenate([apply(stats, part) for part in (x[:1], x[1:])])
+    np.testing.assert_array_equal(got, result.normalized, strict=True)
+
+
+def test_gamma_and_beta(rng):
+    x = make(rng, (6, 4, 3, 5), "float32")
+    gamma, beta = rng.standard_normal(4), rng.standard_normal(4)
+    stats = fit_arrays([x])
+    y = apply(stats, x, gamma=gamma, beta=beta)
+    np.testing.assert_array_equal(y, normalize(x, "bn", gamma=gamma, beta=beta).normalized)
+    back, _ = invert(stats, y, gamma=gamma, beta=beta)
+    np.testing.assert_allclose(back, x, atol=1e-4)
+
+
+def test_another_eps_and_dtype(rng):
+    x = make(rng, (6, 4, 3), "float32")
+    y = apply(fit_arrays([x]), x, eps=0.5, dtype="float64")
+    np.testing.assert_array_equal(y, normalize(x, "bn", eps=0.5, dtype="float64").normalized, strict=True)
+
+
+def test_positions_may_be_others_than_those_fitted(rng):
+    x = make(rng, (6, 3, 8, 8), "float64")
+    y = apply(fit_arrays([x]), x[:, :, :3, :5])
+    np.testing.assert_array_equal(y, apply(fit_arrays([x]), x)[:, :, :3, :5])
+
+
+def test_other_groups_or_axes_are_refused(rng):
+    stats = fit_arrays([make(rng, (6, 3, 8), "float64")])
+    with pytest.raises(DataError, match=r"x\.npy of the shape \(2, 4, 8\) has \(4,\) groups along c"):
+        apply(stats, np.zeros((2, 4, 8)))
+    with pytest.raises(DataError, match="has 2 axes; the statistics are of tensors of 3"):
+        apply(stats, np.zeros((2, 3)))
+
+
+def test_constant_columns_are_centred_as_scikit_learn_does():
+    x = np.array([[2.0, 1.0], [2.0, 3.0]])
+    stats = fit_arrays([x], Request("zscore"))
+    y = apply(stats, np.array([[5.0, 3.0]]))
+    assert y.tolist() == [[3.0, 1.0]]
+    assert invert(stats, y)[0].tolist() == [[5.0, 3.0]]
+
+
+INVERTIBLE = [name for name in FITTABLE if NORMS[name].centre is Centre.MEAN] + ["rms", "lp"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", INVERTIBLE)
+def test_inverted_it_is_within_a_ulp_or_the_bound_that_is_told(name, dtype, rng):
+    x = make(rng, (5, 4, 6, 7), dtype, 2.0, 0.5)
+    stats = fit_arrays([x], make_request(name))
+    back, loss = invert(stats, apply(stats, x))
+    off = np.abs(back.astype("f8") - x.astype("f8"))
+    ulp = np.spacing(np.abs(x)).astype("f8")
+    assert (off <= np.maximum(ulp, loss.bound + ulp)).all()
+    assert (off > ulp).sum() <= loss.count
+    assert dtype == "float64" or loss.count < x.size // 2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_each_inverse_is_the_exact_one_rounded_once(dtype, rng):
+    x = make(rng, (50, 2), "float64", 1.0, 1000.0)
+    stats = fit_arrays([x], Request("zscore"))
+    y = apply(stats, x).astype(dtype)
+    back, _ = invert(stats, y)
+    for c in range(2):
+        values = [Fraction(v) for v in x[:, c].tolist()]
+        mean = sum(values) / len(values)
+        var = sum((v - mean) ** 2 for v in values) / len(values)
+        for got, one in zip(back[:, c].tolist(), y[:, c].tolist(), strict=True):
+            half = Fraction(float(np.spacing(np.array(abs(got), dtype)))) * Fraction(501, 1000)
+            low, high = sorted((Fraction(got) - half - mean, Fraction(got) + half - mean))
+            square = Fraction(one) ** 2 * var  # y · std lies between low and high
+            signed = square if one >= 0 else -square
+            assert low * abs(low) <= signed <= high * abs(high)
+
+
+def test_lost_values_are_counted_and_told():
+    x = np.array([[1e8], [1.0], [-1e8]], "float32")
+    stats = fit_arrays([x], Request("zscore"))
+    _, loss = invert(stats, apply(stats, x))
+    assert loss.count >= 1
+    assert loss.bound > 0.1
+
+
+def test_an_overflow_is_told():
+    stats = fit_arrays([np.array([[-1e38], [1e38]], "float32")], Request("zscore"))
+    back, loss = invert(stats, np.array([[1.0], [100.0]], "float32"))
+    assert np.isinf(back[1, 0])
+    assert loss.overflows == 1
+
+
+def test_huge_and_tiny_values_come_back(rng):
+    for scale in (1e250, 1e-290):
+        x = make(rng, (20, 3), "float64", scale, 0.0)
+        stats = fit_arrays([x], Request("zscore"))
+        y = apply(stats, x)
+        np.testing.assert_array_equal(y, normalize(x, "zscore").normalized)
+        np.testing.assert_allclose(invert(stats, y)[0], x, rtol=1e-12, atol=scale * 1e-14)
+
+
+def test_a_gamma_of_0_cannot_be_undone(rng):
+    stats = fit_arrays([make(rng, (6, 2, 3), "float64")])
+    with pytest.raises(UsageError, match="gamma is 0"):
+        invert(stats, np.zeros((1, 2, 3)), gamma=np.array([1.0, 0.0]))
+
+
+def test_empty_tensors(rng):
+    stats = fit_arrays([make(rng, (6, 2, 3), "float64")])
+    assert apply(stats, np.zeros((0, 2, 3))).shape == invert(stats, np.zeros((0, 2, 3)))[0].shape == (0, 2, 3)
