@@ -96,7 +96,7 @@ class _Fitting:
         values = _load(source)
         subject = self._choose_subject(source.name, values)
         batch = subject.plan(1).layout.batch or 0
-        plan = subject.plan(values.shape[batch], values.dtype)
+        plan = subject.plan(values.shape[batch])
         sums = gather(plan, values, self.effort)
         if self.policy.nan == "raise":
             require_no_nan(sums, source.name)

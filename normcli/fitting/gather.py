@@ -14,6 +14,7 @@ from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, solve_deviations
 from normcli.norms import Centre
 from normcli.numerics.fixed import Fixed
+from normcli.numerics.leaves import Leaves
 from normcli.numerics.moments import merge_leaves
 from normcli.numerics.pairs import divide_by_count, pair_root, two_prod, two_square
 
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
 
     from normcli.engine.effort import Effort
     from normcli.engine.survey import Batch
-    from normcli.numerics.leaves import Leaves
     from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
+
+
+_ADDED_AT_ONCE = 1 << 12
+"""Leaves: there are as many calls to add some of them as to add many."""
 
 
 def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
@@ -51,6 +55,7 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
     gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions))
     with np.errstate(all="ignore"):
         survey(source, geometry, gatherer.hear, effort, need_sum=gatherer.centred)
+        gatherer.flush()
     return sums
 
 
@@ -61,6 +66,7 @@ class _Gatherer:
         self.sums, self.centred = sums, plan.norm.centre is Centre.MEAN
         self._images = has_images(plan)
         self._leaf_count = len(geometry.leaf_sizes)
+        self._plain: list[Batch] = []
         self._pending: dict[int, list[tuple[Leaves, Integers | None]]] = {}
         self._samples, self._inner = 1, 1
         if by_sample:
@@ -70,7 +76,24 @@ class _Gatherer:
             self._inner = math.prod(plan.view_shape[axis] for axis in kept)
 
     def hear(self, batch: Batch) -> None:
-        """Add a tile: exactly, so that the order of tiles does not matter."""
+        """Add a tile, or keep it until several are added at once: exactly, so that no order matters."""
+        if batch.odd is not None or batch.scale is not None or (self._images and not batch.whole):
+            self._add(batch)
+            return
+        same = not self._plain or self._plain[0].leaves.count.shape[-1] == batch.leaves.count.shape[-1]
+        if not same:
+            self.flush()
+        self._plain.append(batch)
+        if sum(one.leaves.count.size for one in self._plain) >= _ADDED_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Add the tiles that were kept."""
+        kept, self._plain = self._plain, []
+        if kept:
+            self._add(_join(kept))
+
+    def _add(self, batch: Batch) -> None:
         sums = self.sums
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
@@ -120,6 +143,19 @@ class _Gatherer:
         some = count > 0
         self.sums.deviation.add(groups[some], deviations[some][:, None])
         np.add.at(self.sums.images, groups[some], 1)
+
+
+def _join(batches: list[Batch]) -> Batch:
+    """Return tiles of finite values, of as many leaves a group, as one."""
+    if len(batches) == 1:
+        return batches[0]
+    columns = zip(*(batch.leaves.arrays() for batch in batches), strict=True)
+    groups, low, high = (
+        np.concatenate(arrays)
+        for arrays in zip(*((one.groups, one.low, one.high) for one in batches), strict=True)
+    )
+    leaves = Leaves(*(np.concatenate(column) for column in columns))
+    return batches[0]._replace(groups=groups, leaves=leaves, low=low, high=high)
 
 
 def _take_row(leaves: Leaves, row: int) -> Leaves:

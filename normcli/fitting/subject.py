@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
 from normcli.norms import Centre, Divisor
 from normcli.plan import make_plan
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from normcli.plan import Plan
     from normcli.request import Request
 
@@ -36,8 +37,9 @@ class Subject(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
 
-    def plan(self, samples: int, dtype: np.dtype[Any] | None = None) -> Plan:
+    def plan(self, samples: int) -> Plan:
         """Return the plan for a tensor of so many samples."""
+        dtype = np.dtype(find_type(self.dtype))
         batch = make_plan(self.request, self.shape).layout.batch
         shape = tuple(samples if axis == batch else n for axis, n in enumerate(self.shape))
         return make_plan(self.request, shape, dtype)

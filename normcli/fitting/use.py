@@ -52,16 +52,15 @@ class Use(NamedTuple):
             raise DataError(
                 f"{name} has {values.ndim} axes; the statistics are of tensors of {len(subject.shape)}"
             )
-        request = subject.request._replace(dtype=self.dtype)
-        if self.eps is not None:
-            request = request._replace(eps=self.eps)
+        fitted = subject.plan(self.stats.samples)
+        eps = fitted.eps if self.eps is None else self.eps  # which may depend on all that was fitted
+        request = subject.request._replace(dtype=self.dtype, eps=eps)
         plan = make_plan(request, values.shape, values.dtype)
-        fitted = subject.plan(1).stats_shape
-        if plan.stats_shape != fitted:
+        if plan.stats_shape != fitted.stats_shape:
             kept = " ".join(plan.kept_names)
             raise DataError(
                 f"{name} of the shape {values.shape} has {plan.stats_shape} groups along {kept}; the "
-                f"statistics are of {fitted}"
+                f"statistics are of {fitted.stats_shape}"
             )
         return plan
 

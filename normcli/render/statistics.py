@@ -32,7 +32,7 @@ _LABELS = {
     "nan_count": "NaN",
 }
 
-_VALUES = ("count", "nan_count", "min", "max", "image_std")
+_VALUES = ("rstd", "count", "nan_count", "min", "max", "image_std")
 """What stands in the second table."""
 
 

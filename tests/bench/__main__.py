@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import files, in_memory, startup
+from tests.bench import files, fitting, in_memory, startup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RECORD = Path(__file__).with_name("results.md")
 
-SECTIONS = ("startup", "memory", "files")
+SECTIONS = ("startup", "memory", "files", "fit")
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -54,6 +54,8 @@ def main() -> int:
         tables += in_memory.measure(options.runs)
     if "files" in chosen:
         tables += files.measure(options.runs, options.folder)
+    if "fit" in chosen:
+        tables.append(fitting.measure(options.runs, options.folder))
     text = to_markdown(tables)
     print(text)
     if options.record:

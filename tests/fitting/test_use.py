@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from normcli.conventions import find_convention, list_frameworks
 from normcli.engine.effort import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.use import Use, apply_stats, invert_stats
-from normcli.norms import Centre
+from normcli.norms import Centre, EpsRule
 from normcli.request import Request
+from normcli.result import calculate
 from tests.fitting.test_fit import fit_arrays, make
 
 EFFORT = Effort(threads=2, block=512)
@@ -153,3 +155,13 @@ def test_a_gamma_of_0_cannot_be_undone(rng):
 def test_empty_tensors(rng):
     stats = fit_arrays([make(rng, (6, 2, 3), "float64")])
     assert apply(stats, np.zeros((0, 2, 3))).shape == invert(stats, np.zeros((0, 2, 3)))[0].shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize(("name", "like"), [(n, f) for n in FITTABLE for f in list_frameworks(n)])
+def test_a_frameworks_convention_is_kept(name, like, rng):
+    x = make(rng, (6, 4, 3, 5), "float32")
+    eps = 1e-3 if find_convention(like, name).eps is EpsRule.GIVEN else None
+    request = make_request(name)._replace(like=like, layout="NCHW", eps=eps)
+    y = apply(fit_arrays([x[:1], x[1:]], request), x[:3])
+    whole = calculate(request, x).normalized
+    np.testing.assert_array_equal(y, whole[:3], strict=True)
