@@ -49,7 +49,7 @@ def require_answer(settings: Mapping[str, Any]) -> None:
 
 def show_statistics(stats: Stats, settings: Mapping[str, Any]) -> None:
     """Keep and print statistics as the settings say."""
-    from normcli.fitting.statistics import round_stats
+    from normcli.fitting.statistics import round_stats, warn
     from normcli.fitting.stats_file import write_stats
     from normcli.render.statistics import StatisticsAnswer, emit
 
@@ -59,6 +59,9 @@ def show_statistics(stats: Stats, settings: Mapping[str, Any]) -> None:
     code = None if settings["emit"] is None else emit(answer, settings["emit"])
     if settings["output"] is not None:
         write_stats(settings["output"], stats, rounded.fields)
+    if not settings["quiet"]:
+        for warning in warn(stats, rounded):
+            click.echo(f"normcli: {rounded.plan.norm.name}: {warning}", err=True)
     if code is not None:
         click.echo(code)
     elif field is not None:

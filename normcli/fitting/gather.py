@@ -45,6 +45,12 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
         Of the tensor's shape; its groups extend over the batch axis.
     values : ndarray
     effort : Effort
+
+    Notes
+    -----
+    Elsewhere (the columns of a table) leaves run over samples. What is kept of a tensor still depends on it alone;
+    but rows dealt otherwise to files make other leaves, whose squares are good to 2⁻⁶⁸: once in some ten thousand
+    columns the variance is then rounded to the other side.
     """
     sums = Sums.zeros(plan.group_count)
     if values.size == 0:

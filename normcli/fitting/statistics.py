@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+_NAMED = 3
+"""Groups that a warning names."""
+
+
 class Rounded(NamedTuple):
     """Statistics of each group, of `Plan.stats_shape`.
 
@@ -66,6 +70,30 @@ def round_stats(stats: Stats) -> Rounded:
         {name: values.reshape(shape) for name, values in fields.items()},
         {name: values.reshape(shape) for name, values in own.items()},
     )
+
+
+def warn(stats: Stats, rounded: Rounded) -> tuple[str, ...]:
+    """Return what a reader should know of groups that are empty, constant, or not finite; one line a kind."""
+    sums = stats.sums
+    spread = sums.nan > 0
+    infinite = (sums.above + sums.below) > 0
+    counts = sums.count + sums.above + sums.below
+    empty = (counts == 0) & (stats.omits_nan | (sums.nan == 0))
+    constant = (sums.low == sums.high) & ~infinite & ~empty
+    kinds = (
+        (empty, "no values"),
+        (spread & (not stats.omits_nan), "NaN spreads; --nan omit leaves such values out"),
+        (infinite, "infinite values"),
+        (constant, "constant"),
+    )
+    return tuple(_describe(rounded.plan, marks, kind) for marks, kind in kinds if marks.any())
+
+
+def _describe(plan: Plan, marks: NDArray[np.bool_], kind: str) -> str:
+    numbers = np.flatnonzero(marks)
+    names = ", ".join(plan.group_name(int(number)) for number in numbers[:_NAMED])
+    more = f", … ({len(numbers)} groups)" if len(numbers) > _NAMED else ""
+    return f"{names}{more}: {kind}"
 
 
 def find_moments(plan: Plan, stats: Stats) -> Moments:

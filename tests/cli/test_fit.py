@@ -247,12 +247,29 @@ def test_nan_rules(data, normcli):
     x = np.load("x1.npy")
     x[0, 0, 0, 0] = np.nan
     np.save("x1.npy", x)
-    assert read_means(normcli("fit", "bn", "x?.npy", "--print", "nan_count")) == [1, 0, 0]
+    ran = normcli("fit", "bn", "x?.npy", "--print", "nan_count")
+    assert ran.lines == ["1", "0", "0"]
+    assert ran.err == ("normcli: bn: c=0: NaN spreads; --nan omit leaves such values out\n")
     assert np.isnan(float(normcli("fit", "bn", "x?.npy", "--print", "mean").lines[0]))
     ran = normcli("fit", "bn", "x?.npy", "--nan", "raise")
     assert (ran.code, ran.out) == (3, "")
     assert "x1.npy: 1 value is NaN" in ran.err
     assert read_means(normcli("fit", "bn", "x?.npy", "--nan", "omit", "--print", "count")) == [159, 160, 160]
+
+
+@pytest.mark.parametrize(
+    ("x", "told"),
+    [
+        pytest.param([[2.0, 1.0], [2.0, 3.0]], "c=0: constant", id="constant"),
+        pytest.param([[np.inf, 1.0], [2.0, 3.0]], "c=0: infinite values", id="infinite"),
+        pytest.param(np.zeros((0, 5)), "c=0, c=1, c=2, … (5 groups): no values", id="empty"),
+    ],
+)
+def test_odd_groups_are_told_unless_quiet(x, told, normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.array(x))
+    ran = normcli("fit", "zscore", tmp_path / "x.npy")
+    assert (ran.code, ran.err) == (0, f"normcli: zscore: {told}\n")
+    assert normcli("fit", "zscore", tmp_path / "x.npy", "-q").err == ""
 
 
 def test_a_long_table_is_cut_and_full_shows_all(normcli, tmp_path):
