@@ -134,7 +134,7 @@ class Survey:
 
         def per_group(ufunc: np.ufunc, values: NDArray[Any]) -> Floats:
             reduced: Floats = ufunc.reduce(values.reshape(groups, -1), axis=-1).astype(np.float64)
-            return reduced
+            return reduced + 0.0  # of 0 and -0 either is the least, by the order in which they are looked at
 
         return Batch(
             np.zeros(0, np.int64),

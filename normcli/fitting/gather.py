@@ -48,9 +48,9 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
 
     Notes
     -----
-    Elsewhere (the columns of a table) leaves run over samples. What is kept of a tensor still depends on it alone;
-    but rows dealt otherwise to files make other leaves, whose squares are good to 2⁻⁶⁸: once in some ten thousand
-    columns the variance is then rounded to the other side.
+    Elsewhere (the columns of a table) leaves run over samples. What is kept of a tensor still depends on it
+    alone; but rows dealt otherwise to files make other leaves, whose squares are good to 2⁻⁶⁸: once in some ten
+    thousand columns the variance is then rounded to the other side.
     """
     sums = Sums.zeros(plan.group_count)
     if values.size == 0:

@@ -165,6 +165,14 @@ def test_constant_groups_have_a_variance_of_0(rng):
     assert fields["var"].tolist() == fields["image_std"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_zeros_of_both_signs_are_one_extreme_in_any_order(dtype):
+    x = np.array([[0.0], [-0.0], [0.0], [-0.0]], dtype)
+    for part in (x, x[::-1], -x):
+        fields = round_arrays([part[:1], part[1:]])
+        assert not np.signbit([fields["min"], fields["max"], fields["mean"]]).any()
+
+
 def test_tensors_without_values_add_nothing(rng):
     x = make(rng, (4, 3, 5), "float64")
     require_same(round_arrays([x[:0], x, x[:0]]), round_arrays([x]))
