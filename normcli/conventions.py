@@ -505,6 +505,26 @@ _STANDARDIZED = (
     ),
 )  # fmt: skip
 
+_SCALED = (
+    _sklearn(
+        "minmax", precision="that of the input",
+        note="MinMaxScaler. It multiplies by 1 / range and adds −min / range, which cancels far from zero; a"
+        " range below 10 machine epsilons counts as 1. feature_range is gamma and beta. NaN is passed over.",
+        source="sklearn/preprocessing/_data.py:476, :547, :101",
+    ),
+    _sklearn(
+        "maxabs", precision="that of the input",
+        note="MaxAbsScaler. A maximum below 10 machine epsilons counts as 1. NaN is passed over.",
+        source="sklearn/preprocessing/_data.py:1317, :1366, :101",
+    ),
+    _sklearn(
+        "robust", precision="that of the input",
+        note="RobustScaler. A range below 10 machine epsilons counts as 1; unit_variance multiplies by 1.349"
+        " besides. NaN is passed over.",
+        source="sklearn/preprocessing/_data.py:1685, :1752, :101",
+    ),
+)  # fmt: skip
+
 _LOCAL_RESPONSE = (
     _torch(
         "lrn", channel="first", alpha=1e-4, exponent=0.75, k=1.0, extra_neighbour=ExtraNeighbour.BEFORE,
@@ -539,7 +559,7 @@ _LOCAL_RESPONSE = (
 
 CONVENTIONS: tuple[Convention, ...] = (
     *_BATCH, *_LAYER, *_INSTANCE, *_GROUP, *_ROOT_MEAN_SQUARE, *_LENGTH, *_WEIGHT, *_STANDARDIZED,
-    *_LOCAL_RESPONSE,
+    *_SCALED, *_LOCAL_RESPONSE,
 )  # fmt: skip
 """Every row, in the order of the norms."""
 

@@ -21,11 +21,19 @@ if TYPE_CHECKING:
     Marks = NDArray[np.bool_]
 
 
-_SPREADS = ("std", "rms", "norm")
+_SPREADS = ("std", "rms", "norm", "range", "iqr")
 """The statistics that are 0 where a group is constant (or all zeros), in the unit of the input."""
 
-_SIZES = ("mean", *_SPREADS)
+_SIZES = ("mean", "std", "rms", "norm", "min", "max", "median", "q1", "q3")
 """The statistics that are finite unless the values are not; squares and inverses may lie beyond float64."""
+
+
+_SPREAD_WORDS = {
+    Divisor.DEVIATION: "variance",
+    Divisor.RANGE: "range",
+    Divisor.QUARTILES: "interquartile range",
+}
+"""What is 0 of a group of equal values, for divisors of centred ones."""
 
 
 class Degeneracy(NamedTuple):
@@ -163,7 +171,7 @@ def _search(
             told = "its length is 0" if plan.norm.divisor is Divisor.LP_NORM else "its statistics are NaN"
             yield _describe(plan, "masked", bad, f"has no value that counts: {told}")
         suspect = _without(suspect, bad)
-    if is_float(values.dtype) and (suspect.size or plan.p == 0):
+    if is_float(values.dtype) and (suspect.size or _passes_over_infinities(plan)):
         nan, infinite = _find_groups_with(np.isnan, values, plan), _find_groups_with(np.isinf, values, plan)
         if counts is not None:  # what does not count may be anything
             nan, infinite = _common(nan, suspect), _common(infinite, suspect)
@@ -173,12 +181,12 @@ def _search(
             consequence = "holds an infinity: its statistics or values are infinite or NaN"
             yield _describe(plan, "infinite", infinite, consequence)
         bad = _unite(bad, nan, infinite)
-    if counts is not None and plan.norm.centre is Centre.MEAN:
+    if counts is not None and plan.norm.centre is not Centre.NOTHING:
         few = _without(_find_groups(lambda n: n <= max(1, plan.ddof), counts), bad)
         if few.size:
             yield _describe(plan, "single", few, _tell_of_singles(plan, "that counts "))
             bad = _unite(bad, few)
-    elif plan.norm.centre is Centre.MEAN and plan.group_size <= max(1, plan.ddof):
+    elif plan.norm.centre is not Centre.NOTHING and plan.group_size <= max(1, plan.ddof):
         yield _describe(plan, "single", range(plan.group_count), _tell_of_singles(plan, ""))
         return
     if plan.window is None:
@@ -201,19 +209,30 @@ def _tell_of_singles(plan: Plan, which: str) -> str:
     if plan.ddof:
         size = f"{plan.group_size} value(s)" if not which else "no more values that count than that"
         return f"has {size} against ddof {plan.ddof}: its variance is NaN"
-    return f"holds a single value {which}: its variance is 0 and its normalized value 0".replace(" :", ":")
+    spread = _SPREAD_WORDS[plan.norm.divisor]
+    return f"holds a single value {which}: its {spread} is 0 and its normalized value 0".replace(" :", ":")
+
+
+def _passes_over_infinities(plan: Plan) -> bool:
+    """Whether statistics may be finite beside values that are not: a count, or quartiles."""
+    return plan.p == 0 or plan.norm.divisor is Divisor.QUARTILES
 
 
 def _search_flat_groups(
     plan: Plan, statistics: Mapping[str, NDArray[np.float64]], bad: NDArray[np.intp]
 ) -> Iterator[Degeneracy]:
-    spread = next(array for name, array in statistics.items() if name in _SPREADS)
-    flat = _without(_find_groups(_is_zero, spread), bad)
+    sizes = next(array for name, array in statistics.items() if name in _SPREADS)
+    flat = _without(_find_groups(_is_zero, sizes), bad)
     if not flat.size:
         return
     spoilt = plan.zero_rule is ZeroRule.NAN and not plan.eps
-    if plan.norm.centre is Centre.MEAN:
-        told = f"is constant: its variance is 0 and its normalized values {'NaN' if spoilt else '0'}"
+    if plan.norm.divisor is Divisor.QUARTILES:
+        values = "NaN" if spoilt else plan.norm.say_zero(plan.zero_rule)
+        told = f"has the interquartile range 0: its normalized values are {values}"
+        yield _describe(plan, "constant", flat, told)
+    elif plan.norm.centre is not Centre.NOTHING:
+        spread = _SPREAD_WORDS[plan.norm.divisor]
+        told = f"is constant: its {spread} is 0 and its normalized values {'NaN' if spoilt else '0'}"
         yield _describe(plan, "constant", flat, told)
     else:
         told = "its normalized values are NaN" if spoilt else "so are its normalized values"

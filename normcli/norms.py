@@ -7,6 +7,7 @@ and shift along those axes. A row of `NORMS` is that sentence. To add a norm of 
 from __future__ import annotations
 
 import enum
+import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,10 +36,12 @@ class AxesRule(enum.Enum):
 
 
 class Centre(enum.Enum):
-    """What is subtracted from each value."""
+    """What is subtracted from each value; the value is the statistic's name."""
 
     NOTHING = "nothing"
     MEAN = "mean"
+    MINIMUM = "min"
+    MEDIAN = "median"
 
 
 class Divisor(enum.Enum):
@@ -48,6 +51,8 @@ class Divisor(enum.Enum):
     ROOT_MEAN_SQUARE = "root mean square"
     LP_NORM = "lp norm"
     WINDOW_POWER = "power of the window's mean square"
+    RANGE = "range"
+    QUARTILES = "interquartile range"
 
 
 class EpsMode(enum.StrEnum):
@@ -68,10 +73,10 @@ class EpsRule(enum.Enum):
 
 
 class ZeroRule(enum.Enum):
-    """What becomes of a group whose divisor is 0; the value is its normalized values."""
+    """What becomes of a group whose divisor is 0; `Norm.say_zero` says it of a norm."""
 
     ZERO = "0"
-    ONE = "x − mean"
+    ONE = "x − centre"
     NAN = "nan"
 
 
@@ -109,9 +114,14 @@ STATISTICS: Mapping[Divisor, tuple[str, ...]] = MappingProxyType(
         Divisor.ROOT_MEAN_SQUARE: ("ms", "rms", "rstd"),
         Divisor.LP_NORM: ("norm",),
         Divisor.WINDOW_POWER: ("ms", "rstd"),
+        Divisor.RANGE: ("min", "max", "range"),
+        Divisor.QUARTILES: ("median", "q1", "q3", "iqr"),
     }
 )
 """The statistics that a group has, by what it is divided by."""
+
+_DIFFERENCES = {Divisor.RANGE: "(max − min)", Divisor.QUARTILES: "(q3 − q1)"}
+"""The divisors that have no root, and no eps, as a formula has them."""
 
 
 class Preset(NamedTuple):
@@ -187,6 +197,11 @@ class Norm(NamedTuple):
         return STATISTICS[self.divisor]
 
     @property
+    def bounded(self) -> bool:
+        """Whether normalized values, before gamma and beta, stay small however far out a value lies."""
+        return self.divisor not in (Divisor.WINDOW_POWER, Divisor.QUARTILES)
+
+    @property
     def parameter_names(self) -> tuple[str, ...]:
         """`("gamma", "beta")`, `("gamma",)` or `()`."""
         if self.parameters is ParameterRule.NONE:
@@ -211,10 +226,14 @@ class Norm(NamedTuple):
             options |= {"size", "alpha", "exponent", "k"}
         return frozenset(options)
 
+    def say_zero(self, rule: ZeroRule) -> str:
+        """Return what the normalized values of a group are whose divisor is 0: `0`, `x − mean`, `nan`."""
+        return rule.value.replace("centre", self.centre.value)
+
     def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
         eps_mode = eps_mode or self.eps_mode
-        numerator = "(x − mean)" if self.centre is Centre.MEAN else "x"
+        numerator = "x" if self.centre is Centre.NOTHING else f"(x − {self.centre.value})"
         if self.divisor is Divisor.WINDOW_POWER:
             return f"{numerator} / (k + alpha · Σx²{'/size' if divides_alpha else ''})^exponent"
         root, square = self._divisor_words()
@@ -233,9 +252,17 @@ class Norm(NamedTuple):
     def _divisor_words(self) -> tuple[str, str]:
         """Return the divisor without eps, and what is under its root."""
         if self.divisor is Divisor.LP_NORM:
-            return f"‖x‖{'ₚ' if self.p is None else f'{self.p:g}'.translate(_SUBSCRIPTS)}", "Σx²"
+            return f"‖x‖{_write_subscript(self.p)}", "Σx²"
+        if self.divisor in _DIFFERENCES:
+            return _DIFFERENCES[self.divisor], ""
         spread = "var" if self.divisor is Divisor.DEVIATION else "ms"
         return f"√{spread}", spread
+
+
+def _write_subscript(p: float | None) -> str:
+    if p is None:
+        return "ₚ"
+    return "∞" if math.isinf(p) else f"{p:g}".translate(_SUBSCRIPTS)
 
 
 _ROWS = (
@@ -377,6 +404,39 @@ _ROWS = (
         zero_rule=ZeroRule.ONE,
         source="scikit-learn StandardScaler",
         use="features of tables, before any model sees them",
+    ),
+    Norm(
+        name="minmax",
+        title="min-max scaling",
+        aliases=("minmaxscaler", "min-max"),
+        summary="each column from its minimum to its maximum, as 0 to 1; a constant column is 0",
+        axes=AxesRule.FIRST,
+        centre=Centre.MINIMUM,
+        divisor=Divisor.RANGE,
+        parameters=ParameterRule.LAST,
+        source="scikit-learn MinMaxScaler",
+    ),
+    Norm(
+        name="maxabs",
+        title="maximum absolute scaling",
+        aliases=("maxabsscaler", "max-abs"),
+        summary="each column divided by its largest absolute value; zeros stay zeros",
+        axes=AxesRule.FIRST,
+        centre=Centre.NOTHING,
+        divisor=Divisor.LP_NORM,
+        p=math.inf,
+        source="scikit-learn MaxAbsScaler",
+    ),
+    Norm(
+        name="robust",
+        title="robust scaling",
+        aliases=("robustscaler", "robust-scaler"),
+        summary="each column less its median, divided by its interquartile range",
+        axes=AxesRule.FIRST,
+        centre=Centre.MEDIAN,
+        divisor=Divisor.QUARTILES,
+        zero_rule=ZeroRule.ONE,
+        source="scikit-learn RobustScaler",
     ),
     Norm(
         name="lrn",

@@ -32,9 +32,14 @@ PROMISES: Mapping[Divisor, Mapping[str, float]] = MappingProxyType(
         Divisor.ROOT_MEAN_SQUARE: MappingProxyType({"ms": 1.0}),
         Divisor.LP_NORM: MappingProxyType({"norm": 1.0}),
         Divisor.WINDOW_POWER: MappingProxyType({}),
+        Divisor.RANGE: MappingProxyType({"min": 0.0, "max": 1.0}),
+        Divisor.QUARTILES: MappingProxyType({"median": 0.0, "iqr": 1.0}),
     }
 )
 """What the definition makes of the statistics of a normalized group, but for eps."""
+
+_SPREADS = {Divisor.RANGE: "range", Divisor.QUARTILES: "iqr"}
+"""The statistic that a divisor is where nothing else is; it may lie beyond float64."""
 
 _SMALLEST_P = 1.0
 """Below, ‖x‖ₚ is no norm, and rounding single values can change it by any factor."""
@@ -51,13 +56,14 @@ class Check(NamedTuple):
     Parameters
     ----------
     quantity : str
-        `mean`, `var`, `ms` or `norm`.
+        `mean`, `var`, `ms`, `norm`, `min`, `max`, `median` or `iqr`.
     target : float
         What the definition makes of it, but for eps.
     lowest, highest : float
         Over the groups whose statistics are finite; NaN if none is.
     overall : float
-        Of the finite groups of the normalized tensor as one, with ddof 0.
+        Of the finite groups of the normalized tensor as one, with ddof 0; NaN of quartiles, which do not follow
+        from those of the groups.
     largest_error : float
         The largest distance of a group from what its statistics and eps predict.
     tolerance : float
@@ -156,6 +162,11 @@ def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> Flo
     if name == "mean":
         flat = statistics["std"] == 0.0
         return np.where(np.isfinite(original), np.where(flat, nothing, 0.0), np.nan)
+    if plan.norm.divisor in _SPREADS:
+        spread = _SPREADS[plan.norm.divisor]
+        known = np.logical_and.reduce([np.isfinite(a) for key, a in statistics.items() if key != spread])
+        kept = np.where(statistics[spread] == 0.0, nothing, PROMISES[plan.norm.divisor][name])
+        return np.where(known, kept, np.nan)
     if name == "norm":
         return np.where(original == 0.0, nothing, original / _find_divisor(plan, original))
     root = statistics["std" if name == "var" else "rms"]  # its square may lie beyond float64
@@ -186,6 +197,10 @@ def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]
 
     if "ms" in measured:
         return {"ms": average(lambda groups: groups["ms"])}
+    if "range" in measured:
+        return _combine_extremes(measured)
+    if "iqr" in measured:
+        return {"median": math.nan, "iqr": math.nan}
     if "norm" in measured:
         return {"norm": _combine_lengths(measured, plan.p or 0.0)}
     mean = average(lambda groups: groups["mean"])
@@ -195,6 +210,12 @@ def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]
         return groups["var"] * part + (groups["mean"] - mean) ** 2
 
     return {"mean": mean, "var": average(gather)}
+
+
+def _combine_extremes(measured: Mapping[str, FloatArray]) -> dict[str, float]:
+    extremes = [(groups["min"].min(), groups["max"].max()) for groups in _iterate_finite(measured)]
+    least, largest = zip(*extremes, strict=True) if extremes else ((math.nan,), (math.nan,))
+    return {"min": float(min(least)), "max": float(max(largest))}
 
 
 def _combine_lengths(measured: Mapping[str, FloatArray], p: float) -> float:

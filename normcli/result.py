@@ -40,8 +40,9 @@ class Result:
     input : ndarray
         The tensor that was normalized: the caller's own array where it was one. `check` and `warnings` read it.
     statistics : mapping of str to ndarray of float64
-        `mean`, `var`, `std`, `rstd`; or `ms`, `rms`, `rstd`; or `norm`: of the shape `plan.stats_shape`, in the
-        unit of the input, its square (`var`, `ms`) or its inverse (`rstd`).
+        `mean`, `var`, `std`, `rstd`; or `ms`, `rms`, `rstd`; or `norm`; or `min`, `max`, `range`; or `median`,
+        `q1`, `q3`, `iqr`: of the shape `plan.stats_shape`, in the unit of the input, its square (`var`, `ms`)
+        or its inverse (`rstd`).
     gamma, beta : ndarray or None
         Of the shape `plan.parameter_shape`.
     effort : Effort
@@ -115,6 +116,41 @@ class Result:
         return self._statistic("norm")
 
     @property
+    def min(self) -> NDArray[np.float64]:
+        """The least value of each group."""
+        return self._statistic("min")
+
+    @property
+    def max(self) -> NDArray[np.float64]:
+        """The largest value of each group."""
+        return self._statistic("max")
+
+    @property
+    def range(self) -> NDArray[np.float64]:
+        """`max` − `min`."""
+        return self._statistic("range")
+
+    @property
+    def median(self) -> NDArray[np.float64]:
+        """The median of each group: of an even count, halfway between the middle two values."""
+        return self._statistic("median")
+
+    @property
+    def q1(self) -> NDArray[np.float64]:
+        """The first quartile of each group, interpolated linearly as `numpy.percentile` does."""
+        return self._statistic("q1")
+
+    @property
+    def q3(self) -> NDArray[np.float64]:
+        """The third quartile of each group, likewise."""
+        return self._statistic("q3")
+
+    @property
+    def iqr(self) -> NDArray[np.float64]:
+        """The interquartile range, `q3` − `q1`."""
+        return self._statistic("iqr")
+
+    @property
     def axes(self) -> tuple[int, ...]:
         """The axes that were reduced."""
         return self.plan.axes
@@ -140,7 +176,7 @@ class Result:
         if self.running is not None:
             return find_degeneracies_of_evaluation(self.plan, self.input, self.statistics, self.normalized)
         scaled = self.gamma is not None or self.beta is not None
-        safe = self.selection is not None or (not scaled and self.plan.window is None)
+        safe = self.selection is not None or (not scaled and self.plan.norm.bounded)
         promised = None if safe else self.normalized
         return find_degeneracies(self.plan, self.input, self.statistics, promised, self.counts)
 
@@ -236,8 +272,8 @@ def normalize(
     x : array_like
         Real numbers: integers and booleans count as float64.
     norm : str
-        A name of the table of norms: `bn`, `ln`, `in`, `gn`, `rms`, `lp`, `wn`, `ws`, `mvn`, `zscore`, `lrn` or
-        one of their aliases.
+        A name of the table of norms: `bn`, `ln`, `in`, `gn`, `rms`, `lp`, `wn`, `ws`, `mvn`, `zscore`,
+        `minmax`, `maxabs`, `robust`, `lrn` or one of their aliases.
     axes, keep : str, int or sequence of both, optional
         The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
     layout : str, optional

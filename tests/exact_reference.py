@@ -29,6 +29,8 @@ def widen(value: Any) -> mpmath.mpf:
 
 def solve_group(plan: Plan, values: list[Fraction]) -> tuple[dict[str, mpmath.mpf], Fraction, mpmath.mpf]:
     """Return a group's statistics, its centre and its divisor."""
+    if plan.norm.divisor in (Divisor.RANGE, Divisor.QUARTILES):
+        return _solve_by_order(plan, sorted(values))
     n = len(values)
     eps = widen(plan.eps or 0.0)
     centre = sum(values, Fraction(0)) / n if plan.norm.centre is Centre.MEAN else Fraction(0)
@@ -47,6 +49,24 @@ def solve_group(plan: Plan, values: list[Fraction]) -> tuple[dict[str, mpmath.mp
     if plan.norm.centre is Centre.MEAN:
         statistics["mean"] = widen(centre)
     return statistics, centre, divisor or mpmath.mpf(1)
+
+
+def _solve_by_order(plan: Plan, ordered: list[Fraction]) -> tuple[dict[str, mpmath.mpf], Fraction, mpmath.mpf]:
+    if plan.norm.divisor is Divisor.RANGE:
+        statistics = {"min": ordered[0], "max": ordered[-1], "range": ordered[-1] - ordered[0]}
+        centre, divisor = statistics["min"], statistics["range"]
+    else:
+        first, median, third = (_quantile(ordered, Fraction(part, 4)) for part in (1, 2, 3))
+        statistics = {"median": median, "q1": first, "q3": third, "iqr": third - first}
+        centre, divisor = median, statistics["iqr"]
+    return {name: widen(value) for name, value in statistics.items()}, centre, widen(divisor or Fraction(1))
+
+
+def _quantile(ordered: list[Fraction], part: Fraction) -> Fraction:
+    place = part * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
 def _length(values: list[Fraction], p: float | None) -> mpmath.mpf:

@@ -742,6 +742,27 @@ def scipy_zscore(x):
     return stats.zscore(x)
 
 
+@peer("minmax", "sklearn", "sklearn", FIRST[:1], scales=SCALES[:2])
+def sklearn_min_max_scaler(x):
+    from sklearn.preprocessing import MinMaxScaler
+
+    return MinMaxScaler().fit_transform(x)
+
+
+@peer("maxabs", "sklearn", "sklearn", FIRST[:1], scales=SCALES[:2])
+def sklearn_max_abs_scaler(x):
+    from sklearn.preprocessing import MaxAbsScaler
+
+    return MaxAbsScaler().fit_transform(x)
+
+
+@peer("robust", "sklearn", "sklearn", FIRST[:1], scales=SCALES[:2])
+def sklearn_robust_scaler(x):
+    from sklearn.preprocessing import RobustScaler
+
+    return RobustScaler().fit_transform(x)
+
+
 # -- caffe, written down from its source: it was not run
 
 

@@ -40,7 +40,7 @@ def equal(one, other) -> bool:
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("norm", ["ln", "rms", "lp"])
+@pytest.mark.parametrize("norm", ["ln", "rms", "lp", "minmax", "maxabs", "robust"])
 def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm, monkeypatch):
     rng = np.random.default_rng(1)
     x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-3, 3, shape)).astype(dtype)
@@ -90,7 +90,14 @@ LARGE = [
 @pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    "options", [{"norm": "ln"}, {"norm": "rms"}, *({"norm": "lp", "p": p} for p in (1.0, 3.0, np.inf))]
+    "options",
+    [
+        {"norm": "ln"},
+        {"norm": "rms"},
+        {"norm": "minmax"},
+        {"norm": "robust"},
+        *({"norm": "lp", "p": p} for p in (1.0, 3.0, np.inf)),
+    ],
 )
 @pytest.mark.parametrize("kind", ["mixed", "shifted", "extreme"])
 def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, options, kind):
@@ -130,9 +137,10 @@ def test_no_more_is_kept_of_a_group_than_its_segments(monkeypatch):
 
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
-def test_the_same_bits_for_any_memory(shape, axes, tmp_path):
+@pytest.mark.parametrize("norm", ["ln", "minmax", "robust"])
+def test_the_same_bits_for_any_memory(norm, shape, axes, tmp_path):
     x = np.random.default_rng(2).normal(size=shape).astype("float32")
-    plan = make_plan(Request("ln", axes=axes), shape)
+    plan = make_plan(Request(norm, axes=axes), shape)
     plain = run(plan, x)
     np.save(tmp_path / "x.npy", x)
     strided = np.zeros((*shape[:-1], shape[-1] * 2), "float32")[..., ::2]

@@ -34,6 +34,9 @@ NORMS = {
     "lp 0.5": {"p": 0.5},
     "lp 3": {"p": 3.0},
     "lp inf": {"p": np.inf},
+    "minmax": {"axes": 1},
+    "maxabs": {"axes": 1},
+    "robust": {"axes": 1},
 }
 
 
@@ -99,6 +102,35 @@ def test_float64_layer_norm(kind, n):
     check(normalize(make(kind, 3, n), "ln"))
 
 
+@pytest.mark.parametrize("kind", WIDE_KINDS)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 34, 500])
+@pytest.mark.parametrize("norm", ["minmax", "maxabs", "robust"])
+def test_float64_scalers(norm, kind, n):
+    check(normalize(make(kind, 3, n), norm, axes=1))
+
+
+@pytest.mark.parametrize("norm", ["minmax", "robust"])
+@pytest.mark.parametrize("scale", [1.7e308, 1e-323, 1.0])
+def test_scalers_of_values_at_the_ends_of_float64(norm, scale):
+    x = np.array([[-1.0, 1.0, 0.5, -0.75], [1.0, 0.25, 1.0, -1.0], [1.0, 1.0, 1.0, 1.0]]) * scale
+    worst, statistics = measure_result(normalize(x, norm, axes=1))
+    assert worst <= 3.0
+    assert max(statistics.values()) <= 3.0
+
+
+def test_an_outlier_beyond_the_quartiles_range_keeps_its_value():
+    x = np.array([[1e-310, 2e-310, 4e-310, 5e-310, 1e-300], [1e300, 2e300, 3e300, -4e300, 1.7e308]])
+    worst, _ = measure_result(normalize(x, "robust", axes=1))
+    assert worst <= 3.0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_a_feature_range(dtype, scale):
+    x = (make("mean 1e3", 4, 30) * scale).astype(dtype)
+    check(normalize(x, "minmax", gamma=np.full(30, 2.0), beta=np.full(30, -1.0)))
+
+
 BEYOND_FLOAT16 = ("all but one", "mixed", "cancelling", "outlier", "mean 1e6")
 
 
@@ -120,7 +152,9 @@ def test_every_norm(name, dtype, kind):
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e-160, 1e160, 1e200, 1e300])
-@pytest.mark.parametrize("name", ["ln", "rms", "zscore", "wn", "l1", "lp 3", "mvn"])
+@pytest.mark.parametrize(
+    "name", ["ln", "rms", "zscore", "wn", "l1", "lp 3", "mvn", "minmax", "maxabs", "robust"]
+)
 def test_no_overflow_or_underflow_that_the_exact_result_does_not_have(name, scale):
     x = make("normal", 2, 70) * scale
     result = normalize(x, name.split()[0], **NORMS[name])
@@ -174,7 +208,8 @@ def cases(draw):
     x = ((rng.standard_normal(shape) + offset) * scale).astype(dtype)
     order = draw(st.permutations(range(len(shape))))
     x = np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
-    norm = draw(st.sampled_from(["bn", "ln", "in", "gn", "rms", "lp", "wn", "ws", "mvn", "zscore"]))
+    norm = draw(st.sampled_from(["bn", "ln", "in", "gn", "rms", "lp", "wn", "ws", "mvn", "zscore", "minmax",
+                                 "maxabs", "robust"]))  # fmt: skip
     options = options_for(norm, shape)
     if norm != "gn":
         options["axes"] = tuple(draw(st.sets(st.integers(0, len(shape) - 1), min_size=1)))

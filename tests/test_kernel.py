@@ -39,6 +39,9 @@ ORACLES = {
     "ws": lambda x: _standardize(x, CHW),
     "mvn": lambda x: (x - _mean(x, NHW)) / (np.sqrt(_var(x, NHW)) + 1e-9),
     "zscore": lambda x: (x - _mean(x, 0)) / np.sqrt(_var(x, 0)),
+    "minmax": lambda x: (x - x.min(0)) / (x.max(0) - x.min(0)),
+    "maxabs": lambda x: x / np.abs(x).max(0),
+    "robust": lambda x: (x - np.median(x, 0)) / np.subtract(*np.percentile(x, [75, 25], axis=0)),
     "lrn": lambda x: x / (1.0 + 1e-4 / 5 * _window(x, 2, 2)) ** 0.75,
 }
 """Each norm with its defaults on a 4-D tensor, as a textbook has it (gn with two groups)."""
@@ -142,6 +145,9 @@ def test_a_window_wider_than_the_tensor_takes_it_all():
         pytest.param(("mvn", {"eps": 0.0}), ("bn", {"eps": 0.0}), id="mvn is bn without eps"),
         pytest.param(("zscore", {"axes": "NHW"}), ("bn", {"eps": 0.0}), id="zscore is bn without eps"),
         pytest.param(("l2", {"axes": "CHW"}), ("wn", {}), id="l2 over all but the first axis is wn"),
+        pytest.param(
+            ("lp", {"p": np.inf, "axes": 0}), ("maxabs", {}), id="lp with infinity over columns is maxabs"
+        ),
         pytest.param(("bn", {"layout": "CNHW", "keep": "C"}), ("in", {"axes": "CHW"}), id="in is bn by axes"),
     ],
 )

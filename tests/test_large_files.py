@@ -265,6 +265,9 @@ def measure_peak(*arguments, stdin=None, stdout=-1) -> int:
     [
         pytest.param(["bn", "-o", "y.npy"], id="bn"),
         pytest.param(["in", "-o", "y.npy"], id="in"),
+        pytest.param(["minmax", "--keep", "C", "-o", "y.npy"], id="minmax"),
+        pytest.param(["maxabs", "--keep", "C", "-o", "y.npy"], id="maxabs"),
+        pytest.param(["robust", "--keep", "C", "-o", "y.npy"], id="robust"),
         pytest.param(["bn", "--print", "var"], id="statistics alone"),
         pytest.param(["bn", "--show", "stats"], id="table of statistics"),
     ],

@@ -11,7 +11,8 @@ from tests.test_kernel import ORACLES
 
 ROWS = [pytest.param(row, id=name) for name, row in NORMS.items()]
 
-DESIGNED = ["bn", "ln", "in", "gn", "rms", "lp", "wn", "ws", "mvn", "zscore", "lrn"]
+DESIGNED = ["bn", "ln", "in", "gn", "rms", "lp", "wn", "ws", "mvn", "zscore", "minmax", "maxabs", "robust",
+            "lrn"]  # fmt: skip
 
 
 def test_the_table_holds_the_designed_norms_in_order():
@@ -77,6 +78,9 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
         pytest.param("bn", EpsMode.OUTSIDE, "(x − mean) / (√var + eps)", id="outside"),
         pytest.param("rms", None, "x / √(ms + eps)", id="no centre"),
         pytest.param("zscore", None, "(x − mean) / √var", id="no eps"),
+        pytest.param("minmax", None, "(x − min) / (max − min)", id="range"),
+        pytest.param("maxabs", None, "x / ‖x‖∞", id="largest"),
+        pytest.param("robust", None, "(x − median) / (q3 − q1)", id="quartiles"),
     ],
 )
 def test_formula(name, mode, formula):
@@ -86,7 +90,7 @@ def test_formula(name, mode, formula):
 def test_options_are_those_that_mean_something():
     assert NORMS["rms"].options == {"eps", "eps_mode"}
     assert NORMS["zscore"].options == {"ddof"}
-    assert NORMS["wn"].options == set()
+    assert all(NORMS[name].options == set() for name in ("wn", "minmax", "maxabs", "robust"))
     assert NORMS["lrn"].options == {"size", "alpha", "exponent", "k"}
     assert NORMS["gn"].options == {"eps", "eps_mode", "ddof", "groups", "group_order"}
 

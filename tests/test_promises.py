@@ -8,7 +8,7 @@ from normcli.promises import check_promises
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("norm", ["bn", "ln", "mvn", "zscore", "rms", "lp", "wn"])
+@pytest.mark.parametrize("norm", ["bn", "ln", "mvn", "zscore", "rms", "lp", "wn", "minmax", "maxabs", "robust"])
 def test_what_was_calculated_keeps_its_promise(norm, dtype, rng):
     result = normalize(rng.normal(100, 3, (50, 8)).astype(dtype), norm)
     assert result.check
@@ -22,6 +22,9 @@ def test_what_was_calculated_keeps_its_promise(norm, dtype, rng):
         pytest.param("bn", lambda y: y * 1.000001, "var", id="scaled"),
         pytest.param("rms", lambda y: y * 1.000001, "ms", id="scaled, rms"),
         pytest.param("lp", lambda y: y * 1.000001, "norm", id="scaled, lp"),
+        pytest.param("minmax", lambda y: y * 1.000001, "max", id="scaled, minmax"),
+        pytest.param("robust", lambda y: y * 1.000001, "iqr", id="scaled, robust"),
+        pytest.param("robust", lambda y: y + 1e-6, "median", id="shifted, robust"),
     ],
 )
 def test_a_spoiled_tensor_is_caught(norm, spoil, quantity, rng):
@@ -69,5 +72,23 @@ def test_norms_that_promise_nothing_have_no_check():
 
 def test_groups_that_are_not_finite_are_left_out():
     checks = normalize([[1.0, float("nan")], [2.0, 1.0]], "bn").check
+    assert all(check.ok for check in checks)
+    assert np.isfinite([check.lowest for check in checks]).all()
+
+
+def test_the_extremes_of_all_groups_as_one():
+    least, largest = normalize([[1.0, 5.0], [2.0, 5.0]], "minmax").check
+    assert (least.overall, largest.overall) == (0.0, 1.0)
+    assert (largest.lowest, largest.highest) == (0.0, 1.0)
+    assert largest.ok
+
+
+def test_quartiles_of_groups_do_not_make_those_of_all():
+    assert all(np.isnan(check.overall) for check in normalize(np.arange(10.0), "robust").check)
+
+
+@pytest.mark.parametrize("norm", ["minmax", "robust"])
+def test_scalers_of_groups_that_are_not_finite_are_left_out(norm):
+    checks = normalize([[1.0, np.nan, np.inf], [2.0, 1.0, 2.0], [3.0, 1.0, np.inf]], norm).check
     assert all(check.ok for check in checks)
     assert np.isfinite([check.lowest for check in checks]).all()

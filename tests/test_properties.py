@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normcli import normalize
+from normcli.norms import NORMS
 from tests.strategies import deviation_norms, every_norm, options_for, tensors
 
 FEW = settings(max_examples=60, deadline=None)
@@ -37,7 +38,7 @@ def test_shifting_changes_nothing(x, norm, shift):
 def test_scaling_by_a_power_of_two_changes_nothing_without_eps(x, norm, scale):
     if norm == "lrn":
         return
-    options = options_for(norm, x.shape) | ({"eps": 0.0} if norm not in ("zscore", "wn") else {})
+    options = options_for(norm, x.shape) | ({} if NORMS[norm].eps is None else {"eps": 0.0})
     one, other = (normalize(values, norm, **options).normalized for values in (x, x * scale))
     np.testing.assert_array_equal(one, other)
 

@@ -238,7 +238,7 @@ def run_source(
     counting = None if selection is None else Counting(selection, plan, geometry)
     computation = _find_computation(plan)
     if computation is None:
-        passes = Run(plan, geometry, source, sink, scale, shift, effort, counting)
+        passes = _find_run(plan)(plan, geometry, source, sink, scale, shift, effort, counting)
         statistics = passes.do() if given is None else passes.use(given)
     else:
         statistics = run_apart(plan, computation, geometry, source, sink, effort, counting)
@@ -260,6 +260,19 @@ def _find_computation(plan: Plan) -> Computation | None:
     if plan.p is not None and LARGEST_P < plan.p < np.inf:
         return normalize_by_large_powers
     return None
+
+
+def _find_run(plan: Plan) -> type[Run]:
+    """Return how the groups are measured; what goes by the order of values is imported on use."""
+    if plan.norm.divisor is Divisor.RANGE:
+        from normcli.engine.ranges import RangeRun
+
+        return RangeRun
+    if plan.norm.divisor is Divisor.QUARTILES:
+        from normcli.engine.quartiles import QuartileRun
+
+        return QuartileRun
+    return Run
 
 
 def _open_sink(out: NDArray[Any], geometry: Geometry) -> Sink:

@@ -210,7 +210,15 @@ class Run:
     def _do_whole(self, tile: Slices, work: Workspace) -> None:
         raw = self._load(tile, work)
         marks = self._mark(raw, tile, self.order)
-        x = leave_counting(raw, marks)
+        solution, count = self._solve_tile(leave_counting(raw, marks), tile, work, marks)
+        self._tell(tile, solution, count)
+        scale = None if solution.scale is None else self._spread(solution.scale, tile)
+        self._write(raw, tile, solution.take(lambda a: self._spread(a, tile)), scale, work, self.order)
+
+    def _solve_tile(
+        self, x: NDArray[Any], tile: Slices, work: Workspace, marks: Marks | None
+    ) -> tuple[Solution, Any]:
+        """Measure a tile of whole groups; return what it is normalized with, and how many values count."""
         groups = math.prod(self._tile_groups(tile))
         if not self.geometry.columns:
             flat = None if marks is None else marks.reshape(groups, -1)
@@ -218,10 +226,7 @@ class Run:
         else:
             standing = None if marks is None else marks.reshape(-1, groups)
             moments = self._measure_standing(x.reshape(-1, groups), tile, work, standing)
-        solution = solve(self.plan, moments, exact=self.exact)
-        self._tell(tile, solution, moments.count)
-        scale = None if solution.scale is None else self._spread(solution.scale, tile)
-        self._write(raw, tile, solution.take(lambda a: self._spread(a, tile)), scale, work, self.order)
+        return solve(self.plan, moments, exact=self.exact), moments.count
 
     def _measure_standing(
         self, columns: NDArray[Any], tile: Slices, work: Workspace, marks: Marks | None

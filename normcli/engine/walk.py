@@ -47,7 +47,7 @@ class Walk:
 
     def __init__(self, geometry: Geometry, source: Source, effort: Effort, block: int) -> None:
         self._geometry, self._source, self._block = geometry, source, block
-        self._threads, self._observer = effort.threads, effort.observer
+        self.effort, self._threads, self._observer = effort, effort.threads, effort.observer
         self._size = math.prod(geometry.dims)
 
     def expect(self, passes: int) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from normcli.norms import Centre, Divisor, EpsMode, ZeroRule
+from normcli.numerics.moments import Moments, choose_scale
 from normcli.numerics.pairs import Pair, divide_by_count, pair_divide, pair_root, quick_two_sum, two_sum
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.numerics.moments import Moments
+    from normcli.numerics.quartiles import Quartiles
     from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
@@ -49,12 +50,16 @@ class Solution:
         )
 
 
-def solve(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
+def solve(plan: Plan, moments: Moments | Quartiles, *, exact: bool) -> Solution:
     """Turn moments into the divisor and the statistics of each group.
 
     With `exact`, squares and roots are formed as pairs, so that the double that leaves is the nearest one but
-    for some 2**-40 of an ulp.
+    for some 2**-40 of an ulp. Of a norm that divides by a range, the moments are its extremes, as
+    `hold_extremes` returns them, or its quartiles.
     """
+    if plan.norm.divisor in _ORDERED:
+        return _solve_by_order(plan, moments)
+    assert isinstance(moments, Moments)  # by the divisor
     n, k = moments.count, moments.scale
     centred = plan.norm.centre is Centre.MEAN
     if plan.norm.divisor is Divisor.LP_NORM:
@@ -67,7 +72,7 @@ def solve(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
     else:
         square = Pair(moments.m2.hi / freedom, np.zeros_like(moments.m2.hi))
     divisor, statistics = _divide_by(plan, square, k, exact)
-    usable = _replace_zeros(divisor, plan.zero_rule)
+    usable = replace_zeros(divisor, plan.zero_rule)
     told = usable if plan.zero_rule is ZeroRule.ONE else divisor
     statistics["rstd"] = pair_divide(Pair(1.0, 0.0), told).hi if exact else 1.0 / told.hi
     if exact and plan.zero_rule is not ZeroRule.ONE:
@@ -137,12 +142,39 @@ def _raise_to_floor(size: Pair, floor: float, k: NDArray[np.int64] | None) -> Pa
     return Pair(np.where(under, lowest, size.hi), np.where(under, 0.0, size.lo))
 
 
-def _replace_zeros(divisor: Pair, rule: ZeroRule) -> Pair:
-    """Return a divisor that a value can be divided by: the values of a group whose divisor is 0 are 0 too."""
+def replace_zeros(divisor: Pair, rule: ZeroRule, k: NDArray[np.int64] | None = None) -> Pair:
+    """Return a divisor that values, times 2ᵏ, can be divided by: where it is 0, so are most of them."""
     zero = divisor.hi == 0.0
     if not zero.any():
         return divisor
-    return Pair(np.where(zero, np.nan if rule is ZeroRule.NAN else 1.0, divisor.hi), divisor.lo)
+    one = 1.0 if k is None or rule is not ZeroRule.ONE else np.ldexp(1.0, k)
+    return Pair(np.where(zero, np.nan if rule is ZeroRule.NAN else one, divisor.hi), divisor.lo)
+
+
+def choose_scale_where(size: Floats, least: float, most: float) -> NDArray[np.int64] | None:
+    """Return the k by whose 2ᵏ groups are scaled whose largest magnitude lies outside; None if none does."""
+    outside = np.isfinite(size) & ((size > most) | ((size < least) & (size > 0.0)))
+    return np.where(outside, choose_scale(size), 0) if outside.any() else None
+
+
+def unscale(values: Floats, k: NDArray[np.int64] | None) -> Floats:
+    """Return values that were multiplied by 2ᵏ as they were."""
+    return values if k is None else np.ldexp(values, -k)
+
+
+_ORDERED = (Divisor.RANGE, Divisor.QUARTILES)
+"""The divisors that go by the order of values."""
+
+
+def _solve_by_order(plan: Plan, measured: Any) -> Solution:
+    # Imported on use: a small calculation of another norm would pay for it.
+    if plan.norm.divisor is Divisor.RANGE:
+        from normcli.numerics.extremes import solve_range
+
+        return solve_range(plan, measured)
+    from normcli.numerics.quartiles import solve_quartiles
+
+    return solve_quartiles(plan, measured)
 
 
 def _solve_length(plan: Plan, total: Pair, k: NDArray[np.int64] | None) -> Solution:
@@ -155,7 +187,7 @@ def _solve_length(plan: Plan, total: Pair, k: NDArray[np.int64] | None) -> Solut
     elif plan.eps is not None:
         floor = math.sqrt(plan.eps) if plan.eps_mode is EpsMode.SQUARE_FLOOR else plan.eps
         divisor = _raise_to_floor(size, floor, unit)
-    divisor = _replace_zeros(divisor, plan.zero_rule)
+    divisor = replace_zeros(divisor, plan.zero_rule)
     told = size.hi if unit is None else np.ldexp(size.hi, -unit)
     if k is not None and unit is None:  # so the values alone carry the scale
         divisor = Pair(np.ldexp(divisor.hi, k), divisor.lo)

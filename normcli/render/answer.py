@@ -290,7 +290,7 @@ class Answer:
         if all(math.isnan(check.lowest) for check in checks):
             return Line(("normalized: no group is finite, so there is nothing to check",), mark=False)
         scaled = self.result.gamma is not None or self.result.beta is not None
-        first, *others = (_phrase_check(check) for check in checks)
+        first, *others = (_phrase_check(check, self.result.plan) for check in checks)
         title = "normalized before gamma and beta" if scaled else "normalized"
         return Line((f"{title}: {first}", *others), all(check.ok for check in checks))
 
@@ -422,7 +422,7 @@ def describe_options(plan: Plan) -> tuple[str, ...]:
         parts.append("groups interleaved")
     if "ddof" in options and plan.ddof:
         parts.append(f"ddof {plan.ddof}")
-    if plan.p is not None:
+    if plan.p is not None and "p" in options:  # else it is in the formula
         parts.append(f"p {plan.p:g}")
     if plan.window is not None:
         parts += [f"{name} {getattr(plan.window, name):g}" for name in ("size", "alpha", "exponent", "k")]
@@ -451,14 +451,15 @@ def _describe_check(check: Check) -> Mapping[str, Any]:
     return {**{name: _spell_number(getattr(check, name)) for name in numbers}, "ok": check.ok}
 
 
-def _phrase_check(check: Check) -> str:
+def _phrase_check(check: Check, plan: Plan) -> str:
     low, high = (_format_check(check, value) for value in (check.lowest, check.highest))
     measured = low if low == high else f"{low} … {high}"
     failed = "" if check.ok else f", off by {check.largest_error:.2g} where {check.tolerance:.2g} is rounding"
     if max(abs(check.lowest - check.target), abs(check.highest - check.target)) < _NEAR:
         return f"{check.quantity} ≈ {check.target:g} ({measured}{failed})"
     return (
-        f"{check.quantity} {measured} rather than {check.target:g}, as the statistics and eps predict{failed}"
+        f"{check.quantity} {measured} rather than {check.target:g}, "
+        f"as the statistics{' and eps' if plan.eps else ''} predict{failed}"
     )
 
 

@@ -81,7 +81,7 @@ def _describe(row: Convention) -> tuple[str, ...]:
         row.channel or _NOTHING,
         _describe_parameters(row),
         _NOTHING if row.running is None else str(row.running),
-        _NOTHING if norm.divisor is Divisor.WINDOW_POWER else (row.zero_rule or norm.zero_rule).value,
+        _NOTHING if norm.divisor is Divisor.WINDOW_POWER else norm.say_zero(row.zero_rule or norm.zero_rule),
         row.precision,
         f"{row.version}: {row.source}",
     )

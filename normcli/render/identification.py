@@ -90,13 +90,12 @@ class IdentificationAnswer:
 
     def _to_cells(self, match: Match) -> tuple[str, ...]:
         low, high = match.eps_range
+        eps = (f"{match.eps:g}", f"{low:.3g} … {high:.3g}", match.eps_mode or "floor")
         groups = "" if match.groups is None else f" {match.groups} {match.group_order}"
         return (
             f"{match.norm}{groups}" + ("" if match.p is None else f" p {match.p:g}"),
             " ".join(self.axis_names[axis] for axis in match.axes),
-            f"{match.eps:g}",
-            f"{low:.3g} … {high:.3g}",
-            match.eps_mode or "floor",
+            *(eps if match.takes_eps else ("–",) * len(eps)),
             str(match.ddof),
             match.affine,
             match.precision,

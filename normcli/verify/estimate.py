@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps
-from normcli.norms import Divisor, EpsMode
+from normcli.norms import EpsMode
 from normcli.verify.affine import Affine
-from normcli.verify.evidence import COMMON_EPS, Model, standardize
+from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
 from normcli.verify.hypothesis import Hypothesis
 
 if TYPE_CHECKING:
@@ -46,14 +46,13 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], groupings: Sequence[Gro
         In which y was rounded.
     groupings : sequence of Grouping
     """
-    for grouping, centred in itertools.product(groupings, (True, False)):
+    for grouping, divisor in itertools.product(groupings, MOMENTS):  # any other differs by a scale and a shift
         rows = grouping.take(x)
         if not np.isfinite(rows).all():
             continue
-        standard = standardize(rows, centred=centred)
+        standard = standardize(rows, divisor)
         for axes in _choose_parameter_axes(grouping):
             if math.prod(n for axis, n in enumerate(x.shape) if axis not in axes) >= LEAST_VALUES:
-                divisor = Divisor.DEVIATION if centred else Divisor.ROOT_MEAN_SQUARE
                 without_eps = Model(divisor, EpsMode.INSIDE, 0, None, 0.0, 0.0)
                 plain = Hypothesis(grouping, Affine(ESTIMATED), standard, without_eps, None)
                 yield from _pursue(plain, y, axes, dtype)

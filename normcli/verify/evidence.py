@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.norms import Divisor, EpsMode
+from normcli.norms import NORMS, Centre, Divisor, EpsMode, ZeroRule
 from normcli.result import normalize
 
 if TYPE_CHECKING:
@@ -31,21 +31,24 @@ class Standard(NamedTuple):
     values : ndarray, shape (groups, group_size)
         x̂ with eps = 0 and ddof = 0.
     size : ndarray, shape (groups,)
-        What was divided by: the deviation, or the root of mean square.
+        What was divided by.
     offset : ndarray, shape (groups,)
         |mean| / deviation: how much of the arithmetic cancels; 0 where nothing is subtracted.
     lengths : dict
         ‖x‖ₚ by p, for norms that do not centre.
+    divisor : Divisor
+        One of `STANDARDS`.
     """
 
     values: Floats
     size: Floats
     offset: Floats
     lengths: dict[float, Floats]
+    divisor: Divisor
 
     @property
     def centred(self) -> bool:
-        """Whether the mean was subtracted."""
+        """Whether something was subtracted."""
         return not self.lengths
 
     @property
@@ -54,21 +57,40 @@ class Standard(NamedTuple):
         return int(self.values.shape[1])
 
 
+MOMENTS = (Divisor.DEVIATION, Divisor.ROOT_MEAN_SQUARE)
+"""The divisors with an eps; the second stands for lengths too."""
+
+STANDARDS = (*MOMENTS, Divisor.RANGE, Divisor.QUARTILES)
+"""What groups are standardized by, each with a centre of its own, or none."""
+
+_SIZES = {
+    Divisor.DEVIATION: "std",
+    Divisor.ROOT_MEAN_SQUARE: "rms",
+    Divisor.RANGE: "range",
+    Divisor.QUARTILES: "iqr",
+}
+"""The statistic that is the divisor without eps."""
+
+_ROWS = {divisor: next(row for row in NORMS.values() if row.divisor is divisor) for divisor in STANDARDS}
+
 LENGTHS = (1.0, 2.0, math.inf)
 """The p of ℓp norms that are looked for."""
 
 
-def standardize(rows: Floats, *, centred: bool) -> Standard:
-    """Return groups, shape (groups, group_size), without mean (if centred) and scale."""
-    result = normalize(rows, "ln" if centred else "rms", axes=1, eps=0.0)
-    size = result.std if centred else result.rms
+def standardize(rows: Floats, divisor: Divisor) -> Standard:
+    """Return groups, shape (groups, group_size), without centre (if there is one) and scale."""
+    row = _ROWS[divisor]
+    result = normalize(rows, row.name, axes=1, eps=None if row.eps is None else 0.0)
+    size = result.statistics[_SIZES[divisor]]
+    if row.zero_rule is ZeroRule.ONE:
+        size = np.where(size == 0.0, 1.0, size)
+    if row.centre is Centre.NOTHING:
+        lengths = {p: normalize(rows, "lp", axes=1, p=p).norm for p in LENGTHS}
+        return Standard(result.normalized, size, np.zeros_like(size), lengths, divisor)
     with np.errstate(all="ignore"):
-        offset = np.abs(result.mean) / size if centred else np.zeros_like(size)
+        offset = np.abs(result.statistics[row.centre.value]) / size
     offset = np.where(np.isfinite(offset), offset, 0.0)
-    if centred:
-        return Standard(result.normalized, size, offset, {})
-    lengths = {p: normalize(rows, "lp", axes=1, p=p).norm for p in LENGTHS}
-    return Standard(result.normalized, size, offset, lengths)
+    return Standard(result.normalized, size, offset, {}, divisor)
 
 
 def bound_factors(standard: Standard, targets: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
@@ -132,7 +154,11 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
         return
     size, least, largest = standard.size[telling], least[telling], largest[telling]
     n = standard.group_size
-    divisor = Divisor.DEVIATION if standard.centred else Divisor.ROOT_MEAN_SQUARE
+    divisor = standard.divisor
+    if divisor not in MOMENTS:
+        if np.all(least <= 1.0 + _OWN_ROUNDINGS) and np.all(largest >= 1.0 - _OWN_ROUNDINGS):
+            yield Model(divisor, EpsMode.FLOOR, 0, None, 0.0, 0.0)
+        return
     with np.errstate(all="ignore"):
         for ddof in (0, 1) if standard.centred else (0,):
             if n <= ddof:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.norms import EpsMode
+from normcli.norms import NORMS, EpsMode
 from normcli.numerics.rounding import store
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.names import WINDOWED, find_like_window, name_hypothesis
@@ -86,6 +86,11 @@ class Match(NamedTuple):
     order: tuple[int, ...]
     window: Window | None = None
     by_default: bool = True
+
+    @property
+    def takes_eps(self) -> bool:
+        """Whether an eps could have been there: where there is no room for one, a norm without it has none."""
+        return NORMS[self.norm].eps is not None or self.eps_range != (0.0, 0.0)
 
     @property
     def is_usual(self) -> bool:

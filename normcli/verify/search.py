@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import get_eps
-from normcli.norms import Divisor, EpsMode
+from normcli.norms import NORMS, Divisor, EpsMode
 from normcli.verify.affine import NONE, Affine, undo
 from normcli.verify.estimate import estimate
-from normcli.verify.evidence import COMMON_EPS, Model, Standard, bound_factors, fit_models, standardize
+from normcli.verify.evidence import (
+    COMMON_EPS,
+    MOMENTS,
+    STANDARDS,
+    Model,
+    Standard,
+    bound_factors,
+    fit_models,
+    standardize,
+)
 from normcli.verify.groupings import Grouping, enumerate_groupings
 from normcli.verify.hypothesis import Hypothesis, Match, describe_window
 from normcli.verify.names import WINDOWED
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Candidate = tuple[Grouping, bool, Affine]
+    Candidate = tuple[Grouping, Divisor, Affine]
 
 MOST_VALUES = 1 << 17
 """Values that a hypothesis is held against; of larger tensors whole groups are drawn."""
@@ -118,7 +127,12 @@ class Search:
             for grouping in enumerate_groupings(x.shape)
             if grouping.group_size <= LARGEST_GROUP and not (large and grouping.split == 0)
         ]
-        self._drawn: dict[tuple[Grouping, bool], Drawn | None] = {}
+        self.standards = [
+            divisor
+            for divisor in STANDARDS
+            if norm is None or divisor in MOMENTS or NORMS[norm].divisor is divisor
+        ]
+        self._drawn: dict[tuple[Grouping, Divisor], Drawn | None] = {}
 
     def find_matches(self) -> tuple[int, list[Match]]:
         """Return the first level at which anything fits, and what does."""
@@ -155,12 +169,12 @@ class Search:
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
         best: tuple[tuple[float, float], Hypothesis, NDArray[np.bool_]] | None = None
-        for grouping, centred in itertools.product(self.groupings, (True, False)):
-            drawn = self._draw(grouping, MOST_VALUES, centred=centred)
+        for grouping, divisor in itertools.product(self.groupings, self.standards):
+            drawn = self._draw(grouping, MOST_VALUES, divisor)
             if drawn is None:
                 continue
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS):
-                if (model.divisor is Divisor.DEVIATION) == centred:
+                if _find_standard(model) is divisor:
                     hypothesis = Hypothesis(grouping, affine, drawn.standard, model, drawn.chosen)
                     key, wrong = self._judge(hypothesis, drawn.rows)
                     if (best is None or key < best[0]) and self._names(hypothesis):
@@ -173,7 +187,7 @@ class Search:
         models = [
             hypothesis.model._replace(eps_mode=mode, ddof=ddof, low=eps, high=eps)
             for mode, ddof, eps in itertools.product((EpsMode.INSIDE, EpsMode.OUTSIDE), (0, 1), COMMON_EPS)
-            if hypothesis.model.p is None and ddof < hypothesis.standard.group_size
+            if hypothesis.model.divisor in MOMENTS and ddof < hypothesis.standard.group_size
         ]
         tried = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
         best = min(tried, key=lambda h: self._judge(h, rows)[0])
@@ -199,19 +213,19 @@ class Search:
 
     def _survive(self) -> Iterator[Candidate]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
-        for grouping, centred in itertools.product(self.groupings, (True, False)):
-            drawn = self._draw(grouping, FEW_VALUES, centred=centred)
+        for grouping, divisor in itertools.product(self.groupings, self.standards):
+            drawn = self._draw(grouping, FEW_VALUES, divisor)
             if drawn is None:
                 continue
             for affine in self.affines:
                 if self._bound(drawn, affine, LEVELS[-1]) is not None:
-                    yield grouping, centred, affine
+                    yield grouping, divisor, affine
 
     def _try(self, candidate: Candidate, level: Level, number: int) -> Iterator[Match]:
-        grouping, centred, affine = candidate
-        if (grouping, centred) not in self._drawn:
-            self._drawn[grouping, centred] = self._draw(grouping, MOST_VALUES, centred=centred)
-        drawn = self._drawn[grouping, centred]
+        grouping, divisor, affine = candidate
+        if (grouping, divisor) not in self._drawn:
+            self._drawn[grouping, divisor] = self._draw(grouping, MOST_VALUES, divisor)
+        drawn = self._drawn[grouping, divisor]
         bounds = None if drawn is None else self._bound(drawn, affine, level)
         if drawn is None or bounds is None:
             return
@@ -235,7 +249,7 @@ class Search:
     def _take(self, grouping: Grouping, chosen: NDArray[np.intp] | None) -> Floats:
         return _widen(grouping.take(self.y, chosen))
 
-    def _draw(self, grouping: Grouping, most: int, *, centred: bool) -> Drawn | None:
+    def _draw(self, grouping: Grouping, most: int, divisor: Divisor) -> Drawn | None:
         """Return some groups of finite values, or None if there are none."""
         chosen = _choose_groups(grouping, most)
         inputs, rows = _widen(grouping.take(self.x, chosen)), self._take(grouping, chosen)
@@ -243,7 +257,7 @@ class Search:
         if not finite.all():
             numbers = np.arange(grouping.group_count) if chosen is None else chosen
             chosen, inputs, rows = numbers[finite], inputs[finite], rows[finite]
-        return Drawn(grouping, standardize(inputs, centred=centred), rows, chosen) if len(rows) else None
+        return Drawn(grouping, standardize(inputs, divisor), rows, chosen) if len(rows) else None
 
     def _allow(self, drawn: Drawn, affine: Affine, level: Level) -> Floats:
         """Return how far each value may be off."""
@@ -275,8 +289,14 @@ _PLAIN_MODELS = (
     Model(Divisor.ROOT_MEAN_SQUARE, EpsMode.INSIDE, 0, None, 1e-5, 1e-5),
     Model(Divisor.LP_NORM, EpsMode.FLOOR, 0, 2.0, 1e-12, 1e-12),
     Model(Divisor.LP_NORM, EpsMode.FLOOR, 0, 1.0, 1e-12, 1e-12),
+    Model(Divisor.RANGE, EpsMode.FLOOR, 0, None, 0.0, 0.0),
+    Model(Divisor.QUARTILES, EpsMode.FLOOR, 0, None, 0.0, 0.0),
 )
 """What is tried for each way of grouping where nothing fits."""
+
+
+def _find_standard(model: Model) -> Divisor:
+    return model.divisor if model.divisor in STANDARDS else Divisor.ROOT_MEAN_SQUARE
 
 
 def _widen(values: NDArray[Any]) -> Floats:

@@ -93,7 +93,8 @@ def _describe(match: Match, layout: Layout) -> str:
         return " ".join(parts)
     if match.p is not None:
         parts.append(f"with p {match.p:g}")
-    parts.append(_describe_eps(match))
+    if match.takes_eps:
+        parts.append(_describe_eps(match))
     if match.ddof:
         parts.append(f"and ddof {match.ddof}")
     if match.order != tuple(sorted(match.order)):

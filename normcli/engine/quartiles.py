@@ -1,0 +1,131 @@
+"""Passes that look for the quartiles of groups.
+
+The values of groups that lie within a tile are put in order. Of larger ones the quartiles' keys are found digit
+by digit, with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_short_float
+from normcli.engine import find_geometry, open_source
+from normcli.engine.blocks import ArraySource
+from normcli.engine.counting import Counting, leave_counting
+from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.passes import Run
+from normcli.engine.walk import Walk
+from normcli.numerics.order import RankSearch, measure_quartiles
+from normcli.numerics.solution import solve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.engine.counting import Marks, Selection
+    from normcli.engine.effort import Effort
+    from normcli.engine.geometry import Slices
+    from normcli.numerics.solution import Solution
+    from normcli.numerics.workspace import Workspace
+    from normcli.plan import Plan
+
+
+MOST_VALUES = 1 << 19
+"""Values in a tile that is counted: each is an integer too, and a number of a cell."""
+
+SHORTEST_LINE = 4096
+"""Bytes of a file that are read at intervals as well as in a row; in memory it hardly matters."""
+
+
+class QuartileRun(Run):
+    """One scaling by the interquartile range."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        count, effort = self.geometry.count, self.walk.effort
+        line = effort.block // count * self.source.dtype.itemsize
+        if isinstance(self.source, ArraySource) or line >= SHORTEST_LINE:
+            self.whole = self.whole or count <= effort.whole
+
+    def _solve_tile(
+        self, x: NDArray[Any], tile: Slices, work: Workspace, marks: Marks | None
+    ) -> tuple[Solution, Any]:
+        groups = math.prod(self._tile_groups(tile))
+
+        def lay(values: NDArray[Any]) -> NDArray[Any]:
+            if not self.geometry.columns:
+                return values.reshape(groups, -1)
+            return np.ascontiguousarray(values.reshape(-1, groups).T)
+
+        counting = None if marks is None else lay(marks)
+        quartiles = measure_quartiles(lay(x), counting)
+        return solve(self.plan, quartiles, exact=self.exact), quartiles.count
+
+    def _do_two_passes(self) -> None:
+        search = start_search(self.plan, self.source.dtype)
+        self.walk.expect(search.passes - 1)
+        while not search.done:
+            self.feed(search)
+            search.advance()
+        quartiles = search.find()
+        self._write_all(solve(self.plan, quartiles, exact=self.exact), quartiles.count)
+
+    def feed(self, search: RankSearch) -> None:
+        """Add every value to a search."""
+        geometry = self.geometry
+        numbers = np.arange(len(search.count)).reshape(geometry.kept_shape)
+
+        def gather(tile: Slices, work: Workspace) -> None:
+            raw = self._load(tile, work)
+            marks = self._mark(raw, tile, self.order)
+            groups = math.prod(self._tile_groups(tile))
+            rows = leave_counting(raw, marks).reshape(groups, -1)
+            counting = None if marks is None else marks.reshape(groups, -1)
+            mine = numbers[tuple(tile[i] for i in geometry.kept_runs)].reshape(-1)
+            search.add(mine, rows, counting)
+
+        walk = Walk(geometry, self.source, self.walk.effort, min(self.walk.effort.block, MOST_VALUES))
+        walk.each(gather, whole=False, line=int(geometry.leaf_sizes.max()))
+
+
+def start_search(plan: Plan, dtype: np.dtype[Any]) -> RankSearch:
+    """Return a search for the quartiles of a plan's groups, of values of a dtype."""
+    return RankSearch(plan.group_count, choose_key_dtype(dtype))
+
+
+def choose_key_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the shorter of float32 and float64 that holds values of a dtype as they count."""
+    return np.dtype(np.float32 if is_short_float(dtype) else np.float64)
+
+
+def feed(
+    search: RankSearch,
+    plan: Plan,
+    values: NDArray[Any],
+    effort: Effort = DEFAULT_EFFORT,
+    selection: Selection | None = None,
+) -> None:
+    """Add every value of a tensor to a search.
+
+    Parameters
+    ----------
+    search : RankSearch
+        For as many groups as the plan has, in its order.
+    plan : Plan
+        Of the tensor's shape.
+    values : ndarray
+    effort : Effort
+    selection : Selection or None
+        Which values count.
+    """
+    if values.size == 0:
+        return
+    geometry = find_geometry(plan)
+    counting = None if selection is None else Counting(selection, plan.view_shape, geometry)
+    with contextlib.closing(open_source(values, plan, geometry)) as source:
+        run = QuartileRun(plan, geometry, source, None, effort=effort, counting=counting)
+        run.walk.expect(1)
+        run.feed(search)

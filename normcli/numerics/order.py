@@ -1,0 +1,262 @@
+"""Values by their rank: quartiles of groups that lie in memory, or that come piece by piece, both exact.
+
+A float whose bits are read as an integer, those of negative ones turned over, is a key that has the order of
+the floats. The key of a given rank is found digit by digit: values are counted by their first digit, which
+tells the first digit of the key; among those that have it, by their second; and so on. So a group is read as
+often as a key has digits, what is kept of it is a histogram, and histograms of parts of a group add up.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.numerics.quartiles import Quartiles
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Counts = NDArray[np.int64]
+    Keys = NDArray[np.unsignedinteger[Any]]
+
+QUARTERS = (1, 2, 3)
+"""The quartiles, the median among them, in quarters of the way from the least value to the largest."""
+
+RANKS = 2 * len(QUARTERS)
+"""A quartile lies between two values."""
+
+MOST_CELLS = 1 << 22
+"""Cells of all histograms together: of many groups, the digits are shorter."""
+
+LONGEST_DIGIT, SHORTEST_DIGIT = 16, 4
+"""In bits."""
+
+
+def find_ranks(count: Counts) -> tuple[Counts, Counts]:
+    """Return between which values the quartiles lie, and where: linearly, as `numpy.percentile` does.
+
+    Parameters
+    ----------
+    count : ndarray of int, shape (groups,)
+
+    Returns
+    -------
+    tuple of (ndarray, ndarray)
+        The ranks, from 0, of shape (groups, 6): of the value below and that above, for each quartile in turn.
+        How many quarters of the way from the first to the second it is, of shape (groups, 3).
+    """
+    last = np.maximum(count - 1, 0)[:, None]
+    below, quarters = np.divmod(last * np.array(QUARTERS), 4)
+    ranks = np.stack([below, np.minimum(below + 1, last)], axis=-1)
+    return ranks.reshape(len(count), RANKS), quarters
+
+
+def measure_quartiles(rows: NDArray[Any], counting: NDArray[np.bool_] | None = None) -> Quartiles:
+    """Measure groups that lie in memory.
+
+    Parameters
+    ----------
+    rows : ndarray of float, shape (groups, n), n ≥ 1
+    counting : ndarray of bool or None
+        Which values count, of the shape of rows.
+
+    Returns
+    -------
+    Quartiles
+        With NaN where a value that counts is NaN, or none counts.
+    """
+    nan = np.isnan(rows)
+    spoilt = np.asarray((nan if counting is None else nan & counting).any(axis=-1))
+    count: Any = rows.shape[1]
+    if counting is None:
+        ranks, quarters = find_ranks(np.array([count]))
+        ordered = np.partition(rows, np.unique(ranks), axis=-1)
+        values = ordered[:, ranks[0]].astype(np.float64)
+        quarters = np.repeat(quarters, len(rows), axis=0)
+    else:
+        count = np.add.reduce(counting, axis=-1, dtype=np.int64)
+        ranks, quarters = find_ranks(count)
+        ordered = np.sort(np.where(counting, rows, rows.dtype.type(np.nan)), axis=-1)  # NaN are last
+        values = np.take_along_axis(ordered, ranks, axis=-1).astype(np.float64)
+    values[spoilt] = np.nan
+    return Quartiles(count, values + 0.0, quarters)  # −0 and 0 have no order
+
+
+def make_keys(x: NDArray[Any]) -> Keys:
+    """Return unsigned integers that have the order of floats: −0 and 0 are one, NaN are above all.
+
+    Parameters
+    ----------
+    x : ndarray of float32 or float64
+
+    Examples
+    --------
+    >>> make_keys(np.array([-1.0, -0.0, 0.0, 2.0], dtype=np.float32)).argsort(kind="stable").tolist()
+    [0, 1, 2, 3]
+    """
+    unsigned, signed = (np.uint32, np.int32) if x.dtype.itemsize == 4 else (np.uint64, np.int64)
+    bits = (x + x.dtype.type(0)).view(signed)
+    sign = bits >> (8 * x.dtype.itemsize - 1)  # −1 of negative values, whose bits are all turned over
+    turned = bits ^ (sign & np.iinfo(signed).max)
+    keys: Keys = turned.view(unsigned) ^ unsigned(1 << (8 * x.dtype.itemsize - 1))
+    return keys
+
+
+def read_keys(keys: Keys) -> Floats:
+    """Return the floats that keys were made of."""
+    size = 8 * keys.dtype.itemsize
+    signed: Any = np.int32 if size == 32 else np.int64
+    kind = np.float32 if size == 32 else np.float64
+    turned = (keys ^ keys.dtype.type(1 << (size - 1))).view(signed)
+    bits = turned ^ ((turned >> (size - 1)) & np.iinfo(signed).max)
+    values: Floats = bits.view(kind).astype(np.float64)
+    return values
+
+
+class RankSearch:
+    """The values of the quartiles' ranks in some groups, found digit by digit.
+
+    Call `add` for all values of all groups, in any pieces and order; then `advance`; and again, until `done`.
+    Several searches may each see a part of the values: before `advance`, `merge` all into one and `follow` it
+    with the others.
+
+    Parameters
+    ----------
+    groups : int
+    dtype : dtype
+        float32 or float64: that of all values.
+
+    Examples
+    --------
+    >>> search = RankSearch(1, np.dtype(np.float64))
+    >>> while not search.done:
+    ...     for part in ([4.0, 2.0], [1.0, 3.0, 5.0]):
+    ...         search.add(slice(0, 1), np.array([part]))
+    ...     search.advance()
+    >>> search.find().values[:, ::2]
+    array([[2., 3., 4.]])
+    """
+
+    def __init__(self, groups: int, dtype: np.dtype[Any]) -> None:
+        self._size = 8 * dtype.itemsize
+        self.dtype = dtype
+        room = MOST_CELLS // (RANKS * max(1, groups))
+        self._digit = min(LONGEST_DIGIT, max(SHORTEST_DIGIT, room.bit_length() - 1))
+        self._known = 0
+        self._prefix = np.zeros((1, groups), np.uint32 if self._size == 32 else np.uint64)
+        self._rank = np.zeros((1, groups), np.int64)
+        self.count = np.zeros(groups, np.int64)
+        self.nan_count = np.zeros(groups, np.int64)
+        self._start_histograms()
+        self._lock = threading.Lock()
+
+    @property
+    def passes(self) -> int:
+        """How often all values are to be added."""
+        return -(-self._size // self._digit)
+
+    @property
+    def done(self) -> bool:
+        """Whether the values are known."""
+        return self._known == self._size
+
+    def add(
+        self, groups: NDArray[np.intp] | slice, rows: NDArray[Any], counting: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Count values of some groups; several threads may do so at once.
+
+        Parameters
+        ----------
+        groups : ndarray of int, or slice
+            Their numbers, each once.
+        rows : ndarray, shape (groups, values)
+        counting : ndarray of bool or None
+            Which values count, of the shape of rows.
+        """
+        usable = ~np.isnan(rows)
+        if not self._known:
+            self._count(groups, usable, counting)
+        if counting is not None:
+            usable &= counting
+        keys = make_keys(np.ascontiguousarray(rows, dtype=self.dtype))
+        length = 1 << self._width
+        keys >>= keys.dtype.type(self._size - self._known - self._width)
+        cells = (keys & keys.dtype.type(length - 1)).astype(np.int64)
+        cells += np.arange(len(rows))[:, None] * length
+        keys >>= keys.dtype.type(self._width)
+        for slot, histogram in self._histograms.items():
+            chosen = usable
+            if self._known:
+                chosen = usable & (keys == self._prefix[slot, groups, None])
+            picked = cells.reshape(-1) if chosen.all() else cells[chosen]
+            found = np.bincount(picked, minlength=len(rows) * length).reshape(-1, length)
+            with self._lock:
+                histogram[groups] += found
+
+    def _count(
+        self, groups: NDArray[np.intp] | slice, usable: NDArray[np.bool_], counting: NDArray[np.bool_] | None
+    ) -> None:
+        marks = np.ones_like(usable) if counting is None else counting
+        nan, rest = (np.add.reduce(marks & some, axis=-1, dtype=np.int64) for some in (~usable, usable))
+        with self._lock:
+            self.nan_count[groups] += nan
+            self.count[groups] += rest
+
+    def merge(self, other: RankSearch) -> None:
+        """Add what another search, which stands where this one does, has counted of other values."""
+        for slot, histogram in self._histograms.items():
+            histogram += other._histograms[slot]
+        if not self._known:
+            self.count += other.count
+            self.nan_count += other.nan_count
+
+    def advance(self) -> None:
+        """Take the next digit of each key out of what was counted."""
+        if not self._known:
+            self._rank = np.ascontiguousarray(find_ranks(self.count)[0].T)
+            self._prefix = np.repeat(self._prefix, RANKS, axis=0)
+        kind, width = self._prefix.dtype.type, self._width
+        histogram = self._histograms[0]
+        for slot, rank in enumerate(self._rank):
+            histogram = self._histograms.get(slot, histogram)
+            up_to = np.cumsum(histogram, axis=-1)
+            digit = np.add.reduce(up_to <= rank[:, None], axis=-1)
+            digit = np.minimum(digit, (1 << width) - 1)  # of a group without values
+            below = np.take_along_axis(up_to, np.maximum(digit - 1, 0)[:, None], axis=-1)[:, 0]
+            rank -= np.where(digit > 0, below, 0)
+            self._prefix[slot] = (self._prefix[slot] << kind(width)) | digit.astype(kind)
+        self._known += width
+        self._start_histograms()
+
+    def follow(self, other: RankSearch) -> None:
+        """Go on where another search stands that has advanced; what was counted here was merged there."""
+        self._known, self._prefix, self._rank = other._known, other._prefix.copy(), other._rank.copy()
+        self.count, self.nan_count = other.count.copy(), other.nan_count.copy()
+        self._start_histograms()
+
+    def find(self) -> Quartiles:
+        """Return what was searched for, as `measure_quartiles` does; NaN in a group makes it NaN.
+
+        Where NaN is not to count, leave it out by `counting`.
+        """
+        values = read_keys(np.ascontiguousarray(self._prefix.T))
+        values[(self.nan_count > 0) | (self.count == 0)] = np.nan
+        return Quartiles(self.count + self.nan_count, values, find_ranks(self.count)[1])
+
+    @property
+    def _width(self) -> int:
+        """The bits of the next digit."""
+        return min(self._digit, self._size - self._known)
+
+    def _start_histograms(self) -> None:
+        """Make room to count in: one histogram for ranks that have been the same key so far."""
+        shape = (len(self.count), 0 if self.done else 1 << self._width)
+        fresh = [
+            slot
+            for slot, prefix in enumerate(self._prefix)
+            if slot == 0 or not np.array_equal(prefix, self._prefix[slot - 1])
+        ]
+        self._histograms = {slot: np.zeros(shape, np.int64) for slot in fresh}

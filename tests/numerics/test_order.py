@@ -1,0 +1,137 @@
+"""Quartiles by rank: found digit by digit, in any pieces, as an ordered row has them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from normcli.numerics import order
+from normcli.numerics.order import RankSearch, find_ranks, make_keys, measure_quartiles, read_keys
+from normcli.numerics.quartiles import interpolate
+
+SMALLEST_NORMAL = 2.0**-1022
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 1.7976931348623157e308, 1.0, -1.0, 1e-40]
+
+
+def floats(dtype):
+    values = st.floats(width=8 * np.dtype(dtype).itemsize, allow_nan=False)
+    return hnp.arrays(dtype, hnp.array_shapes(min_dims=2, max_dims=2, max_side=9), elements=values)
+
+
+def search(parts, groups, dtype):
+    found = RankSearch(groups, np.dtype(dtype))
+    passes = 0
+    while not found.done:
+        for rows in parts:
+            found.add(slice(None), rows)
+        found.advance()
+        passes += 1
+    assert passes == found.passes
+    return found.find()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_keys_have_the_order_of_the_floats_and_lead_back(dtype):
+    with np.errstate(over="ignore"):
+        x = np.concatenate([SPECIAL, np.random.default_rng(1).normal(size=99)]).astype(dtype)
+    keys = make_keys(x)
+    np.testing.assert_array_equal(read_keys(keys), x)
+    np.testing.assert_array_equal(x[np.argsort(keys)], np.sort(x))
+    assert make_keys(np.array([-0.0], dtype)) == make_keys(np.array([0.0], dtype))
+    assert (make_keys(np.array([np.nan], dtype)) > keys).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 101])
+def test_ranks_are_those_of_numpy_percentile(count):
+    ranks, quarters = find_ranks(np.array([count]))
+    below, above = ranks[0, ::2], ranks[0, 1::2]
+    places = np.arange(count, dtype=float)
+    np.testing.assert_array_equal(
+        below + quarters[0] / 4 * (above - below), np.percentile(places, [25, 50, 75])
+    )
+    assert ranks.max() < count
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("digit", [16, 11, 4])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_digits_find_what_order_has(dtype, digit, data):
+    x = data.draw(floats(dtype))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order, "LONGEST_DIGIT", digit)
+        found = search([x[:, :3], x[:, 3:]], len(x), dtype)
+    expected = measure_quartiles(x)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.quarters, expected.quarters)
+    assert not np.signbit(found.values[found.values == 0.0]).any()
+
+
+def test_many_groups_have_short_digits():
+    one, many = (RankSearch(n, np.dtype(np.float32)) for n in (1, 30_000))
+    assert (one.passes, many.passes) == (2, 8)
+    assert sum(histogram.nbytes for histogram in many._histograms.values()) <= 8 * order.MOST_CELLS
+
+
+def test_searches_of_parts_add_up(rng):
+    x = rng.normal(size=(3, 1000))
+    searches = [RankSearch(3, x.dtype) for _ in range(3)]
+    while not searches[0].done:
+        for part, one in zip(np.array_split(x, 3, axis=1), searches, strict=True):
+            one.add(slice(None), part)
+        first, *others = searches
+        for other in others:
+            first.merge(other)
+        first.advance()
+        for other in others:
+            other.follow(first)
+    np.testing.assert_array_equal(searches[0].find().values, measure_quartiles(x).values)
+
+
+def test_nan_spreads_unless_it_does_not_count(rng):
+    x = rng.normal(size=(2, 9))
+    x[0, 4] = np.nan
+    counting = ~np.isnan(x)
+    for marks, expected in ((None, [True, False]), (counting, [False, False])):
+        found = RankSearch(2, x.dtype)
+        while not found.done:
+            found.add(slice(None), x, marks)
+            found.advance()
+        direct = measure_quartiles(x, marks)
+        np.testing.assert_array_equal(found.find().values, direct.values)
+        np.testing.assert_array_equal(np.isnan(direct.values).all(axis=1), expected)
+        np.testing.assert_array_equal(found.find().count, [9 if marks is None else 8, 9])
+
+
+def test_groups_without_values_are_nan():
+    x, nothing = np.ones((2, 3)), np.array([[False] * 3, [True] * 3])
+    found = RankSearch(2, x.dtype)
+    while not found.done:
+        found.add(slice(None), x, nothing)
+        found.advance()
+    for quartiles in (found.find(), measure_quartiles(x, nothing)):
+        np.testing.assert_array_equal(quartiles.values, [[np.nan] * 6, [1.0] * 6])
+        np.testing.assert_array_equal(quartiles.count, [0, 3])
+
+
+@settings(max_examples=200, deadline=None)
+@given(floats("float64"))
+def test_quartiles_are_the_nearest_doubles(x):
+    x = np.where(np.isfinite(x), x, 1.0)
+    quartiles = measure_quartiles(x)
+    exact, k = interpolate(quartiles)
+    told = np.ldexp(exact.hi, -k)
+    for row in range(len(x)):
+        for i in range(3):
+            a, b = (Fraction(float(v)) for v in quartiles.values[row, 2 * i : 2 * i + 2])
+            value = a + Fraction(int(quartiles.quarters[row, i]), 4) * (b - a)
+            unit = Fraction(math.ulp(float(value)))
+            most = 1 if abs(value) < SMALLEST_NORMAL else Fraction(1, 2) + Fraction(1, 1 << 40)
+            assert abs(Fraction(float(told[row, i])) - value) <= most * unit

@@ -1,0 +1,167 @@
+"""Scaling by range, largest value and quartiles: of what counts alone, from files, and beside scikit-learn."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.engine import run
+from normcli.engine.effort import Effort
+from normcli.plan import make_plan
+from normcli.request import Request
+from normcli.selection import Counted, select
+from tests.test_large_files import measure_peak
+
+SCALERS = ["minmax", "maxabs", "robust"]
+
+
+def scale(norm, values):
+    """Return the counting values of one group, scaled as a textbook has it."""
+    if norm == "minmax":
+        return (values - values.min()) / (np.ptp(values) or 1.0)
+    if norm == "maxabs":
+        return values / (np.abs(values).max() or 1.0)
+    first, third = np.percentile(values, [25, 75])
+    return (values - np.median(values)) / (third - first or 1.0)
+
+
+def scale_columns(norm, x, marks):
+    result = x.copy()
+    for column in range(x.shape[1]):
+        some = marks[:, column]
+        if some.any():
+            result[some, column] = scale(norm, x[some, column])
+    return result
+
+
+@pytest.mark.parametrize("effort", [Effort(), Effort(block=64, whole=1)], ids=["whole", "in passes"])
+@pytest.mark.parametrize("rows", [5, 200])
+@pytest.mark.parametrize("norm", SCALERS)
+def test_statistics_are_of_what_counts(norm, rows, effort, rng):
+    x = rng.normal(2.0, 3.0, (rows, 70))
+    marks = rng.random(x.shape) < 0.6
+    marks[:, 3] = False
+    marks[:, 4] = False
+    marks[1, 4] = True
+    plan = make_plan(Request(norm), x.shape)
+    selection = select(plan, x, Counted(marks, None, None, None))
+    y, statistics = run(plan, x, effort=effort, selection=selection)
+    np.testing.assert_allclose(y, scale_columns(norm, x, marks), rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(statistics["count"], marks.sum(axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("norm", SCALERS)
+def test_nan_is_left_out_where_it_is_asked_for(norm, dtype, rng):
+    x = rng.normal(size=(50, 6)).astype(dtype)
+    x[rng.random(x.shape) < 0.2] = np.nan
+    expected = scale_columns(norm, x.astype(float), ~np.isnan(x))
+    omitted, spread = (normalize(x, norm, nan=nan) for nan in ("omit", "propagate"))
+    np.testing.assert_allclose(
+        omitted.normalized, expected, rtol=2e-6 if dtype == "float32" else 1e-12, atol=1e-7
+    )
+    assert all(check.ok for check in omitted.check)
+    spoilt = np.isnan(x).any(axis=0)
+    assert all((np.isnan(array) == spoilt).all() for array in spread.statistics.values())
+    assert np.isnan(spread.normalized[:, spoilt]).all()
+
+
+@pytest.mark.parametrize("norm", ["minmax", "robust"])
+def test_a_group_of_which_nothing_counts_has_no_statistics(norm):
+    result = normalize([[1.0, 2.0], [3.0, 4.0]], norm, mask=[[True, False], [True, False]])
+    assert all(np.isnan(array[1]) for array in result.statistics.values())
+    assert [found.kind for found in result.degeneracies] == ["masked"]
+    np.testing.assert_array_equal(result.normalized[:, 1], [2.0, 4.0])
+
+
+def test_the_named_statistics():
+    x = np.array([1.0, 2.0, 4.0, 9.0])
+    result = normalize(x, "minmax")
+    assert (result.min, result.max, result.range) == (1.0, 9.0, 8.0)
+    result = normalize(x, "robust")
+    assert (result.q1, result.median, result.q3, result.iqr) == (1.75, 3.0, 5.25, 3.5)
+
+
+@pytest.mark.parametrize("norm", SCALERS)
+def test_zeros_of_either_sign_have_one_order(norm):
+    for x in ([0.0, -0.0, 1.0], [-0.0, 0.0, 1.0]):
+        for values in normalize(x, norm).statistics.values():
+            assert not np.signbit(values).any()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
+@pytest.mark.parametrize("norm", SCALERS)
+def test_a_table_of_long_columns_takes_no_more_memory_than_its_tiles(norm, tmp_path):
+    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", "f4", (1 << 22, 12))
+    rng = np.random.default_rng(1)
+    for part in np.array_split(x, 16):
+        part[...] = rng.normal(3, 2, part.shape)
+    x.flush()
+    arguments = [norm, "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--show", "stats"]
+    assert measure_peak(*arguments) < 150  # of 192 MiB
+    y, column = np.load(tmp_path / "y.npy", mmap_mode="r"), np.array(x[:, 5])
+    np.testing.assert_allclose(y[:, 5], scale(norm, column), rtol=2e-6, atol=2e-7)
+
+
+# -- beside scikit-learn
+
+
+def peer(name):
+    if os.environ.get("NORMCLI_REQUIRE_PEERS"):
+        return import_module(name)
+    return pytest.importorskip(name)
+
+
+CLASSES = {"minmax": "MinMaxScaler", "maxabs": "MaxAbsScaler", "robust": "RobustScaler"}
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("norm", SCALERS)
+@pytest.mark.parametrize("rows", [1, 2, 5, 64, 1001])
+def test_scalers_are_those_of_scikit_learn(norm, rows, rng):
+    scaler = getattr(peer("sklearn.preprocessing"), CLASSES[norm])()
+    x = rng.normal(5.0, 30.0, (rows, 4))
+    x[:, 3] = 7.0 if norm != "maxabs" else 0.0
+    theirs = scaler.fit_transform(x)
+    result = normalize(x, norm, like="sklearn")
+    np.testing.assert_allclose(result.normalized, theirs, rtol=1e-12, atol=1e-13)
+    if rows > 4:
+        holes = np.where(rng.random(x.shape) < 0.2, np.nan, x)
+        theirs = scaler.fit_transform(holes)
+        np.testing.assert_allclose(
+            normalize(holes, norm, nan="omit").normalized, theirs, rtol=1e-12, atol=1e-13
+        )
+
+
+@pytest.mark.peers
+def test_a_feature_range_is_gamma_and_beta(rng):
+    x = rng.normal(5.0, 30.0, (20, 4))
+    x[:, 3] = 7.0
+    theirs = peer("sklearn.preprocessing").MinMaxScaler(feature_range=(-1, 3)).fit_transform(x)
+    ours = normalize(x, "minmax", gamma=4.0, beta=-1.0).normalized
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("norm", SCALERS)
+def test_scikit_learn_takes_a_tiny_scale_for_none(norm):
+    x = np.array([[0.0], [1e-16], [3e-16], [5e-16]])
+    theirs = getattr(peer("sklearn.preprocessing"), CLASSES[norm])().fit_transform(x)
+    assert np.abs(theirs).max() < 1e-15
+    assert np.abs(normalize(x, norm, like="sklearn").normalized).max() >= 1.0
+
+
+@pytest.mark.peers
+def test_scikit_learn_loses_digits_far_from_zero():
+    x = 1e6 + np.random.default_rng(1).random((100, 20)) / 3
+    theirs = peer("sklearn.preprocessing").MinMaxScaler().fit_transform(x)
+    ours = normalize(x, "minmax").normalized
+    exact = (x - x.min(0)) / np.ptp(x, axis=0)  # whose differences are exact here
+    assert np.abs(theirs - exact).max() > 1e-10
+    np.testing.assert_array_max_ulp(ours, exact, maxulp=3)
+    np.testing.assert_array_equal([ours.min(axis=0), ours.max(axis=0)], [[0.0] * 20, [1.0] * 20])
