@@ -415,6 +415,7 @@ _ROWS = (
         divisor=Divisor.RANGE,
         parameters=ParameterRule.LAST,
         source="scikit-learn MinMaxScaler",
+        use="pixels and features that must lie between bounds",
     ),
     Norm(
         name="maxabs",
@@ -426,6 +427,7 @@ _ROWS = (
         divisor=Divisor.LP_NORM,
         p=math.inf,
         source="scikit-learn MaxAbsScaler",
+        use="sparse features, whose zeros stay zeros",
     ),
     Norm(
         name="robust",
@@ -437,6 +439,7 @@ _ROWS = (
         divisor=Divisor.QUARTILES,
         zero_rule=ZeroRule.ONE,
         source="scikit-learn RobustScaler",
+        use="tables with outliers",
     ),
     Norm(
         name="lrn",

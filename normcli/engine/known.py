@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.moments import Moments
+    from normcli.numerics.quartiles import Quartiles
     from normcli.numerics.workspace import Workspace
     from normcli.plan import Plan
 
@@ -35,7 +36,7 @@ _BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 def follow(
     plan: Plan,
     values: NDArray[Any],
-    moments: Moments,
+    moments: Moments | Quartiles,
     sink: Sink,
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,
@@ -48,7 +49,7 @@ def follow(
     plan : Plan
         Of the tensor's shape, with as many groups as there are moments.
     values : ndarray
-    moments : Moments
+    moments : Moments or Quartiles
     sink : Sink
         The caller closes it.
     gamma, beta, effort
@@ -95,7 +96,7 @@ class Loss:
 def invert(
     plan: Plan,
     values: NDArray[Any],
-    moments: Moments,
+    moments: Moments | Quartiles,
     sink: Sink,
     gamma: NDArray[Any] | None = None,
     beta: NDArray[Any] | None = None,

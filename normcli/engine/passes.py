@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from normcli.engine.counting import Counting, Marks
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.numerics.quartiles import Quartiles
     from normcli.numerics.workspace import Workspace
     from normcli.plan import Plan
 
@@ -107,7 +108,7 @@ class Run:
             self._write_all(solve_given(self.plan, given, exact=self.exact))
         return self.statistics
 
-    def follow(self, moments: Moments) -> None:
+    def follow(self, moments: Moments | Quartiles) -> None:
         """Normalize with moments that are known: one of each group."""
         self.walk.expect(1)
         with np.errstate(all="ignore"):

@@ -77,10 +77,11 @@ class QuartileRun(Run):
         """Add every value to a search."""
         geometry = self.geometry
         numbers = np.arange(len(search.count)).reshape(geometry.kept_shape)
+        order = geometry.kept_runs + geometry.reduced_runs
 
         def gather(tile: Slices, work: Workspace) -> None:
-            raw = self._load(tile, work)
-            marks = self._mark(raw, tile, self.order)
+            raw = self._load(tile, work, order)
+            marks = self._mark(raw, tile, order)
             groups = math.prod(self._tile_groups(tile))
             rows = leave_counting(raw, marks).reshape(groups, -1)
             counting = None if marks is None else marks.reshape(groups, -1)
@@ -124,7 +125,7 @@ def feed(
     if values.size == 0:
         return
     geometry = find_geometry(plan)
-    counting = None if selection is None else Counting(selection, plan.view_shape, geometry)
+    counting = None if selection is None else Counting(selection, plan, geometry)
     with contextlib.closing(open_source(values, plan, geometry)) as source:
         run = QuartileRun(plan, geometry, source, None, effort=effort, counting=counting)
         run.walk.expect(1)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from normcli.engine.counting import Selection
 from normcli.errors import DataError, UsageError
 from normcli.fitting.gather import gather
+from normcli.fitting.order import find_quartiles
 from normcli.fitting.stats_file import Stats
 from normcli.fitting.subject import choose_subject, require_alike
 from normcli.fitting.sums import require_no_nan
+from normcli.norms import Divisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.engine.effort import Effort
     from normcli.fitting.subject import Subject
+    from normcli.numerics.quartiles import Quartiles
+    from normcli.plan import Plan
     from normcli.request import Request
     from normcli.tensors.tensor import Tensor
 
@@ -68,10 +73,11 @@ def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Eff
         If one cannot be read or is unlike the first, unless such are left out; if none is left.
     """
     fitting = _Fitting(request, policy, effort)
-    bad = []
+    bad, good = [], []
     for source in sources:
         try:
             fitting.add(source)
+            good.append(source)
         except (DataError, MemoryError) as error:
             told = str(error) or "it does not fit into memory"
             told = told if source.name in told else f"{source.name}: {told}"
@@ -80,7 +86,23 @@ def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Eff
             bad.append(told)
     if fitting.stats is None:
         raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
-    return Fitted(fitting.stats, tuple(bad))
+    stats = fitting.stats
+    if stats.subject.plan(1).norm.divisor is Divisor.QUARTILES:
+        stats = stats._replace(quartiles=_search_quartiles(stats, good, effort))
+    return Fitted(stats, tuple(bad))
+
+
+def _search_quartiles(stats: Stats, sources: Sequence[Source], effort: Effort) -> Quartiles:
+    """Read all tensors again, as often as quartiles take."""
+    subject = stats.subject
+    batch = subject.plan(1).layout.batch or 0
+
+    def load_all() -> Iterator[tuple[Plan, NDArray[Any]]]:
+        for source in sources:
+            values = _load(source)
+            yield subject.plan(values.shape[batch]), values
+
+    return find_quartiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
 
 
 class _Fitting:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from normcli.fitting.stats_file import Stats
     from normcli.numerics.moments import Moments
+    from normcli.numerics.quartiles import Quartiles
     from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
@@ -50,7 +51,7 @@ def round_stats(stats: Stats) -> Rounded:
     images = has_images(plan)
     with np.errstate(all="ignore"):
         solved = solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=images)
-        own = solve(plan, solved.moments, exact=True).statistics
+        own = solve(plan, stats.quartiles or solved.moments, exact=True).statistics
         fields: dict[str, NDArray[np.generic]] = dict(own)
         if plan.norm.divisor is Divisor.DEVIATION:
             for ddof, names in ((0, ("var", "std")), (1, ("var1", "std1"))):
@@ -96,7 +97,9 @@ def _describe(plan: Plan, marks: NDArray[np.bool_], kind: str) -> str:
     return f"{names}{more}: {kind}"
 
 
-def find_moments(plan: Plan, stats: Stats) -> Moments:
-    """Return the moments that a tensor is normalized with, as pairs; a plan of any number of samples."""
+def find_moments(plan: Plan, stats: Stats) -> Moments | Quartiles:
+    """Return what a tensor is normalized with, as pairs; for a plan of any number of samples."""
+    if stats.quartiles is not None:
+        return stats.quartiles
     with np.errstate(all="ignore"):
         return solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=False).moments

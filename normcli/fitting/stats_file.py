@@ -12,7 +12,9 @@ Its members are
   of x² and of the samples' own deviations, Σ digit · 2^(32 · (low + place)):
   `sum`, `square`, `image_std_sum` (places first),
   each with its `…_low`;
-- for other readers, rounded from these: `mean`, `var` and what else the norm has.
+- where the norm divides by quartiles, `quartile_values` and `quartile_quarters`: for each of them the values
+  that it lies between, and how many quarters of the way;
+- for other readers, rounded from these: `mean`, `var` and what else the norm has (a length as `norm_length`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ import numpy as np
 from normcli.errors import DataError, NormError
 from normcli.fitting.subject import Subject, require_fittable
 from normcli.fitting.sums import Sums
+from normcli.norms import Divisor
 from normcli.numerics.fixed import Fixed
+from normcli.numerics.quartiles import Quartiles
 from normcli.request import Request
 from normcli.tensors.npz import write_npz
 from normcli.tensors.whole import open_whole
@@ -55,6 +59,8 @@ class Stats(NamedTuple):
     files, samples : int
         Over how many.
     sums : Sums
+    quartiles : Quartiles or None
+        Where the norm divides by their range; they cannot be merged.
     """
 
     subject: Subject
@@ -62,6 +68,7 @@ class Stats(NamedTuple):
     files: int
     samples: int
     sums: Sums
+    quartiles: Quartiles | None = None
 
 
 def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) -> None:
@@ -80,7 +87,13 @@ def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) ->
         If writing fails; what stood there before still does.
     """
     with open_whole(path) as stream:
-        write_npz(stream, {**_describe(stats), **rounded})
+        members = _describe(stats)
+        write_npz(stream, {**members, **{_name_rounded(n, members): array for n, array in rounded.items()}})
+
+
+def _name_rounded(name: str, members: Mapping[str, Any]) -> str:
+    """Return the member that a rounded statistic is: a length is called `norm`, as is the name of the norm."""
+    return f"{name}_length" if name in members and name == "norm" else name
 
 
 def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
@@ -103,6 +116,9 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
         "min": sums.low.reshape(shape),
         "max": sums.high.reshape(shape),
     }
+    if stats.quartiles is not None:
+        members["quartile_values"] = stats.quartiles.values.reshape(*shape, -1)
+        members["quartile_quarters"] = stats.quartiles.quarters.reshape(*shape, -1)
     members |= {name: getattr(sums, field).reshape(shape) for field, name in _COUNTS.items()}
     for field, name in _EXACT.items():
         settled = getattr(sums, field).settle()
@@ -188,7 +204,20 @@ def _understand(members: Mapping[str, NDArray[Any]]) -> Stats:
     nan = text("nan")
     if nan not in ("omit", "propagate"):
         raise ValueError(nan)
-    return Stats(subject, nan == "omit", int(members["files"]), int(members["samples"]), sums)
+    quartiles = None
+    if plan.norm.divisor is Divisor.QUARTILES:
+        quartiles = _understand_quartiles(members, shape, sums)
+    return Stats(subject, nan == "omit", int(members["files"]), int(members["samples"]), sums, quartiles)
+
+
+def _understand_quartiles(members: Mapping[str, NDArray[Any]], shape: tuple[int, ...], sums: Sums) -> Quartiles:
+    values, quarters = members["quartile_values"], members["quartile_quarters"]
+    if values.dtype != np.float64 or values.shape != (*shape, 6):
+        raise ValueError("quartile_values")
+    if quarters.dtype != np.int64 or quarters.shape != (*shape, 3) or ((quarters < 0) | (quarters > 3)).any():
+        raise ValueError("quartile_quarters")
+    count = (sums.count + sums.above + sums.below).astype(np.float64)
+    return Quartiles(count, values.reshape(-1, 6), quarters.reshape(-1, 3))
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:
@@ -211,6 +240,10 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
             raise DataError(
                 f"{name} and {first_name} differ in {what}: {_spell(b)} and {_spell(a)}; they cannot be merged"
             )
+    if first.quartiles is not None:
+        raise DataError(
+            f"{name} and {first_name} hold quartiles, from which those of both do not follow; fit all at once"
+        )
     first.sums.merge(other.sums)
     return first._replace(files=first.files + other.files, samples=first.samples + other.samples)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from normcli.errors import DataError
-from normcli.norms import Centre
+from normcli.norms import Centre, Divisor
+from normcli.numerics.extremes import hold_extremes
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.moments import Moments, choose_scale
 from normcli.numerics.pairs import Pair, pair_root
@@ -113,8 +114,11 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     nothing = count == 0
     low = np.where(spoiled | nothing, np.nan, sums.low)
     high = np.where(spoiled | nothing, np.nan, sums.high)
-    moments = _make_moments(plan, sums, count.astype(np.float64))
-    _spoil(plan, moments, sums, spoiled | nothing)
+    if plan.norm.divisor is Divisor.RANGE:
+        moments = hold_extremes(count.astype(np.float64), low, high)
+    else:
+        moments = _make_moments(plan, sums, count.astype(np.float64))
+        _spoil(plan, moments, sums, spoiled | nothing)
     image_std = None
     if images:
         integers, exponent = sums.deviation.integers()

@@ -42,7 +42,12 @@ MOST_WHOLE = 2**50
 """Sums of whole numbers up to here are told as whole numbers: the doubles that they follow from allow it."""
 
 _X, _X_HAT, _Y = Name("x", "x", "x"), Name("x̂", r"\hat{x}"), Name("y", "y")
+_MINIMUM, _MAXIMUM = Name("min x", r"\min x"), Name("max x", r"\max x")
+_MEDIAN, _FIRST, _THIRD = Name("x̃", r"\tilde{x}"), Name("q₁", "q_1"), Name("q₃", "q_3")
 _DIVISOR, _BASE = Name("d", "d"), Name("base", r"\mathrm{base}")
+
+
+_CENTRES = {Centre.MEAN: "mean", Centre.MINIMUM: "minimum", Centre.MEDIAN: "median"}
 
 
 class _Words(NamedTuple):
@@ -141,8 +146,9 @@ class _Teller:
                 self._say("not finite", f"{name_group(self.group.name)} {consequence}.")
             self._give_up()
             return tuple(self.steps)
-        centre = self._find_centre() if self.plan.norm.centre is Centre.MEAN else None
-        lost = self.plan.norm.centre is Centre.MEAN and centre is None
+        centred = self.plan.norm.centre is not Centre.NOTHING
+        centre = self._find_centre() if centred else None
+        lost = centred and centre is None
         divisor = None if lost else self._find_divisor(centre)
         divisor = None if divisor is None else self._replace_zero(divisor)
         if divisor is None:
@@ -178,6 +184,30 @@ class _Teller:
         return f"The window of {describe_index(at, plan.layout)} holds {_count(held)}, at {where}{cut}."
 
     def _find_centre(self) -> Number | None:
+        match self.plan.norm.centre:
+            case Centre.MINIMUM:
+                told = f"The smallest of the {_count(self.group.count)}."
+                return self._give("min", told, _MINIMUM, self.group.statistics["min"], exact=True)
+            case Centre.MEDIAN:
+                told = "The median: as many values lie below it as above."
+                return self._find_quartile("median", told, _MEDIAN, 2)
+            case _:
+                return self._find_mean()
+
+    def _find_quartile(self, name: str, sentence: str, symbol: Name, quarter: int) -> Number | None:
+        """Tell of a quartile: the value at its place in order, or what lies between two of them."""
+        value = self.group.statistics[name]
+        if self.group.count > MOST_TERMS:
+            return self._give(name, sentence, symbol, value)
+        ordered = sorted(self.group.value(place) for place in range(self.group.count))
+        place, part = divmod((self.group.count - 1) * quarter, 4)
+        if not part or ordered[place] == ordered[place + 1]:
+            return self._give(name, sentence, symbol, value, exact=True)
+        low, high = Number(ordered[place]), Number(ordered[place + 1])
+        between = Sum((low, Product(Number(part / 4), Difference(high, low))))
+        return self._add(name, f"{sentence} It lies between two.", symbol, between, value=value)
+
+    def _find_mean(self) -> Number | None:
         symbol, mean = Name("μ", r"\mu"), self.group.statistics["mean"]
         if not math.isfinite(mean):
             self._say(
@@ -204,6 +234,28 @@ class _Teller:
                 return self._find_length()
             case Divisor.WINDOW_POWER:
                 return self._find_power()
+            case Divisor.RANGE:
+                return self._find_range(centre)
+            case Divisor.QUARTILES:
+                return self._find_interquartile_range()
+
+    def _find_range(self, low: Number | None) -> Number | None:
+        told = f"The largest of the {_count(self.group.count)}."
+        high = self._give("max", told, _MAXIMUM, self.group.statistics["max"], exact=True)
+        if low is None:
+            return high
+        spread = self.group.statistics["range"]
+        return self._add(
+            "range", "The range: the one less the other.", _DIVISOR, Difference(high, low), value=spread
+        )
+
+    def _find_interquartile_range(self) -> Number | None:
+        first = self._find_quartile("q1", "The first quartile: a quarter of the values lie below.", _FIRST, 1)
+        third = self._find_quartile("q3", "The third quartile: a quarter of the values lie above.", _THIRD, 3)
+        if first is None or third is None:
+            return None
+        told, spread = "The interquartile range: the one less the other.", self.group.statistics["iqr"]
+        return self._add("iqr", told, _DIVISOR, Difference(third, first), value=spread)
 
     def _find_deviation(self, centre: Number | None) -> Number | None:
         """Tell of the root of a mean of squares, about the mean or about 0."""
@@ -384,7 +436,7 @@ class _Teller:
         self._say(
             "zero",
             "The divisor is 0: it counts as 1, and the values are only centred."
-            if (self.plan.norm.centre is Centre.MEAN)
+            if self.plan.norm.centre is not Centre.NOTHING
             else "The divisor is 0, as all values are: it counts as 1.",
         )
         return Number(1)
@@ -398,7 +450,8 @@ class _Teller:
         if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
             self._give_result(outcome)
             return
-        told = "The value over the divisor." if centre is None else "The value less the mean, over the divisor."
+        less = "" if centre is None else f" less the {_CENTRES[self.plan.norm.centre]},"
+        told = f"The value{less} over the divisor."
         x_hat = self._add("quotient", told, _X_HAT, Quotient(top, divisor), value=scaled, outcome=outcome)
         affine = outcome.gamma is not None or outcome.beta is not None
         if (

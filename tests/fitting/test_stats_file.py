@@ -7,9 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
+from normcli import normalize
 from normcli.errors import DataError
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.stats_file import merge_stats, read_stats, write_stats
+from normcli.norms import NORMS
 from normcli.request import Request
 from tests.fitting.test_fit import fit_arrays, make
 
@@ -111,3 +113,39 @@ def test_only_alike_is_merged(shape, dtype, request_, told, rng, tmp_path):
     with pytest.raises(DataError, match=told):
         merge([first, other], tmp_path / "c.npz")
     assert not (tmp_path / "c.npz").exists()
+
+
+@pytest.mark.parametrize("norm", [name for name in NORMS if name != "lrn"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_norm_is_fitted_kept_and_used_to_the_bit(norm, dtype, normcli, tmp_path, rng):
+    x = rng.normal(3.0, 2.0, (12, 4)).astype(dtype)
+    paths = [tmp_path / name for name in ("a.npy", "b.npy")]
+    for path, part in zip(paths, (x[:5], x[5:]), strict=True):
+        np.save(path, part)
+    np.save(tmp_path / "x.npy", x)
+    groups = ("--groups", "2") if "groups" in NORMS[norm].options else ()
+    ran = normcli("fit", norm, *groups, "--axes", "0", *paths, "-o", tmp_path / "stats.npz", "-q")
+    if ran.code == 2:
+        assert "nothing to fit" in ran.err or "groups" in ran.err or "axes" in ran.err
+        return
+    assert (ran.code, ran.err) == (0, "")
+    assert (
+        normcli("apply", tmp_path / "stats.npz", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "-q").code == 0
+    )
+    expected = normalize(x, norm, axes=0)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), expected.normalized)
+    for name, values in normalize(x, norm, axes=0, dtype="float64").statistics.items():
+        printed = normcli("fit", norm, "--axes", "0", *paths, "--print", name, "-q").lines
+        np.testing.assert_array_equal([float(line) for line in printed], values)
+
+
+def test_quartiles_cannot_be_merged(normcli, tmp_path):
+    for name in ("a", "b"):
+        np.save(tmp_path / f"{name}.npy", np.arange(8.0).reshape(4, 2))
+        normcli("fit", "robust", tmp_path / f"{name}.npy", "-o", tmp_path / f"{name}.npz", "-q")
+    ran = normcli("merge", tmp_path / "a.npz", tmp_path / "b.npz", "-o", tmp_path / "c.npz")
+    assert (ran.code, ran.out) == (3, "")
+    assert "fit all at once" in ran.err
+    assert not (tmp_path / "c.npz").exists()
+    normcli("fit", "minmax", tmp_path / "a.npy", "-o", tmp_path / "m.npz", "-q")
+    assert normcli("merge", tmp_path / "m.npz", tmp_path / "m.npz", "-o", tmp_path / "n.npz", "-q").code == 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.norms import Centre
 from normcli.printable import make_printable
 from normcli.render.answer import count_values, describe_reduction
 from normcli.render.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
@@ -146,7 +147,7 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: s
         "reduction": list(describe_reduction(plan)),
         "like": plan.like,
         "dtype": result.dtype.name,
-        "centre": plan.norm.centre.name.lower(),
+        "centre": None if plan.norm.centre is Centre.NOTHING else plan.norm.centre.value,
         "divisor": plan.norm.divisor.name.lower(),
         "eps": plan.eps,
         "epsMode": plan.eps_mode if plan.eps is not None else None,

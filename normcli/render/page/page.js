@@ -110,11 +110,19 @@
 
   const SQUARES = { deviation: ["var", "std"], root_mean_square: ["ms", "rms"] };
 
+  /** What lies at both ends of a range, and the range. */
+  const RANGES = { range: ["min", "max", "range"], quartiles: ["q1", "q3", "iqr"] };
+
+  const MEANINGS = {
+    min: "the smallest x", max: "the largest x", median: "what half of the x lie below",
+    q1: "what a quarter of the x lie below", q3: "what a quarter of the x lie above",
+  };
+
   /** The size of a group without eps, and what is under its root. */
   function measure(result, group) {
     const named = SQUARES[result.divisor];
     if (!named) {
-      const root = result.statistics.norm[group];
+      const root = result.statistics[RANGES[result.divisor]?.[2] ?? "norm"][group];
       return { square: root * root, root };
     }
     return { square: result.statistics[named[0]][group], root: result.statistics[named[1]][group] };
@@ -143,7 +151,7 @@
   /** What is divided by in truth: a divisor of 0 has a rule. */
   const settle = (result, divisor) => (divisor !== 0 || result.window ? divisor : result.zeroRule === "nan" ? NaN : 1);
 
-  const centreOf = (result, group) => (result.centre === "mean" ? result.statistics.mean[group] : 0);
+  const centreOf = (result, group) => (result.centre ? result.statistics[result.centre][group] : 0);
   const gammaOf = (result, cell) => result.gamma.values[result.gamma.owner[cell]] + result.gammaOffset;
   const betaOf = (result, cell) => result.beta.values[result.beta.owner[cell]];
 
@@ -179,10 +187,23 @@
   }
 
   function tellCentre(result, group) {
+    if (result.centre !== "mean") return tellStatistic(result, group, result.centre);
     const n = result.counts[group];
     const mean = result.statistics.mean[group];
     const terms = spellTerms(result, group, bracket, SUM_TERMS);
     return { term: "mean", means: "Σx / n", by: [...(n > 1 ? [`(${terms}) / ${n}`] : []), `${format(mean * n)} / ${n}`], is: mean };
+  }
+
+  const tellStatistic = (result, group, name) => ({
+    term: name, means: MEANINGS[name], by: [], is: result.statistics[name][group],
+  });
+
+  function tellRange(result, group) {
+    const [low, high, spread] = RANGES[result.divisor];
+    const ends = [low, high].filter((name) => name !== result.centre);
+    const by = [minus(result.statistics[high][group], result.statistics[low][group])];
+    const divisor = { term: "divisor", means: `${high} − ${low}`, by, is: result.statistics[spread][group] };
+    return [...ends.map((name) => tellStatistic(result, group, name)), divisor];
   }
 
   function tellSpread(result, group) {
@@ -271,14 +292,14 @@
   function tellGroup(result, group, eps) {
     if (result.window) return tellWindow(result, group);
     const told = [];
-    if (result.centre === "mean") {
+    if (result.centre) {
       told.push(result.given ? { term: "mean", means: "as given", by: [], is: result.statistics.mean[group] } : tellCentre(result, group));
     }
     if (result.given) told.push({ term: "var", means: "as given", by: [], is: measure(result, group).square });
     else if (result.divisor === "deviation") told.push(tellSpread(result, group));
     else if (result.divisor === "root_mean_square") told.push(tellMeanSquare(result, group, result.counts[group]));
-    else told.push(tellLength(result, group));
-    told.push(...tellDivisor(result, group, eps));
+    else if (!RANGES[result.divisor]) told.push(tellLength(result, group));
+    told.push(...(RANGES[result.divisor] ? tellRange(result, group) : tellDivisor(result, group, eps)));
     const divisor = divide(result, group, eps);
     if (divisor === 0) {
       const means = result.zeroRule === "nan" ? "0 divides nothing: nan" : "0 divides nothing: 1 stands for it";
@@ -296,10 +317,10 @@
     const standard = standardize(result, cell, divisor);
     const affine = result.gamma || result.beta;
     const told = [{ term: "x", by: [], is: x[cell], key: "x" }];
-    if (result.centre === "mean") told.push({ term: "x − mean", by: [minus(x[cell], mean)], is: x[cell] - mean });
+    if (result.centre) told.push({ term: `x − ${result.centre}`, by: [minus(x[cell], mean)], is: x[cell] - mean });
     told.push({
       term: affine ? "x̂" : "y",
-      means: result.centre === "mean" ? "(x − mean) / divisor" : "x / divisor",
+      means: result.centre ? `(x − ${result.centre}) / divisor` : "x / divisor",
       by: [`${bracket(x[cell] - mean)} / ${bracket(divisor)}`],
       is: affine ? standard : y,
       key: affine ? "" : "y",
@@ -535,7 +556,7 @@
       picture.append(draw("line", { class: "axis", x1: at, x2: at, y1: y - 7, y2: y + 7 }));
       picture.append(draw("text", { x: at, y: above ? y - 12 : y + 20, "text-anchor": anchor }, text));
     };
-    if (result.centre === "mean") mark(result.statistics.mean[result.owner[cell]], top, "mean", true);
+    if (result.centre) mark(centreOf(result, result.owner[cell]), top, result.centre, true);
     mark(0, bottom, "0", false);
     const path = (from, to, kind) => picture.append(draw("line", { class: `path${kind}`, x1: scale(from), x2: scale(to), y1: top, y2: bottom }));
     const dot = (value, y, kind) => picture.append(draw("circle", { class: `dot${kind}`, cx: scale(value), cy: y, r: kind ? 5 : 3.2 }));
@@ -654,7 +675,7 @@
     const result = current();
     const group = result.owner[cell];
     const of = result.window ? `window of ${result.counts[group]} values` : `group ${result.groups[group]}, ${result.counts[group]} values`;
-    const centre = result.centre === "mean" ? `, mean ${format(result.statistics.mean[group], 5)}` : "";
+    const centre = result.centre ? `, ${result.centre} ${format(centreOf(result, group), 5)}` : "";
     find("said").textContent = `${nameCell(cell)}: input ${format(x[cell], 5)}, normalized ${format(state.values[cell], 5)}, ${of}${centre}.`;
   }
 
