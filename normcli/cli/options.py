@@ -40,9 +40,16 @@ def make(*names: str, **settings: Any) -> Option:
     return click.option(*names, **settings)
 
 
+def _take_one(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
+    """Return the only value of an option; of several, click itself would take the last without a word."""
+    if len(given) > 1:
+        raise click.UsageError(f"--input is given {len(given)} times; one tensor is taken", ctx)
+    return given[0] if given else None
+
+
 SOURCE = (
     make(
-        "-i", "--input", "input_", metavar="FILE",
+        "-i", "--input", "input_", metavar="FILE", multiple=True, callback=_take_one,
         help=".npy, .npz, .json, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is standard input.",
     ),
     make("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]'."),

@@ -58,6 +58,8 @@ CASES = [
     pytest.param("bn -i -", DATA, "standard input is empty", id="empty stdin"),
     pytest.param("bn --data [[1,2],[3]]", DATA, "--data is ragged", id="ragged data"),
     pytest.param("bn", USAGE, "there is no tensor: give --input FILE", id="no source"),
+    pytest.param("ln -i x.npy -i y.npy", USAGE, "--input is given 2 times", id="two inputs"),
+    pytest.param("explain bn -i x.npy -i y.npy", USAGE, "--input is given 2 times", id="two inputs of a verb"),
     pytest.param("bn -i x.npy --shape 2,3", USAGE, "--input and --shape each name a tensor", id="two sources"),
     pytest.param(
         "bn -i x.npy --data 1", USAGE, "--input and --data each name a tensor", id="two other sources"

@@ -46,7 +46,7 @@ def work_out(text: str) -> Fraction:
             raise NotRationalError(text)
         return root
 
-    result = eval(to_python(text), {"N": Fraction, "sqrt": sqrt, "abs": abs, "max": max})
+    result = eval(to_python(text), {"N": Fraction, "sqrt": sqrt, "abs": abs, "max": lambda *terms: max(terms)})
     if isinstance(result, float) and result not in (
         0.0,
         1.0,
