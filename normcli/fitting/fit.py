@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from normcli.engine.counting import Selection
+from normcli.engine.effort import Effort
+from normcli.engine.walk import count_processors
 from normcli.errors import DataError, UsageError
 from normcli.fitting.gather import gather
 from normcli.fitting.order import find_quartiles
 from normcli.fitting.stats_file import Stats
 from normcli.fitting.subject import choose_subject, require_alike
 from normcli.fitting.sums import require_no_nan
+from normcli.fitting.workers import can_fork, run_apart
 from normcli.norms import Divisor
 
 if TYPE_CHECKING:
@@ -18,12 +23,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
     from normcli.fitting.subject import Subject
     from normcli.numerics.quartiles import Quartiles
     from normcli.plan import Plan
     from normcli.request import Request
     from normcli.tensors.tensor import Tensor
+
+
+MUCH = 1 << 26
+"""Bytes of all tensors: less is read before workers have begun."""
 
 
 class Policy(NamedTuple):
@@ -72,34 +80,45 @@ def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Eff
     DataError
         If one cannot be read or is unlike the first, unless such are left out; if none is left.
     """
+    waiting = list(sources)
     fitting = _Fitting(request, policy, effort)
-    bad, good = [], []
-    for source in sources:
+    bad: list[str] = []
+    good: list[Source] = []
+    while waiting and fitting.subject is None:
         try:
-            fitting.add(source)
-            good.append(source)
+            fitting.begin(waiting[0])
         except (DataError, MemoryError) as error:
-            told = str(error) or "it does not fit into memory"
-            told = told if source.name in told else f"{source.name}: {told}"
-            if not policy.skips_bad:
-                raise DataError(told) from error
-            bad.append(told)
-    if fitting.stats is None:
-        raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
+            fitting.leave_out(_tell(waiting.pop(0), error), bad)
+    for source, outcome in zip(waiting, fitting.survey_all(waiting), strict=True):
+        if isinstance(outcome, str):
+            fitting.leave_out(outcome, bad)
+        else:
+            fitting.add(outcome)
+            good.append(source)
     stats = fitting.stats
+    if stats is None:
+        raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
     if stats.subject.plan(1).norm.divisor is Divisor.QUARTILES:
-        stats = stats._replace(quartiles=_search_quartiles(stats, good, effort))
+        stats = stats._replace(quartiles=_search_quartiles(stats, good, fitting.load, effort))
     return Fitted(stats, tuple(bad))
 
 
-def _search_quartiles(stats: Stats, sources: Sequence[Source], effort: Effort) -> Quartiles:
+def _tell(source: Source, error: BaseException) -> str:
+    """Return what is wrong with a tensor, with its name."""
+    told = str(error) or "it does not fit into memory"
+    return told if source.name in told else f"{source.name}: {told}"
+
+
+def _search_quartiles(
+    stats: Stats, sources: Sequence[Source], load: Callable[[Source], NDArray[Any]], effort: Effort
+) -> Quartiles:
     """Read all tensors again, as often as quartiles take."""
     subject = stats.subject
     batch = subject.plan(1).layout.batch or 0
 
     def load_all() -> Iterator[tuple[Plan, NDArray[Any]]]:
         for source in sources:
-            values = _load(source)
+            values = load(source)
             yield subject.plan(values.shape[batch]), values
 
     return find_quartiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
@@ -110,30 +129,73 @@ class _Fitting:
 
     def __init__(self, request: Request, policy: Policy, effort: Effort) -> None:
         self.request, self.policy, self.effort = request, policy, effort
+        self.subject: Subject | None = None
         self.stats: Stats | None = None
-        self._first = ""
+        self._first: Source | None = None
+        self._values: NDArray[Any] = np.empty(0)
 
-    def add(self, source: Source) -> None:
-        """Read one more: all of it or nothing enters the sums."""
+    def load(self, source: Source) -> NDArray[Any]:
+        """Return a tensor; the first is loaded once, as it may be standard input."""
+        return self._values if source is self._first else _load(source)
+
+    def begin(self, source: Source) -> None:
+        """Take the first tensor's subject for that of all."""
         values = _load(source)
-        subject = self._choose_subject(source.name, values)
-        batch = subject.plan(1).layout.batch or 0
-        plan = subject.plan(values.shape[batch])
-        sums = gather(plan, values, self.effort)
+        self.subject = choose_subject(self.request, values.shape, values.dtype)
+        self._first, self._values = source, values
+
+    def leave_out(self, told: str, bad: list[str]) -> None:
+        """Leave a tensor out, if that is the policy.
+
+        Raises
+        ------
+        DataError
+            If it is not.
+        """
+        if not self.policy.skips_bad:
+            raise DataError(told)
+        bad.append(told)
+
+    def survey_all(self, sources: Sequence[Source]) -> Iterator[Stats | str]:
+        """Yield the statistics of each tensor, or what is wrong with it; of much data in processes."""
+        workers, size = min(self.effort.threads or count_processors(), len(sources)), self._values.nbytes
+        if workers < 2 or size * len(sources) < MUCH or not can_fork():
+            for source in sources:
+                yield self._try(source, self.effort)
+            return
+        observer, alone = self.effort.observer, Effort(threads=1)
+        if observer is not None:
+            observer.expect(size * len(sources))
+        for outcome in run_apart(lambda n: self._try(sources[n], alone), range(len(sources)), workers):
+            if observer is not None:
+                observer.advance(size)
+            yield outcome
+
+    def _try(self, source: Source, effort: Effort) -> Stats | str:
+        try:
+            return self._survey(source, effort)
+        except (DataError, MemoryError) as error:
+            return _tell(source, error)
+
+    def _survey(self, source: Source, effort: Effort) -> Stats:
+        assert self.subject is not None
+        values, subject = self.load(source), self.subject
+        first = "" if self._first is None else self._first.name
+        require_alike(subject, values.shape, values.dtype, source.name, first)
+        samples = values.shape[subject.plan(1).layout.batch or 0]
+        sums = gather(subject.plan(samples), values, effort)
         if self.policy.nan == "raise":
             require_no_nan(sums, source.name)
-        found = Stats(subject, self.policy.nan == "omit", 1, values.shape[batch], sums)
-        if self.stats is None:
-            self.stats, self._first = found, source.name
-            return
-        self.stats.sums.merge(sums)
-        self.stats = self.stats._replace(files=self.stats.files + 1, samples=self.stats.samples + found.samples)
+        return Stats(subject, self.policy.nan == "omit", 1, samples, sums)
 
-    def _choose_subject(self, name: str, values: NDArray[Any]) -> Subject:
+    def add(self, found: Stats) -> None:
+        """Add a tensor's statistics to those of all."""
         if self.stats is None:
-            return choose_subject(self.request, values.shape, values.dtype)
-        require_alike(self.stats.subject, values.shape, values.dtype, name, self._first)
-        return self.stats.subject
+            self.stats = found
+            return
+        self.stats.sums.merge(found.sums)
+        files, samples = self.stats.files + 1, self.stats.samples + found.samples
+        self.stats = self.stats._replace(files=files, samples=samples)
 
 
 def _load(source: Source) -> NDArray[Any]:
