@@ -13,6 +13,7 @@ from normcli.engine.effort import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import Policy, Source, fit
 from normcli.fitting.statistics import round_stats
+from normcli.fitting.workers import can_fork, run_apart
 from normcli.norms import Divisor
 from normcli.plan import make_plan
 from normcli.request import Request
@@ -23,9 +24,13 @@ SHAPES = [(11, 6), (7, 6, 5), (9, 6, 4, 5), (5, 6, 2, 3, 4), (6, 6, 33, 40)]
 DTYPES = ["float16", "float32", "float64", "int16"]
 
 
-def fit_arrays(arrays, request=None, policy=None, **effort):
+def fit_all(arrays, policy=None, request=None, **effort):
     sources = [Source(f"{i}.npy", lambda x=x, i=i: Tensor(x, f"{i}.npy")) for i, x in enumerate(arrays)]
-    return fit(request or Request("bn"), sources, policy or Policy(), Effort(**effort)).stats
+    return fit(request or Request("bn"), sources, policy or Policy(), Effort(**effort))
+
+
+def fit_arrays(arrays, request=None, policy=None, **effort):
+    return fit_all(arrays, policy, request, **effort).stats
 
 
 def round_arrays(arrays, request=None, policy=None, **effort):
@@ -211,3 +216,41 @@ def test_of_what_scikit_learn_calculates_it_is_the_nearer_to_the_truth(rng):
         theirs = max(theirs, abs(scaler.var_[c] - var) / var)
     assert ours <= mpmath.mpf(2) ** -53
     assert ours <= theirs
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    """Let small tensors be surveyed in processes, and count how often that is done."""
+    calls = []
+
+    def run_counted(task, numbers, count):
+        calls.append(count)
+        return run_apart(task, numbers, count)
+
+    monkeypatch.setattr("normcli.fitting.fit.MUCH", 0)
+    monkeypatch.setattr("normcli.fitting.fit.run_apart", run_counted)
+    return calls
+
+
+@pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
+def test_processes_change_no_bit(workers, rng):
+    parts = [make(rng, (n, 3, 8, 5), "float32") for n in (2, 5, 1, 7, 4)]
+    apart = round_arrays(parts, threads=2)
+    assert workers == [2]
+    require_same(apart, round_arrays(parts, threads=1))
+    assert workers == [2]
+
+
+@pytest.mark.skipif(not can_fork(), reason="this system has no cheap processes")
+def test_what_is_wrong_in_a_process_is_told(workers, rng):
+    parts = [make(rng, (2, 3, 4), "float32") for _ in range(4)]
+    parts[2] = make(rng, (2, 4, 4), "float32")
+    with pytest.raises(DataError, match=r"2\.npy has the shape"):
+        fit_arrays(parts, threads=3)
+    fitted = fit_all(parts, Policy(skips_bad=True), threads=3)
+    assert [told.split()[0] for told in fitted.bad] == ["2.npy"]
+    assert fitted.stats.files == 3
+    require_same(round_stats(fitted.stats).fields, round_arrays([parts[0], parts[1], parts[3]], threads=1))
+    parts[1][0, 0, 0] = np.nan
+    with pytest.raises(DataError, match=r"1\.npy: 1 value is NaN"):
+        fit_arrays(parts, policy=Policy(nan="raise"), threads=2)
