@@ -15,7 +15,7 @@ from normcli.engine.passes import Run
 from normcli.engine.walk import Walk
 from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, two_diff
 from normcli.numerics.rounding import store
-from normcli.numerics.solution import Solution, solve
+from normcli.numerics.solution import solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from normcli.engine.blocks import Sink, Spread
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.numerics.divisor import Solution
     from normcli.numerics.moments import Moments
     from normcli.numerics.quartiles import Quartiles
     from normcli.numerics.workspace import Workspace

@@ -30,7 +30,7 @@ from normcli.numerics.moments import (
     merge_leaves,
     merge_powers,
 )
-from normcli.numerics.solution import Given, Solution, solve, solve_given
+from normcli.numerics.solution import Given, solve, solve_given
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from normcli.engine.counting import Counting, Marks
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.numerics.divisor import Solution
     from normcli.numerics.quartiles import Quartiles
     from normcli.numerics.workspace import Workspace
     from normcli.plan import Plan

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.engine.counting import Marks, Selection
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Slices
-    from normcli.numerics.solution import Solution
+    from normcli.numerics.divisor import Solution
     from normcli.numerics.workspace import Workspace
     from normcli.plan import Plan
 

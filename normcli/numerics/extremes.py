@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.divisor import Solution, choose_scale_where, replace_zeros, unscale
 from normcli.numerics.leaves import Leaves
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, two_diff
-from normcli.numerics.solution import Solution, choose_scale_where, replace_zeros, unscale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.numerics.solution import Solution
+    from normcli.numerics.divisor import Solution
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]

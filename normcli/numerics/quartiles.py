@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.numerics.divisor import Solution, choose_scale_where, replace_zeros, unscale
 from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import Pair, pair_add, pair_negate, two_prod
-from normcli.numerics.solution import Solution, choose_scale_where, replace_zeros, unscale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

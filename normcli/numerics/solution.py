@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from normcli.norms import Centre, Divisor, EpsMode, ZeroRule
-from normcli.numerics.moments import Moments, choose_scale
+from normcli.numerics.divisor import Solution, replace_zeros
+from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, divide_by_count, pair_divide, pair_root, quick_two_sum, two_sum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from normcli.numerics.quartiles import Quartiles
@@ -28,26 +26,6 @@ class Given(NamedTuple):
 
     mean: Floats
     var: Floats
-
-
-@dataclass(slots=True)
-class Solution:
-    """What a tile is normalized with, one value for each group; in the scaled unit where groups are scaled."""
-
-    mean: Pair
-    divisor: Pair
-    scale: NDArray[np.int64] | None
-    centred: bool
-    statistics: dict[str, Floats] = field(default_factory=dict)
-
-    def take(self, function: Callable[[Floats], Floats]) -> Solution:
-        """Return mean and divisor with a function (an index, a reshape) applied to each array."""
-        return Solution(
-            Pair(function(self.mean.hi), function(self.mean.lo)),
-            Pair(function(self.divisor.hi), function(self.divisor.lo)),
-            None,
-            self.centred,
-        )
 
 
 def solve(plan: Plan, moments: Moments | Quartiles, *, exact: bool) -> Solution:
@@ -140,26 +118,6 @@ def _raise_to_floor(size: Pair, floor: float, k: NDArray[np.int64] | None) -> Pa
     lowest = np.full_like(size.hi, floor) if k is None else np.ldexp(floor, k)
     under = size.hi < lowest
     return Pair(np.where(under, lowest, size.hi), np.where(under, 0.0, size.lo))
-
-
-def replace_zeros(divisor: Pair, rule: ZeroRule, k: NDArray[np.int64] | None = None) -> Pair:
-    """Return a divisor that values, times 2ᵏ, can be divided by: where it is 0, so are most of them."""
-    zero = divisor.hi == 0.0
-    if not zero.any():
-        return divisor
-    one = 1.0 if k is None or rule is not ZeroRule.ONE else np.ldexp(1.0, k)
-    return Pair(np.where(zero, np.nan if rule is ZeroRule.NAN else one, divisor.hi), divisor.lo)
-
-
-def choose_scale_where(size: Floats, least: float, most: float) -> NDArray[np.int64] | None:
-    """Return the k by whose 2ᵏ groups are scaled whose largest magnitude lies outside; None if none does."""
-    outside = np.isfinite(size) & ((size > most) | ((size < least) & (size > 0.0)))
-    return np.where(outside, choose_scale(size), 0) if outside.any() else None
-
-
-def unscale(values: Floats, k: NDArray[np.int64] | None) -> Floats:
-    """Return values that were multiplied by 2ᵏ as they were."""
-    return values if k is None else np.ldexp(values, -k)
 
 
 _ORDERED = (Divisor.RANGE, Divisor.QUARTILES)
