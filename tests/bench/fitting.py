@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.files import MIB, PEAK_AT_MOST, SIZE, write_random
-from tests.bench.pairs import Row, Table, compare, judge, measure_peak, run_process, take_turns
+from tests.bench.pairs import Row, Table, compare, judge, measure_peak_of_all, run_process, take_turns
 from tests.bench.startup import NORMCLI
 
 FILES = 16
@@ -47,7 +47,7 @@ def measure(runs: int, folder: str | None) -> Table:
         times = take_turns([lambda c=c: run(c) for c in commands], runs)
         ratio, limit, ok = judge(compare(times[0], times[1]), AT_MOST)
         faster = compare(times[2], times[0])
-        peak = measure_peak(commands[0]) // MIB
+        peak = measure_peak_of_all(commands[0]) // MIB
     cells = (
         "`fit bn`", *(f"{median(column):.2f}" for column in times), ratio, limit,
         f"{faster:.1f}", f"{FASTER:g}", f"{peak}", str(PEAK_AT_MOST),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,6 +76,39 @@ def measure_peak(command: Sequence[str]) -> int:
         [sys.executable, "-c", code, *command], capture_output=True, env=_ENVIRONMENT, check=True, text=True
     )
     return int(ran.stdout) * 1024
+
+
+def measure_peak_of_all(command: Sequence[str]) -> int:
+    """Run a command and return the most memory that it and its workers had together, in bytes.
+
+    What they share counts once (the proportional set size); looked at all the time, so a short peak may be missed.
+    """
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_ENVIRONMENT, start_new_session=True
+    )
+    most = 0
+    while process.poll() is None:
+        most = max(most, sum(map(_measure_share, _list_session(process.pid))))
+    return most
+
+
+def _list_session(number: int) -> list[int]:
+    """Return the processes of a session."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                if int((entry / "stat").read_text().rpartition(")")[2].split()[3]) == number:
+                    found.append(int(entry.name))
+    return found
+
+
+def _measure_share(number: int) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{number}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
 
 
 def _time(work: Callable[[], Any]) -> float:
