@@ -43,6 +43,11 @@ class Centre(enum.Enum):
     MINIMUM = "min"
     MEDIAN = "median"
 
+    @property
+    def statistic(self) -> str | None:
+        """The statistic that is subtracted; None where nothing is."""
+        return None if self is Centre.NOTHING else self.value
+
 
 class Divisor(enum.Enum):
     """What the centred value is divided by."""
@@ -120,6 +125,17 @@ STATISTICS: Mapping[Divisor, tuple[str, ...]] = MappingProxyType(
 )
 """The statistics that a group has, by what it is divided by."""
 
+SPREADS: Mapping[Divisor, str] = MappingProxyType(
+    {
+        Divisor.DEVIATION: "std",
+        Divisor.ROOT_MEAN_SQUARE: "rms",
+        Divisor.LP_NORM: "norm",
+        Divisor.RANGE: "range",
+        Divisor.QUARTILES: "iqr",
+    }
+)
+"""The statistic that a value is divided by, eps aside; a power of a window's mean square is none."""
+
 _DIFFERENCES = {Divisor.RANGE: "(max − min)", Divisor.QUARTILES: "(q3 − q1)"}
 """The divisors that have no root, and no eps, as a formula has them."""
 
@@ -195,6 +211,11 @@ class Norm(NamedTuple):
     def statistics(self) -> tuple[str, ...]:
         """The names of the statistics that each group has."""
         return STATISTICS[self.divisor]
+
+    @property
+    def spread(self) -> str | None:
+        """The statistic that a value is divided by, eps aside; None where no statistic is the divisor."""
+        return SPREADS.get(self.divisor)
 
     @property
     def bounded(self) -> bool:

@@ -10,12 +10,16 @@ from normcli.cli import options
 from normcli.cli.problem import load_problem
 from normcli.cli.progress import show_progress
 from normcli.cli.verbs import NormVerb
-from normcli.norms import Centre, Norm, find_norm
+from normcli.norms import Norm, find_norm
 from normcli.render import FORMATS
 
 _TOLERANCE = (
     options.make("--rtol", type=float, help="Tolerated part of the input's value. [default: 1e-4]"),
-    options.make("--atol", type=float, help="Tolerated difference beside that. [default: 1e-4]"),
+    options.make(
+        "--atol",
+        type=float,
+        help="Tolerated difference beside that. [default: 1e-4, or 1e-4 of the largest |x| if less]",
+    ),
 )
 
 
@@ -53,12 +57,12 @@ def _write_help(norm: Norm, name: str) -> str:
     example = f"\n\n\b\n  normcli restore {name}{groups} --shape 3,4 --dist normal"
     if not norm.parameter_names:
         return f"Can gamma and beta undo {norm.title}? It has none, so this is refused.{example}"
-    spread = "std" if norm.centre is Centre.MEAN else norm.statistics[-1]
-    beta = " and beta = mean" if norm.centre is Centre.MEAN else ""
+    centre = norm.centre.statistic if norm.takes_beta else None
+    beta = "" if centre is None else f" and beta = {centre}"
     return (
         f"Can gamma and beta undo {norm.title}?\n\n"
-        f"The norm is applied with gamma = {spread}{beta}, measured along the axes that its parameters vary "
-        f"along, and what comes out is held against the input. Exit code 0 either way.{example}"
+        f"The norm is applied with gamma = {norm.spread}{beta}, measured along the axes that its parameters "
+        f"vary along, and what comes out is held against the input. Exit code 0 either way.{example}"
     )
 
 
@@ -66,7 +70,8 @@ def _write_help(norm: Norm, name: str) -> str:
 def command() -> None:
     """See whether gamma and beta can undo a norm.
 
-    Gamma is set to the deviation and beta to the mean, measured along the axes that they vary along. Where
+    Gamma is set to what the norm divides by and beta to what it subtracts (in BatchNorm the deviation and the
+    mean), measured along the axes that they vary along. Where
     these are the axes of the statistics, as in BatchNorm, the input comes back; where they are not, as in
     LayerNorm, it cannot. The answer says which, by how much, and why.
 
@@ -85,17 +90,16 @@ def _restore(name: str, settings: dict[str, Any]) -> None:
     from normcli.cli.view import make_view
     from normcli.engine.effort import Effort
     from normcli.render.restoration import RestorationAnswer
-    from normcli.teach.restore import ATOL, RTOL, plan_parameters, restore
+    from normcli.teach.restore import RTOL, plan_parameters, restore
 
     problem = load_problem(name, settings)
     plan_parameters(problem.plan)
-    tolerances = {
-        name: default if settings[name] is None else settings[name]
-        for name, default in (("rtol", RTOL), ("atol", ATOL))
-    }
+    rtol = RTOL if settings["rtol"] is None else settings["rtol"]
     with show_progress(quiet=settings["quiet"]) as observer:
         effort = Effort(settings["threads"], observer)
-        attempt = restore(problem.request, problem.tensor.values, **tolerances, effort=effort)
+        attempt = restore(
+            problem.request, problem.tensor.values, rtol=rtol, atol=settings["atol"], effort=effort
+        )
     if settings["strict"]:
         attempt.result.require_sound()
     if not settings["quiet"]:

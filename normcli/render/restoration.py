@@ -10,6 +10,7 @@ from normcli.render.answer import describe_problem
 from normcli.render.blocks import build_blocks, build_slice
 from normcli.render.document import SCHEMA, Blocks, Facts, Line
 from normcli.render.numbers import format_statistic
+from normcli.teach.restore import ATOL
 from normcli.tensors.nested import NestedLists, spell_number, to_lists
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class RestorationAnswer:
             "beta": _nest(result.beta),
             "rtol": self.restoration.rtol,
             "atol": self.restoration.atol,
+            "atol_scaled": self.restoration.scaled,
             "recovered": self.restoration.recovered,
             "compared": closeness.compared,
             "different": closeness.different,
@@ -138,7 +140,8 @@ class RestorationAnswer:
     def _judge(self) -> Line:
         attempt = self.restoration
         closeness = attempt.closeness
-        limits = f"rtol {attempt.rtol:g}, atol {attempt.atol:g}"
+        of = f" = {ATOL:g} × the largest |x|" if attempt.scaled else ""
+        limits = f"rtol {attempt.rtol:g}, atol {attempt.atol:g}{of}"
         if closeness.place is None:
             return Line(("nothing to recover: the tensor has no values",))
         names = (attempt.result.plan.layout.name(axis) for axis in range(len(closeness.place)))
@@ -146,9 +149,12 @@ class RestorationAnswer:
         at = f" at {place}" if place and closeness.max_abs else ""
         largest = f"largest difference {format_statistic(closeness.max_abs, 3)}{at}"
         if attempt.recovered:
-            return Line((f"recovered: all {closeness.compared:,} values ({limits})", largest), mark=True)
-        count = f"{closeness.different:,} of {closeness.compared:,} values differ ({limits})"
-        return Line((f"not recovered: {count}", largest), mark=False)
+            every = "the one value" if closeness.compared == 1 else f"all {closeness.compared:,} values"
+            return Line((f"recovered: {every} ({limits})", largest), mark=True)
+        count = f"{closeness.different:,} of {closeness.compared:,} values"
+        some = "the one value" if closeness.compared == 1 else count
+        differ = "differs" if closeness.different == 1 else "differ"
+        return Line((f"not recovered: {some} {differ} ({limits})", largest), mark=False)
 
 
 def _nest(values: NDArray[Any] | None) -> NestedLists | None:

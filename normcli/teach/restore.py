@@ -1,4 +1,4 @@
-"""Can the affine step undo a norm? With gamma = std and beta = mean, along the axes that they vary along."""
+"""Can the affine step undo a norm? With gamma = divisor and beta = centre, along their own axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from normcli.engine import measure, run
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.errors import UsageError
-from normcli.norms import NORMS, Centre, Divisor, EpsMode, Norm, ParameterRule
+from normcli.norms import NORMS, EpsMode, Norm, ParameterRule
 from normcli.plan import make_plan
 from normcli.request import Request
 from normcli.result import Result, calculate
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from normcli.plan import Plan
 
 RTOL, ATOL = 1e-4, 1e-4
-"""The tolerances of the experiment that this repeats."""
-
-_SPREADS = {Divisor.DEVIATION: "std", Divisor.ROOT_MEAN_SQUARE: "rms", Divisor.LP_NORM: "norm"}
-"""What a value is divided by, eps aside."""
+"""The tolerances of the experiment that this repeats, on values of about 1."""
 
 
 class Closeness(NamedTuple):
@@ -43,12 +40,15 @@ class Closeness(NamedTuple):
         The largest difference, in the unit of the tensors; NaN where any is.
     place : tuple of int or None
         Where that is; None for tensors without values.
+    worst : tuple of int or None
+        Where a difference is more than is tolerated there, and by most; None where none is.
     """
 
     compared: int
     different: int
     max_abs: float
     place: tuple[int, ...] | None
+    worst: tuple[int, ...] | None = None
 
 
 class Restoration(NamedTuple):
@@ -65,6 +65,8 @@ class Restoration(NamedTuple):
     aligned : bool
         Whether each gamma and beta belongs to one group, and each group to one of them.
     rtol, atol : float
+    scaled : bool
+        Whether `atol` was not given and is of the size of the values: `ATOL` times the largest |x|.
     closeness : Closeness
         Of the restored tensor to the input.
     why : str
@@ -77,6 +79,7 @@ class Restoration(NamedTuple):
     aligned: bool
     rtol: float
     atol: float
+    scaled: bool
     closeness: Closeness
     why: str
 
@@ -91,13 +94,13 @@ def restore(
     values: NDArray[Any],
     *,
     rtol: float = RTOL,
-    atol: float = ATOL,
+    atol: float | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Restoration:
     """Normalize with gamma and beta that would undo it, if anything of their shape did.
 
-    Gamma is what the norm divides by (its deviation, root mean square or length), beta what it subtracts, both
-    measured along the axes that gamma and beta vary along: over all others.
+    Gamma is what the norm divides by (its deviation, root mean square, length or range), beta what it
+    subtracts, both measured along the axes that gamma and beta vary along: over all others.
 
     Parameters
     ----------
@@ -105,7 +108,8 @@ def restore(
     values : ndarray
         Of an integer, boolean or float dtype.
     rtol, atol : float
-        A value is recovered if |restored − input| ≤ atol + rtol · |input|.
+        A value is recovered if |restored − input| ≤ atol + rtol · |input|. Without an `atol` it is `ATOL`, or
+        `ATOL` times the largest finite |x| where that is smaller: a tensor of tiny values is not near to zeros.
     effort : Effort
 
     Raises
@@ -120,23 +124,25 @@ def restore(
     [True, False]
     """
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
-        if not tolerance >= 0:
+        if tolerance is not None and not tolerance >= 0:
             raise UsageError(f"{name} {tolerance} is not a number ≥ 0")
     plan = make_plan(request, values.shape, values.dtype)
     own = plan_parameters(plan)
-    spread = _SPREADS[plan.norm.divisor]
+    spread, centre = plan.norm.spread, plan.norm.centre.statistic
+    assert spread is not None  # a norm with gamma divides by a statistic
     statistics = measure(own, values, effort)
     gamma = statistics[spread].reshape(plan.parameter_shape) - plan.gamma_offset
-    centre = "mean" if plan.norm.centre is Centre.MEAN else None
     beta = None
     if plan.norm.takes_beta:
         beta = np.zeros(plan.parameter_shape) if centre is None else statistics[centre]
         beta = beta.reshape(plan.parameter_shape)
     result = calculate(request, values, gamma, beta, effort=effort)
     standardized, _ = run(plan, values, effort=effort)
-    closeness = measure_closeness(result.normalized, values, rtol, atol)
+    allowed = choose_atol(values) if atol is None else atol
+    scaled = atol is None and allowed < ATOL
+    closeness = measure_closeness(result.normalized, values, rtol, allowed)
     aligned = find_partition(own) == find_partition(plan)
-    attempt = Restoration(result, standardized, spread, centre, aligned, rtol, atol, closeness, "")
+    attempt = Restoration(result, standardized, spread, centre, aligned, rtol, allowed, scaled, closeness, "")
     return attempt._replace(why=_explain(attempt, own))
 
 
@@ -172,22 +178,46 @@ def _measures_alike(row: Norm, norm: Norm, in_groups: bool) -> bool:
     return alike and ("groups" in row.options) == in_groups
 
 
+def choose_atol(values: NDArray[Any]) -> float:
+    """Return the tolerated difference that suits some values: `ATOL` times the largest |x|, `ATOL` at most.
+
+    Examples
+    --------
+    >>> choose_atol(np.array([3.0, -5.0])), choose_atol(np.array([0.0, -0.25]))
+    (0.0001, 2.5e-05)
+    """
+    if not values.size:
+        return ATOL
+    largest = 0.0
+    for piece in iterate_pieces(values):
+        with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+            sizes = np.abs(piece.astype(np.float64))
+        largest = max(largest, float(sizes.max(initial=0.0, where=np.isfinite(sizes))))
+    return min(ATOL, ATOL * largest)
+
+
 def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float, atol: float) -> Closeness:
     """Hold a tensor against another of its shape, as `torch.isclose` does: NaN is close to nothing."""
-    different, start, worst, place = 0, 0, -1.0, 0
+    different, start, largest, place, most, worst = 0, 0, -1.0, 0, 0.0, 0
     for left, right in zip(iterate_pieces(restored), iterate_pieces(values), strict=True):
         with np.errstate(all="ignore"):
             one, other = left.astype(np.float64), right.astype(np.float64)
             gap = np.where(one == other, 0.0, np.abs(one - other))
-            different += int((~((gap <= atol + rtol * np.abs(other)) & np.isfinite(gap))).sum())
+            allowed = atol + rtol * np.abs(other)
+            far = ~((gap <= allowed) & np.isfinite(gap))
+            excess = np.where(far, np.where(np.isfinite(gap - allowed), gap - allowed, np.inf), -1.0)
+        different += int(far.sum())
         ranked = np.where(np.isnan(gap), np.inf, gap)
-        if ranked.max(initial=-1.0) > worst:
-            worst, place = float(ranked.max()), start + int(ranked.argmax())
+        if ranked.max(initial=-1.0) > largest:
+            largest, place = float(ranked.max()), start + int(ranked.argmax())
+        if excess.max(initial=-1.0) > most:
+            most, worst = float(excess.max()), start + int(excess.argmax())
         start += gap.size
     if not values.size:
         return Closeness(0, 0, 0.0, None)
-    index = tuple(int(i) for i in np.unravel_index(place, values.shape))
-    return Closeness(values.size, different, abs(float(restored[index]) - float(values[index])), index)
+    index, outside = (tuple(int(i) for i in np.unravel_index(n, values.shape)) for n in (place, worst))
+    distance = abs(float(restored[index]) - float(values[index]))
+    return Closeness(values.size, different, distance, index, outside if different else None)
 
 
 def _explain(attempt: Restoration, own: Plan) -> str:
@@ -206,7 +236,7 @@ def _explain(attempt: Restoration, own: Plan) -> str:
         if plan.norm.parameter_names == ("gamma",):
             told += ": each group is multiplied by what it was divided by"
         else:
-            told += f": each group gets its own {attempt.spread}{' and mean' if attempt.centre else ''} back"
+            told += f": each group gets its own {_name_own(attempt)} back"
         return f"{told}; {_explain_rest(attempt)}"
     if own.group_size == 1 and attempt.centre is not None and attempt.recovered:
         single = f"each gamma and beta (along {along}) is of a single value, gamma 0 and beta the value itself"
@@ -217,6 +247,11 @@ def _explain(attempt: Restoration, own: Plan) -> str:
     if attempt.recovered:
         return f"{per}; on this tensor they agree all the same, to what the tolerances allow"
     return f"{per}: {_contrast(plan, own)}"
+
+
+def _name_own(attempt: Restoration) -> str:
+    """Return the statistics that gamma and beta are."""
+    return " and ".join(name for name in (attempt.spread, attempt.centre) if name is not None)
 
 
 def _contrast(plan: Plan, own: Plan) -> str:
@@ -237,18 +272,32 @@ def _explain_rest(attempt: Restoration) -> str:
     sizes = result.statistics[attempt.spread].reshape(-1)
     usable = sizes[sizes > 0]
     if not usable.size:
-        return "every group is constant, and its value is its mean"
-    least = float(usable.min())
-    shrunk = find_shrinkage(plan, least)
-    size = f"{_name_shrinkage(plan, attempt.spread)} = {shrunk:.2g}" if shrunk < _SMALL else f"{shrunk:.2g}"
-    target = "0" if attempt.centre is None else "the mean"
-    if attempt.recovered:
-        return f"eps {plan.eps:g} draws values to {target} by {size} at most, which the tolerances allow"
-    if not _predict_gap(attempt):
+        return f"every group is constant, and its value is its {attempt.centre or 'length'}"
+    if not attempt.recovered and not _predict_gap(attempt):
         return _blame_rounding(attempt)
-    group = plan.group_name(int(np.flatnonzero(sizes == least)[0]))
-    drawn = f"but eps {plan.eps:g} draws the values of group {group} to {target} by {size} of their distance"
-    return f"{drawn}, more than the tolerances allow: the smaller eps, the nearer they come"
+    group = _find_drawn_group(attempt)
+    shrunk = find_shrinkage(plan, float(sizes[group]))
+    size = f"{_name_shrinkage(plan, attempt.spread)} = {shrunk:.2g}" if shrunk < _SMALL else f"{shrunk:.2g}"
+    target = "0" if attempt.centre is None else f"the {attempt.centre}"
+    if attempt.recovered and shrunk < _SMALL:
+        return f"eps {plan.eps:g} draws values to {target} by {size} at most, which the tolerances allow"
+    name = plan.group_name(group)
+    drawn = f"eps {plan.eps:g} draws the values of group {name} to {target} by {size} of their distance"
+    if attempt.recovered:
+        return f"{drawn}, which the tolerances allow, wide as they are beside that distance"
+    return f"but {drawn}, more than the tolerances allow: the smaller eps, the nearer they come"
+
+
+def _find_drawn_group(attempt: Restoration) -> int:
+    """Return the group that eps draws most; where values are not recovered, that of the worst of them."""
+    sizes = attempt.result.statistics[attempt.spread].reshape(-1)
+    if attempt.closeness.worst is None:
+        return int(np.where(sizes > 0, sizes, np.inf).argmin())
+    return _locate_group(attempt.result.plan, attempt.closeness.worst)
+
+
+def _locate_group(plan: Plan, index: tuple[int, ...]) -> int:
+    return int(plan.locate_groups([np.asarray(i) for i in index]))
 
 
 def find_shrinkage(plan: Plan, size: float) -> float:
@@ -278,13 +327,13 @@ def _name_shrinkage(plan: Plan, spread: str) -> str:
 
 
 def _predict_gap(attempt: Restoration) -> bool:
-    """Whether what eps takes is most of the largest difference."""
-    result, plan, index = attempt.result, attempt.result.plan, attempt.closeness.place or ()
-    group = int(plan.locate_groups([np.asarray(i) for i in index]))
+    """Whether what eps takes is most of the difference that is least tolerated."""
+    result, plan, index = attempt.result, attempt.result.plan, attempt.closeness.worst or ()
+    group = _locate_group(plan, index)
     size = float(result.statistics[attempt.spread].reshape(-1)[group])
     centre = 0.0 if attempt.centre is None else float(result.statistics[attempt.centre].reshape(-1)[group])
     taken = abs(float(result.input[index]) - centre) * (find_shrinkage(plan, size) if size else 0.0)
-    return taken > attempt.closeness.max_abs / 2
+    return taken > abs(float(result.normalized[index]) - float(result.input[index])) / 2
 
 
 def _blame_rounding(attempt: Restoration) -> str:

@@ -59,7 +59,7 @@ def test_every_norm_in_every_format(name, shape, format_, normcli):
     if format_ == "json":
         answer = ran.json
         x = np.array(normcli("generate", "--shape", ",".join(map(str, shape))).json)
-        close = np.isclose(answer["restored"], x, rtol=1e-4, atol=1e-4)
+        close = np.isclose(answer["restored"], x, rtol=answer["rtol"], atol=answer["atol"])
         assert answer["recovered"] == close.all()
         assert (answer["different"], answer["compared"]) == ((~close).sum(), x.size)
         assert answer["max_abs"] == np.abs(np.array(answer["restored"]) - x).max()
@@ -88,6 +88,45 @@ def test_csv_and_json_lines_hold_a_line_for_each_value(normcli):
 def test_tolerances(normcli):
     assert "not recovered" in normcli("restore", "bn", *TORCH, "--rtol", 0, "--atol", 1e-6).out
     assert "✓ recovered" in normcli("restore", "ln", *TORCH, "--atol", 1).out
+
+
+def test_tiny_values_are_not_near_to_zeros(normcli):
+    ran = normcli("restore", "bn", "--data", "[[1e-5,2e-5],[3e-5,0]]")
+    assert (
+        "✗ not recovered: 4 of 4 values differ (rtol 0.0001, atol 3e-09 = 0.0001 × the largest |x|)" in ran.out
+    )
+    assert "but eps 1e-05 draws the values of group c=" in ran.out
+    answer = normcli("restore", "bn", "--data", "[[1e-5,2e-5],[3e-5,0]]", "-f", "json").json
+    assert (answer["atol"], answer["atol_scaled"], answer["recovered"]) == (1e-4 * 3e-5, True, False)
+    ran = normcli("restore", "bn", "--data", "[[1e-5,2e-5],[3e-5,0]]", "--atol", 1e-4)
+    assert "✓ recovered: all 4 values (rtol 0.0001, atol 0.0001)" in ran.out
+    assert "which the tolerances allow, wide as they are beside that distance" in ran.out
+
+
+def test_min_max_scaling_comes_back_by_its_range_and_minimum(normcli):
+    ran = normcli("restore", "minmax", "--shape", "5,3")
+    assert "with     gamma = range   beta = min   each over n" in ran.out
+    assert "✓ recovered: all 15 values" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        pytest.param("[[4]]", "✓ recovered: the one value (", id="one"),
+        pytest.param("[[nan]]", "✗ not recovered: the one value differs (", id="one that is not"),
+        pytest.param("[[nan,1],[1,1]]", "✗ not recovered: 2 of 4 values differ (", id="two of four"),
+    ],
+)
+def test_one_value_is_no_plural(values, told, normcli):
+    assert told in normcli("restore", "bn", "--data", values.replace("nan", '"nan"'), "-q").out
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("rms", "gamma = rms,"), ("wn", "gamma = norm,"), ("minmax", "gamma = range and beta = min,")],
+)
+def test_help_names_what_gamma_and_beta_are(name, told, normcli):
+    assert told in " ".join(normcli("restore", name, "--help").out.split())
 
 
 def test_a_file_gets_what_its_name_says(normcli, tmp_path):

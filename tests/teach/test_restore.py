@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms import NORMS, Centre
+from normcli.norms import NORMS, Centre, Divisor
 from normcli.plan import make_plan
 from normcli.request import Request
 from normcli.result import calculate
-from normcli.teach.restore import find_shrinkage, measure_closeness, plan_parameters, restore
+from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness, plan_parameters, restore
 from tests.strategies import options_for
 
 SHAPE = (3, 4, 2, 3)
@@ -34,12 +34,18 @@ def test_gamma_and_beta_are_measured_over_the_axes_that_they_do_not_vary_along(n
     attempt = restore(Request(name, **options_for(name, SHAPE)), x)
     plan = attempt.result.plan
     over = tuple(axis for axis in range(x.ndim) if axis not in plan.parameter_axes)
-    if norm.centre is Centre.MEAN:
-        gamma, beta = x.std(axis=over), x.mean(axis=over)
-    elif attempt.spread == "rms":
-        gamma, beta = np.sqrt((x * x).mean(axis=over)), np.zeros(plan.parameter_shape)
-    else:
-        gamma, beta = np.sqrt((x * x).sum(axis=over)), None
+    gamma = {
+        Divisor.DEVIATION: lambda: x.std(axis=over),
+        Divisor.ROOT_MEAN_SQUARE: lambda: np.sqrt((x * x).mean(axis=over)),
+        Divisor.LP_NORM: lambda: np.sqrt((x * x).sum(axis=over)),
+        Divisor.RANGE: lambda: np.ptp(x, axis=over),
+    }[norm.divisor]()
+    beta = {
+        Centre.NOTHING: lambda: np.zeros(plan.parameter_shape),
+        Centre.MEAN: lambda: x.mean(axis=over),
+        Centre.MINIMUM: lambda: x.min(axis=over),
+    }[norm.centre]()
+    beta = beta if norm.takes_beta else None
     np.testing.assert_allclose(attempt.result.gamma, gamma, rtol=1e-13)
     if beta is None:
         assert attempt.result.beta is None
@@ -67,7 +73,10 @@ def test_a_norm_without_gamma_is_refused_with_those_that_have_one(name):
         pytest.param(Request("bn", eps=0.0), draw(), True, "without an eps, only rounding is left", id="no eps"),
         pytest.param(Request("bn", eps=0.5), draw(), False, r"but eps 0.5 draws the values of group c=\d to the mean by 0.0\d+ of", id="a large eps"),
         pytest.param(Request("bn", eps=0.01, eps_mode="outside"), draw(), False, r"eps/std = 0.00\d+ of their distance", id="eps outside"),
-        pytest.param(Request("bn"), draw() * 1e-5, True, "to the mean by 1 at most", id="eps beside a small variance, within atol"),
+        pytest.param(Request("bn"), draw() * 1e-5, False, r"but eps 1e-05 draws the values of group c=\d to the mean by 0.99 of their distance, more than", id="eps beside a small variance"),
+        pytest.param(Request("bn"), draw((3, 2)) * [1, 1e-5], True, "of group c=1 to the mean by 1 of their distance, which the tolerances allow, wide as they are", id="a small column beside a large one"),
+        pytest.param(Request("minmax"), draw((5, 3)), True, r"run along the same axes \(c\): each group gets its own range and min back; without an eps, only rounding", id="minmax"),
+        pytest.param(Request("minmax"), draw(), False, "run along c h w, gamma and beta along w: the same gamma and beta serve every c h, whose", id="minmax of four axes"),
         pytest.param(Request("bn", dtype="float16"), draw(), False, "rounded to float16", id="rounding"),
         pytest.param(Request("bn", ddof=1), draw(), True, "along the same axes", id="ddof is that of the norm"),
         pytest.param(Request("wn"), draw((3, 4)), True, "each group is multiplied by what it was divided by", id="wn"),
@@ -141,6 +150,42 @@ def test_closeness_is_that_of_isclose():
     y[3, 4] = x[3, 4] + 3
     found = measure_closeness(y, x, 1e-4, 1e-4)
     assert (found.max_abs, found.place) == (pytest.approx(3), (3, 4))
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-5, 1e-3])
+def test_the_default_atol_is_of_the_size_of_the_values(size, rng):
+    x = rng.normal(size=(50, 4)) * size
+    attempt = restore(Request("bn"), x)
+    assert attempt.scaled
+    assert attempt.atol == pytest.approx(1e-4 * np.abs(x).max(), rel=1e-15)
+    assert not attempt.recovered
+    assert attempt.closeness.different > 190
+    assert restore(Request("bn", eps=0.0), x).recovered
+    given = restore(Request("bn"), x, atol=1e-4)
+    assert not given.scaled
+    assert given.atol == 1e-4
+
+
+@pytest.mark.parametrize("values", [[[3.0, 1.0], [2.0, 5.0]], [[300, -200], [1, 4]]])
+def test_the_default_atol_is_no_more_than_that_of_values_of_one(values):
+    attempt = restore(Request("bn"), np.array(values))
+    assert (attempt.atol, attempt.scaled) == (1e-4, False)
+
+
+def test_the_largest_value_is_the_largest_that_is_finite():
+    assert choose_atol(np.array([np.inf, np.nan, -0.5, 0.1])) == 0.5e-4
+    assert choose_atol(np.zeros((2, 3))) == 0
+    assert choose_atol(np.zeros((0, 3))) == 1e-4
+    assert choose_atol(np.array([True, False])) == 1e-4
+
+
+def test_the_group_that_is_blamed_holds_a_value_that_is_not_tolerated():
+    x = np.array([[1e-6, 0.1], [-1e-6, -0.1], [2e-6, 0.2]])
+    attempt = restore(Request("bn"), x, atol=1e-5)
+    gaps = np.abs(attempt.result.normalized - x) - 1e-5 - 1e-4 * np.abs(x)
+    assert (gaps > 0).any(axis=0).tolist() == [False, True]
+    assert attempt.closeness.worst == np.unravel_index(gaps.argmax(), x.shape)
+    assert "draws the values of group c=1 to the mean by eps/(2 var) = 0.0003" in attempt.why
 
 
 def test_the_tolerances_are_kept(rng):
