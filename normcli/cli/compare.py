@@ -158,7 +158,8 @@ def _compare(entries: Sequence[Entry], values: NDArray[Any], settings: Mapping[s
     from normcli.teach.comparison import compare
 
     with show_progress(quiet=settings["quiet"]) as observer:
-        comparison = compare(entries, values, Effort(settings["threads"], observer))
+        effort = Effort(settings["threads"], observer)
+        comparison = compare(entries, values, effort, settings["layout"])
     warnings = list(_list_warnings(comparison))
     if warnings and settings["strict"]:
         raise DegenerateError("; ".join(warnings))

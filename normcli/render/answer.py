@@ -18,7 +18,7 @@ from normcli.request import Fill
 from normcli.tensors.pieces import forget, iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -324,14 +324,19 @@ def describe_problem(
     view : View
     """
     given = {name: values for name, values in parameters.items() if values is not None}
-    gamma = f" · ({plan.gamma_offset} + gamma)" if plan.gamma_offset else " · gamma"
-    affine = "".join(text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
     return (
-        ("formula", (f"{plan.formula}{affine}", *describe_options(plan))),
+        ("formula", (write_formula(plan, given), *describe_options(plan))),
         ("input", (make_printable(tensor.source), format_shape(plan.shape), dtypes)),
         ("groups", describe_reduction(plan)),
         *((name, _abbreviate(values, view)) for name, values in given.items()),
     )
+
+
+def write_formula(plan: Plan, given: Container[str]) -> str:
+    """Return the definition with as much of an affine step as there is: `… · gamma + beta`."""
+    gamma = f" · ({plan.gamma_offset} + gamma)" if plan.gamma_offset else " · gamma"
+    affine = (text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
+    return plan.formula + "".join(affine)
 
 
 def name_running(running: Given | None) -> Mapping[str, NDArray[Any]]:

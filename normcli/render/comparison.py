@@ -10,11 +10,11 @@ import numpy as np
 
 from normcli.norms import Centre
 from normcli.printable import make_printable
-from normcli.render.answer import Answer, describe_options, find_reduction
+from normcli.render.answer import Answer, describe_options, find_reduction, write_formula
 from normcli.render.blocks import build_blocks, build_map, build_slice, name_slice
 from normcli.render.document import SCHEMA, Blocks, Facts, Grid, Line, Page, Row
 from normcli.render.numbers import CELL_DIGITS, format_shape, format_statistic
-from normcli.teach.equalities import Kind, name_parameters
+from normcli.teach.equalities import PARAMETERS, Kind, name_parameters
 from normcli.tensors.nested import NestedLists, spell_number
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from normcli.render.document import Section, View
     from normcli.render.picture.scene import Scene
+    from normcli.result import Result
     from normcli.teach.comparison import Column, Comparison
     from normcli.teach.equalities import Equality
     from normcli.tensors.tensor import Tensor
@@ -148,7 +149,9 @@ class ComparisonAnswer:
             yield Line(("no values, so nothing to tell the norms apart by",))
             return
         if all(equality.related for equality in equalities):
-            yield Line(("no two of these are equal on this tensor",))
+            given = {name for column in self.comparison.columns for name in _list_given(column.result)}
+            before = _write_before([name for name in PARAMETERS if name in given])
+            yield Line((f"no two of these are equal on this tensor{before}",))
         for title, related in (
             ("equalities on this tensor", False),
             ("equal norms that are not compared here", True),
@@ -191,7 +194,7 @@ def _tell(column: Column, view: View) -> dict[str, str]:
         "depends on the batch": "yes" if column.depends_on_batch else "no",
         "with a batch of one": works if alone.becomes is None else f"{works}: equals {alone.becomes} then",
         "gamma, beta": _tell_parameters(column),
-        "formula": plan.formula,
+        "formula": write_formula(plan, _list_given(column.result)),
         "options": ", ".join(describe_options(plan)) or "none",
         "typical use": plan.norm.use,
         "output's mean": _tell_number(column.mean, view, plan.norm.centre is Centre.MEAN),
@@ -243,8 +246,18 @@ def _tell_equality(equality: Equality) -> tuple[str, ...]:
     exactly = "bit for bit" if equality.max_abs == 0 else f"apart by {equality.max_abs:.2g} at most"
     if math.isinf(equality.max_abs):
         exactly = "one is not finite where the other is"
+    exactly += _write_before(equality.before)
     differ = (f"they differ in {'; in '.join(equality.differences)}",) if equality.differences else ()
     return equality.reason, exactly, *differ
+
+
+def _write_before(names: Sequence[str]) -> str:
+    """Return what a claim of x̂ leaves out, where there is anything: ` before gamma and beta`."""
+    return f" before {' and '.join(names)}" if names else ""
+
+
+def _list_given(result: Result) -> list[str]:
+    return [name for name in PARAMETERS if getattr(result, name) is not None]
 
 
 def _describe_equality(equality: Equality) -> Mapping[str, Any]:
@@ -254,6 +267,7 @@ def _describe_equality(equality: Equality) -> Mapping[str, Any]:
         "reason": equality.reason,
         "differences": list(equality.differences),
         "max_abs": spell_number(equality.max_abs),
+        "before": list(equality.before),
         "related": equality.related,
     }
 

@@ -105,7 +105,12 @@ class Comparison(NamedTuple):
     equalities: tuple[Equality, ...]
 
 
-def compare(entries: Sequence[Entry], values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -> Comparison:
+def compare(
+    entries: Sequence[Entry],
+    values: NDArray[Any],
+    effort: Effort = DEFAULT_EFFORT,
+    layout: str | None = None,
+) -> Comparison:
     """Compare norms on one tensor.
 
     Parameters
@@ -115,6 +120,8 @@ def compare(entries: Sequence[Entry], values: NDArray[Any], effort: Effort = DEF
     values : ndarray
         Of an integer, boolean or float dtype.
     effort : Effort
+    layout : str or None
+        Of norms that are named without one, where it is not the default of the tensor's rank.
 
     Raises
     ------
@@ -127,11 +134,11 @@ def compare(entries: Sequence[Entry], values: NDArray[Any], effort: Effort = DEF
     for entry in entries:
         gamma, beta = ((entry.parameters or {}).get(name) for name in ("gamma", "beta"))
         result = calculate(entry.request, values, gamma, beta, effort=effort)
-        columns.append(_describe(entry, result))
+        columns.append(_describe(entry, result, layout))
         scaled = result.gamma is not None or result.beta is not None
         bare = run(result.plan, values, effort=effort)[0] if scaled else result.normalized
         members.append(Member(entry.name, result, bare))
-    return Comparison(tuple(columns), find_equalities(members))
+    return Comparison(tuple(columns), find_equalities(members, layout))
 
 
 def require_different(names: Sequence[str], plans: Sequence[Plan]) -> None:
@@ -145,13 +152,13 @@ def require_different(names: Sequence[str], plans: Sequence[Plan]) -> None:
             raise UsageError(f"{told}; give one of them an option, such as {second}:axes=0")
 
 
-def _describe(entry: Entry, result: Result) -> Column:
+def _describe(entry: Entry, result: Result, layout: str | None) -> Column:
     mean, var = measure_whole(result.normalized)
     return Column(
         entry.name,
         result,
         depends_on_batch(result.plan),
-        try_batch_of_one(entry.request, result.plan, result.input.dtype),
+        try_batch_of_one(entry.request, result.plan, result.input.dtype, layout),
         mean,
         var,
     )
@@ -174,7 +181,9 @@ def depends_on_batch(plan: Plan) -> bool:
     return plan.groups is None or batch != plan.layout.channel or plan.groups != plan.shape[batch]
 
 
-def try_batch_of_one(request: Request, plan: Plan, dtype: np.dtype[Any]) -> BatchOfOne:
+def try_batch_of_one(
+    request: Request, plan: Plan, dtype: np.dtype[Any], layout: str | None = None
+) -> BatchOfOne:
     """Return what becomes of a norm where the batch axis has length 1: the same request, planned anew.
 
     Parameters
@@ -184,6 +193,8 @@ def try_batch_of_one(request: Request, plan: Plan, dtype: np.dtype[Any]) -> Batc
         Of the whole batch.
     dtype : dtype
         The tensor's.
+    layout : str or None
+        As for `compare`.
     """
     batch, needy = plan.layout.batch, depends_on_batch(plan)
     if batch is None:
@@ -206,7 +217,7 @@ def try_batch_of_one(request: Request, plan: Plan, dtype: np.dtype[Any]) -> Batc
         return BatchOfOne(works=False, reason="a group of one value, which is divided by its own size")
     becomes = None
     if needy and find_partition(alone).window is None:
-        others = [relative for relative in find_relatives(alone) if not depends_on_batch(relative.plan)]
+        others = [other for other in find_relatives(alone, layout) if not depends_on_batch(other.plan)]
         others.sort(key=lambda relative: relative.plan.parameter_axes != alone.parameter_axes)
         becomes = others[0].name if others else None
     return BatchOfOne(works=True, becomes=becomes)

@@ -24,7 +24,7 @@ from normcli.teach.partition import find_formula, find_partition, find_quotient
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 _ROUNDINGS = 4
 """So many units of the last place, of the larger value, may two float64 results of one formula lie apart."""
+
+
+PARAMETERS = ("gamma", "beta")
+"""What comes after x̂, in this order."""
 
 
 class Kind(enum.StrEnum):
@@ -61,6 +65,8 @@ class Equality(NamedTuple):
         The largest difference of x̂ on this tensor.
     related : bool
         Whether the second was not asked for.
+    before : tuple of str
+        `gamma`, `beta` or both, where either norm is given them: what is claimed is of x̂, before these.
     """
 
     names: tuple[str, str]
@@ -69,6 +75,7 @@ class Equality(NamedTuple):
     differences: tuple[str, ...]
     max_abs: float
     related: bool = False
+    before: tuple[str, ...] = ()
 
 
 class Member(NamedTuple):
@@ -92,6 +99,11 @@ class Member(NamedTuple):
         """The result's."""
         return self.result.plan
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Which of gamma and beta the result has."""
+        return tuple(name for name in PARAMETERS if getattr(self.result, name) is not None)
+
 
 class Relative(NamedTuple):
     """A norm that does the same as a plan, and what it is called on a command line."""
@@ -100,13 +112,15 @@ class Relative(NamedTuple):
     plan: Plan
 
 
-def find_equalities(members: Sequence[Member]) -> tuple[Equality, ...]:
+def find_equalities(members: Sequence[Member], layout: str | None = None) -> tuple[Equality, ...]:
     """Return which norms are equal on their tensor, pair by pair; then norms that were not asked for.
 
     Parameters
     ----------
     members : sequence of Member
         Of one tensor.
+    layout : str or None
+        As for `find_relatives`.
 
     Returns
     -------
@@ -117,7 +131,7 @@ def find_equalities(members: Sequence[Member]) -> tuple[Equality, ...]:
         return ()
     pairs = itertools.combinations(members, 2)
     among = [found for a, b in pairs if (found := _compare(a, b)) is not None]
-    return (*among, *_compare_with_relatives(members))
+    return (*among, *_compare_with_relatives(members, layout))
 
 
 def is_same(a: Plan, b: Plan) -> bool:
@@ -125,12 +139,19 @@ def is_same(a: Plan, b: Plan) -> bool:
     return find_partition(a) == find_partition(b) and find_formula(a) == find_formula(b)
 
 
-def find_relatives(plan: Plan) -> Iterator[Relative]:
+def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[Relative]:
     """Yield the norms that give the same x̂ as a plan, its own aside.
 
     Looked at is each row of the table as it is; then with one group of all channels and with a group for each;
     then, where its parameters follow the axes that it is given, over the same trailing axes. Eps and ddof are
     the plan's, but a row whose own eps is another, or elsewhere, is not bent to it.
+
+    Parameters
+    ----------
+    plan : Plan
+    layout : str or None
+        The layout of norms that are named without one, where it is not the default of the tensor's rank. In it
+        each relative is what its name says; where the plan's own layout is another, the name says that too.
     """
     candidates = [(row, request) for row in NORMS.values() for request in _list_candidates(row, plan)]
     candidates.sort(key=lambda pair: (pair[1].axes is not None, pair[1].groups is not None))
@@ -141,7 +162,24 @@ def find_relatives(plan: Plan) -> Iterator[Relative]:
             continue
         own = (row, plan.axes, plan.groups) == (plan.norm, other.axes, other.groups)
         if not own and is_same(plan, other):
-            yield Relative(_write_name(request, row), other)
+            yield Relative(_write_name(_drop_layout(request, other, layout), row), other)
+
+
+def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
+    """Return a request, axes in letters or numbers, without its layout where it means the same in another."""
+    letters = plan.layout.letters
+    axes = None if request.axes is None else plan.axes
+    spellings = [request._replace(axes=axes, layout=None)]
+    if axes is not None and letters is not None:
+        spellings.insert(0, request._replace(axes="".join(letters[axis] for axis in axes), layout=None))
+    for spelling in spellings:
+        try:
+            other = make_plan(spelling._replace(layout=layout), plan.shape)
+        except UsageError:
+            continue
+        if is_same(plan, other) and plan.parameter_axes == other.parameter_axes:
+            return spelling
+    return spellings[0]._replace(layout=letters)
 
 
 def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
@@ -176,11 +214,8 @@ def _write_name(request: Request, row: Norm) -> str:
     """Return a request as a command line puts it behind the norm's name."""
     parts = [row.name]
     if request.axes is not None:
-        axes = [axis for axis in request.axes if isinstance(axis, int)]  # type: ignore[union-attr]
-        letters = request.layout
-        parts.append(
-            "axes=" + (",".join(map(str, axes)) if letters is None else "".join(letters[i] for i in axes))
-        )
+        axes = request.axes
+        parts.append(f"axes={axes if isinstance(axes, str) else ','.join(map(str, axes))}")  # type: ignore[arg-type]
     if request.groups is not None:
         parts.append(f"groups={request.groups}")
     if request.eps is not None and request.eps != row.eps:
@@ -192,10 +227,12 @@ def _write_name(request: Request, row: Norm) -> str:
         parts.append(f"ddof={request.ddof}")
     if request.p not in (None, DEFAULT_P):
         parts.append(f"p={request.p:g}")
+    if request.layout is not None:
+        parts.append(f"layout={request.layout}")
     return ":".join(parts)
 
 
-def _compare_with_relatives(members: Sequence[Member]) -> Iterator[Equality]:
+def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
     """Yield the relatives of each member that no member before it is the same as."""
     seen: list[Plan] = []
     for member in members:
@@ -207,7 +244,7 @@ def _compare_with_relatives(members: Sequence[Member]) -> Iterator[Equality]:
             for other in members
             if is_same(member.plan, other.plan)
         ]
-        for relative in find_relatives(member.plan):
+        for relative in find_relatives(member.plan, layout):
             own = (relative.plan.norm, find_partition(relative.plan))
             if own in known:
                 continue
@@ -224,22 +261,30 @@ def _compare_with_relatives(members: Sequence[Member]) -> Iterator[Equality]:
                     tuple(_list_differences(names, member.plan, plan)),
                     apart.max_abs,
                     related=True,
+                    before=member.given,
                 )
 
 
 def _compare(a: Member, b: Member) -> Equality | None:
     names, apart = (a.name, b.name), _measure(a.standardized, b.standardized)
-    differences = tuple(_list_differences(names, a.plan, b.plan))
-    if is_same(a.plan, b.plan) and apart.rounding:
-        return Equality(names, Kind.IDENTICAL, _explain_groups(a.plan, b.plan), differences, apart.max_abs)
-    if apart.equal:
-        reason = _explain_coincidence(a.result, b.result)
-        return Equality(names, Kind.COINCIDENT, reason, differences, apart.max_abs)
     alike = find_partition(a.plan) == find_partition(b.plan) and find_quotient(a.plan) == find_quotient(b.plan)
-    if alike and a.plan.window is None:
+    if is_same(a.plan, b.plan) and apart.rounding:
+        kind, reason = Kind.IDENTICAL, _explain_groups(a.plan, b.plan)
+    elif apart.equal:
+        kind, reason = Kind.COINCIDENT, _explain_coincidence(a.result, b.result)
+    elif alike and a.plan.window is None:
+        kind = Kind.SIMILAR
         reason = f"the same groups, but {'; '.join(_list_options(names, a.plan, b.plan))}"
-        return Equality(names, Kind.SIMILAR, reason, differences, apart.max_abs)
-    return None
+    else:
+        return None
+    differences = tuple(_list_differences(names, a.plan, b.plan))
+    return Equality(names, kind, reason, differences, apart.max_abs, before=_find_given((a, b)))
+
+
+def _find_given(members: Iterable[Member]) -> tuple[str, ...]:
+    """Return which of gamma and beta any of some norms is given."""
+    given = {name for member in members for name in member.given}
+    return tuple(name for name in PARAMETERS if name in given)
 
 
 class _Apart(NamedTuple):
@@ -370,8 +415,13 @@ def _explain_different_groups(a: Result, b: Result) -> str:
 def _list_differences(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]:
     """Yield what tells two norms apart beside x̂: the affine step, and what is said of a constant group."""
     one, other = name_parameters(a), name_parameters(b)
-    if (one, a.parameter_shape) != (other, b.parameter_shape):
+    if one != other:
         yield f"gamma's shape, {one} against {other}"
+    elif a.parameter_shape != b.parameter_shape:
+        yield f"gamma's shape, {a.parameter_shape} against {b.parameter_shape}"
+    elif _list_wide_axes(a) != _list_wide_axes(b):
+        along = (" ".join(map(str, _list_wide_axes(plan))) for plan in (a, b))
+        yield f"gamma's axis, {' against '.join(along)}"
     elif a.norm.parameter_names != b.norm.parameter_names:
         has = [" and ".join(plan.norm.parameter_names) for plan in (a, b)]
         yield f"parameters, {has[0]} against {has[1]}"
@@ -384,6 +434,11 @@ def _list_differences(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]
     ones = [plan.zero_rule is ZeroRule.ONE and not plan.eps for plan in (a, b)]
     if ones[0] != ones[1]:
         yield f"the rstd of a constant group, which is 1 for {names[ones.index(True)]}"
+
+
+def _list_wide_axes(plan: Plan) -> list[int]:
+    """Return the axes that gamma differs along."""
+    return [axis for axis in plan.parameter_axes if plan.shape[axis] > 1] if plan.norm.parameter_names else []
 
 
 def name_parameters(plan: Plan) -> str:

@@ -129,6 +129,61 @@ def test_frameworks_beside_each_other(normcli):
     assert [c["like"] for c in shared["columns"]] == ["caffe", None, "caffe"]
 
 
+@pytest.mark.parametrize(
+    ("norms", "shape", "claim", "formulas"),
+    [
+        pytest.param(
+            ["gn:groups=1", "ln:axes=CHW"], "1,2,1,2", "bit for bit before gamma and beta   they differ in gamma's shape",
+            ["(x − mean) / √(var + eps) · gamma + beta"] * 2, id="identical",
+        ),
+        pytest.param(
+            ["bn", "mvn"], "4,3", "apart by 1.2e-05 at most before gamma and beta   they differ in",
+            ["(x − mean) / √(var + eps) · gamma + beta", "(x − mean) / (√var + eps)"], id="similar, and one alone has them",
+        ),
+        pytest.param(
+            ["wn", "l1"], "4,3", "no two of these are equal on this tensor before gamma\n",
+            ["x / ‖x‖₂ · gamma", "x / max(‖x‖ₚ, eps)"], id="none",
+        ),
+        pytest.param(
+            ["rms:like=gemma", "rms"], "4,3", "before gamma and beta   they differ in",
+            ["x / √(ms + eps) · (1 + gamma) + beta", "x / √(ms + eps) · gamma + beta"], id="one that is added to gamma",
+        ),
+    ],
+)  # fmt: skip
+def test_claims_are_of_what_comes_before_gamma_and_beta(norms, shape, claim, formulas, normcli):
+    ran = normcli("compare", *norms, "--shape", shape, "--affine-seed", 1)
+    assert claim in ran.out
+    assert read_table(ran.lines)["formula"] == formulas
+    answer = normcli("compare", *norms, "--shape", shape, "--affine-seed", 1, "-fjson").json
+    assert all(e["before"] for e in answer["equalities"] if e["norms"][0] == norms[0])
+    plain = normcli("compare", *norms, "--shape", shape)
+    assert "before gamma" not in plain.out
+    assert "gamma" not in " ".join(read_table(plain.lines)["formula"])
+    assert {
+        tuple(e["before"]) for e in normcli("compare", *norms, "--shape", shape, "-fjson").json["equalities"]
+    } <= {()}
+
+
+def test_a_norm_in_another_layout_is_named_with_it(normcli):
+    ran = normcli("compare", "bn:like=keras", "in:eps=0.001", "--shape", "1,3,4,4")
+    table = read_table(ran.lines)
+    assert table["with a batch of one"] == ["yes: equals in:eps=0.001:layout=NHWC then", "yes"]
+    assert "\nbn:like=keras = in:eps=0.001:layout=NHWC " in ran.out
+    assert "\nbn:like=keras = gn:groups=4:eps=0.001:layout=NHWC " in ran.out
+    assert "\nin:eps=0.001 = gn:groups=3:eps=0.001 " in ran.out
+    ran = normcli("compare", "gn:groups=1:like=mlx", "bn", "--shape", "2,1,4,4")
+    assert "\ngn:groups=1:like=mlx = ln:axes=2,3 " in ran.out
+    same = normcli("compare", "bn:like=keras", "in:eps=0.001:layout=NHWC", "--shape", "1,3,4,4")
+    assert "\nbn:like=keras = in:eps=0.001:layout=NHWC  the same groups" in same.out
+
+
+def test_a_layout_that_is_shared_is_not_said_again(normcli):
+    ran = normcli("compare", "bn", "in:layout=NCL", "--layout", "NLC", "--shape", "1,3,4")
+    names = [line.split("  ")[0] for line in ran.lines if "the same groups" in line]
+    assert {"bn = in", "in:layout=NCL = gn:groups=3:layout=NCL"} <= set(names)
+    assert not [name for name in names if "layout=NLC" in name]
+
+
 def test_the_affine_seed_draws_for_each_norm_of_its_shape(normcli):
     ran = normcli(
         "compare", "bn", "ln:axes=CHW", "wn", "lp", "--affine-seed", 3, "--shape", "2,3,4,4", "-fjson"
@@ -154,7 +209,7 @@ def test_json_has_all_that_a_norms_own_has(normcli):
     for key in set(alone) - {"schema", "input"}:
         assert answer["columns"][1][key] == alone[key], key
     claim = answer["equalities"][0]
-    assert list(claim) == ["norms", "kind", "reason", "differences", "max_abs", "related"]
+    assert list(claim) == ["norms", "kind", "reason", "differences", "max_abs", "before", "related"]
     assert (claim["norms"], claim["kind"], claim["max_abs"]) == (["in", "gn:groups=4"], "identical", 0)
     alone_of_bn = answer["columns"][0]["batch_of_one"]
     assert alone_of_bn == {"works": True, "reason": None, "becomes": "in"}

@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from normcli.cli.norm_spec import parse_norm_spec
+from normcli.conventions import list_frameworks
 from normcli.errors import UsageError
 from normcli.norms import NORMS
 from normcli.plan import make_plan
@@ -130,13 +132,11 @@ def test_every_claim_is_true_and_no_pair_with_one_partition_and_formula_is_misse
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_relative_is_the_same_and_is_called_what_a_command_line_takes(shape):
-    from normcli.cli.norm_spec import parse_norm_spec
-
     values, seen = np.random.default_rng(8).normal(1, 2, shape), 0
     for request, plan in list_requests(shape):
         for relative in find_relatives(plan):
             spec = parse_norm_spec(relative.name)
-            result = calculate(Request(spec.name, **{"layout": plan.layout.letters, **spec.own}), values)
+            result = calculate(Request(spec.name, **spec.own), values)
             assert part_cells(result.plan) == part_cells(plan)
             np.testing.assert_allclose(
                 result.normalized, calculate(request, values).normalized, rtol=1e-13, atol=1e-15
@@ -144,6 +144,34 @@ def test_every_relative_is_the_same_and_is_called_what_a_command_line_takes(shap
             assert relative.plan.norm is not plan.norm or part_cells(relative.plan) == part_cells(plan)
             seen += 1
     assert seen or len(shape) > 4
+
+
+def list_layouts(rank):
+    return {2: ["NC", "CN"], 3: ["NCL", "NLC", "LNC"], 4: ["NCHW", "NHWC", "HWCN"], 5: ["NCDHW", "NDHWC"]}[rank]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(norm):
+    rng, seen, row = np.random.default_rng(8), 0, NORMS[norm]
+    for shape in ((1, 4), (1, 3, 4), (2, 1, 4), (1, 3, 4, 4), (3, 2, 2, 3), (1, 2, 3, 2, 4)):
+        values, layouts = rng.normal(1, 2, shape), (None, *list_layouts(len(shape)))
+        grouped = (1, 2, 3, 4) if "groups" in row.options else (None,)
+        for framework, own, shared, groups in itertools.product(
+            list_frameworks(norm), layouts, layouts, grouped
+        ):
+            request = Request(norm, like=framework, layout=own or shared, groups=groups)
+            try:
+                plan = make_plan(request, shape, values.dtype)
+            except UsageError:
+                continue
+            for relative in find_relatives(plan, shared):
+                spec = parse_norm_spec(relative.name)
+                result = calculate(Request(spec.name, **{"layout": shared, **spec.own}), values)
+                assert part_cells(result.plan) == part_cells(plan), (request, relative.name)
+                expected = calculate(request, values).normalized
+                np.testing.assert_allclose(result.normalized, expected, rtol=1e-12, atol=1e-14)
+                seen += 1
+    assert bool(seen) == (norm in ("bn", "ln", "in", "gn", "rms", "lp", "ws", "mvn"))
 
 
 def compare(shape, *requests, values=None, dtype="f8"):
@@ -266,3 +294,17 @@ def test_what_differs_beside_the_shape_of_gamma():
         "rstd of a constant group, which is 1 for zscore" in difference for difference in claim.differences
     )
     assert find_formula(make_plan(Request("zscore"), x)) == find_formula(make_plan(Request("bn", eps=0.0), x))
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        pytest.param((2, 3, 4, 4), "gamma's shape, (3,) against (4,)", id="of another length"),
+        pytest.param((2, 4, 3, 4), "gamma's axis, 1 against 3", id="along another axis"),
+        pytest.param((2, 1, 3, 1), None, id="of one value"),
+    ],
+)
+def test_gamma_along_channels_that_lie_elsewhere(shape, told):
+    claim, *_ = compare(shape, Request("gn", groups=1), Request("gn", groups=1, layout="NHWC"))
+    assert claim.kind is Kind.IDENTICAL
+    assert claim.differences == (() if told is None else (told,))
