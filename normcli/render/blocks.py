@@ -107,16 +107,16 @@ def _lay_out(
     """Return the bands of an excerpt, and what it leaves out of axes of some lengths."""
     taken = np.asarray(pick(np.ix_(*to_arrays(positions))))
     texts = format_cells(taken, view.digits)
-    cell_width = len(texts[0]) if texts else 1
     panels: list[Positions] = []
-    if positions:
-        fitting = _count_fitting_columns(view.width, cell_width)
-        if view.full:
-            panels = _split_panels(lengths[-1], fitting)
-        else:
-            positions[-1] = _narrow(positions[-1], lengths[-1], fitting)
-            taken = np.asarray(pick(np.ix_(*to_arrays(positions))))
-            texts = format_cells(taken, view.digits)
+    if positions and view.full:
+        panels = _split_panels(lengths[-1], _count_fitting_columns(view.width, texts))
+    while positions and not view.full:
+        narrowed = _narrow(positions[-1], lengths[-1], _count_fitting_columns(view.width, texts))
+        if narrowed == positions[-1]:
+            break
+        positions[-1] = narrowed
+        taken = np.asarray(pick(np.ix_(*to_arrays(positions))))
+        texts = format_cells(taken, view.digits)  # wider, where a large value with few decimals is gone
     groups = _number_groups(plan, positions, locate)
     grid = np.array(texts, dtype=object).reshape(taken.shape)
     names = [plan.layout.name(axis) for axis in range(len(lengths))]
@@ -136,7 +136,9 @@ def _caption(names: Sequence[str]) -> str:
     return caption if len(names) == 2 else f"{caption}, a matrix for each {' '.join(names[:-2])}"
 
 
-def _count_fitting_columns(width: int | None, cell_width: int) -> int | None:
+def _count_fitting_columns(width: int | None, texts: Sequence[str]) -> int | None:
+    """Return how many columns of cells like these, all of one width, fit; at least three."""
+    cell_width = len(texts[0]) if texts else 1
     return None if width is None else max(3, (width - 2) // (cell_width + 1))
 
 

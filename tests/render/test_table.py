@@ -18,9 +18,11 @@ from normcli.render.catalogue import Catalogue
 from normcli.render.conventions import ConventionTable
 from normcli.render.document import View
 from normcli.render.explanation import Explanation
+from normcli.render.restoration import RestorationAnswer
 from normcli.render.verdict import Verdict
 from normcli.request import Request
 from normcli.teach.explain import explain
+from normcli.teach.restore import restore
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
@@ -115,6 +117,18 @@ def test_snapshot(name):
 @pytest.mark.parametrize("name", [n for n in CASES if n.endswith("-80")])
 def test_no_line_is_wider_than_the_terminal(name):
     assert max(len(line) for line in render(*CASES[name]()).splitlines()) <= 80
+
+
+@pytest.mark.parametrize("width", [40, 57, 80])
+def test_cells_that_grow_where_the_largest_is_left_out_fit(width):
+    x = np.random.default_rng(5).uniform(1, 9, (3, 60))
+    x[1, 30] = 12345.678  # in the middle, which is cut: without it the others have more decimals
+    attempt = restore(Request("ln"), x)
+    view = View(width=width, show=frozenset(("normalized", "input")))
+    for document in (Answer(normalize(x, "ln"), Tensor(x, "x")), RestorationAnswer(attempt, Tensor(x, "x"))):
+        lines = render(document, view).splitlines()
+        assert any("…" in line for line in lines)
+        assert max(map(len, lines)) <= width
 
 
 def test_no_convention_is_wider_than_the_terminal():
