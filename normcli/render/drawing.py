@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from normcli.errors import UsageError
 from normcli.render.answer import Answer
-from normcli.render.blocks import build_blocks
+from normcli.render.blocks import build_blocks, build_map
 from normcli.render.document import Blocks, Grid, Line, Matrix, Row
 from normcli.render.excerpt import choose_positions
 from normcli.render.numbers import format_statistic
@@ -46,7 +46,7 @@ class Drawing(Answer):
         return draw([self.result], self.tensor, self._options)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the coloured matrices of a terminal, and the legend.
+        """Return the coloured matrices of a terminal, and the legend; without colours, the groups' numbers too.
 
         Raises
         ------
@@ -58,44 +58,58 @@ class Drawing(Answer):
         result, plan = self.result, self.result.plan
         bare = self._options.values == "none"
         values = result.normalized if self._options.values == "normalized" else result.input
-        title = "groups" if bare else self._options.values
         yield Line((f"{plan.norm.name} · {plan.norm.title}",))
         window = None if plan.window is None else self._find_window(view)
-        blocks = build_blocks(title, values, plan, view, None if window is None else window.locate)
-        marks = itertools.chain.from_iterable(row for matrix in _walk(blocks) for row in matrix.groups)
-        shown = sorted({group for group in marks if group is not None})
-        yield _blank(blocks, coloured=view.colour) if bare else blocks
+        locate = plan.locate_groups if window is None else window.locate
+        title = "groups" if window is None else "window"
+        drawn = []
+        if not bare:
+            drawn.append(build_blocks(self._options.values, values, plan, view, locate))
+        if view.colour and bare:
+            drawn.append(_blank(build_blocks(title, values, plan, view, locate)))
+        if not view.colour and (values.size or bare):
+            drawn.append(build_map(title, locate, plan, view, locate))
+        yield from drawn
         if not values.size:
             return
+        matrices = itertools.chain.from_iterable(map(_walk, drawn))
+        marks = itertools.chain.from_iterable(row for matrix in matrices for row in matrix.groups)
+        shown = sorted({group for group in marks if group is not None})
         if window is None:
-            yield self._list_groups(shown, view, numbered=bare and not view.colour)
+            yield self._list_groups(shown, view)
         else:
             window.colour(set(shown))
-            yield _list_window(window)
+            yield _list_window(window, view)
 
     def _find_window(self, view: View) -> WindowOwners:
         plan = self.result.plan
         channels = choose_positions(plan.shape, full=view.full)[plan.axes[0]].shown
         return WindowOwners(self.result, self.label_group, view.digits, channels)
 
-    def _list_groups(self, shown: Sequence[int], view: View, *, numbered: bool) -> Grid:
+    def _list_groups(self, shown: Sequence[int], view: View) -> Grid:
         names = tuple(self.result.statistics)[:LISTED]
         flat = [self.result.statistics[name].reshape(-1) for name in names]
         kept = shown if view.full else shown[:_MOST_LINES]
         rows = []
         for group in kept:
             cells = [format_statistic(float(values[group]), view.digits) for values in flat]
-            label = self.label_group(group)
-            rows.append(Row((f"{group}: {label}" if numbered else label, *cells), group))
+            rows.append(Row((_number(self.label_group(group), group, view), *cells), group))
         count = self.result.plan.group_count
         hidden = count - len(kept)
         note = f"{hidden:,} of {count:,} groups hidden; --full shows all" if hidden else None
         return Grid(None, ("group", *names), (False, *(True for _ in names)), rows, note)
 
 
-def _list_window(window: WindowOwners) -> Grid:
-    rows = [Row((f"{number}: {entry.name}", *entry.cells), number) for number, entry in window.numbered()]
+def _list_window(window: WindowOwners, view: View) -> Grid:
+    rows = [
+        Row((_number(entry.name, number, view), *entry.cells), number) for number, entry in window.numbered()
+    ]
     return Grid(None, ("shown", *window.statistics), (False, *(True for _ in window.statistics)), rows)
+
+
+def _number(label: str, number: int, view: View) -> str:
+    """Return a name in the legend, behind its number in the cells where no colour says which is meant."""
+    return label if view.colour else f"{number}: {label}"
 
 
 def _walk(blocks: Blocks) -> Iterator[Matrix]:
@@ -103,17 +117,12 @@ def _walk(blocks: Blocks) -> Iterator[Matrix]:
         yield from (matrix for matrix in band or () if matrix is not None)
 
 
-def _blank(blocks: Blocks, *, coloured: bool) -> Blocks:
-    """Return blocks whose cells hold no values: colours alone, or where there are none the groups' numbers."""
-    numbers = {group for m in _walk(blocks) for row in m.groups for group in row if group is not None}
-    width = 1 if coloured else max((len(str(number)) for number in numbers), default=1)
+def _blank(blocks: Blocks) -> Blocks:
+    """Return blocks whose cells hold no values, but their groups' colours alone."""
 
     def strip(matrix: Matrix) -> Matrix:
         cells = [
-            [
-                cell if group is None else ("" if coloured else str(group)).rjust(width)
-                for cell, group in zip(row, groups, strict=True)
-            ]
+            [cell if group is None else " " for cell, group in zip(row, groups, strict=True)]
             for row, groups in zip(matrix.cells, matrix.groups, strict=True)
         ]
         return matrix._replace(cells=cells)

@@ -88,6 +88,41 @@ def test_on_a_pipe_each_cell_without_value_is_the_number_of_its_group(norm, shap
         assert "0: the value" in text
 
 
+@pytest.mark.parametrize("values", ["input", "normalized"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_without_colours_a_map_and_the_legend_say_whose_each_value_is(norm, values):
+    shape = (2, 4, 3)
+    options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
+    plan = normalize(np.ones(shape), norm, **options).plan
+    drawn, table = render(norm, shape, options=Options(values=values), **options).split(
+        "\n\nshown " if plan.window else "\n\ngroup ", 1
+    )
+    _, cells, numbers = drawn.split("\n\n")
+    assert cells.startswith(values)
+    assert numbers.startswith("window " if plan.window else "groups ")
+    assert len(cells.splitlines()) == len(numbers.splitlines())
+    found = {int(n) for line in numbers.splitlines() if re.fullmatch(r"[\d ]+", line) for n in line.split()}
+    named = {int(line.split(":")[0]) for line in table.splitlines() if re.match(r"\d+: ", line)}
+    assert found == named
+    assert len(found) == (3 if plan.window else plan.group_count)
+
+
+@pytest.mark.parametrize("norm", ["bn", "lrn"])
+@pytest.mark.parametrize("values", ["input", "none"])
+def test_where_colours_tell_no_numbers_do(norm, values):
+    text = re.sub(r"\x1b\[[\d;]*m", "", render(norm, (2, 4, 3), View(colour=True), Options(values=values)))
+    assert "0: " not in text
+    assert len(re.findall("(groups|window)  rows", text)) == (values == "none")
+
+
+@pytest.mark.parametrize("values", ["input", "none"])
+def test_numbers_of_many_digits_are_no_wider_than_the_terminal(values):
+    text = render("bn", (2, 300), View(width=80), Options(values=values))
+    assert max(map(len, text.splitlines())) <= 80
+    assert " 0   1   2 " in text
+    assert "299\n" in text
+
+
 def test_bars_need_a_file():
     with pytest.raises(UsageError, match="-o FILE.svg"):
         render("bn", (2, 3), options=Options(plot="histogram"))
