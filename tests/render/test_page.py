@@ -200,6 +200,16 @@ def test_the_script_is_told_words_that_it_knows(norm):
     assert (shown["window"] is None) == (NORMS[norm].divisor is not Divisor.WINDOW_POWER)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_what_was_rounded_before_gamma_is_told(dtype):
+    values, gamma = normal(*SHAPE, dtype=dtype), np.linspace(0.5, 2, SHAPE[-1])
+    (result,) = make(values, "rms", like="llama").results
+    shown = describe(make(values, "rms", like="llama", gamma=gamma))["results"][0]
+    assert shown["rounded"] == result.normalized.reshape(-1).tolist()
+    assert describe(make(values, "rms", like="llama"))["results"][0]["rounded"] is None
+    assert describe(make(values, "rms", gamma=gamma))["results"][0]["rounded"] is None
+
+
 def test_what_is_not_finite_is_spelled():
     content = describe(make([[1.0, np.nan], [np.inf, 2.0]], "ln", gamma=[-np.inf, 1.0]))
     assert content["input"] == [1.0, "nan", "inf", 2.0]

@@ -22,6 +22,7 @@ from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from tests.strategies import options_for
+from tests.teach.printed import check_true
 
 pytestmark = [
     pytest.mark.browser,
@@ -105,6 +106,13 @@ class Reader:
 
     def text(self, selector):
         return re.sub(r"\s+", " ", self.page.inner_text(selector)).strip()
+
+    def steps(self):
+        """The steps of the arithmetic: (term, value, its signed links as they are printed)."""
+        return self.page.locator("#story dl div").evaluate_all(
+            "rows => rows.map(row => [row.querySelector('dt').textContent, +row.querySelector('.is').dataset.value, "
+            "[...row.querySelectorAll('.by, .end')].map(link => link.textContent)])"
+        )
 
     def said(self):
         return self.page.text_content("#said")
@@ -237,7 +245,7 @@ def test_the_arithmetic_of_four_numbers_is_that_on_paper(read):
         "mean = Σx / n = (1 + 2 + 3 + 4) / 4 = 10 / 4 = 2.5 "
         "var = Σ(x − mean)² / n = ((−1.5)² + (−0.5)² + 0.5² + 1.5²) / 4 = 5 / 4 = 1.25 "
         "var + eps = 1.25 + 0.00001 = 1.25001 divisor = √(var + eps) = √1.25001 ≈ 1.1180385 "
-        "The value x = 1 x − mean = 1 − 2.5 = −1.5 y = (x − mean) / divisor = (−1.5) / 1.1180385 ≈ −1.3416354"
+        "The value x = 1 x − mean = 1 − 2.5 = −1.5 y = (x − mean) / divisor ≈ (−1.5) / 1.1180385 ≈ −1.3416354"
     )
 
 
@@ -253,7 +261,7 @@ def test_the_arithmetic_of_four_numbers_is_that_on_paper(read):
         pytest.param("lp", {"p": 0}, "how many x are not 0", id="p 0"),
         pytest.param("wn", {}, "√Σx²", id="no eps"),
         pytest.param("rms", {}, "ms = Σx² / n", id="mean square"),
-        pytest.param("lrn", {"size": 3}, "base ^ exponent", id="window"),
+        pytest.param("lrn", {"size": 3}, "base^exponent", id="window"),
         pytest.param("rms", {"like": "gemma", "gamma": 0.5}, "(1 + gamma[0]) · x̂", id="offset"),
         pytest.param("ln", {"beta": 2.0}, "x̂ + beta[0]", id="beta alone"),
     ],
@@ -273,10 +281,7 @@ def test_the_last_step_follows_from_those_before(norm, read):
     """What the page says that it divides by is what normcli divided by."""
     options = {"gamma": 0.75} if NORMS[norm].parameter_names else {}
     reader = read(make(normal(2, 4, 3), norm, at=(1, 2, 1), **options))
-    steps = reader.page.locator("#story dl div").evaluate_all(
-        "rows => rows.map(row => [row.querySelector('dt').textContent, row.querySelector('.is').dataset.value])"
-    )
-    told = {term: float(value) for term, value in steps}
+    told = {term: value for term, value, _ in reader.steps()}
     expected = centred(told, norm) / told["divisor"] * options.get("gamma", 1.0)
     np.testing.assert_allclose(expected, told["y"], rtol=1e-13)
 
@@ -285,6 +290,137 @@ def centred(told, norm):
     """Return what is divided in the end, of the values that the steps told."""
     centre = NORMS[norm].centre
     return told["x"] if centre is Centre.NOTHING else told[f"x − {centre.value}"]
+
+
+# -- the signs
+
+
+def spell(text):
+    """Return printed arithmetic with numbers as a machine reads them."""
+    superscripts = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+    text = re.sub(
+        r"(?<![\d.])10([⁻⁰¹²³⁴-⁹]+)", lambda found: f"1e{int(found[1].translate(superscripts)):+d}", text
+    )
+    return re.sub(r"√(max\([^()]*\))", r"√(\1)", text.replace("·1e", "e"))
+
+
+def check_signs(reader):
+    """Assert that `=` stands between equals as they are printed, and `≈` between others; count what was held."""
+    near, checked = set(), 0
+    for term, value, links in reader.steps():
+        line = spell(f"{term} {' '.join(links)}")
+        if "nan" in line or "∞" in line:
+            continue
+        first = spell(links[0])
+        last = spell(links[-1][2:])
+        exact = float(last.replace("−", "-")) == value
+        if len(links) == 1:
+            assert first.startswith("=") == exact, line
+        elif first.startswith("="):  # of names, whose values are then told to the last digit
+            assert not near & set(re.findall(r"[\d.]+(?:e[-+]\d+)?", first)), line
+        if not exact:
+            near.add(last.strip("−"))
+        checked += check_true(spell("v " + " ".join(links)), 8)
+    return checked
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_what_is_called_equal_is_equal_as_it_is_printed(norm, dtype, read):
+    whole = np.array([[4, 1, 14, 6], [7, 7, 7, 7], [0, 3, 4, 0]])
+    affine = dict.fromkeys(NORMS[norm].parameter_names, 0.75)
+    for values, options in (
+        (whole.astype(dtype), {}),
+        (whole.astype(dtype), affine),
+        (normal(3, 4, dtype=dtype), affine),
+        (normal(3, 12, dtype=dtype) * 100, {}),
+    ):
+        reader = read(make(values, norm, **options))
+        checked = 0
+        for cell in (0, 5, values.size - 1):
+            reader.cell(cell).click()
+            checked += check_signs(reader)
+            if "eps" in NORMS[norm].options:
+                reader.move_eps(0.5)
+                checked += check_signs(reader)
+                reader.page.click("#reset")
+        assert checked >= 3
+
+
+@pytest.mark.parametrize("p", [0.5, 1, 2.5, 3, 4, np.inf])
+def test_roots_and_powers_are_equal_where_they_are(p, read):
+    reader = read(make([[0.0, -4, 0], [1.5, -2.25, 4]], "lp", at=(0, 1), p=p))
+    for cell in (1, 4):
+        reader.cell(cell).click()
+        told = {term: links for term, _, links in reader.steps()}
+        length = next(links for term, links in told.items() if term.startswith("‖x‖"))
+        assert length[-1][0] == ("=" if cell == 1 or p in (1, np.inf) else "≈"), length
+
+
+@pytest.mark.parametrize(
+    ("values", "norm", "told"),
+    [
+        pytest.param([[4.0, 1, 14]], "ln", "x − mean ≈ 4 − 6.3333333 = −2.3333333", id="rounded before"),
+        pytest.param([[4.0, 1, 14]], "ln", "√(var + eps) ≈ √30.888899 ≈ 5.5577782", id="root of rounded"),
+        pytest.param([[3.0, 4]], "wn", "√Σx² = √(3² + 4²) = 5", id="root"),
+        pytest.param([[3e-7, 0]], "ln", "(1.5·10⁻⁷)²", id="power of a power of ten"),
+        pytest.param([[3e-9, -3e-9]], "mvn", "3·10⁻⁹ / (4·10⁻⁹) = 0.75", id="over a power of ten"),
+        pytest.param([[1.0, np.nan]], "ln", "(1 + nan) / 2 = nan / 2 = nan", id="nan"),
+    ],
+)
+def test_a_sign_is_chosen_by_what_stands_beside_it(values, norm, told, read):
+    axes = {"axes": -1} if norm in ("mvn", "wn") else {}
+    assert told in read(make(values, norm, at=(0, 0), **axes)).text("#story")
+
+
+# -- rounding
+
+
+def test_rounding_to_the_dtype_is_a_step_of_its_own(read):
+    values = np.array([[3, 7, 4], [9, 1, 6]], np.float16)
+    reader = read(make(values, "bn", at=(0, 0), gamma=2.0))
+    assert (
+        "x̂ = (x − mean) / divisor ≈ (−3) / 3.0000017 ≈ −0.99999944 "
+        "gamma[0] · x̂ ≈ 2 · (−0.99999944) ≈ −1.9999989 "
+        "y = gamma[0] · x̂, rounded once, to float16 = −2"
+    ) in reader.text("#story")
+    reader.move_eps(0.5)
+    assert "y = gamma[0] · x̂, in double precision, not rounded to float16 ≈ −1.9466571" in reader.text("#story")
+    assert "in double precision and not rounded to float16;" in reader.text("#exactness")
+
+
+def test_rounding_before_gamma_is_a_step_of_its_own(read):
+    values = np.array([[6, 3, 7]], np.float16)
+    reader = read(make(values, "rms", at=(0, 0), gamma=2.0, like="llama"))
+    story = (
+        "x̂ = x / divisor ≈ 6 / 5.5976186 ≈ 1.0718844 x̂ = x / divisor, rounded to float16 before gamma ≈ 1.0722656 "
+        "gamma[0] · x̂ ≈ 2 · 1.0722656 ≈ 2.1445313 y = gamma[0] · x̂, rounded again, to float16 ≈ 2.1445313"
+    )
+    assert story in reader.text("#story")
+    assert "rounded before gamma and again to float16" in reader.text("#exactness")
+    reader.move_eps(0.5)
+    assert "before gamma" not in reader.text("#story")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(
+    ("norm", "options"),
+    [("bn", {}), ("bn", {"gamma": 0.3, "beta": -1.7}), ("rms", {"like": "llama", "gamma": 0.3}), ("lrn", {})],
+    ids=["alone", "gamma and beta", "twice", "window"],
+)
+def test_the_rounding_that_is_told_is_the_one_that_was_done(dtype, norm, options, read):
+    reader = read(make(normal(4, 3, dtype=dtype), norm, **options))
+    for cell in range(12):
+        reader.cell(cell).click()
+        *_, (_, before, _), (_, y, _) = reader.steps()
+        assert np.dtype(dtype).type(before) == y
+
+
+@pytest.mark.parametrize("options", [{}, {"like": "llama"}], ids=["once", "before gamma"])
+def test_doubles_are_told_without_a_rounding(options, read):
+    reader = read(make(normal(4, 3), "rms", at=(0, 0), gamma=0.3, **options))
+    assert "rounded" not in reader.text("#story")
 
 
 # -- the keyboard, touch
@@ -484,11 +620,7 @@ def test_every_convention_is_what_normcli_makes_of_it(norm, read):
         if len(results) > 1:
             flip(reader, number)
         np.testing.assert_array_equal(reader.values(), result.normalized.reshape(-1))
-        told = dict(
-            reader.page.locator("#story dl div").evaluate_all(
-                "rows => rows.map(row => [row.querySelector('dt').textContent, +row.querySelector('.is').dataset.value])"
-            )
-        )
+        told = {term: value for term, value, _ in reader.steps()}
         np.testing.assert_allclose(centred(told, norm) / told["divisor"], told["y"], rtol=1e-13)
         for eps, others in moved.items():
             reader.move_eps(eps)

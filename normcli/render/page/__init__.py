@@ -1,7 +1,7 @@
 """A page: results of one tensor, to be moved over, flipped between and recalculated. One file, no network.
 
-`page.html`, `page.css` and `page.js` are put together with the data of `content`. Nothing is fetched, and the
-page forbids itself to: its policy names its one style and its one script by their hashes.
+`page.html`, `page.css`, `arithmetic.js` and `page.js` are put together with the data of `content`. Nothing is
+fetched, and the page forbids itself to: its policy names its one style and its one script by their hashes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def write(document: Document, stream: TextIO, view: View) -> None:
 
 def _put_together(page: Page, view: View) -> str:
     """Return the page, all ASCII: no encoding of any output can then change what was hashed."""
-    script = _read("page.js").encode("ascii", "backslashreplace").decode()
+    script = (_read("arithmetic.js") + _read("page.js")).encode("ascii", "backslashreplace").decode()
     style = _read("page.css") + _colour_groups()
     text = Template(_read("page.html")).substitute(
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.engine import run
 from normcli.norms import Centre
 from normcli.printable import make_printable
 from normcli.render.answer import count_values, describe_reduction
@@ -156,7 +157,6 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: s
         "p": None if plan.p is None else _spell(plan.p),
         "window": _describe_window(plan),
         "given": result.running is not None,
-        "roundsBeforeGamma": plan.rounds_before_gamma,
         "gammaOffset": plan.gamma_offset,
         "groupCount": plan.group_count,
         "groups": [plan.group_name(int(group)) for group in shown],
@@ -167,8 +167,19 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: s
         "gamma": _pick_parameter("gamma", result.gamma, plan, grid),
         "beta": _pick_parameter("beta", result.beta, plan, grid),
         "normalized": _list(normalized),
+        "rounded": _round_before_gamma(result, grid),
         "warnings": list(result.warnings),
     }
+
+
+def _round_before_gamma(result: Result, grid: tuple[NDArray[np.intp], ...]) -> list[Any] | None:
+    """Return x̂ as gamma and beta found it, where it was rounded before them to less than a double; or None."""
+    plan = result.plan
+    affine = result.gamma is not None or result.beta is not None
+    if not (plan.rounds_before_gamma and affine) or result.dtype == np.float64:
+        return None
+    rounded = run(plan, result.input, effort=result.effort, given=result.running)[0]
+    return _list(rounded[grid] if grid else rounded)
 
 
 def _describe_window(plan: Plan) -> dict[str, Any] | None:

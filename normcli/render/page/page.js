@@ -1,4 +1,3 @@
-"use strict";
 // Everything is read from the data: which statistics a group has, what is subtracted, what divides, where eps
 // stands. At the eps that was given every number is normcli's own; at another, the page computes in doubles.
 (() => {
@@ -19,31 +18,29 @@
   }
 
   const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-  const raise = (exponent) =>
+  const lift = (exponent) =>
     String(exponent).replace(/[-+0-9]/g, (c) => (c === "-" ? "⁻" : c === "+" ? "" : SUPERSCRIPTS[c]));
 
   /** 1.5e-7 as 1.5·10⁻⁷, and a minus that is one. */
   function typeset(text) {
     const [digits, exponent] = text.split("e");
-    const shown = exponent === undefined ? digits : `${digits === "1" ? "" : `${digits}·`}10${raise(Number(exponent))}`;
+    const shown = exponent === undefined ? digits : `${digits === "1" ? "" : `${digits}·`}10${lift(Number(exponent))}`;
     return shown.replace("-", "−");
   }
 
   const notFinite = (value) => (Number.isNaN(value) ? "nan" : value > 0 ? "∞" : "−∞");
 
-  /** A number with so many significant digits and no zeros behind it. */
-  function format(value, digits = data.digits) {
-    if (!Number.isFinite(value)) return notFinite(value);
+  /** A number with so many significant digits and no zeros behind it, as JavaScript writes it. */
+  function round(value, digits) {
     if (value === 0) return "0";
     const size = Math.abs(value);
-    const whole = Number.isInteger(value) && size < 10 ** Math.max(digits, 8);
-    if (whole) return typeset(String(value));
-    if (size >= 1e-5 && size < 10 ** Math.max(digits, 6)) return typeset(String(Number(value.toPrecision(digits))));
-    return typeset(value.toExponential(digits - 1).replace(/\.?0+e/, "e"));
+    if (Number.isInteger(value) && size < 10 ** Math.max(digits, 8)) return String(value);
+    if (size >= 1e-5 && size < 10 ** Math.max(digits, 6)) return String(Number(value.toPrecision(digits)));
+    return value.toExponential(digits - 1).replace(/\.?0+e/, "e");
   }
 
-  /** Whether `format` leaves nothing of a number out. */
-  const isShownWhole = (value) => !Number.isFinite(value) || Number(value.toPrecision(data.digits)) === value;
+  /** The same as a reader has it. */
+  const format = (value, digits = data.digits) => (Number.isFinite(value) ? typeset(round(value, digits)) : notFinite(value));
 
   /** A formatter under which a tensor's values align: so many decimals for all. */
   function makeCellFormat(values) {
@@ -63,10 +60,24 @@
     return typeset(/[1-9]/.test(text.split("e")[0]) ? text : text.replace("-", ""));
   }
 
-  const bracket = (value) => (value < 0 ? `(${format(value)})` : format(value));
-  /** A number as the base of a power: whatever has a sign or a power of its own stands in brackets. */
-  const brace = (value) => (/^[0-9.∞]+$|nan/.test(format(value)) ? format(value) : `(${format(value)})`);
-  const minus = (a, b) => `${format(a)} − ${bracket(b)}`;
+  const { add, absolute, divide, elide, enclose, invert, larger, multiply, raise, relate, root, square, subtract } = arithmetic;
+
+  /** A number as a term of what is printed. */
+  function show(value) {
+    if (!Number.isFinite(value)) return arithmetic.number(notFinite(value), null, true);
+    const decimal = round(value, data.digits);
+    return arithmetic.number(typeset(decimal), decimal, Number(decimal) === value);
+  }
+
+  const bracket = (value) => (value < 0 ? enclose(show(value)) : show(value));
+
+  /** A number as a base or a divisor: whatever has a sign or a power of its own stands in brackets. */
+  function brace(value) {
+    const term = show(value);
+    return /^[0-9.∞]+$|nan/.test(term.text) ? term : enclose(term);
+  }
+
+  const minus = (a, b) => subtract(show(a), bracket(b));
 
   // -- the data
 
@@ -78,6 +89,7 @@
     statistics: Object.fromEntries(Object.entries(result.statistics).map(([name, list]) => [name, readAll(list)])),
     gamma: result.gamma && { ...result.gamma, values: readAll(result.gamma.values) },
     beta: result.beta && { ...result.beta, values: readAll(result.beta.values) },
+    rounded: result.rounded && readAll(result.rounded),
   }));
   const rank = data.size.length;
   const steps = data.size.map((_, axis) => data.size.slice(axis + 1).reduce((a, b) => a * b, 1));
@@ -139,7 +151,7 @@
   };
 
   /** The divisor of a group, before the rule for zeros. */
-  function divide(result, group, eps) {
+  function findDivisor(result, group, eps) {
     if (result.window) {
       const { k, alpha, size, divisor, exponent } = result.window;
       return (k + (alpha * result.statistics.ms[group] * size) / divisor) ** exponent;
@@ -167,7 +179,7 @@
   /** The normalized values at an eps: normcli's own at the one that was given. */
   function computeAll(result, eps) {
     if (eps === result.eps) return result.normalized;
-    const divisors = result.groups.map((_, group) => settle(result, divide(result, group, eps)));
+    const divisors = result.groups.map((_, group) => settle(result, findDivisor(result, group, eps)));
     return x.map((_, cell) => shift(result, cell, standardize(result, cell, divisors[result.owner[cell]])));
   }
 
@@ -176,22 +188,20 @@
   const SUM_TERMS = 8;
   const SQUARE_TERMS = 4;
 
-  /** The terms of a sum over a group: all of a short one, the first and the last of one that is shown whole. */
-  function spellTerms(result, group, write, most) {
+  /** The sum over a group: all of a short one, the first terms and the last of one that is shown whole. */
+  function sum(result, group, write, most) {
     const cells = result.members[group];
     const whole = cells.length === result.counts[group];
     const terms = cells.map((cell) => write(x[cell]));
-    if (whole && terms.length <= most) return terms.join(" + ");
-    const head = terms.slice(0, 3).join(" + ");
-    return whole ? `${head} + … + ${terms[terms.length - 1]}` : `${head} + …`;
+    return whole && terms.length <= most ? add(...terms) : elide(terms, whole);
   }
 
   function tellCentre(result, group) {
     if (result.centre !== "mean") return tellStatistic(result, group, result.centre);
     const n = result.counts[group];
     const mean = result.statistics.mean[group];
-    const terms = spellTerms(result, group, bracket, SUM_TERMS);
-    return { term: "mean", means: "Σx / n", by: [...(n > 1 ? [`(${terms}) / ${n}`] : []), `${format(mean * n)} / ${n}`], is: mean };
+    const terms = n > 1 ? [divide(enclose(sum(result, group, bracket, SUM_TERMS)), show(n))] : [];
+    return { term: "mean", means: "Σx / n", by: [...terms, divide(show(mean * n), show(n))], is: mean };
   }
 
   const tellStatistic = (result, group, name) => ({
@@ -211,20 +221,20 @@
     const mean = result.statistics.mean[group];
     const value = result.statistics.var[group];
     const short = n > 0 && result.counts[group] > 1 && result.members[group].length <= SQUARE_TERMS && result.counts[group] <= SQUARE_TERMS;
-    const squares = spellTerms(result, group, (v) => `${brace(v - mean)}²`, SQUARE_TERMS);
+    const squares = () => divide(enclose(sum(result, group, (v) => square(brace(v - mean)), SQUARE_TERMS)), show(n));
     return {
       term: "var",
       means: `Σ(x − mean)² / ${result.ddof ? `(n − ${result.ddof})` : "n"}`,
-      by: [...(short ? [`(${squares}) / ${n}`] : []), `${format(value * n)} / ${n}`],
+      by: [...(short ? [squares()] : []), divide(show(value * n), bracket(n))],
       is: value,
     };
   }
 
   function tellMeanSquare(result, group, n) {
     const value = result.statistics.ms[group];
-    const terms = spellTerms(result, group, (v) => `${brace(v)}²`, SUM_TERMS);
+    const terms = enclose(sum(result, group, (v) => square(brace(v)), SUM_TERMS));
     const means = result.window ? "Σx² / size" : "Σx² / n";
-    return { term: "ms", means, by: [`(${terms}) / ${n}`, `${format(value * n)} / ${n}`], is: value };
+    return { term: "ms", means, by: [divide(terms, show(n)), divide(show(value * n), show(n))], is: value };
   }
 
   function tellLength(result, group) {
@@ -233,45 +243,47 @@
     const told = (means, write, close) => ({
       term: `‖x‖${p === Infinity ? "∞" : format(p)}`,
       means,
-      by: write ? [close(spellTerms(result, group, write, SUM_TERMS))] : [],
+      by: write ? [close(sum(result, group, write, SUM_TERMS))] : [],
       is: value,
     });
-    const size = (v) => `|${format(v)}|`;
+    const size = (v) => absolute(show(v));
+    const inverse = invert(brace(p));
     if (p === 0) return told("how many x are not 0");
     if (p === Infinity) return told("the largest |x|");
     if (p === 1) return told("Σ|x|", size, (terms) => terms);
-    if (p === 2) return told("√Σx²", (v) => `${brace(v)}²`, (terms) => `√(${terms})`);
-    return told(`(Σ|x|^${format(p)})^(1/${format(p)})`, (v) => `${size(v)}^${format(p)}`, (terms) => `(${terms})^(1/${format(p)})`);
+    if (p === 2) return told("√Σx²", (v) => square(brace(v)), (terms) => root(enclose(terms)));
+    const means = `(Σ|x|^${brace(p).text})^${inverse.text}`;
+    return told(means, (v) => raise(size(v), brace(p)), (terms) => raise(enclose(terms), inverse));
   }
 
   /** The steps from measured sizes to the divisor, by where eps stands. */
   function tellDivisor(result, group, eps) {
-    const { square, root } = measure(result, group);
+    const size = measure(result, group);
     const [squareWord, rootWord] = {
       deviation: ["var", "√var"], root_mean_square: ["ms", "√ms"],
     }[result.divisor] || ["Σx²", "‖x‖"];
     const isLength = !SQUARES[result.divisor];
-    const takeRoot = isLength ? [] : [{ term: rootWord, by: [`√${format(square)}`], is: root }];
-    const value = divide(result, group, eps);
-    const last = (means, by) => ({ term: "divisor", means, by: [by], is: value });
+    const takeRoot = isLength ? [] : [{ term: rootWord, by: [root(brace(size.square))], is: size.root }];
+    const value = findDivisor(result, group, eps);
+    const last = (means, ...by) => ({ term: "divisor", means, by, is: value });
     switch (result.epsMode) {
       case "inside":
-        if (!isTame({ square, root })) {
-          const beyond = { term: rootWord, means: `the root of what lies beyond double precision`, by: [], is: root };
-          return [beyond, last(`√(${squareWord} + eps)`, `√(${brace(root)}² + ${format(eps)})`)];
+        if (!isTame(size)) {
+          const beyond = { term: rootWord, means: `the root of what lies beyond double precision`, by: [], is: size.root };
+          return [beyond, last(`√(${squareWord} + eps)`, root(enclose(add(square(brace(size.root)), show(eps)))))];
         }
         return [
-          { term: `${squareWord} + eps`, by: [`${format(square)} + ${format(eps)}`], is: square + eps },
-          last(`√(${squareWord} + eps)`, `√${format(square + eps)}`),
+          { term: `${squareWord} + eps`, by: [add(show(size.square), show(eps))], is: size.square + eps },
+          last(`√(${squareWord} + eps)`, root(brace(size.square + eps))),
         ];
       case "outside":
-        return [...takeRoot, last(`${rootWord} + eps`, `${format(root)} + ${format(eps)}`)];
+        return [...takeRoot, last(`${rootWord} + eps`, add(show(size.root), show(eps)))];
       case "floor":
-        return [...takeRoot, last(`max(${rootWord}, eps)`, `max(${format(root)}, ${format(eps)})`)];
+        return [...takeRoot, last(`max(${rootWord}, eps)`, larger(show(size.root), show(eps)))];
       case "square-floor":
-        return [last(`√max(${squareWord}, eps)`, `√max(${format(square)}, ${format(eps)})`)];
+        return [last(`√max(${squareWord}, eps)`, root(larger(show(size.square), show(eps))))];
       default:
-        return isLength ? [last(rootWord, format(root))] : [last(rootWord, `√${format(square)}`)];
+        return isLength ? [last(rootWord)] : [last(rootWord, root(brace(size.square)))];
     }
   }
 
@@ -280,11 +292,12 @@
     const total = result.statistics.ms[group] * size;
     const base = k + (alpha * total) / divisor;
     const over = divisor === size ? " / size" : "";
-    const by = `${format(k)} + ${format(alpha)} · ${format(total)}${over && ` / ${format(divisor)}`}`;
+    const scaled = multiply(bracket(alpha), show(total));
+    const by = add(show(k), over ? divide(scaled, show(divisor)) : scaled);
     return [
       tellMeanSquare(result, group, size),
       { term: "base", means: `k + alpha · Σx²${over}`, by: [by], is: base },
-      { term: "divisor", means: "base ^ exponent", by: [`${format(base)} ^ ${format(exponent)}`], is: base ** exponent },
+      { term: "divisor", means: "base^exponent", by: [raise(brace(base), brace(exponent))], is: base ** exponent },
     ];
   }
 
@@ -300,7 +313,7 @@
     else if (result.divisor === "root_mean_square") told.push(tellMeanSquare(result, group, result.counts[group]));
     else if (!RANGES[result.divisor]) told.push(tellLength(result, group));
     told.push(...(RANGES[result.divisor] ? tellRange(result, group) : tellDivisor(result, group, eps)));
-    const divisor = divide(result, group, eps);
+    const divisor = findDivisor(result, group, eps);
     if (divisor === 0) {
       const means = result.zeroRule === "nan" ? "0 divides nothing: nan" : "0 divides nothing: 1 stands for it";
       told.push({ term: "divisor", means, by: [], is: settle(result, divisor) });
@@ -312,31 +325,52 @@
   function tellValue(result, cell, eps) {
     const group = result.owner[cell];
     const mean = centreOf(result, group);
-    const divisor = settle(result, divide(result, group, eps));
+    const divisor = settle(result, findDivisor(result, group, eps));
     const y = state.values[cell];
-    const standard = standardize(result, cell, divisor);
+    const isMoved = eps !== result.eps;
     const affine = result.gamma || result.beta;
+    const rounds = result.dtype !== "float64";
+    const top = x[cell] - mean;
+    const quotient = { means: result.centre ? `(x − ${result.centre}) / divisor` : "x / divisor", by: [divide(bracket(top), brace(divisor))] };
     const told = [{ term: "x", by: [], is: x[cell], key: "x" }];
-    if (result.centre) told.push({ term: `x − ${result.centre}`, by: [minus(x[cell], mean)], is: x[cell] - mean });
-    told.push({
-      term: affine ? "x̂" : "y",
-      means: result.centre ? `(x − ${result.centre}) / divisor` : "x / divisor",
-      by: [`${bracket(x[cell] - mean)} / ${bracket(divisor)}`],
-      is: affine ? standard : y,
-      key: affine ? "" : "y",
-    });
-    if (affine) {
-      const offset = result.gammaOffset;
-      const gamma = result.gamma && (offset ? `(${offset} + ${format(gammaOf(result, cell) - offset)})` : bracket(gammaOf(result, cell)));
-      const words = [
-        result.gamma && `${offset ? `(${offset} + ${result.gamma.names[result.gamma.owner[cell]]})` : result.gamma.names[result.gamma.owner[cell]]} · x̂`,
-        result.beta && result.beta.names[result.beta.owner[cell]],
-      ];
-      const by = [result.gamma ? `${gamma} · ${bracket(standard)}` : format(standard), result.beta && bracket(betaOf(result, cell))];
-      const means = (result.gamma ? words : ["x̂", words[1]]).filter(Boolean).join(" + ");
-      told.push({ term: "y", means, by: [by.filter(Boolean).join(" + ")], is: y, key: "y" });
+    if (result.centre) told.push({ term: `x − ${result.centre}`, by: [minus(x[cell], mean)], is: top });
+    if (!affine && !rounds) return [...told, { term: "y", ...quotient, is: y, key: "y" }];
+    let standard = standardize(result, cell, divisor);
+    told.push({ term: "x̂", ...quotient, is: standard });
+    const roundsBefore = result.rounded && !isMoved;
+    if (roundsBefore) {
+      standard = result.rounded[cell];
+      told.push({ term: "x̂", means: `${quotient.means}, rounded to ${result.dtype} before gamma`, by: [], is: standard });
     }
-    return told;
+    let unrounded = "x̂";
+    if (affine) {
+      const { words, by } = tellAffine(result, cell, standard);
+      if (!rounds) return [...told, { term: "y", means: words, by: [by], is: y, key: "y" }];
+      told.push({ term: words, by: [by], is: shift(result, cell, standard) });
+      unrounded = words;
+    }
+    const how = isMoved ? `in double precision, not rounded to ${result.dtype}` : `rounded ${roundsBefore ? "again" : "once"}, to ${result.dtype}`;
+    return [...told, { term: "y", means: `${unrounded}, ${how}`, by: [], is: y, key: "y" }];
+  }
+
+  /** gamma · x̂ + beta, or what there is of it. */
+  function tellAffine(result, cell, standard) {
+    const { gamma, beta, gammaOffset: offset } = result;
+    const words = [];
+    const terms = [];
+    if (gamma) {
+      const [name, value] = [gamma.names[gamma.owner[cell]], gamma.values[gamma.owner[cell]]];
+      words.push(`${offset ? `(${offset} + ${name})` : name} · x̂`);
+      terms.push(multiply(offset ? enclose(add(show(offset), bracket(value))) : bracket(value), bracket(standard)));
+    } else {
+      words.push("x̂");
+      terms.push(show(standard));
+    }
+    if (beta) {
+      words.push(beta.names[beta.owner[cell]]);
+      terms.push(bracket(betaOf(result, cell)));
+    }
+    return { words: words.join(" + "), by: add(...terms) };
   }
 
   // -- the page
@@ -488,8 +522,11 @@
       if (step.key) value.dataset.key = step.key;
       const detail = make("dd");
       if (step.means) detail.append(make("span", { class: "means" }, `= ${step.means}`), " ");
-      for (const text of step.by) detail.append(make("span", { class: "by" }, `= ${text}`), " ");
-      detail.append(make("span", { class: "end" }, isShownWhole(step.is) ? "= " : "≈ ", value));
+      const links = [...step.by, show(step.is)];
+      // The first link is of what is called by name above: equal to it if no digit is left out.
+      const signs = links.map((link, n) => (n ? relate(links[n - 1], link) : link.exact ? "=" : "≈"));
+      step.by.forEach((term, n) => detail.append(make("span", { class: "by" }, `${signs[n]} ${term.text}`), " "));
+      detail.append(make("span", { class: "end" }, `${signs.at(-1)} `, value));
       list.append(make("div", {}, make("dt", {}, step.term), detail));
     }
     return list;
@@ -631,9 +668,12 @@
     find("eps-mode").textContent = has ? modes[result.epsMode] : "this norm has none";
     const status = find("exactness");
     status.classList.toggle("moved", moved);
+    const short = result.dtype !== "float64";
+    const unrounded = short ? ` and not rounded to ${result.dtype}` : "";
+    const rounded = short ? `, rounded ${result.rounded ? "before gamma and again" : "once"} to ${result.dtype}` : "";
     const told = moved
-      ? `Moved: at eps = ${format(eps)} the page computes x̂ and y itself, in double precision; Reset brings back normcli's exact numbers at eps = ${format(result.eps)}.`
-      : `Exact: these are normcli's own numbers${has ? `, at eps = ${format(eps)}` : ""}${result.dtype === "float64" ? "" : `, rounded once to ${result.dtype}`}.`;
+      ? `Moved: at eps = ${format(eps)} the page computes x̂ and y itself, in double precision${unrounded}; Reset brings back normcli's exact numbers at eps = ${format(result.eps)}.`
+      : `Exact: these are normcli's own numbers${has ? `, at eps = ${format(eps)}` : ""}${rounded}.`;
     if (status.textContent !== told) status.textContent = told;
   }
 
