@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.counting import Selection
     from normcli.plan import Plan
 
     Marks = NDArray[np.bool_]
@@ -72,6 +73,7 @@ def find_degeneracies(
     statistics: Mapping[str, NDArray[np.float64]],
     normalized: NDArray[Any] | None,
     counts: NDArray[np.float64] | None = None,
+    selection: Selection | None = None,
 ) -> tuple[Degeneracy, ...]:
     """Return the degenerate kinds of groups, each once, in a fixed order.
 
@@ -86,13 +88,15 @@ def find_degeneracies(
         The output, where gamma, beta or a window may have made it infinite; None where nothing can have.
     counts : ndarray or None
         How many values of each group count, of `plan.stats_shape`; None where all do.
+    selection : Selection or None
+        Which values count; None where all do.
 
     Notes
     -----
     The statistics tell nearly all; the values are looked at only where they leave a doubt.
     """
     with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
-        return tuple(_search(plan, values, statistics, normalized, counts))
+        return tuple(_search(plan, values, statistics, normalized, counts, selection))
 
 
 def find_degeneracies_of_evaluation(
@@ -100,6 +104,7 @@ def find_degeneracies_of_evaluation(
     values: NDArray[Any],
     statistics: Mapping[str, NDArray[np.float64]],
     normalized: NDArray[Any] | None,
+    selection: Selection | None = None,
 ) -> tuple[Degeneracy, ...]:
     """Return the degenerate kinds of groups where running statistics were used instead of their own.
 
@@ -112,9 +117,11 @@ def find_degeneracies_of_evaluation(
         The running ones, of `plan.stats_shape`.
     normalized : ndarray or None
         The output; None where it is not known.
+    selection : Selection or None
+        Which values count; None where all do.
     """
     with np.errstate(invalid="ignore"):
-        return tuple(_search_evaluation(plan, values, statistics, normalized))
+        return tuple(_search_evaluation(plan, values, statistics, normalized, selection))
 
 
 def _search_evaluation(
@@ -122,6 +129,7 @@ def _search_evaluation(
     values: NDArray[Any],
     statistics: Mapping[str, NDArray[np.float64]],
     normalized: NDArray[Any] | None,
+    selection: Selection | None,
 ) -> Iterator[Degeneracy]:
     if not values.size:
         yield Degeneracy("empty", None, 0, f"the tensor {plan.shape} holds no values: nothing to normalize")
@@ -135,13 +143,13 @@ def _search_evaluation(
         yield _describe(plan, "zero", zero, told)
     bad = _unite(known, zero)
     if is_float(values.dtype):
-        spoilt = _without(_find_groups_with(_is_not_finite, values, plan), bad)
+        spoilt = _without(_find_spoilt_groups(values, values, plan, selection), bad)
         if spoilt.size:
             yield _describe(plan, "nan", spoilt, "holds NaN or an infinity, which stays what it is")
             bad = _unite(bad, spoilt)
     if normalized is None:
         return
-    spoilt = _without(_find_groups_with(_is_not_finite, normalized, plan), bad)
+    spoilt = _without(_find_spoilt_groups(normalized, values, plan, selection), bad)
     if spoilt.size:
         told = f"has normalized values that are not finite in {normalized.dtype}"
         yield _describe(plan, "output", spoilt, told)
@@ -153,6 +161,7 @@ def _search(
     statistics: Mapping[str, NDArray[np.float64]],
     normalized: NDArray[Any] | None,
     counts: NDArray[np.float64] | None,
+    selection: Selection | None,
 ) -> Iterator[Degeneracy]:
     if plan.group_count == 0:
         yield Degeneracy("empty", None, 0, f"the tensor {plan.shape} has no groups: nothing to normalize")
@@ -165,7 +174,7 @@ def _search(
     sizes = [array for name, array in statistics.items() if name in telling]
     suspect = _find_groups(_is_any_not_finite, *sizes)
     bad = np.zeros(0, dtype=np.intp)
-    if counts is not None:
+    if counts is not None and plan.window is None:  # a window may well be empty: it is a sum
         bad = _find_groups(_is_zero, counts)
         if bad.size:
             told = "its length is 0" if plan.norm.divisor is Divisor.LP_NORM else "its statistics are NaN"
@@ -198,7 +207,7 @@ def _search(
         yield _describe(plan, "overflow", overflown, "is beyond float64: its statistics are not finite")
         bad = _unite(bad, overflown)
     if normalized is not None:
-        spoiled = _without(_find_groups_with(_is_not_finite, normalized, plan), bad)
+        spoiled = _without(_find_spoilt_groups(normalized, values, plan, selection), bad)
         if spoiled.size:
             consequence = f"has normalized values that are not finite in {normalized.dtype}"
             yield _describe(plan, "output", spoiled, consequence)
@@ -296,6 +305,23 @@ def _find_groups_with(
         if passing.size:
             places = np.unravel_index(passing + start, plan.shape or (1,))
             found.append(_unite(plan.locate_groups(places)))
+        start += piece.size
+    return _unite(*found)
+
+
+def _find_spoilt_groups(
+    tested: NDArray[Any], values: NDArray[Any], plan: Plan, selection: Selection | None
+) -> NDArray[np.intp]:
+    """Return the numbers of the groups that hold what is not finite, other than for not counting."""
+    if selection is None:
+        return _find_groups_with(_is_not_finite, tested, plan)
+    found, start = [np.zeros(0, dtype=np.intp)], 0
+    for piece in iterate_pieces(tested):
+        passing = np.flatnonzero(_is_not_finite(piece))
+        if passing.size:
+            places = np.unravel_index(passing + start, plan.shape or (1,))
+            spoilt = selection.find_spoilt(values.reshape(plan.shape or (1,)), places)
+            found.append(_unite(plan.locate_groups([index[spoilt] for index in places])))
         start += piece.size
     return _unite(*found)
 

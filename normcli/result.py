@@ -174,11 +174,20 @@ class Result:
     def degeneracies(self) -> tuple[Degeneracy, ...]:
         """The degenerate kinds of groups in the input, each once."""
         if self.running is not None:
-            return find_degeneracies_of_evaluation(self.plan, self.input, self.statistics, self.normalized)
+            return find_degeneracies_of_evaluation(
+                self.plan, self.input, self.statistics, self.normalized, self.selection
+            )
         scaled = self.gamma is not None or self.beta is not None
-        safe = self.selection is not None or (not scaled and self.plan.norm.bounded)
+        safe = not scaled and self.plan.norm.bounded and not self._carries_others
         promised = None if safe else self.normalized
-        return find_degeneracies(self.plan, self.input, self.statistics, promised, self.counts)
+        return find_degeneracies(self.plan, self.input, self.statistics, promised, self.counts, self.selection)
+
+    @property
+    def _carries_others(self) -> bool:
+        """Whether values that do not count, of which nothing is promised, may not fit the output's dtype."""
+        if self.selection is None or self.selection.fill in (Fill.ZERO, Fill.NAN):
+            return False
+        return self.selection.fill is Fill.NORMALIZE or not np.can_cast(self.input.dtype, self.dtype)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -419,8 +428,19 @@ def calculate(
     return result
 
 
-def fit_given(plan: Plan, running: Given) -> Given:
+RUNNING_NAMES = ("running_mean", "running_var")
+"""What messages call running statistics, unless their caller knows a better name."""
+
+
+def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES) -> Given:
     """Return running statistics in the shape that the plan has for them.
+
+    Parameters
+    ----------
+    plan : Plan
+    running : Given
+    names : tuple of str
+        What mean and variance are called in messages.
 
     Raises
     ------
@@ -429,9 +449,9 @@ def fit_given(plan: Plan, running: Given) -> Given:
     DataError
         If they do not fit, or a variance is negative.
     """
-    mean, var = (plan.fit_running(f"running_{name}", array) for name, array in running._asdict().items())
+    mean, var = (plan.fit_running(name, array) for name, array in zip(names, running, strict=True))
     if (var < 0).any():
-        raise DataError(f"running_var is negative: {var[var < 0][0]:g}")
+        raise DataError(f"{names[1]} is negative: {var[var < 0][0]:g}")
     return Given(mean, var)
 
 

@@ -90,7 +90,9 @@ def mark_lengths(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
     if along is None or batch is None or along == batch:
         raise UsageError("lengths are along a sequence axis, L, T or S; name it with a layout such as NLC")
     if len(lengths) != plan.shape[batch]:
-        raise DataError(f"there are {len(lengths)} lengths for {plan.shape[batch]} samples")
+        given = "is 1 length" if len(lengths) == 1 else f"are {len(lengths)} lengths"
+        samples = f"{plan.shape[batch]} sample{'' if plan.shape[batch] == 1 else 's'}"
+        raise DataError(f"there {given} for {samples}")
     longest = plan.shape[along]
     for sample, length in enumerate(lengths):
         if not 0 <= length <= longest:

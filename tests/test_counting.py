@@ -242,3 +242,65 @@ def test_check_knows_what_counts(normcli, tmp_path):
     ran = normcli("check", "ln", *arguments, "--actual", tmp_path / "y.npy")
     assert "n=1 l=2 has no value that counts" in ran.err
     assert normcli("check", "ln", *arguments, "--actual", tmp_path / "y.npy", "--strict").code == 4
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_windows_tell_how_many_of_their_values_count(size, rng):
+    x, mask = rng.normal(size=(2, 7, 3)), rng.random((7, 3)) < 0.5
+    result = normalize(x, "lrn", size=size, mask=mask)
+    window = result.plan.window
+    for n, c, i in np.ndindex(x.shape):
+        marks = mask[max(0, c - window.before) : c + window.after + 1, i]
+        assert result.counts[n, c, i] == marks.sum()
+
+
+def test_windows_on_the_command_line(normcli):
+    options = ("lrn", "--data", "[[1,5,3]]")
+    assert normcli(*options, "--size", "3", "--print", "count").lines == ["2", "3", "2"]
+    ran = normcli(*options, "--mask", "[[1,0,0]]", "--size", "3")
+    assert "1 of 3 values" in ran.out
+    assert normcli(*options, "--mask", "[[1,0,0]]", "--size", "3", "--print", "count").lines == ["1", "1", "0"]
+    assert ran.err == ""  # an empty window is a sum of nothing
+    assert normcli(*options, "--mask", "[[1,0,0]]", "-f", "json").json["counts"] == [[1, 1, 1]]
+
+
+@pytest.mark.parametrize("norm", [name for name, row in NORMS.items() if "groups" not in row.options])
+def test_a_check_tells_which_values_count(norm, normcli, tmp_path):
+    options = ("--data", "[[1,5,3],[2,2,9],[4,7,8]]", "--mask", "[[1,1,1],[1,1,1],[1,1,0]]")
+    normcli(norm, *options, "-o", tmp_path / "y.npy")
+    ran = normcli("check", norm, *options, "--actual", tmp_path / "y.npy")
+    assert ran.code == 0
+    assert "counting" in ran.out
+    assert "8 of 9 values" in ran.out
+    answer = normcli("check", norm, *options, "--actual", tmp_path / "y.npy", "-f", "json").json
+    assert answer["counting"] == {"mask": True, "omits_nan": False, "fill": "pass"}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
+def test_what_is_passed_through_and_does_not_fit_is_told(dtype):
+    value = 70000.0 if dtype == "float16" else 3.4e39
+    result = normalize([[1.0, value, 3.0]], "ln", mask=[1, 0, 1], dtype=dtype)
+    assert [(kind.kind, kind.first_group) for kind in result.degeneracies] == [("output", "n=0")]
+    for fill in ("zero", "nan"):
+        assert normalize([[1.0, value, 3.0]], "ln", mask=[1, 0, 1], dtype=dtype, fill=fill).warnings == ()
+    infinite = normalize([[1.0, np.inf, 3.0]], "ln", mask=[1, 0, 1], dtype=dtype)
+    assert infinite.warnings == ()  # it was so before
+
+
+def test_what_gamma_makes_infinite_is_told_of_what_counts():
+    result = normalize([[1.0, 2.0, 3.0]], "ln", mask=[1, 0, 1], gamma=[1e300, 1.0, 1.0], dtype="float32")
+    assert [kind.kind for kind in result.degeneracies] == ["output"]
+
+
+def test_a_page_is_refused_in_one_line(normcli, tmp_path):
+    data = ("--data", "[[1,2,3],[1,4,5]]", "--mask", "[1,0,1]")
+    ran = normcli("bn", *data, "-o", tmp_path / "m.html", "--stats-output", tmp_path / "s.json")
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_length_is_one():
+    with pytest.raises(DataError, match="there is 1 length for 3 samples"):
+        normalize(np.ones((3, 4, 2)), "bn", layout="NLC", lengths=[2])
+    with pytest.raises(DataError, match="there are 2 lengths for 1 sample$"):
+        normalize(np.ones((1, 4, 2)), "bn", layout="NLC", lengths=[2, 2])

@@ -111,6 +111,8 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
         if settings["strict"]:
             result.require_sound()
         answer = Answer(result, tensor)
+        if page is not None:
+            answer.page()  # refused before anything is said or saved
         field = None if settings["print_"] is None else answer.field(settings["print_"])
         _save(answer, None if out is not None else settings["output"], settings["stats_output"])
         show = settings["show"] or _choose_parts(saved=settings["output"] is not None, large=out is not None)

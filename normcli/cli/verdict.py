@@ -35,9 +35,9 @@ def tell_warnings(
 
     values, statistics = tensor.values, checked.statistics
     if evaluation:
-        found = find_degeneracies_of_evaluation(plan, values, statistics, None)
+        found = find_degeneracies_of_evaluation(plan, values, statistics, None, checked.selection)
     else:
-        found = find_degeneracies(plan, values, statistics, None, checked.counts)
+        found = find_degeneracies(plan, values, statistics, None, checked.counts, checked.selection)
     warnings = [str(kind) for kind in found]
     if settings["strict"] and warnings:
         raise DegenerateError(f"{plan.norm.name}: {'; '.join(warnings)}")

@@ -152,10 +152,10 @@ def measure(
     selection : Selection or None
         As in `run`.
     """
-    if _has_no_values(plan) or given is not None:
+    if _has_no_values(plan) or (given is not None and selection is None):
         return _state_nothing(plan, given)
     with _open(plan, values) as (geometry, source):
-        return run_source(plan, geometry, source, None, None, None, effort, selection=selection)
+        return run_source(plan, geometry, source, None, None, None, effort, given, selection)
 
 
 def find_geometry(plan: Plan) -> Geometry:

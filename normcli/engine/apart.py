@@ -10,6 +10,7 @@ import numpy as np
 from normcli.engine.counting import COUNT, leave_counting
 from normcli.engine.walk import Walk
 from normcli.numerics.rounding import store
+from normcli.numerics.window import count_in_windows
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import Sink, Source
-    from normcli.engine.counting import Counting
+    from normcli.engine.counting import Counting, Marks
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.workspace import Workspace
@@ -53,8 +54,8 @@ def run_apart(
         raw = np.asarray(source.read(tile, natural, work), dtype=np.float64)
         marks = None if counting is None else counting.mark(raw, tile, natural)
         y, measured = computation(plan, leave_counting(raw, marks), geometry.reduced_runs)
-        if marks is not None and plan.window is None:
-            measured[COUNT] = np.add.reduce(marks, axis=geometry.reduced_runs, dtype=np.float64)
+        if marks is not None:
+            measured[COUNT] = _count(plan, marks, geometry.reduced_runs)
         with lock:
             for name, values in measured.items():
                 if name not in statistics:
@@ -73,3 +74,10 @@ def run_apart(
     walk.expect(1)
     walk.each(work_on, whole=True, line=0)
     return statistics
+
+
+def _count(plan: Plan, marks: Marks, axes: tuple[int, ...]) -> Floats:
+    """Return how many values of each group, or of each window, count."""
+    if plan.window is not None:
+        return count_in_windows(marks, plan.window, axes[0])
+    return np.asarray(np.add.reduce(marks, axis=axes, dtype=np.float64))

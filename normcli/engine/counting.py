@@ -9,6 +9,7 @@ import numpy as np
 from normcli.engine.blocks import Spread
 from normcli.numerics.rounding import store
 from normcli.request import Fill
+from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from normcli.plan import Plan
 
     Marks = NDArray[np.bool_]
+    Places = tuple[NDArray[np.intp], ...]
 
 COUNT = "count"
 """What is told of each group beside its statistics: how many of its values count."""
@@ -59,6 +61,31 @@ class Selection(NamedTuple):
             marks &= ~np.isnan(here)
         return marks
 
+    def count(self, values: NDArray[Any]) -> int:
+        """Return how many values of a tensor count."""
+        if not self.omits_nan:
+            if self.mask is None or not self.mask.size:
+                return values.size
+            return int(np.count_nonzero(self.mask)) * (values.size // self.mask.size)
+        marks = np.broadcast_to(True if self.mask is None else self.mask, values.shape)
+        pieces = zip(iterate_pieces(values), iterate_pieces(marks), strict=True)
+        return sum(int(np.count_nonzero(here & ~np.isnan(piece))) for piece, here in pieces)
+
+    def find_spoilt(self, values: NDArray[Any], places: Places) -> Marks:
+        """Return where a value that came out not finite is worth a word: not where that was asked for.
+
+        Parameters
+        ----------
+        values : ndarray
+            The tensor that went in.
+        places : tuple of integer arrays
+            Where what came out is not finite.
+        """
+        excused = ~self.mark(values, places)
+        if self.fill is not Fill.NAN:
+            excused &= ~np.isfinite(values[places])
+        return ~excused
+
 
 class Counting:
     """A selection, tile by tile."""
@@ -67,6 +94,11 @@ class Counting:
         self._selection = selection
         mask = None if selection.mask is None else plan.view_mask(selection.mask)
         self._mask = None if mask is None else Spread(mask, plan.view_shape, geometry)
+
+    @property
+    def omits_nan(self) -> bool:
+        """Whether it takes the values to say which count."""
+        return self._selection.omits_nan
 
     def mark(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Marks:
         """Return which values of a tile count, of its shape; its runs stand in an order."""

@@ -106,7 +106,8 @@ class Run:
         """Normalize with statistics that are known; return them in the shape of the kept runs."""
         self.walk.expect(0 if self.sink is None else 1)
         with np.errstate(all="ignore"):
-            self._write_all(solve_given(self.plan, given, exact=self.exact))
+            count = None if self.counting is None else self._count_all(self.counting).reshape(-1)
+            self._write_all(solve_given(self.plan, given, exact=self.exact), count)
         return self.statistics
 
     def follow(self, moments: Moments | Quartiles) -> None:
@@ -114,6 +115,22 @@ class Run:
         self.walk.expect(1)
         with np.errstate(all="ignore"):
             self._write_all(solve(self.plan, moments, exact=self.exact))
+
+    def _count_all(self, counting: Counting) -> Floats:
+        """Return how many values of each group count: the tensor is read only where NaN does not."""
+        geometry, natural = self.geometry, tuple(range(len(self.geometry.dims)))
+        counts = np.zeros(geometry.kept_shape)
+
+        def count(tile: Slices, work: Workspace) -> None:
+            lengths = tuple(part.stop - part.start for part in tile)
+            x = self._load(tile, work, natural) if counting.omits_nan else np.broadcast_to(0.0, lengths)
+            marks = counting.mark(x, tile, natural)
+            found = np.add.reduce(marks, axis=geometry.reduced_runs, dtype=np.float64)
+            with self._lock:  # of whole numbers, whose sum no order changes
+                counts[tuple(tile[run] for run in geometry.kept_runs)] += found
+
+        self.walk.each(count, whole=False, line=SHORTEST_WIDE_LINE)
+        return counts
 
     # -- tiles
 

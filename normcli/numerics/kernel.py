@@ -175,7 +175,12 @@ def _affine_in_pairs(x: Floats, hi: Any, lo: Any, divisor: Any, gamma: Any, beta
     else:
         d, e = two_diff(x, hi)
         y = quick_two_sum(d, e if lo is None else e - lo)
-    y = pair_divide(y, Pair(*divisor))
+    quotients = pair_divide(y, Pair(*divisor))
+    endless = np.isinf(divisor[0])
+    if endless.any():  # a variance that was given may be infinite: all that is finite then becomes 0
+        plain = y.hi / divisor[0]
+        quotients = Pair(np.where(endless, plain, quotients.hi), np.where(endless, 0.0, quotients.lo))
+    y = quotients
     if gamma is not None:
         p, e = two_prod(y.hi, gamma)
         y = quick_two_sum(p, e + y.lo * gamma)

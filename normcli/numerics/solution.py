@@ -71,7 +71,12 @@ def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
     mean, var = map(plan.spread_running, given)
     nothing = np.zeros_like(var)
     divisor, statistics = _divide_by(plan, Pair(var, nothing), None, exact)
+    endless = np.isinf(var)
+    if endless.any():  # of which the pairs' errors are NaN
+        divisor = Pair(np.where(endless, np.inf, divisor.hi), np.where(endless, 0.0, divisor.lo))
+        statistics["std"] = np.where(endless, np.inf, statistics["std"])
     inverse = np.where(divisor.hi == 0.0, np.inf, pair_divide(Pair(1.0, 0.0), divisor).hi)
+    inverse = np.where(endless, 0.0, inverse)
     statistics = {"mean": mean, **statistics, "rstd": inverse}
     return Solution(Pair(mean, nothing), divisor, None, centred=True, statistics=statistics)
 

@@ -58,6 +58,17 @@ def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Flo
     return y, {"ms": ms, "rstd": r}
 
 
+def count_in_windows(marks: NDArray[np.bool_], window: Window, axis: int) -> Floats:
+    """Return how many values are marked in each window along an axis."""
+    length = marks.shape[axis]
+    sums = np.zeros((length + 1, *np.delete(marks.shape, axis)))
+    np.cumsum(np.moveaxis(marks, axis, 0), axis=0, dtype=np.float64, out=sums[1:])
+    places = np.arange(length)
+    first = np.maximum(places - window.before, 0)
+    behind = np.minimum(places + window.after + 1, length)
+    return np.moveaxis(sums[behind] - sums[first], 0, axis)
+
+
 def _sum_squares(x: Floats, window: Window) -> Pair:
     """Return the sum of squares of each window along the first axis, as a pair."""
     squares = _square(x)

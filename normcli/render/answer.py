@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.counting import Selection
     from normcli.numerics.solution import Given
     from normcli.plan import Plan
     from normcli.promises import Check
@@ -198,9 +199,8 @@ class Answer:
         result, plan = self.result, self.result.plan
         if name in result.statistics:
             return result.statistics[name]
-        if name == "count" and plan.window is None:
-            every = np.full(plan.stats_shape, float(plan.group_size))
-            return (every if result.counts is None else result.counts).astype(np.int64)
+        if name == "count":
+            return count_groups(result)
         if name not in PRINTABLE:
             raise UsageError(
                 f"--print {name}: {plan.norm.name} has {', '.join((*result.statistics, *PRINTABLE))}"
@@ -214,7 +214,8 @@ class Answer:
         result, plan = self.result, self.result.plan
         dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
         parameters = {"gamma": result.gamma, "beta": result.beta, **name_running(result.running)}
-        lines = (*describe_problem(plan, self.tensor, dtypes, parameters, view), *self._tell_selection())
+        told = tell_selection(plan, result.input, result.selection, result.counts)
+        lines = (*describe_problem(plan, self.tensor, dtypes, parameters, view), *told)
         return Facts(f"{plan.norm.name} · {plan.norm.title}", lines)
 
     def _group_table(self, view: View) -> Grid:
@@ -256,16 +257,6 @@ class Answer:
 
         return locate
 
-    def _tell_selection(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Return the line of a header that says how many values count, and what becomes of the others."""
-        selection, counts = self.result.selection, self.result.counts
-        if selection is None:
-            return ()
-        size = self.result.input.size
-        counted = () if counts is None else (f"{int(counts.sum()):,} of {size:,} values",)
-        told = ("NaN does not",) if selection.omits_nan else ()
-        return (("counting", (*counted, *told, _FILLED[selection.fill])),)
-
     def _describe_selection(self) -> Mapping[str, Any]:
         from normcli.tensors.nested import NestedLists
 
@@ -274,11 +265,7 @@ class Answer:
             return {}
         return {
             "counts": None if counts is None else NestedLists(counts.astype(np.int64)),
-            "counting": {
-                "mask": selection.mask is not None,
-                "omits_nan": selection.omits_nan,
-                "fill": selection.fill,
-            },
+            **describe_selection(selection),
         }
 
     def _check_line(self) -> Line:
@@ -293,6 +280,53 @@ class Answer:
         first, *others = (_phrase_check(check, self.result.plan) for check in checks)
         title = "normalized before gamma and beta" if scaled else "normalized"
         return Line((f"{title}: {first}", *others), all(check.ok for check in checks))
+
+
+def tell_selection(
+    plan: Plan, values: NDArray[Any], selection: Selection | None, counts: NDArray[np.float64] | None
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the line of a header that says how many values count, and what becomes of the others.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The tensor.
+    selection : Selection or None
+        None where all values count: then there is no line.
+    counts : ndarray or None
+        How many of each group do, where that is known.
+    """
+    if selection is None:
+        return ()
+    known = counts is not None and plan.window is None  # windows overlap
+    counted = int(counts.sum()) if known and counts is not None else selection.count(values)
+    told = ("NaN does not",) if selection.omits_nan else ()
+    facts = (f"{counted:,} of {values.size:,} values", *told, _FILLED[selection.fill])
+    return (("counting", facts),)
+
+
+def describe_selection(selection: Selection | None) -> Mapping[str, Any]:
+    """Return what JSON says of which values count; nothing where all do."""
+    if selection is None:
+        return {}
+    masked = selection.mask is not None
+    return {"counting": {"mask": masked, "omits_nan": selection.omits_nan, "fill": selection.fill}}
+
+
+def count_groups(result: Result) -> NDArray[np.int64]:
+    """Return `count_values` of every group, of the shape of the statistics."""
+    plan = result.plan
+    if result.counts is not None:
+        return result.counts.astype(np.int64)
+    if plan.window is None:
+        return np.full(plan.stats_shape, plan.group_size, dtype=np.int64)
+    axis = plan.axes[0]
+    places = np.arange(plan.shape[axis])
+    last = np.minimum(places + plan.window.after, plan.shape[axis] - 1)
+    counts = last - np.maximum(places - plan.window.before, 0) + 1
+    along = [-1 if other == axis else 1 for other in range(len(plan.shape))]
+    return np.broadcast_to(counts.reshape(along), plan.shape)
 
 
 def count_values(result: Result, group: int) -> int:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.printable import make_printable
-from normcli.render.answer import describe_problem
+from normcli.render.answer import describe_problem, describe_selection, tell_selection
 from normcli.render.document import SCHEMA, Facts, Grid, Line, Row
 from normcli.render.excerpt import MOST_GROUPS
 from normcli.render.json_object import spell
@@ -96,6 +96,7 @@ class Verdict:
             "eps": plan.eps,
             "eps_mode": plan.eps_mode,
             "like": plan.like,
+            **describe_selection(self.checked.selection),
             "ok": self.checked.ok,
             "check": comparisons.pop(NORMALIZED, None),
             "statistics": comparisons,
@@ -121,6 +122,7 @@ class Verdict:
         lines = list(
             describe_problem(self.plan, self.tensor, self.tensor.values.dtype.name, self.parameters, view)
         )
+        lines += tell_selection(self.plan, self.tensor.values, self.checked.selection, self.checked.counts)
         for name, comparison in self.checked.comparisons.items():
             label = "actual" if name == NORMALIZED else f"actual {name}"
             facts = (make_printable(self.sources[name]), comparison.dtype.name, _phrase_tolerance(comparison))

@@ -211,7 +211,10 @@ class _Teller:
         symbol, mean = Name("μ", r"\mu"), self.group.statistics["mean"]
         if not math.isfinite(mean):
             self._say(
-                "mean", f"The mean that was given is {mean}." if self.running else "The mean is beyond float64."
+                "mean",
+                f"The mean that was given is {_name_endless(mean)}: there is no arithmetic to show."
+                if self.running
+                else "The mean is beyond float64.",
             )
             return None
         if self.running:
@@ -261,6 +264,9 @@ class _Teller:
         """Tell of the root of a mean of squares, about the mean or about 0."""
         words = _WORDS[self.plan.norm.divisor]
         square, root = (self.group.statistics[name] for name in words.statistics)
+        if self.running and not math.isfinite(square):
+            self._say("variance", _tell_endless_variance(square))
+            return None
         if self.running:
             given = self._give(
                 "variance", "The running variance, which was given.", words.mean_square, square, exact=True
@@ -601,6 +607,17 @@ class _Teller:
             return Number(int(value.number))
         told = float(value.number)
         return Number(told, written.exact and Fraction(repr(told)) == written.number)
+
+
+def _tell_endless_variance(variance: float) -> str:
+    """Return what to say of a variance that was given and is not finite."""
+    if math.isnan(variance):
+        return "The variance that was given is NaN: so is every normalized value."
+    return "The variance that was given is infinite: divided by its root, all that is finite becomes 0."
+
+
+def _name_endless(value: float) -> str:
+    return "NaN" if math.isnan(value) else "infinite" if value > 0 else "negative infinite"
 
 
 def _itself(x: Expression) -> Expression:

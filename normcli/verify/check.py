@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import Source
+    from normcli.engine.counting import Selection
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.solution import Given
@@ -93,11 +94,14 @@ class Checked(NamedTuple):
         The exact ones, of `plan.stats_shape`.
     counts : ndarray of float64 or None
         How many values of each group count; None where all do.
+    selection : Selection or None
+        Which values count; None where all do.
     """
 
     comparisons: Mapping[str, Comparison]
     statistics: Mapping[str, Floats]
     counts: Floats | None = None
+    selection: Selection | None = None
 
     @property
     def ok(self) -> bool:
@@ -186,7 +190,7 @@ def check(
     for name, array in actual.items():
         if name != NORMALIZED:
             comparisons[name] = _compare_statistic(array, statistics[name], settings[name], tolerances[name])
-    return Checked(comparisons, statistics, counts)
+    return Checked(comparisons, statistics, counts, selection)
 
 
 def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
