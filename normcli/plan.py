@@ -265,6 +265,19 @@ class Plan(NamedTuple):
         """The shape of running statistics: where each sample has its own, their average is kept."""
         return tuple(self._kept_length(axis) for axis in self.kept if axis != self.layout.batch)
 
+    def running_name(self, number: int) -> str:
+        """Return what a running statistic is called, given its number in C order: `c=1`."""
+        lengths = [
+            (name, self._kept_length(axis))
+            for name, axis in zip(self.kept_names, self.kept, strict=True)
+            if axis != self.layout.batch
+        ]
+        index = []
+        for name, length in reversed(lengths):
+            number, place = divmod(number, length)
+            index.append(f"{name}={place}")
+        return " ".join(reversed(index)) or ONLY_GROUP
+
     def fit_running(self, name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
         """Return a running statistic as a read-only array of `running_shape`.
 

@@ -15,6 +15,7 @@ from normcli.norms import NORMS
 from normcli.numerics.solution import Given
 from normcli.request import Request
 from normcli.result import calculate
+from normcli.selection import Counted
 from tests.exact_reference import measure_ulp, widen
 
 TRACKED = [name for name, norm in NORMS.items() if norm.tracks]
@@ -178,9 +179,10 @@ def test_check_of_an_evaluation(normcli, tmp_path):
     [
         (("--eval",), "give --running-mean and --running-var"),
         (("--eval", "--running-mean", "1"), "give --running-var"),
-        (("--running-mean", "1"), "add it"),
+        (("--running-mean", "1"), "give --running-var"),
         (("--eval", "--running-mean", "x.npy", "--running-var", "1"), "--running-mean: x.npy"),
-        (("--eval", "--running-mean", "[1,2]", "--running-var", "1"), "takes (3,)"),
+        (("--eval", "--running-mean", "[1,2]", "--running-var", "1"), "--running-mean has the shape (2,)"),
+        (("--eval", "--running-mean", "0", "--running-var=-1"), "--running-var is negative: -1"),
     ],
 )
 def test_bad_options(options, told, normcli):
@@ -189,3 +191,75 @@ def test_bad_options(options, told, normcli):
     assert ran.out == ""
     assert told in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("eps_mode", ["inside", "outside"])
+@pytest.mark.parametrize("norm", TRACKED)
+def test_an_infinite_variance_makes_all_that_is_finite_0(norm, eps_mode, dtype):
+    x = np.array([[1.0, 2.0], [3.0, 4.0]], dtype)
+    given = {"running_mean": [0.0, 1.0], "running_var": [np.inf, 4.0], "eps": 0.25, "eps_mode": eps_mode}
+    plain = normalize(x, norm, **given)
+    assert plain.std[..., 0].tolist() in (np.inf, [np.inf] * 2)
+    assert (plain.rstd[..., 0] == 0.0).all()
+    np.testing.assert_array_equal(plain.normalized[:, 0], 0.0)
+    alone = normalize(x, norm, **{**given, "running_var": 4.0}).normalized
+    np.testing.assert_array_equal(plain.normalized[:, 1], alone[:, 1])
+    scaled = normalize(x, norm, gamma=[2.0, 1.0], beta=[5.0, 0.0], **given)
+    np.testing.assert_array_equal(scaled.normalized[:, 0], 5.0)
+    assert "running statistics that are not finite" in plain.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("mean", "var", "told", "y"),
+    [
+        ("0", "Infinity", "divided by its root, all that is finite becomes 0", "0"),
+        ("0", "NaN", "The variance that was given is NaN", "nan"),
+        ("NaN", "1", "The mean that was given is NaN", "nan"),
+        ("Infinity", "1", "The mean that was given is infinite", "-inf"),
+    ],
+)
+def test_what_is_not_finite_is_explained_in_a_sentence(mean, var, told, y, normcli):
+    options = ("--data", "[[1,2],[3,4]]", "--eval", "--running-mean", mean, "--running-var", var)
+    ran = normcli("explain", "bn", *options)
+    assert ran.code == 0
+    assert told in ran.out
+    assert ran.lines[-1].split() == ["n=1", "c=0", "3", y]
+
+
+MASKED = ("--data", "[[1,2],[3,4]]", "--eval", "--running-mean", "0", "--running-var", "1")
+
+
+@pytest.mark.parametrize("selection", [("--mask", "[[1,1],[0,0]]"), ("--nan", "omit")])
+def test_an_evaluation_tells_how_many_values_count(selection, normcli):
+    data = "[[1,2],[NaN,NaN]]" if "--nan" in selection else "[[1,2],[3,4]]"
+    options = ("--data", data, *MASKED[2:], *selection)
+    assert normcli("bn", *options, "--print", "count").lines == ["1", "1"]
+    table = normcli("bn", *options).out
+    assert "2 of 4 values" in table
+    assert [line.split()[:2] for line in table.splitlines() if line.startswith("c=")] == [
+        ["c=0", "1"], ["c=1", "1"],
+    ]  # fmt: skip
+
+
+def test_counts_of_an_evaluation_are_of_any_tiles_and_threads(rng):
+    x = rng.normal(size=(5, 3, 700))
+    x[rng.random(x.shape) < 0.3] = np.nan
+    mask = rng.random((3, 700)) < 0.5
+    given = Given(np.zeros(3), np.ones(3))
+    for counted in (Counted(mask), Counted(mask, nan="omit")):
+        marks = np.broadcast_to(mask, x.shape) & (~np.isnan(x) if counted.nan else True)
+        for effort in (Effort(threads=2, block=1 << 8), Effort(threads=1)):
+            for alone in (False, True):
+                result = calculate(
+                    Request("bn"), x, running=given, counted=counted, effort=effort, statistics_alone=alone
+                )
+                assert result.counts.tolist() == marks.sum((0, 2)).tolist()
+
+
+def test_nan_that_was_asked_for_is_no_fault(normcli):
+    data = ("--data", "[[1,2],[3,NaN]]", *MASKED[2:], "--mask", "[[1,1],[1,0]]")
+    for fill in ("nan", "pass", "zero", "normalize"):
+        ran = normcli("bn", *data, "--fill", fill, "--strict")
+        assert (ran.code, ran.err) == (0, "")
+    assert normcli("bn", *data[:-2], "--mask", "[[0,0],[1,1]]", "--strict").code == 4

@@ -121,7 +121,7 @@ RUNNING = (
 TRACKING = (
     make(
         "--momentum", type=Momentum(), metavar="WEIGHT|none",
-        help="Weight of a batch in the running statistics; none: all weigh alike. [default: 0.1]",
+        help="Weight of a batch in the running statistics; none: 1/n of the nth. [default: 0.1]",
     ),
     make("--momentum-of", type=click.Choice(("new", "old")), help="What it is the weight of. [default: new]"),
     make("--running-ddof", type=int, metavar="DDOF", help="Of the running variance. [default: 1]"),

@@ -9,6 +9,7 @@ import click
 from normcli.cli import options
 from normcli.cli.sources import SourceOptions, load_input, load_parameter, load_parameters
 from normcli.errors import DataError, UsageError
+from normcli.norms import find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Given
     from normcli.plan import Plan
     from normcli.request import Request
+    from normcli.running.average import State
     from normcli.selection import Counted
     from normcli.tensors.tensor import Tensor
 
@@ -86,17 +88,22 @@ def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
     from normcli.plan import make_plan
     from normcli.request import Request
 
+    trains = "momentum" in settings  # a command of `options.TRACKING`
+    evaluation = bool(settings.get("evaluation"))
+    running = load_running(settings, norm=find_norm(name)[0].name)
+    if running is not None and running.state is not None:
+        settings = adopt_eps(settings, running.state)
     request = Request(norm=name, **{key: settings[key] for key in _REQUEST_FIELDS if key in settings})
     source = SourceOptions.collect(dict(settings))
     tensor = load_input(source)
     tell_note(tensor, settings)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
     parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
-    known = load_running(settings, norm=plan.norm.name)
-    evaluation = bool(settings.get("evaluation"))
+    known = None if running is None else running.fit(plan)
     if evaluation and known is None:
-        raise UsageError("--eval needs running statistics: --running-mean and --running-var, or --state")
-    trains = "momentum" in settings  # a command of `options.TRACKING`
+        raise UsageError(
+            "--eval needs running statistics: give --running-mean and --running-var, or --state FILE.npz"
+        )
     if not evaluation and not trains and (known is not None or settings.get("state") is not None):
         raise UsageError("running statistics are what --eval normalizes with; add it")
     return Problem(
@@ -111,7 +118,38 @@ def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
     )
 
 
-def load_running(settings: Mapping[str, Any], norm: str) -> Given | None:
+class Running(NamedTuple):
+    """Running statistics as they were given.
+
+    Parameters
+    ----------
+    statistics : Given
+    names : tuple of str
+        What messages call mean and variance.
+    state : State or None
+        What else the state file holds, where they are of one.
+    """
+
+    statistics: Given
+    names: tuple[str, str]
+    state: State | None = None
+
+    def fit(self, plan: Plan) -> Given:
+        """Return them in the shape that a plan has for them; see `fit_given`."""
+        from normcli.result import fit_given
+
+        return fit_given(plan, self.statistics, self.names)
+
+
+def adopt_eps(settings: Mapping[str, Any], state: State) -> Mapping[str, Any]:
+    """Return settings with the eps that the state file keeps, where neither eps nor a framework is named."""
+    if settings.get("like") is not None:
+        return settings
+    kept = {name: getattr(state, name) for name in ("eps", "eps_mode") if settings.get(name) is None}
+    return {**settings, **kept}
+
+
+def load_running(settings: Mapping[str, Any], norm: str) -> Running | None:
     """Return what `options.RUNNING` give, for commands that have them: the file's statistics, or the options'.
 
     In training the state file is read by those who keep it.
@@ -136,12 +174,15 @@ def load_running(settings: Mapping[str, Any], norm: str) -> Given | None:
         kept = read_state(state, norm)
         if kept is None:
             raise DataError(f"--state {state}: there is no such file")
-        return kept.statistics
+        return Running(
+            kept.statistics, (f"the running mean of {state}", f"the running variance of {state}"), kept
+        )
     if len(missing) == len(given):
         return None
     if missing:
         raise UsageError(f"running statistics are a mean and a variance: give {missing[0]} too")
-    return Given(*(load_parameter(f"running-{name}", str(text)) for name, text in given.items()))
+    loaded = Given(*(load_parameter(f"running-{name}", str(text)) for name, text in given.items()))
+    return Running(loaded, ("--running-mean", "--running-var"))
 
 
 def _load_counted(settings: Mapping[str, Any]) -> Counted | None:

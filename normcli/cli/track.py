@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from normcli.cli.problem import load_problem
-from normcli.errors import UsageError
+from normcli.cli.problem import adopt_eps, load_problem
+from normcli.errors import DataError, UsageError
+from normcli.norms import find_norm
 from normcli.render import FORMATS
 
 if TYPE_CHECKING:
@@ -47,18 +48,27 @@ def _refuse(settings: Mapping[str, Any], *names: str) -> None:
 
 
 def track(name: str, settings: dict[str, Any], inputs: Sequence[str]) -> None:
-    """Let each input enter the running statistics, keep them, and print what became of them.
+    """Let each input enter the running statistics, print what became of them, and keep them.
 
-    Nothing is kept unless all inputs could be read.
+    Nothing is kept unless all inputs could be read and the answer was written: whoever has seen it fail may
+    call again, and nothing enters twice. So the new state is written out in full first, then the answer, and
+    only then does the one take the place of the old state. A reader who stops early has had the answer.
     """
-    from normcli.render.tracking import Tracking
     from normcli.running.average import choose_rule
-    from normcli.running.state_file import hold, read_state, write_state
+    from normcli.running.state_file import hold, read_state, require_state_path
 
     _require_alone(settings)
     path = settings["state"]
+    if path is not None:
+        from normcli.tensors.whole import require_writable
+
+        require_state_path(path)
+        require_writable(path, "--state")
     entries: list[Entry] = []
     with contextlib.nullcontext() if path is None else hold(path):
+        kept = None if path is None else read_state(path, find_norm(name)[0].name)
+        if kept is not None:
+            settings = {**adopt_eps(settings, kept)}
         state = None
         for source in inputs or (None,):
             problem = load_problem(name, {**settings, "input_": source})
@@ -66,18 +76,33 @@ def track(name: str, settings: dict[str, Any], inputs: Sequence[str]) -> None:
             if state is None:
                 said = (settings[name] for name in ("like", "momentum", "momentum_of", "running_ddof"))
                 rule = choose_rule(plan.norm.name, *said)
-                kept = None if path is None else read_state(path, plan.norm.name)
                 state = _begin(problem, kept)
             entries.append(_enter(state, problem, rule, settings))
             state = entries[-1].step.after
-        if path is not None and state is not None:
-            write_state(path, state)
-    document = Tracking(entries, rule, path)
+        _finish(entries, rule, path, settings)
+
+
+def _finish(entries: Sequence[Entry], rule: Rule, path: str | None, settings: Mapping[str, Any]) -> None:
+    """Print the run, and let the state behind it take its place."""
     from normcli.cli.view import make_view
     from normcli.render import write
+    from normcli.render.tracking import Tracking
+    from normcli.running.state_file import replace_state
 
     view = make_view(settings["colour"], settings["digits"], full=settings["full"])
-    write(document, settings["format_"] or "table", sys.stdout, view)
+    stopped = None
+    with contextlib.nullcontext() if path is None else replace_state(path, entries[-1].step.after):
+        try:
+            write(Tracking(entries, rule, path), settings["format_"] or "table", sys.stdout, view)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            stopped = error
+        except OSError as error:
+            left = "" if path is None else f"; {path} is as it was"
+            told = error.strerror or "the system refuses"
+            raise DataError(f"the answer cannot be written: {told}{left}") from error
+    if stopped is not None:
+        raise stopped
 
 
 def _require_alone(settings: Mapping[str, Any]) -> None:
@@ -93,18 +118,14 @@ def _require_alone(settings: Mapping[str, Any]) -> None:
 
 def _begin(problem: Problem, kept: State | None) -> State:
     """Return the state before the first batch: the file's, that of the options, or the beginning."""
-    from normcli.running.average import State, begin
+    from normcli.running.average import begin
 
     given = problem.before
     if kept is not None:
         if given is not None:
             raise UsageError("--state holds running statistics; leave out --running-mean and --running-var")
         return kept
-    if given is None:
-        return begin(problem.plan)
-    from normcli.result import fit_given
-
-    return State(problem.plan.norm.name, fit_given(problem.plan, given))
+    return begin(problem.plan, given)
 
 
 def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, Any]) -> Entry:
@@ -120,7 +141,10 @@ def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, An
         result = calculate(problem.request, values, problem.gamma, problem.beta, counted=counted, effort=effort)
         if settings["strict"]:
             result.require_sound()
-        step = update(state, result, rule)
+        try:
+            step = update(state, result, rule)
+        except DataError as error:
+            raise DataError(f"{problem.tensor.source}: {error}") from error
         gap = measure_gap(result, step.after)
     _warn(result, problem, settings)
     return Entry(problem.tensor.source, problem.plan, step, gap)

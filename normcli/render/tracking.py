@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.printable import make_printable
 from normcli.render.document import SCHEMA, Facts, Grid, Line, Row
 from normcli.render.excerpt import choose_groups
 from normcli.render.numbers import format_shape, format_statistic
-from normcli.tensors.nested import spell_number
+from normcli.tensors.nested import spell_number, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,7 +75,9 @@ class Tracking:
             "state": self.path,
             "rule": self.rule._asdict(),
             "steps": list(self.records()),
-            "running": {"mean": last.statistics.mean.tolist(), "var": last.statistics.var.tolist()},
+            "running": _to_lists(last.statistics._asdict()),
+            "eps": last.eps,
+            "eps_mode": last.eps_mode,
             "batches": last.batches,
         }
 
@@ -112,7 +115,7 @@ class Tracking:
         old, new = last.step.weights
         weights = f"{old:g} · running + {new:g} · batch"
         if self.rule.momentum is None:
-            weights = "the average of all batches so far (momentum none)"
+            weights = "(n − 1)/n · running + 1/n · batch, of the nth batch   (momentum none)"
         else:
             weights += f"   (momentum {self.rule.momentum:g} of the {self.rule.weight_of})"
         count = len(self.entries)
@@ -122,22 +125,19 @@ class Tracking:
             ("batches", (f"{first.step.before.batches} → {last.step.after.batches}",)),
         ]
         if self.path is not None:
-            lines.append(("state", (make_printable(self.path),)))
+            lines.append(("state", (make_printable(self.path), f"eps {last.step.after.eps:g}")))
         return Facts(f"{last.plan.norm.name} · running statistics", tuple(lines))
 
     def _list_steps(self, view: View) -> Grid:
-        lines = [
-            (entry.step, channel) for entry in self.entries for channel in range(entry.step.batch.mean.size)
-        ]
+        lines = [(entry, channel) for entry in self.entries for channel in range(entry.step.batch.mean.size)]
         chosen = choose_groups(len(lines), full=view.full)
         rows: list[Row | None] = []
         for place, number in enumerate(chosen.shown):
             if place == chosen.gap:
                 rows.append(None)
-            step, channel = lines[number]
-            rows.append(
-                Row((str(step.after.batches), f"c={channel}", *_write_step(step, channel, view)), channel)
-            )
+            (_, plan, step, _), channel = lines[number]
+            name = plan.running_name(channel)
+            rows.append(Row((str(step.after.batches), name, *_write_step(step, channel, view)), channel))
         hidden = len(lines) - chosen.size
         note = f"{hidden:,} of {len(lines):,} lines hidden; --full shows all" if hidden else None
         columns = ("batch", "channel", "batch mean", "batch var", "running mean", "running var")
@@ -157,7 +157,7 @@ class Tracking:
 
     def _reckon(self, view: View) -> Iterator[str]:
         """Return the arithmetic of the first channel in the last step."""
-        step = self.entries[-1].step
+        step, plan = self.entries[-1].step, self.entries[-1].plan
         if not step.batch.mean.size:
             return
         old, new = (format_statistic(weight, view.digits) for weight in step.weights)
@@ -166,7 +166,9 @@ class Tracking:
                 format_statistic(float(values._asdict()[name].reshape(-1)[0]), view.digits)
                 for values in (step.before.statistics, step.batch, step.after.statistics)
             )
-            yield f"running {name} of c=0: {old} · {before} + {new} · {batch} ≈ {after}"
+            found = Fraction(old) * Fraction(before) + Fraction(new) * Fraction(batch)
+            sign = "=" if found == Fraction(after) else "≈"
+            yield f"running {name} of {plan.running_name(0)}: {old} · {before} + {new} · {batch} {sign} {after}"
 
 
 def _write_step(step: Step, channel: int, view: View) -> tuple[str, ...]:
@@ -181,4 +183,4 @@ def _write_step(step: Step, channel: int, view: View) -> tuple[str, ...]:
 
 
 def _to_lists(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: values.tolist() for name, values in arrays.items()}
+    return {name: to_lists(values) for name, values in arrays.items()}

@@ -22,13 +22,18 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+MOST_BATCHES = 2**63 - 1
+"""The state file counts batches in int64."""
+
+
 class Rule(NamedTuple):
     """How a batch's statistics enter the running ones.
 
     Parameters
     ----------
     momentum : float or None
-        From 0 to 1; None for the cumulative average, in which every batch weighs the same.
+        From 0 to 1; None for the cumulative average: after n batches, what was kept weighs n/(n + 1). So every
+        batch weighs the same, if all of them entered by this rule.
     weight_of : {"new", "old"}
         What the momentum is the weight of: the batch's statistics (0.1 of torch) or those kept so far (0.99 of
         Keras and Flax, 0.9 of ONNX).
@@ -57,12 +62,18 @@ class State(NamedTuple):
     norm : str
     statistics : Given
         The running mean and variance, one for each channel.
+    eps : float
+        What training added to the variance, as evaluation is to.
+    eps_mode : str
+        Where: a value of `EpsMode`.
     batches : int
         How many have entered them.
     """
 
     norm: str
     statistics: Given
+    eps: float
+    eps_mode: str
     batches: int = 0
 
 
@@ -127,10 +138,23 @@ def choose_rule(
     return rule
 
 
-def begin(plan: Plan) -> State:
-    """Return the state before any batch: mean 0 and variance 1, as every framework begins."""
+def begin(plan: Plan, statistics: Given | None = None) -> State:
+    """Return the state before any batch: mean 0 and variance 1, as every framework begins.
+
+    Parameters
+    ----------
+    plan : Plan
+    statistics : Given or None
+        To begin with others.
+    """
     shape = plan.running_shape
-    return State(plan.norm.name, Given(np.zeros(shape), np.ones(shape)))
+    first = Given(np.zeros(shape), np.ones(shape)) if statistics is None else statistics
+    _require_finite(plan, "running", first)
+    return State(plan.norm.name, first, *_find_eps(plan))
+
+
+def _find_eps(plan: Plan) -> tuple[float, str]:
+    return plan.eps or 0.0, str(plan.eps_mode)
 
 
 def update(state: State, result: Result, rule: Rule) -> Step:
@@ -148,7 +172,8 @@ def update(state: State, result: Result, rule: Rule) -> Step:
     Raises
     ------
     DataError
-        If the state is of other channels, or a group has too few values for the rule's ddof.
+        If the state is of other channels, a group has too few values for the rule's ddof, a statistic is not
+        finite (it would stay so for good), or no more batches can be counted.
 
     Notes
     -----
@@ -156,12 +181,30 @@ def update(state: State, result: Result, rule: Rule) -> Step:
     float64 from exact batch statistics.
     """
     plan = result.plan
-    kept = Given(*(plan.fit_running(f"running_{n}", a) for n, a in state.statistics._asdict().items()))
-    batch = measure_batch(result, rule.ddof)
+    if state.batches >= MOST_BATCHES:
+        raise DataError(f"{state.batches} batches have been counted, and one more cannot be")
+    kept = Given(*(plan.fit_running(f"the running {n}", a) for n, a in state.statistics._asdict().items()))
+    _require_finite(plan, "running", kept)
+    with np.errstate(all="ignore"):
+        batch = measure_batch(result, rule.ddof)
+    _require_finite(plan, "batch's", batch)
     old, new = rule.weigh(state.batches)
     averaged = Given(*(old * a + new * b for a, b in zip(kept, batch, strict=True)))
     before = state._replace(statistics=kept)
-    return Step(before, State(state.norm, averaged, state.batches + 1), batch, (old, new))
+    after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1)
+    return Step(before, after, batch, (old, new))
+
+
+def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
+    """Refuse what would make the running statistics NaN or infinite for good."""
+    for name, values in statistics._asdict().items():
+        spoilt = np.flatnonzero(~np.isfinite(values))
+        if spoilt.size:
+            where, value = plan.running_name(int(spoilt[0])), values.reshape(-1)[spoilt[0]]
+            more = f" (and {spoilt.size - 1} more)" if spoilt.size > 1 else ""
+            raise DataError(
+                f"the {whose} {name} of {where}{more} is {value}: nothing would ever mend the average"
+            )
 
 
 def measure_gap(result: Result, after: State) -> float:

@@ -1,19 +1,22 @@
 """The state file: running statistics between calls, in an `.npz` that NumPy reads.
 
-Its members are `schema` ("normcli-state/1"), `norm`, `mean` and `var` (float64, one for each channel) and
+Its members are `schema` ("normcli-state/1"), `norm`, `mean` and `var` (float64, finite, one for each channel),
+`eps` (float64) and `eps_mode` ("inside" or "outside" the root), as the last batch was normalized with, and
 `batches` (int64).
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
+from normcli.norms import EpsMode
 from normcli.numerics.solution import Given
 from normcli.running.average import State
 from normcli.tensors.npz import write_npz
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "normcli-state/1"
 
+_DAMAGED = "{} is no readable state file: it is damaged or cut short"
+
+_EPS_MODES = (EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)
+
 _POLL = 0.02
 """Seconds between two looks at a lock that somebody else holds."""
 
@@ -35,16 +42,27 @@ def read_state(path: str, norm: str) -> State | None:
 
     Raises
     ------
+    UsageError
+        If the path is a folder's, or does not end in .npz.
     DataError
-        If the file is damaged, of another version, or of another norm.
+        If the file cannot be read, is damaged, of another version, or of another norm.
     """
-    if not Path(path).exists():
-        return None
+    require_state_path(path)
     try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+        stream = Path(path).open("rb")  # noqa: SIM115
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
+    try:
+        with stream, np.load(stream, allow_pickle=False) as archive:
             members = {name: archive[name] for name in archive.files}
+    except OSError as error:
+        if error.errno is None:  # NumPy's own, of a file that is no archive
+            raise DataError(_DAMAGED.format(path)) from error
+        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
-        raise DataError(f"{path} is no readable state file: it is damaged or cut short") from error
+        raise DataError(_DAMAGED.format(path)) from error
     schema = _read_text(members, "schema")
     if schema != SCHEMA:
         told = "no state file of normcli" if schema is None else f"of the version {schema}, not {SCHEMA}"
@@ -52,14 +70,37 @@ def read_state(path: str, norm: str) -> State | None:
     named = _read_text(members, "norm")
     if named != norm:
         raise DataError(f"{path} holds running statistics of {named}, not of {norm}")
-    mean, var, batches = (members.get(name) for name in ("mean", "var", "batches"))
-    if mean is None or var is None or batches is None or not _fits(mean, var, batches):
+    mean, var, batches, eps = (members.get(name) for name in ("mean", "var", "batches", "eps"))
+    eps_mode = _read_text(members, "eps_mode")
+    if (
+        mean is None
+        or var is None
+        or batches is None
+        or eps is None
+        or eps_mode not in _EPS_MODES
+        or not _fits(mean, var, batches, eps)
+    ):
         raise DataError(f"{path} is no state file of normcli: its statistics are not what they should be")
-    return State(norm, Given(mean, var), int(batches))
+    for name, values in (("mean", mean), ("variance", var)):
+        if not np.isfinite(values).all():
+            told = values[~np.isfinite(values)].reshape(-1)[0]
+            raise DataError(f"{path} holds a running {name} of {told}: no batch could ever mend that")
+    return State(norm, Given(mean, var), float(eps), eps_mode, int(batches))
 
 
-def write_state(path: str, state: State) -> None:
-    """Write a state file, whole or not at all.
+def require_state_path(path: str) -> None:
+    """Raise `UsageError` unless a path can be that of a state file."""
+    if os.path.isdir(path) or path.endswith(os.sep):  # noqa: PTH112
+        raise UsageError(f"--state {path}: this is a folder; give a file's name")
+    if not path.lower().endswith(".npz"):
+        raise UsageError(f"--state {path}: a state file's name ends in .npz")
+
+
+@contextlib.contextmanager
+def replace_state(path: str, state: State) -> Iterator[None]:
+    """Write a state file that takes its place when the block ends well; otherwise the old one stays.
+
+    All that can fail for want of room has been done when the block begins.
 
     Raises
     ------
@@ -74,9 +115,26 @@ def write_state(path: str, state: State) -> None:
                 "norm": np.array(state.norm),
                 "mean": state.statistics.mean,
                 "var": state.statistics.var,
+                "eps": np.array(state.eps),
+                "eps_mode": np.array(state.eps_mode),
                 "batches": np.array(state.batches, dtype=np.int64),
             },
         )
+        stream.flush()
+        os.fsync(stream.fileno())
+        yield
+
+
+def write_state(path: str, state: State) -> None:
+    """Write a state file, whole or not at all.
+
+    Raises
+    ------
+    DataError
+        If writing fails; what stood there before still does.
+    """
+    with replace_state(path, state):
+        pass
 
 
 @contextlib.contextmanager
@@ -92,9 +150,10 @@ def hold(path: str) -> Iterator[None]:
         with _hold_by_file(folder / f".{Path(path).name}.lock"):
             yield
         return
-    import os
-
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise DataError(f"{path} cannot be kept to oneself: {folder}: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -121,9 +180,12 @@ def _read_text(members: dict[str, NDArray[Any]], name: str) -> str | None:
     return str(member) if member is not None and member.dtype.kind == "U" and member.ndim == 0 else None
 
 
-def _fits(mean: NDArray[Any], var: NDArray[Any], batches: NDArray[Any]) -> bool:
+def _fits(mean: NDArray[Any], var: NDArray[Any], batches: NDArray[Any], eps: NDArray[Any]) -> bool:
     return (
-        mean.dtype == var.dtype == np.float64
+        eps.dtype == np.float64
+        and eps.ndim == 0
+        and 0.0 <= float(eps) < np.inf
+        and mean.dtype == var.dtype == np.float64
         and mean.shape == var.shape
         and batches.dtype.kind == "i"
         and batches.ndim == 0

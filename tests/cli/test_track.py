@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.running.state_file import read_state
+from normcli.numerics.solution import Given
+from normcli.running.average import MOST_BATCHES, State
+from normcli.running.state_file import read_state, write_state
 
 
 @pytest.fixture
@@ -53,8 +57,8 @@ def test_several_batches_in_one_call_or_in_many(normcli, batches, tmp_path):
 def test_the_run_is_told_with_its_arithmetic(normcli, tmp_path):
     ran = normcli("bn", "--state", tmp_path / "bn.npz", "--data", "[[1, 5], [3, 9]]", "--momentum", "0.5")
     assert "0.5 · running + 0.5 · batch   (momentum 0.5 of the new)" in ran.out
-    assert "running mean of c=0: 0.5 · 0 + 0.5 · 2 ≈ 1" in ran.out
-    assert "running var of c=0: 0.5 · 1 + 0.5 · 2 ≈ 1.5" in ran.out
+    assert "running mean of c=0: 0.5 · 0 + 0.5 · 2 = 1" in ran.out
+    assert "running var of c=0: 0.5 · 1 + 0.5 · 2 = 1.5" in ran.out
     assert "0 → 1 " in ran.out
     assert "batches  0 → 1" in ran.out
 
@@ -200,3 +204,134 @@ def test_eight_processes_update_one_file(tmp_path):
     assert kept.batches == 24
     np.testing.assert_allclose(kept.statistics.mean, [12.5, 0.5], rtol=1e-13)
     assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"]
+
+
+def test_a_rule_that_changes_is_told_truly(normcli, tmp_path):
+    state = ("--state", tmp_path / "s.npz")
+    normcli("bn", "--shape", "4,3", "--seed", "1", *state)
+    table = normcli("bn", "--shape", "4,3", "--seed", "2", *state, "--momentum", "none").out
+    assert "(n − 1)/n · running + 1/n · batch, of the nth batch   (momentum none)" in table
+    assert "average of all" not in table
+    assert "running mean of c=0: 0.5 · 0.5 + 0.5 · 4 = 2.25" in table
+
+
+def test_a_sum_that_is_rounded_is_nearly_equal(normcli, tmp_path):
+    data = ("--data", "[[1],[2]]", "--state", tmp_path / "s.npz", "--momentum", "none")
+    normcli("bn", *data)
+    normcli("bn", *data)
+    assert "0.66666667 · 1.5 + 0.33333333 · 1.5 = 1.5" in normcli("bn", *data).out
+    assert "0.75 · 0.5 + 0.25 · 0.5 = 0.5" in normcli("bn", *data).out
+    other = normcli("bn", "--data", "[[4],[6]]", *data[2:], "--digits", "3").out
+    assert "0.8 · 1.5 + 0.2 · 5 = 2.2" in other
+    assert "0.833 · 2.2 + 0.167 · 1.5 ≈ 2.08" in normcli("bn", *data, "--digits", "3").out
+
+
+def test_statistics_of_several_axes_have_their_indices(normcli, tmp_path):
+    options = ("--shape", "2,3,4", "--layout", "NLC", "--axes", "N", "--state", tmp_path / "a.npz", "-q")
+    table = normcli("bn", *options).out
+    names = [line[8:15] for line in table.splitlines() if line.startswith("    1   l=")]
+    assert names == [f"l={i} c={j}" for i in range(3) for j in range(4)]
+    assert "running mean of l=0 c=0:" in table
+    whole = normcli("bn", "--data", "[1,2,3]", "--layout", "N", "--axes", "N", "--running-mean", "0",
+                    "--running-var", "1")  # fmt: skip
+    assert "running mean of all:" in whole.out
+
+
+@pytest.mark.parametrize(("value", "name"), [('"nan"', "nan"), ('"inf"', "inf")])
+@pytest.mark.parametrize("norm", ["bn", "in"])
+def test_what_is_not_finite_never_enters(norm, value, name, normcli, tmp_path):
+    state = tmp_path / "s.npz"
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text("[[[1,2,0],[3,4,1]],[[5,6,2],[7,9,3]]]")
+    bad.write_text(f"[[[1,2,0],[3,4,1]],[[5,6,2],[7,9,{value}]]]")
+    normcli(norm, "-i", good, "--state", state)
+    before = state.read_bytes()
+    ran = normcli(norm, *give([good, bad]), "--state", state)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (3, "", 1)
+    assert "bad.json: the batch's mean of c=1 is " in ran.err
+    assert state.read_bytes() == before
+    clean = normcli(norm, "-i", bad, "--state", state, "--nan", "omit")
+    assert clean.code == (0 if name == "nan" else 3)
+
+
+def test_running_statistics_to_begin_with_are_finite(normcli):
+    ran = normcli("bn", "--data", "[[1,2],[3,4]]", "--running-mean", '[0, "nan"]', "--running-var", "1")
+    assert (ran.code, ran.out) == (3, "")
+    assert "the running mean of c=1 is nan" in ran.err
+
+
+def test_a_full_count_is_refused(normcli, tmp_path):
+    path = str(tmp_path / "s.npz")
+    write_state(path, State("bn", Given(np.zeros(2), np.ones(2)), 1e-5, "inside", MOST_BATCHES))
+    ran = normcli("bn", "--shape", "4,2", "--state", path)
+    assert (ran.code, ran.out) == (3, "")
+    assert "one more cannot be" in ran.err
+    assert normcli("bn", "--shape", "4,2", "--eval", "--state", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (".", "--state .: this is a folder"),
+        ("nodir/s.npz", "--state nodir/s.npz: there is no folder nodir"),
+        ("s.txt", "--state s.txt: a state file's name ends in .npz"),
+    ],
+)
+def test_paths_that_can_hold_no_state(path, told, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = normcli("bn", "--shape", "4,2", "--state", path)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert told in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def _run(arguments, **streams):
+    return subprocess.run(
+        [sys.executable, "-m", "normcli", *arguments], check=False, stderr=subprocess.PIPE, **streams
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_an_answer_that_cannot_be_written_leaves_the_state(tmp_path):
+    state = tmp_path / "s.npz"
+    arguments = ["bn", "--shape", "4,2", "--state", str(state)]
+    for _ in range(2):
+        with Path("/dev/full").open("w") as full:
+            ran = _run(arguments, stdout=full)
+        assert ran.returncode == 3
+        assert b"s.npz is as it was" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert _run(arguments, stdout=subprocess.DEVNULL).returncode == 0
+    assert read_state(str(state), "bn").batches == 1
+
+
+def test_a_reader_who_stops_early_has_had_the_answer(tmp_path):
+    state = tmp_path / "s.npz"
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = _run(["bn", "--shape", "4,2", "--state", str(state)], stdout=writing)
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert read_state(str(state), "bn").batches == 1
+
+
+def test_the_eps_of_training_is_kept_and_used(normcli, tmp_path):
+    state = ("--layout", "NC", "--state", tmp_path / "k.npz")
+    normcli("bn", "--shape", "4,2", "--like", "keras", *state)
+    assert read_state(str(state[-1]), "bn").eps == 1e-3
+    evaluated = ("bn", "--shape", "4,2", "--eval", *state, "-f", "json")
+    assert normcli(*evaluated).json["eps"] == 1e-3
+    assert normcli(*evaluated, "--like", "torch").json["eps"] == 1e-5
+    assert normcli(*evaluated, "--eps", "0.5").json["eps"] == 0.5
+    assert normcli("bn", "--shape", "4,2", *state, "-f", "json").json["eps"] == 1e-3
+    assert "eps 0.25" in normcli("bn", "--shape", "4,2", *state, "--eps", "0.25", "--eps-mode", "outside").out
+    answer = normcli(*evaluated).json
+    assert (answer["eps"], answer["eps_mode"]) == (0.25, "outside")
+
+
+def test_a_shape_that_does_not_fit_names_where_it_came_from(normcli, tmp_path):
+    state = tmp_path / "s.npz"
+    normcli("bn", "--shape", "4,3", "--state", state)
+    assert "the running mean of" in normcli("bn", "--shape", "4,2", "--eval", "--state", state).err
+    ran = normcli("bn", "--shape", "4,3", "--running-mean", "1,2", "--running-var", "1")
+    assert "--running-mean has the shape (2,); bn of (4, 3) takes (3,)" in ran.err

@@ -22,7 +22,9 @@ def run(batches, norm="bn", rule=None, **options):
 
 def test_a_step_by_hand():
     result = normalize([[0.0], [4.0]], "bn")
-    step = update(State("bn", Given(np.array([1.0]), np.array([3.0])), 7), result, Rule(0.25, "new", 1))
+    step = update(
+        State("bn", Given(np.array([1.0]), np.array([3.0])), 1e-5, "inside", 7), result, Rule(0.25, "new", 1)
+    )
     assert step.weights == (0.75, 0.25)
     assert (step.batch.mean[0], step.batch.var[0]) == (2.0, 8.0)
     assert (step.after.statistics.mean[0], step.after.statistics.var[0]) == (1.25, 4.25)
@@ -60,8 +62,8 @@ def test_samples_of_instance_normalization_are_averaged(rng):
 
 def test_a_state_of_other_channels_is_refused():
     result = normalize(np.ones((2, 3)), "bn")
-    with pytest.raises(DataError, match=r"running_mean has the shape \(4,\); bn of \(2, 3\) takes \(3,\)"):
-        update(State("bn", Given(np.zeros(4), np.ones(4))), result, Rule())
+    with pytest.raises(DataError, match=r"the running mean has the shape \(4,\); bn of \(2, 3\) takes \(3,\)"):
+        update(State("bn", Given(np.zeros(4), np.ones(4)), 1e-5, "inside"), result, Rule())
 
 
 def test_a_batch_of_one_value_has_no_unbiased_variance():

@@ -7,12 +7,12 @@ import multiprocessing
 import numpy as np
 import pytest
 
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
 from normcli.numerics.solution import Given
 from normcli.running.average import State
-from normcli.running.state_file import SCHEMA, hold, read_state, write_state
+from normcli.running.state_file import SCHEMA, hold, read_state, replace_state, write_state
 
-STATE = State("bn", Given(np.array([1.0, 2.0]), np.array([0.5, 0.25])), 3)
+STATE = State("bn", Given(np.array([1.0, 2.0]), np.array([0.5, 0.25])), 1e-3, "inside", 3)
 
 
 def test_what_is_written_is_read_again(tmp_path):
@@ -20,10 +20,10 @@ def test_what_is_written_is_read_again(tmp_path):
     assert read_state(path, "bn") is None
     write_state(path, STATE)
     again = read_state(path, "bn")
-    assert (again.norm, again.batches) == ("bn", 3)
+    assert (again.norm, again.batches, again.eps, again.eps_mode) == ("bn", 3, 1e-3, "inside")
     np.testing.assert_array_equal(again.statistics, STATE.statistics)
     with np.load(path) as archive:
-        assert sorted(archive.files) == ["batches", "mean", "norm", "schema", "var"]
+        assert sorted(archive.files) == ["batches", "eps", "eps_mode", "mean", "norm", "schema", "var"]
 
 
 def spoil(path, **members):
@@ -45,6 +45,11 @@ def spoil(path, **members):
         ({"var": np.array([-1.0, 1.0])}, "not what they should be"),
         ({"batches": np.array(-1)}, "not what they should be"),
         ({"batches": np.array("three")}, "not what they should be"),
+        ({"eps": None}, "not what they should be"),
+        ({"eps": np.array(np.nan)}, "not what they should be"),
+        ({"eps_mode": np.array("beside")}, "not what they should be"),
+        ({"mean": np.array([0.0, np.nan])}, "holds a running mean of nan"),
+        ({"var": np.array([np.inf, 1.0])}, "holds a running variance of inf"),
     ],
 )
 def test_what_is_no_state_file_is_refused(members, told, tmp_path):
@@ -62,6 +67,34 @@ def test_a_truncated_file_is_refused(length, tmp_path):
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(DataError, match="damaged or cut short"):
         read_state(str(path), "bn")
+
+
+def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    path = tmp_path / "bn.npz"
+    write_state(str(path), STATE)
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    with pytest.raises(DataError, match=r"bn.npz cannot be read: Permission denied$"):
+        read_state(str(path), "bn")
+
+
+@pytest.mark.parametrize(("name", "told"), [("", "this is a folder"), ("s.txt", r"ends in \.npz")])
+def test_what_is_no_path_of_a_state_file(name, told, tmp_path):
+    with pytest.raises(UsageError, match=told):
+        read_state(str(tmp_path / name), "bn")
+
+
+def test_a_new_state_takes_its_place_only_where_the_block_ends_well(tmp_path):
+    path = str(tmp_path / "bn.npz")
+    write_state(path, STATE)
+    with pytest.raises(ValueError, match="stop"), replace_state(path, STATE._replace(batches=9)):
+        assert read_state(path, "bn").batches == 3
+        raise ValueError("stop")
+    assert read_state(path, "bn").batches == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"]
 
 
 def _count(path, times):
