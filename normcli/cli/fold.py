@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from normcli.cli import options
+from normcli.cli.types import Framework
 from normcli.errors import DataError, UsageError
 from normcli.norms import NORMS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.norms import EpsMode
     from normcli.numerics.solution import Given
+    from normcli.running.average import State
 
 _NORM = NORMS["bn"]
 
@@ -37,7 +40,8 @@ _LAYER = (
         options.STATE,
         options.GAMMA,
         options.BETA,
-        options.make("--eps", type=float, help=f"Keeps the divisor from 0. [default: {_NORM.eps:g}]"),
+        options.make("--eps", type=float, help=f"As in training. [default: the state's, or {_NORM.eps:g}]"),
+        options.make("--like", type=Framework(_NORM.name), help="Take the eps of a framework's batch norm."),
         options.make("-o", "--output", metavar="FILE", help="Save weight and bias, as .npz or .json."),
         options.FORMAT,
         options.DIGITS,
@@ -71,16 +75,15 @@ def command(**settings: Any) -> None:
     from normcli.running.fold import Affine, Layer, fold, prove
 
     loaded = {name: _load(name, settings[name]) for name in _PARAMETERS}
-    eps = _NORM.eps if settings["eps"] is None else settings["eps"]
-    if not (eps is not None and 0.0 <= eps < float("inf")):
-        raise UsageError(f"eps {eps} is not a number from 0 on")
     weight = loaded["conv_weight"]
     if weight is None or weight.ndim < 1:
         raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
     layer = Layer(weight, loaded["conv_bias"], settings["groups"], settings["transposed"])
-    norm = Affine(_load_running(settings), eps, loaded["gamma"], loaded["beta"])
+    running, state = _load_running(settings)
+    eps, eps_mode, eps_from = _choose_eps(settings, state)
+    norm = Affine(running, eps, loaded["gamma"], loaded["beta"], eps_mode)
     folded = fold(layer, norm)
-    document = Folding(layer, norm, folded, prove(layer, norm, folded), settings["conv_weight"])
+    document = Folding(layer, norm, folded, prove(layer, norm, folded), settings["conv_weight"], eps_from)
     if output is not None:
         document.save(output)
     view = make_view(settings["colour"], settings["digits"], full=settings["full"])
@@ -93,8 +96,28 @@ def _load(name: str, text: str | None) -> NDArray[Any] | None:
     return None if text is None else load_parameter(name.replace("_", "-"), text)
 
 
-def _load_running(settings: dict[str, Any]) -> Given:
-    """Return the running statistics, of the options or of a state file."""
+def _choose_eps(settings: dict[str, Any], state: State | None) -> tuple[float, EpsMode, str | None]:
+    """Return eps, its place, and who said it: the option, the framework, the state file, or nobody."""
+    from normcli.norms import EpsMode
+    from normcli.plan import make_plan
+    from normcli.request import Request
+
+    like, said, told = settings["like"], settings["eps"], None
+    if said is not None:
+        told = "--eps"
+    elif like is not None:
+        told = f"like {like}"
+    elif state is not None:
+        told = f"of {settings['state']}"
+    mode = None
+    if state is not None and like is None:
+        said, mode = (state.eps if said is None else said), state.eps_mode
+    plan = make_plan(Request(_NORM.name, axes=0, eps=said, eps_mode=mode, like=like), (1, 1))
+    return plan.eps or 0.0, plan.eps_mode or EpsMode.INSIDE, told
+
+
+def _load_running(settings: dict[str, Any]) -> tuple[Given, State | None]:
+    """Return the running statistics, of the options or of a state file, and what that holds."""
     from normcli.numerics.solution import Given
 
     given = [_load(name, settings[name]) for name in ("running_mean", "running_var")]
@@ -107,7 +130,7 @@ def _load_running(settings: dict[str, Any]) -> Given:
         state = read_state(settings["state"], _NORM.name)
         if state is None:
             raise DataError(f"--state {settings['state']}: there is no such file")
-        return state.statistics
+        return state.statistics, state
     if mean is None or var is None:
         raise UsageError("fold needs running statistics: --running-mean and --running-var, or --state FILE")
-    return Given(mean, var)
+    return Given(mean, var), None

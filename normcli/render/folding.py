@@ -11,7 +11,7 @@ from normcli.printable import make_printable
 from normcli.render.document import SCHEMA, Facts, Grid, Line, Row
 from normcli.render.excerpt import choose_groups
 from normcli.render.numbers import format_shape, format_statistic
-from normcli.running.fold import spread
+from normcli.running.fold import divide, spread, write_divisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,12 +39,21 @@ class Folding:
         The largest difference on a random batch, and the largest value that came out.
     source : str
         Where the weight came from.
+    eps_from : str or None
+        Who said the eps; None for the norm's own.
     """
 
     def __init__(
-        self, layer: Layer, norm: Affine, folded: Layer, proof: tuple[float, float], source: str
+        self,
+        layer: Layer,
+        norm: Affine,
+        folded: Layer,
+        proof: tuple[float, float],
+        source: str,
+        eps_from: str | None = None,
     ) -> None:
         self.layer, self.norm, self.folded, self.proof, self.source = layer, norm, folded, proof, source
+        self.eps_from = eps_from
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, the channels, the proof."""
@@ -55,12 +64,23 @@ class Folding:
             *((f"{self.layer.groups} groups",) if self.layer.groups > 1 else ()),
             f"{self.layer.channels} channels come out",
         )
-        formula = ("weight · factor, (bias − mean) · factor + beta", "factor = gamma / √(var + eps)")
+        formula = (
+            "weight · factor, (bias − mean) · factor + beta",
+            f"factor = gamma / {write_divisor(self.norm)}",
+        )
         given = (make_printable(self.source), format_shape(weight.shape), f"{weight.dtype.name} → {dtype}")
-        lines = (("formula", (*formula, f"eps {self.norm.eps:g}")), ("weight", given), ("layer", told))
+        said = "" if self.eps_from is None else f" ({make_printable(self.eps_from)})"
+        lines = (
+            ("formula", (*formula, f"eps {self.norm.eps:g}{said}")),
+            ("weight", given),
+            ("layer", told),
+        )
         yield Facts("fold · batch normalization into the layer before it", lines)
         yield self._list_channels(view)
         largest, size = self.proof
+        if not (math.isfinite(largest) and math.isfinite(size)):
+            yield Line(("on a random batch values leave float64: there is nothing to compare",))
+            return
         line = f"on a random batch: largest difference {largest:.2g}, where values reach {size:.3g}"
         yield Line((line,), self._holds)
 
@@ -76,23 +96,29 @@ class Folding:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
-        from normcli.tensors.nested import NestedLists
+        from normcli.tensors.nested import NestedLists, spell_number
 
+        largest, size = map(spell_number, self.proof)
+        ok = self._holds if all(map(math.isfinite, self.proof)) else None
         return {
             "schema": SCHEMA,
             "eps": self.norm.eps,
+            "eps_mode": self.norm.eps_mode,
+            "eps_from": self.eps_from,
             "groups": self.layer.groups,
             "transposed": self.layer.transposed,
             "dtype": self.folded.weight.dtype.name,
             "shape": list(self.folded.weight.shape),
-            "proof": {"max_abs": self.proof[0], "largest": self.proof[1], "ok": self._holds},
+            "proof": {"max_abs": largest, "largest": size, "ok": ok},
             **{name: NestedLists(array) for name, array in self._arrays().items()},
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a channel."""
-        for row in self._channels():
-            yield dict(zip(_COLUMNS, row, strict=True))
+        from normcli.tensors.nested import spell_number
+
+        for channel, *values in self._channels():
+            yield dict(zip(_COLUMNS, (channel, *map(spell_number, values)), strict=True))
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a channel."""
@@ -130,9 +156,9 @@ class Folding:
         return {"weight": self.folded.weight, **({} if bias is None else {"bias": bias})}
 
     def _channels(self) -> Iterator[tuple[int, float, float, float, float]]:
-        mean, var, gamma, _ = spread(self.norm, self.layer.channels)
+        mean, var, _, _ = spread(self.norm, self.layer.channels)
         with np.errstate(all="ignore"):
-            factor = gamma / np.sqrt(var + self.norm.eps)
+            factor = divide(self.norm, self.layer.channels)
         bias = np.zeros(mean.shape) if self.folded.bias is None else self.folded.bias.astype(np.float64)
         for channel, row in enumerate(zip(mean, var, factor, bias, strict=True)):
             yield (channel, *(float(value) for value in row))  # type: ignore[misc]  # of four

@@ -8,6 +8,7 @@ import numpy as np
 
 from normcli.dtypes import is_float
 from normcli.errors import DataError
+from normcli.norms import EpsMode
 from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_negate, pair_root, two_sum
 
 if TYPE_CHECKING:
@@ -54,18 +55,22 @@ class Affine(NamedTuple):
     eps : float
     gamma, beta : ndarray or None
         Of the shape (channels).
+    eps_mode : EpsMode
+        √(var + eps) or √var + eps.
     """
 
     running: Given
     eps: float
     gamma: NDArray[Any] | None = None
     beta: NDArray[Any] | None = None
+    eps_mode: EpsMode = EpsMode.INSIDE
 
 
 def fold(layer: Layer, norm: Affine) -> Layer:
     """Return the layer that does what the layer and then the norm do.
 
-    For each channel that comes out: weight · gamma / √(var + eps), (bias − mean) · gamma / √(var + eps) + beta;
+    For each channel that comes out: weight · gamma / √(var + eps), (bias − mean) · gamma / √(var + eps) + beta,
+    or √var + eps for the root;
     calculated in pairs of doubles and rounded once, to the dtype of the weight.
 
     Parameters
@@ -81,7 +86,8 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     Raises
     ------
     DataError
-        If the layer is none, or the statistics are not one for each of its channels.
+        If the layer is none, the statistics are not one for each of its channels, or what comes out is not
+        finite in the dtype of the weight.
 
     Notes
     -----
@@ -92,13 +98,65 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     mean, var, gamma, beta = spread(norm, channels)
     zero = np.zeros(channels)
     bias = zero if layer.bias is None else layer.bias.astype(np.float64)
-    with np.errstate(all="ignore"):
-        factor = pair_divide(Pair(gamma, zero), pair_root(two_sum(var, norm.eps)))
-        shift = pair_multiply(pair_add(Pair(bias, zero), pair_negate(Pair(mean, zero))), factor)
-        shift = pair_add(shift, Pair(beta, zero))
-        weight = _scale(layer, factor)
     dtype = layer.weight.dtype if is_float(layer.weight.dtype) else np.dtype(np.float64)
-    return layer._replace(weight=weight.astype(dtype), bias=np.asarray(shift.hi).astype(dtype))
+    with np.errstate(all="ignore"):
+        divisor = _find_divisor(var, norm)
+        _refuse_what_is_not_finite(layer, norm, bias)
+        _refuse(divisor.hi == 0.0, f"{write_divisor(norm)} is 0, by which nothing can be divided")
+        # Without their exponents, products of pairs stay within float64 wherever the result does.
+        gamma, exponent = np.frexp(gamma)
+        factor = pair_divide(Pair(gamma, zero), divisor)
+        endless = np.isinf(var)  # the errors of pairs are NaN there
+        factor = Pair(np.where(endless, 0.0, factor.hi), np.where(endless, 0.0, factor.lo))
+        difference = pair_add(Pair(bias, zero), pair_negate(Pair(mean, zero)))
+        size = np.frexp(difference.hi)[1]
+        shift = pair_multiply(difference.map(lambda a: np.ldexp(a, -size)), factor)
+        shift = pair_add(shift.map(lambda a: np.ldexp(a, size + exponent)), Pair(beta, zero))
+        weight = _scale(layer, factor, exponent).astype(dtype)
+        folded_bias = np.asarray(shift.hi).astype(dtype)
+        spoilt = ~np.isfinite(_by_channel(layer, weight)).all(axis=1)
+        wider = "" if dtype == np.float64 else "; give the weight in a wider dtype"
+        _refuse(spoilt, f"the folded weight is beyond {dtype.name}{wider}")
+        _refuse(~np.isfinite(folded_bias), f"the folded bias is beyond {dtype.name}{wider}")
+    return layer._replace(weight=weight, bias=folded_bias)
+
+
+def _find_divisor(var: Floats, norm: Affine) -> Pair:
+    if norm.eps_mode is EpsMode.INSIDE:
+        return pair_root(two_sum(var, norm.eps))
+    root = pair_root(Pair(var, np.zeros_like(var)))
+    return pair_add(root, Pair(np.full_like(var, norm.eps), np.zeros_like(var)))
+
+
+def write_divisor(norm: Affine) -> str:
+    """Return what channels are divided by, as a formula."""
+    return "√(var + eps)" if norm.eps_mode is EpsMode.INSIDE else "√var + eps"
+
+
+def _refuse_what_is_not_finite(layer: Layer, norm: Affine, bias: Floats) -> None:
+    """Refuse what would make weights NaN or infinite; an infinite variance makes them 0."""
+    mean, var, gamma, beta = spread(norm, layer.channels)
+    told = {"running mean": mean, "gamma": gamma, "beta": beta, "bias": bias}
+    for name, values in {**told, "running variance": np.where(np.isinf(var), 0.0, var)}.items():
+        spoilt = ~np.isfinite(values)
+        _refuse(spoilt, f"the {name} is {values[spoilt][0] if spoilt.any() else ''}")
+    spoilt = ~np.isfinite(_by_channel(layer, layer.weight)).all(axis=1)
+    _refuse(spoilt, "the weight holds NaN or an infinity")
+
+
+def _refuse(spoilt: NDArray[np.bool_], told: str) -> None:
+    if spoilt.any():
+        first, others = int(np.flatnonzero(spoilt)[0]), int(spoilt.sum()) - 1
+        more = f" (and {others} more)" if others else ""
+        raise DataError(f"channel {first}{more} cannot be folded: {told}")
+
+
+def _by_channel(layer: Layer, weight: NDArray[Any]) -> NDArray[Any]:
+    """Return a weight as one row for each channel that comes out."""
+    if not layer.transposed:
+        return weight.reshape(layer.channels, -1)
+    grouped = weight.reshape(layer.groups, -1, weight.shape[1], *weight.shape[2:])
+    return grouped.swapaxes(1, 2).reshape(layer.channels, -1)
 
 
 def spread(norm: Affine, channels: int) -> tuple[Floats, Floats, Floats, Floats]:
@@ -123,18 +181,27 @@ def spread(norm: Affine, channels: int) -> tuple[Floats, Floats, Floats, Floats]
     return mean, var, scale, shift
 
 
-def _scale(layer: Layer, factor: Pair) -> Floats:
-    """Return the weight with each channel that comes out times its factor, rounded once."""
+def divide(norm: Affine, channels: int) -> Floats:
+    """Return what each channel is multiplied by, in float64: gamma over the divisor."""
+    _, var, gamma, _ = spread(norm, channels)
+    root = np.sqrt(var + norm.eps) if norm.eps_mode is EpsMode.INSIDE else np.sqrt(var) + norm.eps
+    factor: Floats = gamma / root
+    return factor
+
+
+def _scale(layer: Layer, factor: Pair, exponent: NDArray[Any]) -> Floats:
+    """Return the weight with each channel that comes out times its factor · 2^exponent, rounded once."""
     values = np.asarray(layer.weight, dtype=np.float64)
     kernel = (1,) * (values.ndim - 2)
     if layer.transposed:
         grouped = values.reshape(layer.groups, -1, *values.shape[1:])
-        scale = factor.map(lambda a: a.reshape(layer.groups, 1, values.shape[1], *kernel))
+        along = (layer.groups, 1, values.shape[1], *kernel)
     else:
-        grouped = values
-        scale = factor.map(lambda a: a.reshape(-1, 1, *kernel))
-    product = pair_multiply(Pair(grouped, np.zeros_like(grouped)), scale)
-    scaled: Floats = np.asarray(product.hi).reshape(values.shape)
+        grouped, along = values, (-1, 1, *kernel)
+    mantissas, size = np.frexp(grouped)
+    scale = factor.map(lambda a: a.reshape(along))
+    product = pair_multiply(Pair(mantissas, np.zeros_like(mantissas)), scale)
+    scaled: Floats = np.ldexp(product.hi, size + exponent.reshape(along)).reshape(values.shape)
     return scaled
 
 
@@ -144,6 +211,8 @@ def _require_layer(layer: Layer) -> None:
         raise DataError(
             f"the weight has the shape {shape}: a linear layer's has 2 axes, a convolution's 3 to 5"
         )
+    if not layer.weight.size:
+        raise DataError(f"the weight has the shape {shape}: it holds no values")
     if layer.groups < 1 or shape[0] % layer.groups:
         raise DataError(
             f"{layer.groups} groups do not divide the {shape[0]} channels of the weight's first axis"
@@ -193,14 +262,16 @@ def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[flo
     Returns
     -------
     tuple of float
-        The largest difference, and the largest magnitude that came out.
+        The largest difference, and the largest magnitude that came out; NaN or infinite where that is beyond
+        float64.
     """
     weight = layer.weight
     channels = weight.shape[0] if layer.transposed else weight.shape[1] * layer.groups
     shape = (4, channels, *(n + 3 for n in weight.shape[2:]))
     x = np.random.default_rng(seed).standard_normal(shape)
-    y = apply(layer, x)
-    along = (1, -1, *(1,) * (y.ndim - 2))
-    mean, var, gamma, beta = (array.reshape(along) for array in spread(norm, layer.channels))
-    expected = (y - mean) / np.sqrt(var + norm.eps) * gamma + beta
-    return float(np.abs(apply(folded, x) - expected).max()), float(np.abs(expected).max())
+    with np.errstate(all="ignore"):
+        y = apply(layer, x)
+        along = (1, -1, *(1,) * (y.ndim - 2))
+        mean, _, _, beta = (array.reshape(along) for array in spread(norm, layer.channels))
+        expected = (y - mean) * divide(norm, layer.channels).reshape(along) + beta
+        return float(np.abs(apply(folded, x) - expected).max()), float(np.abs(expected).max())

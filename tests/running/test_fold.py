@@ -130,6 +130,9 @@ def test_on_the_command_line(files, normcli):
     assert len(lines) == 7
 
 
+ONE = ("--conv-weight", "[[1,2]]")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -141,6 +144,21 @@ def test_on_the_command_line(files, normcli):
         (("--conv-weight", "[[1,2]]", "--state", "no.npz"), 3, "no.npz: there is no such file"),
         (("--conv-weight", "[[1,2]]", "--running-mean", "0", "--state", "no.npz"), 2, "give it, or"),
         (("--conv-weight", "[[1,2]]", "-o", "x.png"), 2, ".npz"),
+        (
+            (*ONE, "--running-mean", "0", "--running-var", "NaN", "-f", "json"),
+            3,
+            "channel 0 cannot be folded: the running variance is nan",
+        ),
+        ((*ONE, "--running-mean", "Infinity", "--running-var", "1"), 3, "the running mean is inf"),
+        ((*ONE, "--running-mean", "0", "--running-var", "1", "--gamma", "NaN"), 3, "the gamma is nan"),
+        ((*ONE, "--running-mean", "0", "--running-var", "0", "--eps", "0"), 3, "√(var + eps) is 0"),
+        (("--conv-weight", "[[1e308]]", "--running-mean", "0", "--running-var", "0"), 3, "beyond float64"),
+        (
+            ("--conv-weight", '[["nan"]]', "--running-mean", "0", "--running-var", "1"),
+            3,
+            "the weight holds NaN",
+        ),
+        ((*ONE, "--running-mean", "0", "--running-var", "1", "--like", "tensorflow-moments"), 2, "eps"),
     ],
 )
 def test_bad_input(arguments, code, told, normcli):
@@ -148,3 +166,83 @@ def test_bad_input(arguments, code, told, normcli):
     assert (ran.code, ran.out) == (code, "")
     assert told in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 3, 0)])
+def test_a_weight_without_values_is_refused(shape):
+    with pytest.raises(DataError, match="it holds no values"):
+        fold(Layer(np.ones(shape)), Affine(Given(np.zeros(()), np.ones(())), 1e-5))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_what_overflows_is_refused_by_channel_and_nothing_saved(transposed, normcli, tmp_path):
+    weight = np.ones((3, 3, 2), np.float16)
+    weight[(1, 2, 0) if transposed else (2, 1, 0)] = 60000.0
+    np.save(tmp_path / "w.npy", weight)
+    options = ("--conv-weight", tmp_path / "w.npy", "--running-mean", "0", "--running-var", "0.25")
+    turned = ("--transposed",) if transposed else ()
+    ran = normcli("fold", *options, *turned, "-o", tmp_path / "f.npz")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == (
+        "normcli: channel 2 cannot be folded: the folded weight is beyond float16; give the weight in a wider dtype\n"
+    )
+    assert not (tmp_path / "f.npz").exists()
+
+
+def test_an_infinite_variance_folds_into_nothing(normcli):
+    options = ("--conv-weight", "[[1,2]]", "--running-mean", "3", "--running-var", "Infinity", "--beta", "0.5")
+    answer = normcli("fold", *options, "-f", "json").json
+    assert (answer["weight"], answer["bias"], answer["proof"]["ok"]) == ([[0.0, 0.0]], [0.5], True)
+    assert json.loads(normcli("fold", *options, "-f", "jsonl").out)["var"] == "inf"
+
+
+@pytest.mark.parametrize(
+    ("weight", "var", "gamma"),
+    [
+        (1e308, 1e308, 1.0),
+        (1e308, 1.0, 1e-300),
+        (1e-300, 1.0, 1e300),
+        (1e-308, 1e-300, 1.0),
+    ],
+)
+def test_large_and_small_values_are_folded_to_a_ulp(weight, var, gamma):
+    layer = Layer(np.array([[weight]]), np.array([weight / 2]))
+    norm = Affine(Given(np.array([-weight / 4]), np.array([var])), 0.0, np.array([gamma]), np.array([0.0]))
+    folded = fold(layer, norm)
+    factor = widen(gamma) / mpmath.sqrt(widen(var))
+    assert measure_ulp(folded.weight[0, 0], widen(weight) * factor, "float64") <= 0.501
+    exact = (widen(weight / 2) + widen(weight / 4)) * factor
+    assert measure_ulp(folded.bias[0], exact, "float64") <= 0.501
+
+
+def test_a_proof_beyond_float64_is_no_proof(normcli):
+    options = ("--conv-weight", "[[1e308,1e308]]", "--running-mean", "0", "--running-var", "1")
+    ran = normcli("fold", *options)
+    assert (ran.code, ran.err) == (0, "")
+    assert "there is nothing to compare" in ran.out
+    assert normcli("fold", *options, "-f", "json").json["proof"]["ok"] is None
+
+
+def test_eps_is_the_options_the_frameworks_or_the_states(normcli, tmp_path):
+    state = tmp_path / "k.npz"
+    normcli("bn", "--shape", "4,2", "--layout", "NC", "--like", "keras", "--state", state)
+    options = ("fold", "--conv-weight", "[[1],[2]]", "--state", state)
+    for more, eps, told in (
+        ((), 1e-3, f"eps 0.001 (of {state})"),
+        (("--like", "torch"), 1e-5, "eps 1e-05 (like torch)"),
+        (("--like", "torch", "--eps", "0.5"), 0.5, "eps 0.5 (--eps)"),
+    ):
+        assert normcli(*options, *more, "-f", "json").json["eps"] == eps
+        assert told in normcli(*options, *more).out
+    given = ("fold", "--conv-weight", "[[1],[2]]", "--running-mean", "0", "--running-var", "1")
+    assert normcli(*given, "-f", "json").json["eps"] == 1e-5
+    assert normcli(*given, "--like", "keras", "-f", "json").json["eps"] == 1e-3
+
+
+def test_an_eps_outside_the_root_is_folded_as_it_was_trained(normcli, tmp_path):
+    state = tmp_path / "s.npz"
+    normcli("bn", "--shape", "4,2", "--eps", "0.5", "--eps-mode", "outside", "--state", state)
+    ran = normcli("fold", "--conv-weight", "[[1],[2]]", "--state", state, "-f", "json").json
+    var = normcli("bn", "--shape", "4,2", "--eval", "--state", state, "-f", "json").json["stats"]["var"]
+    np.testing.assert_allclose(np.ravel(ran["weight"]), [1, 2] / (np.sqrt(var) + 0.5), rtol=1e-15)
+    assert ran["proof"]["ok"] is True
