@@ -26,7 +26,7 @@ from tests.teach.test_explain import CASES, TENSORS, tell
 
 ONE, TWO, MINUS, SMALL = Number(1), Number(2), Number(-3), Number(1e-5)
 COMMANDS = {
-    "approx", "begin", "cdot", "cdots", "end", "frac", "hat", "infty", "left", "lvert", "lVert", "mathrm", "max",
+    "approx", "begin", "cdot", "cdots", "end", "frac", "min", "tilde", "hat", "infty", "left", "lvert", "lVert", "mathrm", "max",
     "mu", "ne", "right", "rvert", "rVert", "sigma", "sqrt", "sum", "times", "varepsilon",
 }  # fmt: skip
 """Commands of LaTeX that both MathJax (GitHub) and KaTeX have."""
