@@ -130,7 +130,7 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
     if [settings["input_"], *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
     from normcli.engine.effort import Effort
-    from normcli.render.answer import name_running
+    from normcli.render.problem import name_running
     from normcli.render.verdict import Verdict
     from normcli.result import fit_given
     from normcli.verify.check import NORMALIZED, Limits, check

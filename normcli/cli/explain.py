@@ -81,8 +81,8 @@ def _explain(name: str, settings: dict[str, Any]) -> None:
     destination = choose_destination(settings["output"], settings["format_"], WRITERS)
     from normcli.cli.view import make_view
     from normcli.engine.effort import Effort
-    from normcli.render.answer import name_running
     from normcli.render.explanation import Explanation
+    from normcli.render.problem import name_running
     from normcli.result import fit_given
     from normcli.teach.explain import explain
     from normcli.teach.place import parse_index

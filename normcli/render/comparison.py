@@ -10,10 +10,11 @@ import numpy as np
 
 from normcli.norms import Centre
 from normcli.printable import make_printable
-from normcli.render.answer import Answer, describe_options, find_reduction, write_formula
+from normcli.render.answer import Answer
 from normcli.render.blocks import build_blocks, build_map, build_slice, name_slice
 from normcli.render.document import SCHEMA, Blocks, Facts, Grid, Line, Page, Row
 from normcli.render.numbers import CELL_DIGITS, format_shape, format_statistic
+from normcli.render.problem import describe_options, find_reduction, write_formula
 from normcli.teach.equalities import PARAMETERS, Kind, name_parameters
 from normcli.tensors.nested import NestedLists, spell_number
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.render.answer import describe_problem
 from normcli.render.arithmetic import MOST_SHOWN, print_number, spell_step, write_code
-from normcli.render.document import SCHEMA, Facts, Formulas, Grid, Page, Row
+from normcli.render.document import Facts, Formulas, Grid, Page, Row
+from normcli.render.problem import describe_asked, describe_problem
 from normcli.teach.expression import Number
 from normcli.teach.place import describe_index
 
@@ -86,20 +86,7 @@ class Explanation:
         story, plan = self.story, self.story.plan
         group = story.group
         return {
-            "schema": SCHEMA,
-            "norm": plan.norm.name,
-            "formula": plan.formula,
-            "input": {
-                "source": self.tensor.source,
-                "shape": list(plan.shape),
-                "dtype": self.tensor.values.dtype.name,
-            },
-            "layout": plan.layout.letters,
-            "axes": list(plan.axes),
-            "eps": plan.eps,
-            "eps_mode": plan.eps_mode,
-            "ddof": plan.ddof if "ddof" in plan.norm.options else None,
-            "like": plan.like,
+            **describe_asked(plan, self.tensor),
             "at": None if story.at is None else list(story.at),
             "running": story.running,
             "group": None if group is None else _describe_group(group),

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.render.answer import describe_problem
 from normcli.render.blocks import build_blocks, build_slice
-from normcli.render.document import SCHEMA, Blocks, Facts, Line
+from normcli.render.document import Blocks, Facts, Line
 from normcli.render.numbers import format_statistic
+from normcli.render.problem import describe_asked, describe_problem
 from normcli.teach.restore import ATOL
 from normcli.tensors.nested import NestedLists, spell_number, to_lists
 
@@ -55,26 +55,11 @@ class RestorationAnswer:
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
         result, closeness = self.restoration.result, self.restoration.closeness
-        plan, values = result.plan, result.input
+        plan, _values = result.plan, result.input
         return {
-            "schema": SCHEMA,
-            "norm": plan.norm.name,
-            "formula": plan.formula,
-            "input": {
-                "source": self.tensor.source,
-                "shape": list(values.shape),
-                "dtype": values.dtype.name,
-            },
-            "layout": plan.layout.letters,
-            "axes": list(plan.axes),
-            "kept": list(plan.kept),
+            **describe_asked(plan, self.tensor),
             "parameter_axes": list(plan.parameter_axes),
-            "eps": plan.eps,
-            "eps_mode": plan.eps_mode,
-            "ddof": plan.ddof if "ddof" in plan.norm.options else None,
-            "like": plan.like,
             "dtype": result.dtype.name,
-            **({"gamma_offset": plan.gamma_offset} if plan.gamma_offset else {}),
             "gamma": _nest(result.gamma),
             "beta": _nest(result.beta),
             "rtol": self.restoration.rtol,

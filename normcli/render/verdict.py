@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.printable import make_printable
-from normcli.render.answer import describe_problem, describe_selection, tell_selection
-from normcli.render.document import SCHEMA, Facts, Grid, Line, Row
+from normcli.render.document import Facts, Grid, Line, Row
 from normcli.render.excerpt import MOST_GROUPS
 from normcli.render.json_object import spell
+from normcli.render.problem import describe_asked, describe_problem, describe_selection, tell_selection
 from normcli.verify.check import NORMALIZED
 
 if TYPE_CHECKING:
@@ -83,19 +83,7 @@ class Verdict:
         plan = self.plan
         comparisons = {name: self._describe(name, found) for name, found in self.checked.comparisons.items()}
         return {
-            "schema": SCHEMA,
-            "norm": plan.norm.name,
-            "formula": plan.formula,
-            "input": {
-                "source": self.tensor.source,
-                "shape": list(plan.shape),
-                "dtype": self.tensor.values.dtype.name,
-            },
-            "layout": plan.layout.letters,
-            "axes": list(plan.axes),
-            "eps": plan.eps,
-            "eps_mode": plan.eps_mode,
-            "like": plan.like,
+            **describe_asked(plan, self.tensor),
             **describe_selection(self.checked.selection),
             "ok": self.checked.ok,
             "check": comparisons.pop(NORMALIZED, None),

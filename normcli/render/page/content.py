@@ -11,8 +11,9 @@ import numpy as np
 from normcli.engine import run
 from normcli.norms import Centre
 from normcli.printable import make_printable
-from normcli.render.answer import count_values, describe_reduction
+from normcli.render.answer import count_values
 from normcli.render.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
+from normcli.render.problem import describe_reduction
 from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.errors import UsageError
 from normcli.printable import make_printable
-from normcli.render.answer import Answer, describe_reduction
+from normcli.render.answer import Answer
 from normcli.render.excerpt import to_arrays
 from normcli.render.numbers import format_cells, format_shape
 from normcli.render.picture.cubes import Cubes
@@ -20,6 +20,7 @@ from normcli.render.picture.legend import draw_legend
 from normcli.render.picture.options import Options
 from normcli.render.picture.owners import Owners, WindowOwners
 from normcli.render.picture.scene import Drawn, Scene, flow, stack, wrap, write_lines
+from normcli.render.problem import describe_reduction
 from normcli.teach.part import normalize_part
 from normcli.tensors.nested import spell_number
 
