@@ -13,16 +13,16 @@ from normcli.version import __version__
 TYPE_CHECKING = False  # as in `typing`, whose import would come before anything can catch Ctrl-C
 if TYPE_CHECKING:
     from normcli.errors import NormError
-    from normcli.norms import NORMS
-    from normcli.result import Result, normalize
+    from normcli.norms.table import NORMS
+    from normcli.results.result import Result, normalize
 
 __all__ = ["NORMS", "NormError", "Result", "__version__", "normalize"]
 
 _HOMES = {
-    "NORMS": "normcli.norms",
+    "NORMS": "normcli.norms.table",
     "NormError": "normcli.errors",
-    "Result": "normcli.result",
-    "normalize": "normcli.result",
+    "Result": "normcli.results.result",
+    "normalize": "normcli.results.result",
 }
 """Where each public name lives; it is imported on first use, so that the command line starts quickly."""
 

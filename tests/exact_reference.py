@@ -11,11 +11,11 @@ import mpmath
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.norms import Centre, Divisor, EpsMode, ZeroRule
+from normcli.norms.table import Centre, Divisor, EpsMode, ZeroRule
 
 if TYPE_CHECKING:
     from normcli import Result
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
 mpmath.mp.prec = 400
 

@@ -10,9 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from normcli.render import write
-from normcli.render.catalogue import Catalogue
-from normcli.render.document import View
+from normcli.answers.catalogue import Catalogue
+from normcli.documents.document import View
+from normcli.writers import write
 
 ROOT = Path(__file__).parent.parent
 

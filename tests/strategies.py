@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from normcli.norms import NORMS, AxesRule, Divisor
+from normcli.norms.table import NORMS, AxesRule, Divisor
 
 shapes = hnp.array_shapes(min_dims=2, max_dims=5, min_side=1, max_side=5)
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.conventions import CONVENTIONS, find_convention
 from normcli.dtypes import find_type
-from normcli.plan import make_plan
-from normcli.request import Request
+from normcli.norms.conventions import CONVENTIONS, find_convention
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from tests.conftest import DATA
 from tests.peers import EXTRA, PEERS, make_parameters, make_values, openvino_constant, run_onnx, run_openvino
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from normcli import normalize
 from normcli.engine.effort import Effort
 from normcli.errors import DataError, UsageError
-from normcli.norms import NORMS
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS
 from normcli.numerics.solution import Given
-from normcli.request import Request
-from normcli.result import calculate
-from normcli.selection import Counted
+from normcli.results.result import calculate
+from normcli.results.selection import Counted
 from tests.exact_reference import measure_ulp, widen
 
 TRACKED = [name for name, norm in NORMS.items() if norm.tracks]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normcli import normalize
-from normcli.norms import NORMS
+from normcli.norms.table import NORMS
 from tests.strategies import deviation_norms, every_norm, options_for, tensors
 
 FEW = settings(max_examples=60, deadline=None)

@@ -11,9 +11,9 @@ import pytest
 from normcli import normalize
 from normcli.engine import run
 from normcli.engine.effort import Effort
-from normcli.plan import make_plan
-from normcli.request import Request
-from normcli.selection import Counted, select
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.results.selection import Counted, select
 from tests.test_large_files import measure_peak
 
 SCALERS = ["minmax", "maxabs", "robust"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.effort import Effort
     from normcli.fitting.use import Use
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
 
 @click.command(name="apply")

@@ -12,19 +12,19 @@ from normcli.cli import options
 from normcli.cli.problem import list_options, load_problem
 from normcli.cli.progress import show_progress
 from normcli.errors import UsageError
-from normcli.norms import find_norm
-from normcli.render import PAGE, PAGE_SUFFIXES, PARTS
+from normcli.norms.table import find_norm
 from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.writers import PAGE, PAGE_SUFFIXES, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from normcli.answers.calculation import Answer
     from normcli.cli.output import Destination
-    from normcli.norms import Norm
-    from normcli.plan import Plan
-    from normcli.render.answer import Answer
+    from normcli.norms.plan import Plan
+    from normcli.norms.table import Norm
 
 
 def make_command(name: str) -> click.Command:
@@ -86,11 +86,11 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     if page is not None:
         settings = {**settings, "output": None}
     _check_outputs(settings)
+    from normcli.answers.calculation import Answer
+    from normcli.cli.large import open_large_output
+    from normcli.documents.document import View
     from normcli.engine.effort import Effort
-    from normcli.render.answer import Answer
-    from normcli.render.document import View
-    from normcli.render.large import open_large_output
-    from normcli.result import calculate
+    from normcli.results.result import calculate
 
     problem = load_problem(name, settings)
     tensor, plan = problem.tensor, problem.plan
@@ -167,21 +167,21 @@ def _check_outputs(settings: dict[str, Any]) -> None:
     if settings["format_"] and settings["print_"]:
         raise UsageError("--print prints bare numbers and has no --format")
     if settings["output"] is not None or settings["stats_output"] is not None:
-        from normcli.render.saving import require_saveable_answer
+        from normcli.cli.saving import require_saveable_answer
 
         require_saveable_answer(settings["output"], settings["stats_output"])
 
 
 def _check_output_dtype(output: str | None, plan: Plan, values: NDArray[Any]) -> None:
     if output is not None:
-        from normcli.render.saving import require_holdable_answer
+        from normcli.cli.saving import require_holdable_answer
 
         require_holdable_answer(output, plan, values)
 
 
 def _save(answer: Answer, output: str | None, stats_output: str | None) -> None:
     if output is not None or stats_output is not None:
-        from normcli.render.saving import save_answer
+        from normcli.cli.saving import save_answer
 
         save_answer(answer, output, stats_output)
 
@@ -190,12 +190,12 @@ def _print(
     answer: Answer, field: NDArray[Any] | None, show: frozenset[str] | None, settings: dict[str, Any]
 ) -> None:
     if field is not None:
-        from normcli.render.field import write_field
+        from normcli.writers.field import write_field
 
         write_field(field, sys.stdout)
     elif settings["output"] != STANDARD_STREAM:
         from normcli.cli.view import make_view
-        from normcli.render import write
+        from normcli.writers import write
 
         view = make_view(settings["colour"], settings["digits"], full=settings["full"], show=show)
         write(answer, settings["format_"] or "table", sys.stdout, view)

@@ -14,15 +14,15 @@ from normcli.cli.verbs import NormVerb
 from normcli.cli.verdict import show_verdict, tell_warnings
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import DataError, NormError, UsageError
-from normcli.norms import find_norm
+from normcli.norms.table import find_norm
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from normcli.cli.problem import Problem
-    from normcli.norms import Norm
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
+    from normcli.norms.table import Norm
     from normcli.tensors.tensor import Tensor
 
 _COUNTED_IN = options.make(
@@ -129,10 +129,10 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
     paths = _find_actual(norm, settings)
     if [settings["input_"], *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
+    from normcli.answers.verdict import Verdict
+    from normcli.documents.problem import name_running
     from normcli.engine.effort import Effort
-    from normcli.render.problem import name_running
-    from normcli.render.verdict import Verdict
-    from normcli.result import fit_given
+    from normcli.results.result import fit_given
     from normcli.verify.check import NORMALIZED, Limits, check
 
     problem = load_problem(name, settings)

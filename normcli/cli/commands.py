@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from normcli.errors import UsageError
-from normcli.norms import NORMS, find_norm
+from normcli.norms.table import NORMS, find_norm
 from normcli.version import __version__
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from normcli.cli.problem import tell_note
 from normcli.cli.progress import show_progress
 from normcli.cli.sources import SourceOptions, load_input, load_parameters
 from normcli.errors import NormError, UsageError
-from normcli.norms import NORMS, EpsMode
-from normcli.render import PICTURES, WRITERS
+from normcli.norms.table import NORMS, EpsMode
+from normcli.writers import PICTURES, WRITERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.cli.norm_spec import NormSpec
-    from normcli.request import Request
+    from normcli.norms.request import Request
     from normcli.teach.comparison import Comparison, Entry
 
 _PARTS = ("facts", "equalities", "normalized", "groups")
@@ -87,8 +87,8 @@ def command(norms: tuple[str, ...], **settings: Any) -> None:
         raise UsageError(told)
     specs = [parse_norm_spec(text) for text in norms]
     requests = _share(specs, settings)
+    from normcli.answers.comparison import ComparisonAnswer
     from normcli.cli.view import make_view
-    from normcli.render.comparison import ComparisonAnswer
 
     source = SourceOptions.collect(dict(settings))
     tensor = load_input(source)
@@ -109,7 +109,7 @@ def _share(specs: Sequence[NormSpec], settings: Mapping[str, Any]) -> list[Reque
     UsageError
         If no norm has an option that is shared.
     """
-    from normcli.request import Request
+    from normcli.norms.request import Request
 
     for option in (*_SOME, "affine_seed"):
         if settings[option] is not None and not any(_takes(spec, option, settings) for spec in specs):
@@ -130,7 +130,7 @@ def _takes(spec: NormSpec, option: str, settings: Mapping[str, Any]) -> bool:
     if option == "affine_seed":
         return bool(spec.norm.parameter_names)
     if option == "like" and settings["like"] is not None:
-        from normcli.conventions import list_frameworks
+        from normcli.norms.conventions import list_frameworks
 
         return str(settings["like"]).lower() in list_frameworks(spec.norm.name)
     if option == "eps":
@@ -139,7 +139,7 @@ def _takes(spec: NormSpec, option: str, settings: Mapping[str, Any]) -> bool:
 
 
 def _prepare(spec: NormSpec, request: Request, source: SourceOptions, values: NDArray[Any]) -> Entry:
-    from normcli.plan import make_plan
+    from normcli.norms.plan import make_plan
     from normcli.teach.comparison import Entry
 
     try:

@@ -22,10 +22,10 @@ def command(norm: str | None, format_: str | None, colour: str) -> None:
 
     Each row was read in the source that it names. "as given" stands for what the framework has no default for.
     """
+    from normcli.answers.conventions import ConventionTable
     from normcli.cli.view import make_view
-    from normcli.norms import find_norm
-    from normcli.render import write
-    from normcli.render.conventions import ConventionTable
+    from normcli.norms.table import find_norm
+    from normcli.writers import write
 
     table = ConventionTable(None if norm is None else find_norm(norm)[0].name)
     write(table, format_ or "table", sys.stdout, make_view(colour))

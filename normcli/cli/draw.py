@@ -12,14 +12,15 @@ from normcli.cli.problem import list_options, load_problem
 from normcli.cli.progress import show_progress
 from normcli.cli.verbs import NormVerb
 from normcli.errors import DegenerateError, UsageError
-from normcli.norms import find_norm
-from normcli.render import PICTURES, PLOTS, SUFFIXES, VALUES, VIEWS
+from normcli.norms.table import find_norm
+from normcli.pictures.options import PLOTS, VALUES, VIEWS
+from normcli.writers import PICTURES, SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from normcli.norms import Norm
-    from normcli.result import Result
+    from normcli.norms.table import Norm
+    from normcli.results.result import Result
 
 _PICTURE = (
     options.make("-o", "--output", metavar="FILE", help="Where the picture goes: FILE.svg or FILE.png."),
@@ -92,11 +93,11 @@ def _draw(name: str, settings: dict[str, Any]) -> None:
 
     destination = choose_destination(settings["output"], None, PICTURES)
     _check_options(settings)
+    from normcli.answers.drawing import Drawing
     from normcli.cli.view import make_view
     from normcli.engine.effort import Effort
-    from normcli.render.drawing import Drawing
-    from normcli.render.picture.options import Options
-    from normcli.result import calculate
+    from normcli.pictures.options import Options
+    from normcli.results.result import calculate
 
     problem = load_problem(name, settings)
     with show_progress(quiet=settings["quiet"]) as observer:
@@ -125,7 +126,7 @@ def _find_warnings(result: Result, settings: Mapping[str, Any]) -> list[str]:
     DegenerateError
         If there is anything, and `strict` is asked for.
     """
-    from normcli.degenerate import find_degeneracies
+    from normcli.results.degenerate import find_degeneracies
 
     plan = result.plan
     warnings = [str(kind) for kind in find_degeneracies(plan, result.input, result.statistics, None)]
@@ -149,6 +150,6 @@ def _check_options(settings: dict[str, Any]) -> None:
     if settings["scale"] is not None and not paints:
         raise UsageError("--scale is the number of pixels to a unit of a PNG: give -o FILE.png")
     if paints:
-        from normcli.render.picture.png import require_painter
+        from normcli.pictures.png import require_painter
 
         require_painter()

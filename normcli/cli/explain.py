@@ -11,13 +11,13 @@ from normcli.cli.output import choose_destination
 from normcli.cli.problem import list_options, load_problem
 from normcli.cli.verbs import NormVerb
 from normcli.errors import DegenerateError
-from normcli.norms import find_norm
-from normcli.render import WRITERS
+from normcli.norms.table import find_norm
+from normcli.writers import WRITERS
 
 if TYPE_CHECKING:
     from normcli.cli.problem import Problem
-    from normcli.norms import Norm
-    from normcli.result import Result
+    from normcli.norms.table import Norm
+    from normcli.results.result import Result
     from normcli.teach.story import Story
 
 AT = options.make(
@@ -79,11 +79,11 @@ def command() -> None:
 
 def _explain(name: str, settings: dict[str, Any]) -> None:
     destination = choose_destination(settings["output"], settings["format_"], WRITERS)
+    from normcli.answers.explanation import Explanation
     from normcli.cli.view import make_view
+    from normcli.documents.problem import name_running
     from normcli.engine.effort import Effort
-    from normcli.render.explanation import Explanation
-    from normcli.render.problem import name_running
-    from normcli.result import fit_given
+    from normcli.results.result import fit_given
     from normcli.teach.explain import explain
     from normcli.teach.place import parse_index
 
@@ -126,7 +126,7 @@ def _tell_warnings(story: Story, settings: dict[str, Any]) -> None:
 
 
 def _calculate(problem: Problem, effort: Any) -> Result:
-    from normcli.result import calculate
+    from normcli.results.result import calculate
 
     values, running = problem.tensor.values, problem.running
     return calculate(problem.request, values, problem.gamma, problem.beta, running=running, effort=effort)

@@ -11,7 +11,7 @@ from normcli.cli.progress import show_progress
 from normcli.cli.statistics import ANSWER, require_answer, show_statistics
 from normcli.cli.verbs import NormVerb
 from normcli.errors import DataError, UsageError
-from normcli.norms import find_norm
+from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,7 +88,7 @@ def _fit(name: str, settings: dict[str, Any]) -> None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
     from normcli.engine.effort import Effort
     from normcli.fitting.fit import Policy, fit
-    from normcli.request import Request
+    from normcli.norms.request import Request
 
     request = Request(norm=name, **{key: settings[key] for key in _FIELDS if key in settings})
     policy = Policy(settings["nan"], skips_bad=settings["skip_bad"])

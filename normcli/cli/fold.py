@@ -9,12 +9,12 @@ import click
 from normcli.cli import options
 from normcli.cli.types import Framework
 from normcli.errors import DataError, UsageError
-from normcli.norms import NORMS
+from normcli.norms.table import NORMS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.norms import EpsMode
+    from normcli.norms.table import EpsMode
     from normcli.numerics.solution import Given
     from normcli.running.average import State
 
@@ -69,10 +69,10 @@ def command(**settings: Any) -> None:
         require_saveable(output, "--output", _SUFFIXES)
     import sys
 
+    from normcli.answers.folding import Folding
     from normcli.cli.view import make_view
-    from normcli.render import write
-    from normcli.render.folding import Folding
     from normcli.running.fold import Affine, Layer, fold, prove
+    from normcli.writers import write
 
     loaded = {name: _load(name, settings[name]) for name in _PARAMETERS}
     weight = loaded["conv_weight"]
@@ -98,9 +98,9 @@ def _load(name: str, text: str | None) -> NDArray[Any] | None:
 
 def _choose_eps(settings: dict[str, Any], state: State | None) -> tuple[float, EpsMode, str | None]:
     """Return eps, its place, and who said it: the option, the framework, the state file, or nobody."""
-    from normcli.norms import EpsMode
-    from normcli.plan import make_plan
-    from normcli.request import Request
+    from normcli.norms.plan import make_plan
+    from normcli.norms.request import Request
+    from normcli.norms.table import EpsMode
 
     like, said, told = settings["like"], settings["eps"], None
     if said is not None:

@@ -34,7 +34,7 @@ def command(output: str | None, **settings: Any) -> None:
     source = SourceOptions.collect(settings)
     if source.shape is None:
         raise UsageError("generate needs --shape N,N,…")
-    from normcli.layout import make_layout
+    from normcli.norms.layout import make_layout
     from normcli.tensors.files import Saved, require_holdable, require_saveable, save
     from normcli.tensors.generate import generate
 

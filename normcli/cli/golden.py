@@ -13,7 +13,7 @@ from normcli.cli.sources import SourceOptions, make_recipe
 from normcli.cli.verbs import NormVerb
 from normcli.cli.verdict import show_verdict, tell_warnings
 from normcli.errors import UsageError
-from normcli.norms import find_norm
+from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,8 +119,8 @@ def make_verification(folder: str) -> click.Command:
 def _verify(folder: str, settings: dict[str, Any]) -> None:
     from pathlib import Path
 
+    from normcli.answers.verdict import Verdict
     from normcli.engine.effort import Effort
-    from normcli.render.verdict import Verdict
     from normcli.verify.golden import verify_golden
 
     with show_progress(quiet=settings["quiet"]) as observer:

@@ -10,7 +10,7 @@ from normcli.cli import options
 from normcli.cli.sources import SourceOptions, load_input, load_parameter
 from normcli.cli.verdict import show_verdict
 from normcli.errors import UsageError
-from normcli.norms import find_norm
+from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,8 +46,8 @@ def command(actual: str | None, norm: str | None, **settings: Any) -> None:
     if actual is None:
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
     wanted = None if norm is None else find_norm(norm)[0].name
-    from normcli.layout import make_layout
-    from normcli.render.identification import IdentificationAnswer
+    from normcli.answers.identification import IdentificationAnswer
+    from normcli.norms.layout import make_layout
     from normcli.tensors.files import load
     from normcli.verify.identify import identify
     from normcli.verify.sentence import Question, write_sentence

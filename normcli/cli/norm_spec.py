@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.errors import UsageError
-from normcli.norms import find_norm
+from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from normcli.norms import Norm
+    from normcli.norms.table import Norm
 
 _ANY_NORM = ("axes", "keep", "layout", "like")
 _INTEGERS = ("groups", "ddof", "size")

@@ -18,8 +18,8 @@ def command(format_: str | None, colour: str) -> None:
       normcli norms
       normcli norms --format json
     """
+    from normcli.answers.catalogue import Catalogue
     from normcli.cli.view import make_view
-    from normcli.render import write
-    from normcli.render.catalogue import Catalogue
+    from normcli.writers import write
 
     write(Catalogue(), format_ or "table", sys.stdout, make_view(colour))

@@ -8,15 +8,15 @@ import click
 
 from normcli.cli.types import LENGTHS, NUMBER, SHAPE, Framework, Momentum, Parts
 from normcli.dtypes import OUTPUT_DTYPES
-from normcli.norms import EpsMode, GroupOrder
-from normcli.render import FORMATS, WRITERS
-from normcli.request import Fill, NanRule
+from normcli.norms.request import Fill, NanRule
+from normcli.norms.table import EpsMode, GroupOrder
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
+from normcli.writers import FORMATS, WRITERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from normcli.norms import Norm
+    from normcli.norms.table import Norm
 
     Function = Callable[..., Any]
     Option = Callable[[Function], Function]

@@ -8,12 +8,12 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from normcli.errors import UsageError
-from normcli.render import PICTURES, SUFFIXES, paint, write
+from normcli.writers import PICTURES, SUFFIXES, paint, write
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from normcli.render.document import Document, Drawable, View
+    from normcli.documents.document import Document, Drawable, View
 
 
 class Destination(NamedTuple):

@@ -9,19 +9,19 @@ import click
 from normcli.cli import options
 from normcli.cli.sources import SourceOptions, load_input, load_parameter, load_parameters
 from normcli.errors import DataError, UsageError
-from normcli.norms import find_norm
+from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.norms import Norm
+    from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
+    from normcli.norms.table import Norm
     from normcli.numerics.solution import Given
-    from normcli.plan import Plan
-    from normcli.request import Request
+    from normcli.results.selection import Counted
     from normcli.running.average import State
-    from normcli.selection import Counted
     from normcli.tensors.tensor import Tensor
 
 _REQUEST_FIELDS = (
@@ -85,8 +85,8 @@ def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
     NormError
         As `load_input`, `make_plan` and `load_parameters`.
     """
-    from normcli.plan import make_plan
-    from normcli.request import Request
+    from normcli.norms.plan import make_plan
+    from normcli.norms.request import Request
 
     trains = "momentum" in settings  # a command of `options.TRACKING`
     evaluation = bool(settings.get("evaluation"))
@@ -136,7 +136,7 @@ class Running(NamedTuple):
 
     def fit(self, plan: Plan) -> Given:
         """Return them in the shape that a plan has for them; see `fit_given`."""
-        from normcli.result import fit_given
+        from normcli.results.result import fit_given
 
         return fit_given(plan, self.statistics, self.names)
 
@@ -190,7 +190,7 @@ def _load_counted(settings: Mapping[str, Any]) -> Counted | None:
     said = {name: settings.get(name) for name in ("mask", "lengths", "nan", "fill")}
     if all(value is None for value in said.values()):
         return None
-    from normcli.selection import Counted
+    from normcli.results.selection import Counted
 
     mask = None if said["mask"] is None else load_parameter("mask", said["mask"])
     return Counted(mask, said["lengths"], said["nan"], said["fill"])

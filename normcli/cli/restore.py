@@ -10,8 +10,8 @@ from normcli.cli import options
 from normcli.cli.problem import load_problem
 from normcli.cli.progress import show_progress
 from normcli.cli.verbs import NormVerb
-from normcli.norms import Norm, find_norm
-from normcli.render import FORMATS
+from normcli.norms.table import Norm, find_norm
+from normcli.writers import FORMATS
 
 _TOLERANCE = (
     options.make("--rtol", type=float, help="Tolerated part of the input's value. [default: 1e-4]"),
@@ -87,9 +87,9 @@ def _restore(name: str, settings: dict[str, Any]) -> None:
     from normcli.cli.output import choose_destination
 
     destination = choose_destination(settings["output"], settings["format_"], FORMATS)
+    from normcli.answers.restoration import RestorationAnswer
     from normcli.cli.view import make_view
     from normcli.engine.effort import Effort
-    from normcli.render.restoration import RestorationAnswer
     from normcli.teach.restore import RTOL, plan_parameters, restore
 
     problem = load_problem(name, settings)

@@ -10,7 +10,7 @@ from normcli.errors import NormError, UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
     from normcli.tensors.recipe import Recipe
     from normcli.tensors.tensor import Tensor
 

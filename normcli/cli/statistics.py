@@ -49,9 +49,9 @@ def require_answer(settings: Mapping[str, Any]) -> None:
 
 def show_statistics(stats: Stats, settings: Mapping[str, Any]) -> None:
     """Keep and print statistics as the settings say."""
+    from normcli.answers.statistics import StatisticsAnswer, emit
     from normcli.fitting.statistics import round_stats, warn
     from normcli.fitting.stats_file import write_stats
-    from normcli.render.statistics import StatisticsAnswer, emit
 
     rounded = round_stats(stats)
     answer = StatisticsAnswer(stats, rounded)
@@ -65,12 +65,12 @@ def show_statistics(stats: Stats, settings: Mapping[str, Any]) -> None:
     if code is not None:
         click.echo(code)
     elif field is not None:
-        from normcli.render.field import write_field
+        from normcli.writers.field import write_field
 
         write_field(field, sys.stdout)
     else:
         from normcli.cli.view import make_view
-        from normcli.render import write
+        from normcli.writers import write
 
         view = make_view(settings["colour"], settings["digits"], full=settings["full"])
         write(answer, settings["format_"] or "table", sys.stdout, view)

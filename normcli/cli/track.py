@@ -10,15 +10,15 @@ import click
 
 from normcli.cli.problem import adopt_eps, load_problem
 from normcli.errors import DataError, UsageError
-from normcli.norms import find_norm
-from normcli.render import FORMATS
+from normcli.norms.table import find_norm
+from normcli.writers import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from normcli.answers.tracking import Entry
     from normcli.cli.problem import Problem
-    from normcli.render.tracking import Entry
-    from normcli.result import Result
+    from normcli.results.result import Result
     from normcli.running.average import Rule, State
 
 
@@ -84,10 +84,10 @@ def track(name: str, settings: dict[str, Any], inputs: Sequence[str]) -> None:
 
 def _finish(entries: Sequence[Entry], rule: Rule, path: str | None, settings: Mapping[str, Any]) -> None:
     """Print the run, and let the state behind it take its place."""
+    from normcli.answers.tracking import Tracking
     from normcli.cli.view import make_view
-    from normcli.render import write
-    from normcli.render.tracking import Tracking
     from normcli.running.state_file import replace_state
+    from normcli.writers import write
 
     view = make_view(settings["colour"], settings["digits"], full=settings["full"])
     stopped = None
@@ -129,10 +129,10 @@ def _begin(problem: Problem, kept: State | None) -> State:
 
 
 def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, Any]) -> Entry:
+    from normcli.answers.tracking import Entry
     from normcli.cli.progress import show_progress
     from normcli.engine.effort import Effort
-    from normcli.render.tracking import Entry
-    from normcli.result import calculate
+    from normcli.results.result import calculate
     from normcli.running.average import measure_gap, update
 
     with show_progress(quiet=settings["quiet"]) as observer:

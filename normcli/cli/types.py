@@ -77,14 +77,14 @@ class Framework(click.ParamType[str]):
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """Return the frameworks, as the help of a choice lists them."""
-        from normcli.conventions import list_frameworks
+        from normcli.norms.conventions import list_frameworks
 
         return f"[{'|'.join(list_frameworks(self.norm))}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the framework's name."""
-        from normcli.conventions import find_convention
         from normcli.errors import UsageError
+        from normcli.norms.conventions import find_convention
 
         try:
             return find_convention(value, self.norm).framework

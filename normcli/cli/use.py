@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.effort import Effort
     from normcli.fitting.use import Use
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
     Work = Callable[[str, Use, Plan, NDArray[Any], NDArray[Any] | None, Effort], NDArray[Any]]
 
@@ -67,8 +67,8 @@ def use_statistics(stats_path: str | None, files: Sequence[str], settings: dict[
 
 
 def _use_one(name: str, values: NDArray[Any], use: Use, target: str, effort: Effort, work: Work) -> None:
-    from normcli.render.large import open_large_output
-    from normcli.render.saving import require_holdable_answer
+    from normcli.cli.large import open_large_output
+    from normcli.cli.saving import require_holdable_answer
     from normcli.tensors.files import Saved, save
 
     plan = use.plan(name, values)

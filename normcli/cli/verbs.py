@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from normcli.errors import UsageError
-from normcli.norms import NORMS, find_norm
+from normcli.norms.table import NORMS, find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable

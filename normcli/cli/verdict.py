@@ -12,8 +12,8 @@ from normcli.errors import DegenerateError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from normcli.plan import Plan
-    from normcli.render.document import Document
+    from normcli.documents.document import Document
+    from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
     from normcli.verify.check import Checked
 
@@ -31,7 +31,7 @@ def tell_warnings(
     DegenerateError
         If there is anything, and `strict` is asked for.
     """
-    from normcli.degenerate import find_degeneracies, find_degeneracies_of_evaluation
+    from normcli.results.degenerate import find_degeneracies, find_degeneracies_of_evaluation
 
     values, statistics = tensor.values, checked.statistics
     if evaluation:
@@ -50,7 +50,7 @@ def tell_warnings(
 def show_verdict(document: Document, settings: Mapping[str, Any], *, ok: bool) -> None:
     """Print a document on stdout; leave with the exit code of a difference unless all is well."""
     from normcli.cli.view import make_view
-    from normcli.render import write
+    from normcli.writers import write
 
     view = make_view(settings["colour"], settings["digits"], full=settings["full"])
     write(document, settings["format_"] or "table", sys.stdout, view)

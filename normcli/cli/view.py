@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 
-from normcli.render.document import View
+from normcli.documents.document import View
 
 
 def make_view(

@@ -20,7 +20,7 @@ from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import Geometry
 from normcli.engine.passes import Run
 from normcli.errors import DataError, UsageError
-from normcli.norms import Divisor
+from normcli.norms.table import Divisor
 from normcli.numerics.powers import LARGEST_P, normalize_by_large_powers
 from normcli.numerics.solution import solve_given
 from normcli.numerics.window import normalize_windows
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.counting import Selection
     from normcli.engine.effort import Effort
+    from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
-    from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
 

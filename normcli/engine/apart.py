@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from normcli.engine.counting import Counting, Marks
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
-    from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
     Computation = Callable[[Plan, Floats, tuple[int, ...]], tuple[Floats, dict[str, Floats]]]

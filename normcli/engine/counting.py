@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.engine.blocks import Spread
+from normcli.norms.request import Fill
 from normcli.numerics.rounding import store
-from normcli.request import Fill
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
     Marks = NDArray[np.bool_]
     Places = tuple[NDArray[np.intp], ...]

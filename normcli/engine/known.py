@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from normcli.engine.blocks import Sink, Spread
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
     from normcli.numerics.moments import Moments
     from normcli.numerics.quartiles import Quartiles
     from normcli.numerics.workspace import Workspace
-    from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
 

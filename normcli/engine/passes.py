@@ -18,7 +18,7 @@ from normcli.engine.counting import COUNT, leave_counting
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.engine.segments import Segments, fold_rows
 from normcli.engine.walk import Walk
-from normcli.norms import Centre, Divisor
+from normcli.norms.table import Centre, Divisor
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply, apply_affine
 from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
 from normcli.numerics.moments import (
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from normcli.engine.counting import Counting, Marks
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
     from normcli.numerics.quartiles import Quartiles
     from normcli.numerics.workspace import Workspace
-    from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
 

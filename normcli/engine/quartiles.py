@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from normcli.engine.counting import Marks, Selection
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Slices
+    from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
     from normcli.numerics.workspace import Workspace
-    from normcli.plan import Plan
 
 
 MOST_VALUES = 1 << 19

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Slices
+    from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
-    from normcli.plan import Plan
 
 _LONGEST = 8
 """Bytes of the longest float that is calculated with as it is."""

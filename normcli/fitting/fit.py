@@ -16,7 +16,7 @@ from normcli.fitting.stats_file import Stats
 from normcli.fitting.subject import choose_subject, require_alike
 from normcli.fitting.sums import require_no_nan
 from normcli.fitting.workers import can_fork, run_apart
-from normcli.norms import Divisor
+from normcli.norms.table import Divisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.fitting.subject import Subject
+    from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
     from normcli.numerics.quartiles import Quartiles
-    from normcli.plan import Plan
-    from normcli.request import Request
     from normcli.tensors.tensor import Tensor
 
 

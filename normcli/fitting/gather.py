@@ -12,7 +12,7 @@ from normcli.engine.geometry import Geometry
 from normcli.engine.survey import survey
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, solve_deviations
-from normcli.norms import Centre
+from normcli.norms.table import Centre
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.leaves import Leaves
 from normcli.numerics.moments import merge_leaves
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.effort import Effort
     from normcli.engine.survey import Batch
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]

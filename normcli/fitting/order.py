@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from normcli.engine.counting import Selection
     from normcli.engine.effort import Effort
+    from normcli.norms.plan import Plan
     from normcli.numerics.moments import Moments
     from normcli.numerics.quartiles import Quartiles
-    from normcli.plan import Plan
 
     Part = tuple[Plan, NDArray[Any]]
 

@@ -8,16 +8,16 @@ import numpy as np
 
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import solve_sums
-from normcli.norms import Divisor
+from normcli.norms.table import Divisor
 from normcli.numerics.solution import solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.fitting.stats_file import Stats
+    from normcli.norms.plan import Plan
     from normcli.numerics.moments import Moments
     from normcli.numerics.quartiles import Quartiles
-    from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
 

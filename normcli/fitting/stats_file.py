@@ -27,10 +27,10 @@ import numpy as np
 from normcli.errors import DataError, NormError
 from normcli.fitting.subject import Subject, require_fittable
 from normcli.fitting.sums import Sums
-from normcli.norms import Divisor
+from normcli.norms.request import Request
+from normcli.norms.table import Divisor
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.quartiles import Quartiles
-from normcli.request import Request
 from normcli.tensors.npz import write_npz
 from normcli.tensors.whole import open_whole
 

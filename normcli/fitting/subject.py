@@ -9,12 +9,12 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
-from normcli.norms import Centre, Divisor
-from normcli.plan import make_plan
+from normcli.norms.plan import make_plan
+from normcli.norms.table import Centre, Divisor
 
 if TYPE_CHECKING:
-    from normcli.plan import Plan
-    from normcli.request import Request
+    from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
 
 _LENGTHS = (2.0, math.inf)
 """The exponents of an ℓp length that sums of squares and extremes give."""

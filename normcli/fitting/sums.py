@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from normcli.errors import DataError
-from normcli.norms import Centre, Divisor
+from normcli.norms.table import Centre, Divisor
 from normcli.numerics.extremes import hold_extremes
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.moments import Moments, choose_scale
@@ -17,7 +17,7 @@ from normcli.numerics.pairs import Pair, pair_root
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]

@@ -10,14 +10,14 @@ from normcli.engine import choose_output_dtype, open_sink
 from normcli.engine.known import Loss, follow, invert
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import find_moments
-from normcli.plan import make_plan
+from normcli.norms.plan import make_plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.effort import Effort
     from normcli.fitting.stats_file import Stats
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
 
 class Use(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.norms import ZeroRule
+from normcli.norms.table import ZeroRule
 from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import Pair
 

@@ -14,7 +14,7 @@ from normcli.numerics.pairs import Pair, two_diff
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
     Floats = NDArray[np.float64]
     Marks = NDArray[np.bool_]

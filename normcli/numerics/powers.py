@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
     Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from normcli.numerics.pairs import Pair, pair_add, pair_negate, two_prod
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
     Floats = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.norms import Centre, Divisor, EpsMode, ZeroRule
+from normcli.norms.table import Centre, Divisor, EpsMode, ZeroRule
 from normcli.numerics.divisor import Solution, replace_zeros
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, divide_by_count, pair_divide, pair_root, quick_two_sum, two_sum
@@ -15,8 +15,8 @@ from normcli.numerics.pairs import Pair, divide_by_count, pair_divide, pair_root
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.norms.plan import Plan
     from normcli.numerics.quartiles import Quartiles
-    from normcli.plan import Plan
 
     Floats = NDArray[np.float64]
 

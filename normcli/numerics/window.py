@@ -12,7 +12,7 @@ from normcli.numerics.pairs import Pair, pair_add, quick_two_sum, two_prod, two_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.plan import Plan, Window
+    from normcli.norms.plan import Plan, Window
 
     Floats = NDArray[np.float64]
 

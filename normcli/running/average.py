@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from normcli.conventions import find_convention
 from normcli.engine import run
 from normcli.errors import DataError, UsageError
+from normcli.norms.conventions import find_convention
 from normcli.numerics.solution import Given
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.plan import Plan
-    from normcli.result import Result
+    from normcli.norms.plan import Plan
+    from normcli.results.result import Result
 
     Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from normcli.dtypes import is_float
 from normcli.errors import DataError
-from normcli.norms import EpsMode
+from normcli.norms.table import EpsMode
 from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_negate, pair_root, two_sum
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError, UsageError
-from normcli.norms import EpsMode
+from normcli.norms.table import EpsMode
 from normcli.numerics.solution import Given
 from normcli.running.average import State
 from normcli.tensors.npz import write_npz

@@ -9,9 +9,9 @@ import numpy as np
 from normcli.engine import run
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.errors import UsageError
-from normcli.norms import Centre
-from normcli.plan import make_plan
-from normcli.result import calculate
+from normcli.norms.plan import make_plan
+from normcli.norms.table import Centre
+from normcli.results.result import calculate
 from normcli.teach.equalities import Equality, Member, find_equalities, find_relatives
 from normcli.teach.partition import find_partition
 from normcli.tensors.pieces import iterate_pieces
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.effort import Effort
-    from normcli.plan import Plan
-    from normcli.request import Request
-    from normcli.result import Result
+    from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
+    from normcli.results.result import Result
 
 
 class Entry(NamedTuple):
@@ -169,7 +169,7 @@ def depends_on_batch(plan: Plan) -> bool:
 
     Examples
     --------
-    >>> from normcli.request import Request
+    >>> from normcli.norms.request import Request
     >>> [depends_on_batch(make_plan(Request(norm), (2, 3, 4))) for norm in ("bn", "ln")]
     [True, False]
     """

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.choices import DEFAULT_P
 from normcli.dtypes import get_eps, is_short_float
 from normcli.engine import run
 from normcli.errors import UsageError
-from normcli.norms import NORMS, Centre, EpsMode, ParameterRule, ZeroRule
-from normcli.plan import make_plan
-from normcli.request import Request
+from normcli.norms.choices import DEFAULT_P
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS, Centre, EpsMode, ParameterRule, ZeroRule
 from normcli.teach.partition import find_formula, find_partition, find_quotient
 from normcli.tensors.pieces import iterate_pieces
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.norms import Norm
-    from normcli.plan import Plan
-    from normcli.result import Result
+    from normcli.norms.plan import Plan
+    from normcli.norms.table import Norm
+    from normcli.results.result import Result
 
 _ROUNDINGS = 4
 """So many units of the last place, of the larger value, may two float64 results of one formula lie apart."""

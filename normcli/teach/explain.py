@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.engine import measure
 from normcli.engine.effort import DEFAULT_EFFORT
-from normcli.norms import Divisor
-from normcli.result import Result
+from normcli.norms.table import Divisor
+from normcli.results.result import Result
 from normcli.teach.expression import (
     MOST_TERMS,
 )
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.effort import Effort
+    from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
-    from normcli.plan import Plan
 
 
 def explain(
@@ -57,8 +57,8 @@ def explain(
     Examples
     --------
     >>> import numpy as np
-    >>> from normcli.plan import make_plan
-    >>> from normcli.request import Request
+    >>> from normcli.norms.plan import make_plan
+    >>> from normcli.norms.request import Request
     >>> story = explain(make_plan(Request("ln"), (4,)), np.array([1, 2, 3, 4]), at=(0,))
     >>> [(step.symbol.text, step.value.value) for step in story.steps if step.value][:4]
     [('Σx', 10), ('μ', 2.5), ('Σ(x − μ)²', 5), ('σ²', 1.25)]

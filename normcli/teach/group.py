@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.degenerate import find_degeneracies
 from normcli.dtypes import is_float
 from normcli.engine import choose_output_dtype
 from normcli.engine.single import normalize_group
-from normcli.layout import Layout
+from normcli.norms.layout import Layout
+from normcli.results.degenerate import find_degeneracies
 from normcli.teach.expression import MOST_TERMS
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.degenerate import Degeneracy
     from normcli.engine.effort import Effort
-    from normcli.plan import Plan
-    from normcli.result import Result
+    from normcli.norms.plan import Plan
+    from normcli.results.degenerate import Degeneracy
+    from normcli.results.result import Result
 
 _SIZES = ("mean", "norm", "rms", "ms")
 """Statistics that are finite unless the values are not (or are beyond float64)."""

@@ -8,15 +8,15 @@ import numpy as np
 
 from normcli.engine import run
 from normcli.engine import single as engine
-from normcli.norms import GroupOrder
+from normcli.norms.table import GroupOrder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.plan import Plan
-    from normcli.result import Result
+    from normcli.norms.plan import Plan
+    from normcli.results.result import Result
 
 SMALL = 1 << 20
 """The normalized tensor of so many values is calculated whole: whoever asks for a part may ask for another."""

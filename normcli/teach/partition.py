@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.norms import Divisor, EpsMode, GroupOrder, ZeroRule
+from normcli.norms.table import Divisor, EpsMode, GroupOrder, ZeroRule
 
 if TYPE_CHECKING:
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
 
 class Partition(NamedTuple):
@@ -38,8 +38,8 @@ def find_partition(plan: Plan) -> Partition:
 
     Examples
     --------
-    >>> from normcli.plan import make_plan
-    >>> from normcli.request import Request
+    >>> from normcli.norms.plan import make_plan
+    >>> from normcli.norms.request import Request
     >>> shape = (2, 4, 3, 3)
     >>> find_partition(make_plan(Request("gn", groups=1), shape)) == find_partition(
     ...     make_plan(Request("ln", axes="CHW"), shape)

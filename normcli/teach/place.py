@@ -10,7 +10,7 @@ from normcli.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from normcli.layout import Layout
+    from normcli.norms.layout import Layout
 
 
 def parse_index(text: str, shape: tuple[int, ...], layout: Layout) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ def parse_index(text: str, shape: tuple[int, ...], layout: Layout) -> tuple[int,
 
     Examples
     --------
-    >>> from normcli.layout import make_layout
+    >>> from normcli.norms.layout import make_layout
     >>> parse_index("c=1, n=-1", (2, 3), make_layout("NC", 2))
     (1, 1)
     """

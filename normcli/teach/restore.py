@@ -10,10 +10,10 @@ import numpy as np
 from normcli.engine import measure, run
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.errors import UsageError
-from normcli.norms import NORMS, EpsMode, Norm, ParameterRule
-from normcli.plan import make_plan
-from normcli.request import Request
-from normcli.result import Result, calculate
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS, EpsMode, Norm, ParameterRule
+from normcli.results.result import Result, calculate
 from normcli.teach.partition import find_partition
 from normcli.tensors.pieces import iterate_pieces
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.effort import Effort
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
 
 RTOL, ATOL = 1e-4, 1e-4
 """The tolerances of the experiment that this repeats, on values of about 1."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from normcli.plan import Plan
+    from normcli.norms.plan import Plan
     from normcli.teach.expression import Expression, Name, Number
     from normcli.teach.group import Group, Outcome
 

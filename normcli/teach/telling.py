@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from normcli.dtypes import is_float
-from normcli.norms import Centre, Divisor, EpsMode, ZeroRule
-from normcli.plan import ONLY_GROUP
+from normcli.norms.plan import ONLY_GROUP
+from normcli.norms.table import Centre, Divisor, EpsMode, ZeroRule
 from normcli.teach.expression import (
     MOST_TERMS,
     Absolute,

@@ -13,8 +13,8 @@ from normcli.engine import carry, find_geometry, measure, open_source
 from normcli.engine.counting import COUNT
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
-from normcli.result import fit_given
-from normcli.selection import select
+from normcli.results.result import fit_given
+from normcli.results.selection import select
 from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
 from normcli.verify.tally import GroupTally, Tally
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from normcli.engine.counting import Selection
     from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
     from normcli.numerics.workspace import Workspace
-    from normcli.plan import Plan
-    from normcli.selection import Counted
+    from normcli.results.selection import Counted
     from normcli.verify.ulp import Tolerance
 
     Floats = NDArray[np.float64]
@@ -155,8 +155,8 @@ def check(
 
     Examples
     --------
-    >>> from normcli.plan import make_plan
-    >>> from normcli.request import Request
+    >>> from normcli.norms.plan import make_plan
+    >>> from normcli.norms.request import Request
     >>> x = np.array([[1.0, 3.0], [5.0, 5.0]], dtype=np.float32)
     >>> y = np.array([[-1.0, 1.0], [0.0, 0.5]], dtype=np.float32)
     >>> tally = check(make_plan(Request("ln"), x.shape), x, {"normalized": y}).comparisons["normalized"].tally

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps
-from normcli.norms import EpsMode
+from normcli.norms.table import EpsMode
 from normcli.verify.affine import Affine
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
 from normcli.verify.hypothesis import Hypothesis

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.norms import NORMS, Centre, Divisor, EpsMode, ZeroRule
-from normcli.result import normalize
+from normcli.norms.table import NORMS, Centre, Divisor, EpsMode, ZeroRule
+from normcli.results.result import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

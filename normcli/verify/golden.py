@@ -18,9 +18,9 @@ from normcli.dtypes import is_bfloat16, is_short_float
 from normcli.engine import choose_output_dtype
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
-from normcli.plan import make_plan
-from normcli.request import Request
-from normcli.result import calculate
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.results.result import calculate
 from normcli.tensors.files import load
 from normcli.tensors.npy import start_npy, write_npy
 from normcli.verify.check import NORMALIZED, Checked, Limits, check
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.effort import Effort
-    from normcli.plan import Plan
-    from normcli.result import Result
+    from normcli.norms.plan import Plan
+    from normcli.results.result import Result
     from normcli.tensors.tensor import Tensor
 
 SCHEMA = "normcli-golden/1"

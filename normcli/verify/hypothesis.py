@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.norms import NORMS, EpsMode
+from normcli.norms.table import NORMS, EpsMode
 from normcli.numerics.rounding import store
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.names import WINDOWED, find_like_window, name_hypothesis
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.plan import Window
+    from normcli.norms.plan import Window
     from normcli.verify.affine import Affine
     from normcli.verify.evidence import Model, Standard
     from normcli.verify.groupings import Grouping

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.conventions import find_convention, list_frameworks
 from normcli.errors import NormError
-from normcli.norms import NORMS, AxesRule, Divisor, EpsMode, EpsRule
-from normcli.plan import make_plan
-from normcli.request import Request
+from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS, AxesRule, Divisor, EpsMode, EpsRule
 from normcli.verify.evidence import choose_eps
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from normcli.norms import Norm
-    from normcli.plan import Plan, Window
+    from normcli.norms.plan import Plan, Window
+    from normcli.norms.table import Norm
     from normcli.verify.affine import Affine
     from normcli.verify.evidence import Model
     from normcli.verify.groupings import Grouping

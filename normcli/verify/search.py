@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import get_eps
-from normcli.norms import NORMS, Divisor, EpsMode
+from normcli.norms.table import NORMS, Divisor, EpsMode
 from normcli.verify.affine import NONE, Affine, undo
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (

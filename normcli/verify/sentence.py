@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.conventions import find_convention, list_frameworks
 from normcli.errors import NormError
-from normcli.layout import make_layout
-from normcli.norms import EpsRule, find_norm
-from normcli.result import normalize
+from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.layout import make_layout
+from normcli.norms.table import EpsRule, find_norm
+from normcli.results.result import normalize
 from normcli.verify.search import MOST_VALUES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.layout import Layout
+    from normcli.norms.layout import Layout
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification
 

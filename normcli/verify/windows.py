@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.plan import Window
+from normcli.norms.plan import Window
 from normcli.verify.evidence import choose_eps
 
 if TYPE_CHECKING:

@@ -245,8 +245,8 @@ def test_a_file_gets_what_its_name_says(suffix, normcli, tmp_path):
 
 def test_a_picture_is_drawn_of_all_results(normcli, tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("normcli.render.picture.draw", lambda *given, **_: drawn.append(given) or "scene")
-    monkeypatch.setattr("normcli.render.picture.svg.write", lambda scene, stream: stream.write(scene.encode()))
+    monkeypatch.setattr("normcli.pictures.draw", lambda *given, **_: drawn.append(given) or "scene")
+    monkeypatch.setattr("normcli.pictures.svg.write", lambda scene, stream: stream.write(scene.encode()))
     ran = normcli(*FOUR, "-o", tmp_path / "c.svg")
     assert (ran.code, ran.err) == (0, "")
     assert (tmp_path / "c.svg").read_bytes() == b"scene"
@@ -257,9 +257,7 @@ def test_a_picture_is_drawn_of_all_results(normcli, tmp_path, monkeypatch):
 
 def test_a_page_shows_all_results(normcli, tmp_path, monkeypatch):
     pages = []
-    monkeypatch.setattr(
-        "normcli.render.page.write", lambda document, stream, view: pages.append(document.page())
-    )
+    monkeypatch.setattr("normcli.page.write", lambda document, stream, view: pages.append(document.page()))
     assert normcli(*FOUR, "-o", tmp_path / "c.html").code == 0
     (page,) = pages
     assert [result.plan.norm.name for result in page.results] == ["bn", "ln", "in", "gn"]

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.render.picture import draw, svg
-from normcli.render.picture.png import write
-from normcli.render.picture.scene import Scene, Text
+from normcli.documents.scene import Scene, Text
+from normcli.pictures import svg
+from normcli.pictures.draw import draw
+from normcli.pictures.png import write
 from normcli.tensors.tensor import Tensor
 from tests.strategies import options_for
 
@@ -86,7 +87,7 @@ def test_a_large_file_is_drawn_without_normalizing_all_of_it(norm, normcli, fold
     x = np.random.default_rng(3).normal(size=(4, 3, 40)).astype("f4")
     np.save("x.npy", x)
     monkeypatch.setattr(
-        "normcli.result.Result.normalized", property(lambda _: pytest.fail("it was normalized whole"))
+        "normcli.results.result.Result.normalized", property(lambda _: pytest.fail("it was normalized whole"))
     )
     assert normcli("draw", norm, "-i", "x.npy", "--values", "normalized", "-o", "x.svg").code == 0
     monkeypatch.undo()

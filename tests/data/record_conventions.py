@@ -14,9 +14,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from normcli.conventions import find_convention
-from normcli.plan import make_plan
-from normcli.request import Request
+from normcli.norms.conventions import find_convention
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from tests.peers import PEERS, SCALES, Peer, make_parameters, make_values
 
 TARGET = Path(__file__).with_name("conventions.json")

@@ -14,9 +14,9 @@ from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import Policy, Source, fit
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.workers import can_fork, run_apart
-from normcli.norms import Divisor
-from normcli.plan import make_plan
-from normcli.request import Request
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import Divisor
 from normcli.tensors.tensor import Tensor
 from tests.exact_reference import mpmath  # of 400 bits there
 

@@ -10,9 +10,9 @@ from normcli.engine.counting import Selection
 from normcli.engine.effort import Effort
 from normcli.errors import DataError
 from normcli.fitting.order import find_extremes, find_quartiles, merge_extremes
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.numerics.solution import solve
-from normcli.plan import make_plan
-from normcli.request import Request
 
 OMIT = Selection(omits_nan=True)
 

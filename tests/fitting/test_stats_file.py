@@ -11,8 +11,8 @@ from normcli import normalize
 from normcli.errors import DataError
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.stats_file import merge_stats, read_stats, write_stats
-from normcli.norms import NORMS
-from normcli.request import Request
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS
 from tests.fitting.test_fit import fit_arrays, make
 
 

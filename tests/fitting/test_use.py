@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.conventions import find_convention, list_frameworks
 from normcli.engine.effort import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.use import Use, apply_stats, invert_stats
-from normcli.norms import Centre, EpsRule
-from normcli.request import Request
-from normcli.result import calculate
+from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.request import Request
+from normcli.norms.table import Centre, EpsRule
+from normcli.results.result import calculate
 from tests.fitting.test_fit import fit_arrays, make
 
 EFFORT = Effort(threads=2, block=512)

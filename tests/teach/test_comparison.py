@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms import NORMS
-from normcli.plan import make_plan
-from normcli.request import Request
-from normcli.result import calculate
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS
+from normcli.results.result import calculate
 from normcli.teach.comparison import Entry, compare, depends_on_batch, measure_whole, try_batch_of_one
 from tests.strategies import options_for
 

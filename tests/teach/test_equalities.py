@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from normcli.cli.norm_spec import parse_norm_spec
-from normcli.conventions import list_frameworks
 from normcli.errors import UsageError
-from normcli.norms import NORMS
-from normcli.plan import make_plan
-from normcli.request import Request
-from normcli.result import calculate
+from normcli.norms.conventions import list_frameworks
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS
+from normcli.results.result import calculate
 from normcli.teach.equalities import Kind, Member, find_equalities, find_relatives, is_same, name_parameters
 from normcli.teach.partition import find_formula, find_partition
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.plan import make_plan
-from normcli.render.arithmetic import spell_step, write_code
-from normcli.request import Request
+from normcli.documents.notation import spell_step, write_code
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.teach.explain import explain
 from normcli.teach.group import find_group, take_group
 from normcli.teach.telling import tell_story

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.norms import AxesRule
+from normcli.norms.table import AxesRule
 from normcli.teach import part
 from normcli.teach.part import normalize_group, normalize_part
 
@@ -24,8 +24,8 @@ WANTED = ([0, 3], [1, 2, 5], [0], [0, 5])
 @pytest.fixture
 def results(rng, monkeypatch):
     """Make a result that holds its normalized tensor, and one that holds statistics alone and counts as large."""
-    from normcli.request import Request
-    from normcli.result import calculate
+    from normcli.norms.request import Request
+    from normcli.results.result import calculate
 
     def make(norm, options):
         x = rng.normal(3, 2, size=(4, 6, 3, 6)).astype("f4")

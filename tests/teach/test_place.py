@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from normcli.errors import UsageError
-from normcli.layout import make_layout
+from normcli.norms.layout import make_layout
 from normcli.teach.place import describe_index, parse_index
 
 SHAPE = (2, 3, 4, 5)

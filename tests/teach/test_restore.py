@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms import NORMS, Centre, Divisor
-from normcli.plan import make_plan
-from normcli.request import Request
-from normcli.result import calculate
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS, Centre, Divisor
+from normcli.results.result import calculate
 from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness, plan_parameters, restore
 from tests.strategies import options_for
 

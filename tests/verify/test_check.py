@@ -10,8 +10,8 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.engine.effort import Effort
 from normcli.errors import DataError, UsageError
-from normcli.plan import make_plan
-from normcli.request import Request
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.verify.check import Limits, check
 from normcli.verify.tally import Tally
 from normcli.verify.ulp import choose_tolerance

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.conventions import CONVENTIONS
 from normcli.errors import DataError, NormError
-from normcli.norms import AxesRule, EpsRule
+from normcli.norms.conventions import CONVENTIONS
+from normcli.norms.table import AxesRule, EpsRule
 from normcli.verify.groupings import enumerate_groupings
 from normcli.verify.identify import identify
 from normcli.verify.sentence import Question, write_sentence

@@ -1,0 +1,1 @@
+"""Each verb's answer, made of results, as a document."""

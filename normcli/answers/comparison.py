@@ -1,0 +1,309 @@
+"""The answer of `normcli compare`: norms side by side, as a document."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.answers.calculation import Answer
+from normcli.documents.blocks import build_blocks, build_map, build_slice, name_slice
+from normcli.documents.document import SCHEMA, Blocks, Facts, Grid, Line, Page, Row
+from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statistic
+from normcli.documents.problem import describe_options, find_reduction, write_formula
+from normcli.norms.table import Centre
+from normcli.printable import make_printable
+from normcli.teach.equalities import PARAMETERS, Kind, name_parameters
+from normcli.tensors.nested import NestedLists, spell_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import Section, View
+    from normcli.documents.scene import Scene
+    from normcli.results.result import Result
+    from normcli.teach.comparison import Column, Comparison
+    from normcli.teach.equalities import Equality
+    from normcli.tensors.tensor import Tensor
+
+COMPARED = ("facts", "equalities", "normalized", "groups")
+"""What the table of a comparison can show."""
+
+_MOST_MEMBERS = 8
+"""Of a longer group, the first values and the last are written."""
+
+_SIGNS = {Kind.IDENTICAL: "=", Kind.COINCIDENT: "=", Kind.SIMILAR: "≈"}
+
+
+class ComparisonAnswer:
+    """Norms of one tensor, a column each.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    tensor : Tensor
+        What all of them are of.
+    """
+
+    def __init__(self, comparison: Comparison, tensor: Tensor) -> None:
+        self.comparison, self.tensor = comparison, tensor
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return what the columns share, a table of what they do not, the equalities, numbers and groups."""
+        columns = self.comparison.columns
+        yield self._head()
+        if view.shows("facts"):
+            yield self._tabulate(view)
+            yield from _list_reasons(columns)
+        if view.shows("equalities"):
+            yield from self._list_equalities()
+        if view.shows("normalized"):
+            yield from self._show_values(view)
+        if view.shows("groups"):
+            for column in columns:
+                yield _map_groups(column, view)
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON: the columns with all that a norm's own has, and the equalities."""
+        return {
+            "schema": SCHEMA,
+            "input": self._describe_input(),
+            "columns": list(self.records()),
+            "equalities": [_describe_equality(equality) for equality in self.comparison.equalities],
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object a column."""
+        for column in self.comparison.columns:
+            own = Answer(column.result, self.tensor).data()
+            yield {
+                "name": column.name,
+                **_describe_column(column),
+                "first_group": NestedLists(column.first_group),
+                **{key: value for key, value in own.items() if key not in ("schema", "input")},
+            }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line a column: what the table says, without values."""
+        for number, column in enumerate(self.comparison.columns):
+            plan = column.result.plan
+            facts = {
+                "name": column.name,
+                "norm": plan.norm.name,
+                "axes": " ".join(map(str, plan.axes)),
+                "kept": " ".join(map(str, plan.kept)),
+                "group_count": plan.group_count,
+                "group_size": plan.group_size,
+                "eps": "" if plan.eps is None else plan.eps,
+                "eps_mode": plan.eps_mode or "",
+                "ddof": plan.ddof,
+            }
+            own = _describe_column(column)
+            alone = own.pop("batch_of_one")
+            facts |= {f"batch_of_one_{key}": "" if value is None else value for key, value in alone.items()}
+            facts |= {
+                key: " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else value
+                for key, value in own.items()
+            }
+            if not number:
+                yield list(facts)
+            yield list(facts.values())
+
+    def page(self) -> Page:
+        """Return what the page shows."""
+        names = [column.name for column in self.comparison.columns]
+        results = [column.result for column in self.comparison.columns]
+        return Page(", ".join(names), results, self.tensor, names=names)
+
+    def scene(self) -> Scene:
+        """Return the picture of the norms side by side."""
+        from normcli.pictures.draw import draw
+
+        names = [column.name for column in self.comparison.columns]
+        return draw([column.result for column in self.comparison.columns], self.tensor, names=names)
+
+    def _describe_input(self) -> Mapping[str, Any]:
+        values = self.tensor.values
+        return {"source": self.tensor.source, "shape": list(values.shape), "dtype": values.dtype.name}
+
+    def _head(self) -> Facts:
+        values, result = self.tensor.values, self.comparison.columns[0].result
+        dtypes = f"{values.dtype.name} → {result.dtype.name}"
+        facts = make_printable(self.tensor.source), format_shape(values.shape), dtypes
+        title = f"compare · {', '.join(column.name for column in self.comparison.columns)}"
+        return Facts(title, (("input", facts),))
+
+    def _tabulate(self, view: View) -> Grid:
+        columns = self.comparison.columns
+        told = [_tell(column, view) for column in columns]
+        rows = [Row((label, *(facts[label] for facts in told))) for label in told[0]]
+        names = ("", *(column.name for column in columns))
+        return Grid(None, names, (False,) * len(names), rows, wraps=True)
+
+    def _list_equalities(self) -> Iterator[Section]:
+        equalities = self.comparison.equalities
+        if not self.tensor.values.size:
+            yield Line(("no values, so nothing to tell the norms apart by",))
+            return
+        if all(equality.related for equality in equalities):
+            given = {name for column in self.comparison.columns for name in _list_given(column.result)}
+            before = _write_before([name for name in PARAMETERS if name in given])
+            yield Line((f"no two of these are equal on this tensor{before}",))
+        for title, related in (
+            ("equalities on this tensor", False),
+            ("equal norms that are not compared here", True),
+        ):
+            chosen = [equality for equality in equalities if equality.related is related]
+            if chosen:
+                yield Facts(title, tuple((_name_equality(one), _tell_equality(one)) for one in chosen))
+
+    def _show_values(self, view: View) -> Iterator[Blocks]:
+        """Yield one matrix of the input and of what each norm made of it, side by side; of a full view, all."""
+        columns, values = self.comparison.columns, self.tensor.values
+        if view.full:
+            for column in columns:
+                plan = column.result.plan
+                yield build_blocks(f"normalized by {column.name}", column.result.normalized, plan, view)
+            return
+        plan = columns[0].result.plan
+        pieces = [build_slice("input", values, plan, view)]
+        pieces[0] = None if pieces[0] is None else pieces[0]._replace(groups=_hide(pieces[0].groups))
+        pieces += [build_slice(c.name, c.result.normalized, c.result.plan, view) for c in columns]
+        band = [piece for piece in pieces if piece is not None]
+        inner = math.prod(values.shape[-2:])
+        note = f"{inner:,} of {values.size:,} values; --full shows all" if inner < values.size else None
+        yield Blocks("normalized", name_slice(plan), [band] if band else [], note)
+
+
+def _tell(column: Column, view: View) -> dict[str, str]:
+    """Return what there is to say of a column, by the labels of the table's rows."""
+    plan = column.result.plan
+    over, keeps, shapes, groups = find_reduction(plan)
+    alone = column.batch_of_one
+    works = {None: "no batch axis", True: "yes", False: "no"}[alone.works]
+    return {
+        "norm": plan.norm.title,
+        "reduces": over if plan.window is None else f"a window {over}",
+        "keeps": keeps,
+        "shape of the stats": shapes or "as the tensor",
+        "groups": groups,
+        "a group, such as": _abbreviate(column, view),
+        "depends on the batch": "yes" if column.depends_on_batch else "no",
+        "with a batch of one": works if alone.becomes is None else f"{works}: equals {alone.becomes} then",
+        "gamma, beta": _tell_parameters(column),
+        "formula": write_formula(plan, _list_given(column.result)),
+        "options": ", ".join(describe_options(plan)) or "none",
+        "typical use": plan.norm.use,
+        "output's mean": _tell_number(column.mean, view, plan.norm.centre is Centre.MEAN),
+        "output's variance": _tell_number(column.var, view, exact=False),
+    }
+
+
+def _tell_number(value: float, view: View, exact: bool) -> str:
+    """Return a number; of a mean that is 0 but for rounding, two digits."""
+    return format_statistic(value, view.digits or (2 if exact and abs(value) < 1e-6 else None))
+
+
+def _tell_parameters(column: Column) -> str:
+    plan = column.result.plan
+    name = name_parameters(plan)
+    if not plan.norm.parameter_names:
+        return name
+    sizes = format_shape(plan.parameter_shape)
+    alone = "" if plan.norm.takes_beta else ", gamma alone"
+    return f"{name if name == sizes else f'{name} = {sizes}'}{alone}"
+
+
+def _abbreviate(column: Column, view: View) -> str:
+    values = column.first_group
+    short = values.size <= _MOST_MEMBERS
+    shown = values if short else np.concatenate([values[: _MOST_MEMBERS - 2], values[-1:]])
+    texts = [format_statistic(float(value), view.digits or CELL_DIGITS) for value in shown]
+    if not short:
+        texts.insert(-1, "…")
+    return f"[{', '.join(texts)}]"
+
+
+def _list_reasons(columns: Sequence[Column]) -> Iterator[Line]:
+    """Yield why norms do not work with a batch of one, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for column in columns:
+        if column.batch_of_one.reason is not None:
+            reasons.setdefault(column.batch_of_one.reason, []).append(column.name)
+    for reason, names in reasons.items():
+        yield Line((f"{' and '.join(names)} with a batch of one: {reason}",))
+
+
+def _name_equality(equality: Equality) -> str:
+    first, second = equality.names
+    return f"{first} {_SIGNS[equality.kind]} {second}"
+
+
+def _tell_equality(equality: Equality) -> tuple[str, ...]:
+    exactly = "bit for bit" if equality.max_abs == 0 else f"apart by {equality.max_abs:.2g} at most"
+    if math.isinf(equality.max_abs):
+        exactly = "one is not finite where the other is"
+    exactly += _write_before(equality.before)
+    differ = (f"they differ in {'; in '.join(equality.differences)}",) if equality.differences else ()
+    return equality.reason, exactly, *differ
+
+
+def _write_before(names: Sequence[str]) -> str:
+    """Return what a claim of x̂ leaves out, where there is anything: ` before gamma and beta`."""
+    return f" before {' and '.join(names)}" if names else ""
+
+
+def _list_given(result: Result) -> list[str]:
+    return [name for name in PARAMETERS if getattr(result, name) is not None]
+
+
+def _describe_equality(equality: Equality) -> Mapping[str, Any]:
+    return {
+        "norms": list(equality.names),
+        "kind": equality.kind,
+        "reason": equality.reason,
+        "differences": list(equality.differences),
+        "max_abs": spell_number(equality.max_abs),
+        "before": list(equality.before),
+        "related": equality.related,
+    }
+
+
+def _describe_column(column: Column) -> dict[str, Any]:
+    plan = column.result.plan
+    return {
+        "title": plan.norm.title,
+        "use": plan.norm.use,
+        "depends_on_batch": column.depends_on_batch,
+        "batch_of_one": column.batch_of_one._asdict(),
+        "parameter_shape": list(plan.parameter_shape) if plan.norm.parameter_names else None,
+        "output_mean": spell_number(column.mean),
+        "output_var": spell_number(column.var),
+    }
+
+
+def _map_groups(column: Column, view: View) -> Blocks:
+    """Return the tensor with the number of its group in each cell; for a window, 1 where one reaches."""
+    plan = column.result.plan
+    if plan.window is None:
+        return build_map(f"groups of {column.name}", plan.locate_groups, plan, view)
+    window, axis = plan.window, plan.axes[0]
+    at = [0] * len(plan.shape)
+    at[axis] = max(0, min(window.before, plan.shape[axis] - 1))
+
+    def mark(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+        reach = (index[axis] >= at[axis] - window.before) & (index[axis] <= at[axis] + window.after)
+        others = [places == 0 for other, places in enumerate(index) if other != axis]
+        return functools.reduce(np.logical_and, others, reach).astype(np.intp)
+
+    place = " ".join(f"{plan.layout.name(axis)}={i}" for axis, i in enumerate(at))
+    return build_map(f"window of {column.name} at {place}", mark, plan, view)
+
+
+def _hide(groups: Sequence[Sequence[int | None]]) -> list[list[int | None]]:
+    """Return no group for each cell: the input has none of its own."""
+    return [[None] * len(row) for row in groups]

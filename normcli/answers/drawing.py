@@ -1,0 +1,134 @@
+"""The answer of `normcli draw NORM`: a result as a picture, and as coloured matrices in the terminal."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from normcli.answers.calculation import Answer
+from normcli.documents.blocks import build_blocks, build_map
+from normcli.documents.document import Blocks, Grid, Line, Matrix, Row
+from normcli.documents.excerpt import choose_positions
+from normcli.documents.numbers import format_statistic
+from normcli.errors import UsageError
+from normcli.pictures.owners import LISTED, WindowOwners
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from normcli.documents.document import Section, View
+    from normcli.documents.scene import Scene
+    from normcli.pictures.options import Options
+    from normcli.results.result import Result
+    from normcli.tensors.tensor import Tensor
+
+_MOST_LINES = 24
+
+
+class Drawing(Answer):
+    """A result, to be drawn.
+
+    Parameters
+    ----------
+    result : Result
+    tensor : Tensor
+    options : Options
+    """
+
+    def __init__(self, result: Result, tensor: Tensor, options: Options) -> None:
+        super().__init__(result, tensor)
+        self._options = options
+
+    def scene(self) -> Scene:
+        """Return the picture."""
+        from normcli.pictures.draw import draw
+
+        return draw([self.result], self.tensor, self._options)
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the coloured matrices of a terminal, and the legend; without colours, the groups' numbers too.
+
+        Raises
+        ------
+        UsageError
+            If bars are asked for, which only files have.
+        """
+        if self._options.plot == "histogram":
+            raise UsageError("--plot histogram needs a file: give -o FILE.svg or FILE.png")
+        result, plan = self.result, self.result.plan
+        bare = self._options.values == "none"
+        values = result.normalized if self._options.values == "normalized" else result.input
+        yield Line((f"{plan.norm.name} · {plan.norm.title}",))
+        window = None if plan.window is None else self._find_window(view)
+        locate = plan.locate_groups if window is None else window.locate
+        title = "groups" if window is None else "window"
+        drawn = []
+        if not bare:
+            drawn.append(build_blocks(self._options.values, values, plan, view, locate))
+        if view.colour and bare:
+            drawn.append(_blank(build_blocks(title, values, plan, view, locate)))
+        if not view.colour and (values.size or bare):
+            drawn.append(build_map(title, locate, plan, view, locate))
+        yield from drawn
+        if not values.size:
+            return
+        matrices = itertools.chain.from_iterable(map(_walk, drawn))
+        marks = itertools.chain.from_iterable(row for matrix in matrices for row in matrix.groups)
+        shown = sorted({group for group in marks if group is not None})
+        if window is None:
+            yield self._list_groups(shown, view)
+        else:
+            window.colour(set(shown))
+            yield _list_window(window, view)
+
+    def _find_window(self, view: View) -> WindowOwners:
+        plan = self.result.plan
+        channels = choose_positions(plan.shape, full=view.full)[plan.axes[0]].shown
+        return WindowOwners(self.result, self.label_group, view.digits, channels)
+
+    def _list_groups(self, shown: Sequence[int], view: View) -> Grid:
+        names = tuple(self.result.statistics)[:LISTED]
+        flat = [self.result.statistics[name].reshape(-1) for name in names]
+        kept = shown if view.full else shown[:_MOST_LINES]
+        rows = []
+        for group in kept:
+            cells = [format_statistic(float(values[group]), view.digits) for values in flat]
+            rows.append(Row((_number(self.label_group(group), group, view), *cells), group))
+        count = self.result.plan.group_count
+        hidden = count - len(kept)
+        note = f"{hidden:,} of {count:,} groups hidden; --full shows all" if hidden else None
+        return Grid(None, ("group", *names), (False, *(True for _ in names)), rows, note)
+
+
+def _list_window(window: WindowOwners, view: View) -> Grid:
+    rows = [
+        Row((_number(entry.name, number, view), *entry.cells), number) for number, entry in window.numbered()
+    ]
+    return Grid(None, ("shown", *window.statistics), (False, *(True for _ in window.statistics)), rows)
+
+
+def _number(label: str, number: int, view: View) -> str:
+    """Return a name in the legend, behind its number in the cells where no colour says which is meant."""
+    return label if view.colour else f"{number}: {label}"
+
+
+def _walk(blocks: Blocks) -> Iterator[Matrix]:
+    for band in blocks.bands:
+        yield from (matrix for matrix in band or () if matrix is not None)
+
+
+def _blank(blocks: Blocks) -> Blocks:
+    """Return blocks whose cells hold no values, but their groups' colours alone."""
+
+    def strip(matrix: Matrix) -> Matrix:
+        cells = [
+            [cell if group is None else " " for cell, group in zip(row, groups, strict=True)]
+            for row, groups in zip(matrix.cells, matrix.groups, strict=True)
+        ]
+        return matrix._replace(cells=cells)
+
+    bands = [
+        None if band is None else [None if matrix is None else strip(matrix) for matrix in band]
+        for band in blocks.bands
+    ]
+    return blocks._replace(bands=bands)

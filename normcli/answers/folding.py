@@ -1,0 +1,177 @@
+"""The answer of `normcli fold`: the layer that does the work of two, and how well."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from normcli.documents.document import SCHEMA, Facts, Grid, Line, Row
+from normcli.documents.excerpt import choose_groups
+from normcli.documents.numbers import format_shape, format_statistic
+from normcli.printable import make_printable
+from normcli.running.fold import divide, spread, write_divisor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import Section, View
+    from normcli.running.fold import Affine, Layer
+
+_COLUMNS = ("channel", "mean", "var", "factor", "bias")
+
+_ROUNDINGS = 64.0
+"""So many roundings of the largest value are the same."""
+
+
+class Folding:
+    """A layer, the norm behind it, and what they were folded into.
+
+    Parameters
+    ----------
+    layer : Layer
+    norm : Affine
+    folded : Layer
+    proof : tuple of float
+        The largest difference on a random batch, and the largest value that came out.
+    source : str
+        Where the weight came from.
+    eps_from : str or None
+        Who said the eps; None for the norm's own.
+    """
+
+    def __init__(
+        self,
+        layer: Layer,
+        norm: Affine,
+        folded: Layer,
+        proof: tuple[float, float],
+        source: str,
+        eps_from: str | None = None,
+    ) -> None:
+        self.layer, self.norm, self.folded, self.proof, self.source = layer, norm, folded, proof, source
+        self.eps_from = eps_from
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return a header, the channels, the proof."""
+        weight, dtype = self.layer.weight, self.folded.weight.dtype.name
+        kind = "linear layer" if weight.ndim == 2 else f"{weight.ndim - 2}-D convolution"
+        told = (
+            f"transposed {kind}" if self.layer.transposed else kind,
+            *((f"{self.layer.groups} groups",) if self.layer.groups > 1 else ()),
+            f"{self.layer.channels} channels come out",
+        )
+        formula = (
+            "weight · factor, (bias − mean) · factor + beta",
+            f"factor = gamma / {write_divisor(self.norm)}",
+        )
+        given = (make_printable(self.source), format_shape(weight.shape), f"{weight.dtype.name} → {dtype}")
+        said = "" if self.eps_from is None else f" ({make_printable(self.eps_from)})"
+        lines = (
+            ("formula", (*formula, f"eps {self.norm.eps:g}{said}")),
+            ("weight", given),
+            ("layer", told),
+        )
+        yield Facts("fold · batch normalization into the layer before it", lines)
+        yield self._list_channels(view)
+        largest, size = self.proof
+        if not (math.isfinite(largest) and math.isfinite(size)):
+            yield Line(("on a random batch values leave float64: there is nothing to compare",))
+            return
+        line = f"on a random batch: largest difference {largest:.2g}, where values reach {size:.3g}"
+        yield Line((line,), self._holds)
+
+    @property
+    def _holds(self) -> bool:
+        """Whether the difference is rounding."""
+        from normcli.dtypes import get_eps
+
+        largest, size = self.proof
+        summands = self.layer.weight.size / max(1, self.layer.channels)
+        rounding = get_eps(self.folded.weight.dtype) * max(size, 1.0) * math.sqrt(max(1.0, summands))
+        return largest <= _ROUNDINGS * rounding
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        from normcli.tensors.nested import NestedLists, spell_number
+
+        largest, size = map(spell_number, self.proof)
+        ok = self._holds if all(map(math.isfinite, self.proof)) else None
+        return {
+            "schema": SCHEMA,
+            "eps": self.norm.eps,
+            "eps_mode": self.norm.eps_mode,
+            "eps_from": self.eps_from,
+            "groups": self.layer.groups,
+            "transposed": self.layer.transposed,
+            "dtype": self.folded.weight.dtype.name,
+            "shape": list(self.folded.weight.shape),
+            "proof": {"max_abs": largest, "largest": size, "ok": ok},
+            **{name: NestedLists(array) for name, array in self._arrays().items()},
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object a channel."""
+        from normcli.tensors.nested import spell_number
+
+        for channel, *values in self._channels():
+            yield dict(zip(_COLUMNS, (channel, *map(spell_number, values)), strict=True))
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line a channel."""
+        yield _COLUMNS
+        yield from self._channels()
+
+    def save(self, path: str) -> None:
+        """Write weight and bias, whole or not at all.
+
+        Raises
+        ------
+        DataError
+            If writing fails.
+        """
+        from normcli.tensors.whole import open_whole
+
+        with open_whole(path) as stream:
+            self._write(stream, path)
+
+    def _write(self, stream: BinaryIO, path: str) -> None:
+        if path.lower().endswith(".npz"):
+            from normcli.tensors.npz import write_npz
+
+            write_npz(stream, self._arrays())
+            return
+        from normcli.tensors.nested import NestedLists
+        from normcli.writers.json_object import spell
+
+        lists = {name: NestedLists(array) for name, array in self._arrays().items()}
+        stream.writelines(piece.encode() for piece in spell(lists))
+        stream.write(b"\n")
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        bias = self.folded.bias
+        return {"weight": self.folded.weight, **({} if bias is None else {"bias": bias})}
+
+    def _channels(self) -> Iterator[tuple[int, float, float, float, float]]:
+        mean, var, _, _ = spread(self.norm, self.layer.channels)
+        with np.errstate(all="ignore"):
+            factor = divide(self.norm, self.layer.channels)
+        bias = np.zeros(mean.shape) if self.folded.bias is None else self.folded.bias.astype(np.float64)
+        for channel, row in enumerate(zip(mean, var, factor, bias, strict=True)):
+            yield (channel, *(float(value) for value in row))  # type: ignore[misc]  # of four
+
+    def _list_channels(self, view: View) -> Grid:
+        channels = list(self._channels())
+        chosen = choose_groups(len(channels), full=view.full)
+        rows: list[Row | None] = []
+        for place, number in enumerate(chosen.shown):
+            if place == chosen.gap:
+                rows.append(None)
+            channel, *values = channels[number]
+            rows.append(Row((str(channel), *(format_statistic(value, view.digits) for value in values))))
+        hidden = len(channels) - chosen.size
+        note = f"{hidden:,} of {len(channels):,} channels hidden; --full shows all" if hidden else None
+        return Grid(None, _COLUMNS, (True,) * len(_COLUMNS), rows, note)

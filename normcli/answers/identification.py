@@ -1,0 +1,133 @@
+"""The answer of `normcli identify`: what reproduces a tensor, as a document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from normcli.documents.document import SCHEMA, Facts, Grid, Line, Row
+from normcli.documents.numbers import format_shape
+from normcli.printable import make_printable
+from normcli.tensors.nested import spell_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.documents.document import Section, View
+    from normcli.tensors.tensor import Tensor
+    from normcli.verify.hypothesis import Match
+    from normcli.verify.identify import Identification
+
+_MOST_MATCHES = 12
+
+_COLUMNS = ("norm", "axes", "eps", "fits", "place", "ddof", "affine", "precision", "like", "max ulp", "max abs")
+_NUMERIC = frozenset(("eps", "ddof", "max ulp", "max abs"))
+
+
+class IdentificationAnswer:
+    """What was found, with the tensors that it was found of.
+
+    Parameters
+    ----------
+    found : Identification
+    sentence : str
+    source, actual : Tensor
+    axis_names : sequence of str
+    """
+
+    def __init__(
+        self, found: Identification, sentence: str, source: Tensor, actual: Tensor, axis_names: Sequence[str]
+    ) -> None:
+        self.found, self.sentence = found, sentence
+        self.source, self.actual, self.axis_names = source, actual, axis_names
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return a header, the matches, the sentence."""
+        lines = [
+            (name, (make_printable(tensor.source), format_shape(tensor.values.shape), tensor.values.dtype.name))
+            for name, tensor in (("input", self.source), ("actual", self.actual))
+        ]
+        yield Facts("what made the actual tensor of the input?", tuple(lines))
+        if self.found.matches:
+            yield self._list_matches(view)
+        yield Line((self.sentence,), bool(self.found.matches))
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        nearest = self.found.nearest
+        return {
+            "schema": SCHEMA,
+            "input": self._describe(self.source),
+            "actual": self._describe(self.actual),
+            "matches": [_to_object(match) for match in self.found.matches],
+            "nearest": None
+            if nearest is None
+            else {
+                **_to_object(nearest.match),
+                "mismatches": nearest.mismatches,
+                "compared": nearest.compared,
+                "first": list(nearest.first),
+            },
+            "sampled": self.found.sampled,
+            "sentence": self.sentence,
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object a match."""
+        yield from map(_to_object, self.found.matches)
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line a match."""
+        yield _COLUMNS
+        for match in self.found.matches:
+            yield self._to_cells(match)
+
+    def _list_matches(self, view: View) -> Grid:
+        matches = self.found.matches if view.full else self.found.matches[:_MOST_MATCHES]
+        hidden = len(self.found.matches) - len(matches)
+        note = f"{hidden} more fit; --full shows all" if hidden else None
+        rows = [Row(self._to_cells(match)) for match in matches]
+        return Grid(None, _COLUMNS, tuple(name in _NUMERIC for name in _COLUMNS), rows, note)
+
+    def _to_cells(self, match: Match) -> tuple[str, ...]:
+        low, high = match.eps_range
+        eps = (f"{match.eps:g}", f"{low:.3g} … {high:.3g}", match.eps_mode or "floor")
+        groups = "" if match.groups is None else f" {match.groups} {match.group_order}"
+        return (
+            f"{match.norm}{groups}" + ("" if match.p is None else f" p {match.p:g}"),
+            " ".join(self.axis_names[axis] for axis in match.axes),
+            *(eps if match.takes_eps else ("–",) * len(eps)),
+            str(match.ddof),
+            match.affine,
+            match.precision,
+            ", ".join(match.like) or "–",
+            f"{match.max_ulp:.3g}",
+            f"{match.max_abs:.2e}",
+        )
+
+    def _describe(self, tensor: Tensor) -> Mapping[str, Any]:
+        return {
+            "source": tensor.source,
+            "shape": list(tensor.values.shape),
+            "dtype": tensor.values.dtype.name,
+        }
+
+
+def _to_object(match: Match) -> Mapping[str, Any]:
+    return {
+        "norm": match.norm,
+        "axes": list(match.axes),
+        "groups": match.groups,
+        "group_order": match.group_order,
+        "eps": match.eps,
+        "eps_range": [spell_number(bound) for bound in match.eps_range],
+        "eps_mode": match.eps_mode,
+        "ddof": match.ddof,
+        **({} if match.p is None else {"p": spell_number(match.p)}),
+        "affine": match.affine,
+        "precision": match.precision,
+        "like": list(match.like),
+        "max_ulp": spell_number(match.max_ulp),
+        "max_abs": spell_number(match.max_abs),
+        "order": list(match.order),
+        **({} if match.window is None else {"window": match.window._asdict()}),
+    }

@@ -1,0 +1,146 @@
+"""The answer of `normcli restore`: whether gamma and beta undid a norm, as a document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.documents.blocks import build_blocks, build_slice
+from normcli.documents.document import Blocks, Facts, Line
+from normcli.documents.numbers import format_statistic
+from normcli.documents.problem import describe_asked, describe_problem
+from normcli.teach.restore import ATOL
+from normcli.tensors.nested import NestedLists, spell_number, to_lists
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import Section, View
+    from normcli.teach.restore import Restoration
+    from normcli.tensors.tensor import Tensor
+
+
+_TENSORS = ("input", "normalized_without_affine", "restored")
+
+
+class RestorationAnswer:
+    """What came of the attempt to undo a norm.
+
+    Parameters
+    ----------
+    restoration : Restoration
+    tensor : Tensor
+        What was normalized.
+    """
+
+    def __init__(self, restoration: Restoration, tensor: Tensor) -> None:
+        self.restoration, self.tensor = restoration, tensor
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return a header with gamma and beta, the tensors, the verdict and the reason."""
+        result = self.restoration.result
+        plan = result.plan
+        dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
+        parameters = {"gamma": result.gamma, "beta": result.beta}
+        lines = describe_problem(plan, self.tensor, dtypes, parameters, view)
+        title = f"restore {plan.norm.name} · can gamma and beta undo it?"
+        yield Facts(title, (*lines, ("with", self._name_parameters())))
+        yield from self._show_tensors(view)
+        yield self._judge()
+        yield Line((self.restoration.why,))
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        result, closeness = self.restoration.result, self.restoration.closeness
+        plan, _values = result.plan, result.input
+        return {
+            **describe_asked(plan, self.tensor),
+            "parameter_axes": list(plan.parameter_axes),
+            "dtype": result.dtype.name,
+            "gamma": _nest(result.gamma),
+            "beta": _nest(result.beta),
+            "rtol": self.restoration.rtol,
+            "atol": self.restoration.atol,
+            "atol_scaled": self.restoration.scaled,
+            "recovered": self.restoration.recovered,
+            "compared": closeness.compared,
+            "different": closeness.different,
+            "max_abs": spell_number(closeness.max_abs),
+            "max_abs_at": None if closeness.place is None else list(closeness.place),
+            "aligned": self.restoration.aligned,
+            "why": self.restoration.why,
+            "normalized_without_affine": NestedLists(self.restoration.standardized),
+            "restored": NestedLists(result.normalized),
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object a value."""
+        result = self.restoration.result
+        names = [result.plan.layout.name(axis) for axis in range(len(result.plan.shape))]
+        tensors = (result.input, self.restoration.standardized, result.normalized)
+        for index in np.ndindex(result.plan.shape):
+            place = dict(zip(names, index, strict=True))
+            yield place | {
+                name: to_lists(values[index]) for name, values in zip(_TENSORS, tensors, strict=True)
+            }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line a value: its index per axis, the input, x̂ and the restored value."""
+        from normcli.tensors.delimited import iterate_long, pick_from
+
+        result = self.restoration.result
+        tensors = (result.input, self.restoration.standardized, result.normalized)
+        columns = {name: pick_from(values) for name, values in zip(_TENSORS, tensors, strict=True)}
+        names = tuple(result.plan.layout.name(axis) for axis in range(len(result.plan.shape)))
+        return iterate_long(names, result.plan.shape, columns)
+
+    def _name_parameters(self) -> tuple[str, ...]:
+        """Return what gamma and beta are, and over which axes they were measured."""
+        attempt, plan = self.restoration, self.restoration.result.plan
+        over = [plan.layout.name(axis) for axis in range(len(plan.shape)) if axis not in plan.parameter_axes]
+        places = f"each over {' '.join(over)}" if over else "each of one value"
+        offset = f" − {plan.gamma_offset}" if plan.gamma_offset else ""
+        beta = f"beta = {attempt.centre or '0, as nothing is subtracted'}"
+        return (f"gamma = {attempt.spread}{offset}", *((beta,) if plan.norm.takes_beta else ()), places)
+
+    def _show_tensors(self, view: View) -> Iterator[Blocks]:
+        result = self.restoration.result
+        plan = result.plan
+        tensors = {
+            "input": result.input,
+            "normalized, without gamma and beta": self.restoration.standardized,
+            "restored": result.normalized,
+        }
+        if len(plan.shape) > 2 or view.full or not result.input.size:
+            for title, values in tensors.items():
+                yield build_blocks(title, values, plan, view)
+            return
+        whole = build_blocks("", result.input, plan, view)
+        band = [build_slice(title, values, plan, view) for title, values in tensors.items()]
+        yield Blocks("tensors", whole.caption, [band], whole.note)
+
+    def _judge(self) -> Line:
+        attempt = self.restoration
+        closeness = attempt.closeness
+        of = f" = {ATOL:g} × the largest |x|" if attempt.scaled else ""
+        limits = f"rtol {attempt.rtol:g}, atol {attempt.atol:g}{of}"
+        if closeness.place is None:
+            return Line(("nothing to recover: the tensor has no values",))
+        names = (attempt.result.plan.layout.name(axis) for axis in range(len(closeness.place)))
+        place = " ".join(f"{name}={i}" for name, i in zip(names, closeness.place, strict=True))
+        at = f" at {place}" if place and closeness.max_abs else ""
+        largest = f"largest difference {format_statistic(closeness.max_abs, 3)}{at}"
+        if attempt.recovered:
+            every = "the one value" if closeness.compared == 1 else f"all {closeness.compared:,} values"
+            return Line((f"recovered: {every} ({limits})", largest), mark=True)
+        count = f"{closeness.different:,} of {closeness.compared:,} values"
+        some = "the one value" if closeness.compared == 1 else count
+        differ = "differs" if closeness.different == 1 else "differ"
+        return Line((f"not recovered: {some} {differ} ({limits})", largest), mark=False)
+
+
+def _nest(values: NDArray[Any] | None) -> NestedLists | None:
+    return None if values is None else NestedLists(values)

@@ -1,0 +1,186 @@
+"""The answer of a training run: how running statistics moved, batch after batch."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from normcli.documents.document import SCHEMA, Facts, Grid, Line, Row
+from normcli.documents.excerpt import choose_groups
+from normcli.documents.numbers import format_shape, format_statistic
+from normcli.printable import make_printable
+from normcli.tensors.nested import spell_number, to_lists
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.documents.document import Section, View
+    from normcli.norms.plan import Plan
+    from normcli.running.average import Rule, Step
+
+_COLUMNS = (
+    *("batch", "source", "channel", "batch_mean", "batch_var"),
+    *("old_mean", "new_mean", "old_var", "new_var", "gap"),
+)
+
+_KEPT = ("mean", "var")
+
+
+class Entry(NamedTuple):
+    """One batch's entry into the running statistics.
+
+    Parameters
+    ----------
+    source : str
+    plan : Plan
+    step : Step
+    gap : float
+        The largest difference between the batch normalized with its own and with the new running statistics.
+    """
+
+    source: str
+    plan: Plan
+    step: Step
+    gap: float
+
+
+class Tracking:
+    """A run over batches.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+        At least one.
+    rule : Rule
+    path : str or None
+        The state file.
+    """
+
+    def __init__(self, entries: Sequence[Entry], rule: Rule, path: str | None) -> None:
+        self.entries, self.rule, self.path = entries, rule, path
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return a header, the steps of each channel, the gaps, and the arithmetic of the last step."""
+        yield self._header()
+        yield self._list_steps(view)
+        yield self._list_gaps(view)
+        yield Line(tuple(self._reckon(view)))
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the object of JSON."""
+        last = self.entries[-1].step.after
+        return {
+            "schema": SCHEMA,
+            "norm": last.norm,
+            "state": self.path,
+            "rule": self.rule._asdict(),
+            "steps": list(self.records()),
+            "running": _to_lists(last.statistics._asdict()),
+            "eps": last.eps,
+            "eps_mode": last.eps_mode,
+            "batches": last.batches,
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object a batch."""
+        for entry in self.entries:
+            step = entry.step
+            yield {
+                "batch": step.after.batches,
+                "source": entry.source,
+                "weights": {"old": step.weights[0], "new": step.weights[1]},
+                "batch_statistics": _to_lists(step.batch._asdict()),
+                "before": _to_lists(step.before.statistics._asdict()),
+                "after": _to_lists(step.after.statistics._asdict()),
+                "gap": spell_number(entry.gap),
+            }
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line a batch and channel."""
+        yield _COLUMNS
+        for entry in self.entries:
+            step = entry.step
+            columns = [
+                values.reshape(-1).tolist() for pair in zip(step.batch, strict=True) for values in pair
+            ] + [
+                state.statistics._asdict()[name].reshape(-1).tolist()
+                for name in _KEPT
+                for state in (step.before, step.after)
+            ]
+            for channel, values in enumerate(zip(*columns, strict=True)):
+                yield (step.after.batches, entry.source, channel, *values, entry.gap)
+
+    def _header(self) -> Facts:
+        first, last = self.entries[0], self.entries[-1]
+        old, new = last.step.weights
+        weights = f"{old:g} · running + {new:g} · batch"
+        if self.rule.momentum is None:
+            weights = "(n − 1)/n · running + 1/n · batch, of the nth batch   (momentum none)"
+        else:
+            weights += f"   (momentum {self.rule.momentum:g} of the {self.rule.weight_of})"
+        count = len(self.entries)
+        lines = [
+            ("running", (weights, f"variance of the batch with ddof {self.rule.ddof}")),
+            ("input", (f"{count} batch{'es' if count > 1 else ''}", format_shape(first.plan.shape))),
+            ("batches", (f"{first.step.before.batches} → {last.step.after.batches}",)),
+        ]
+        if self.path is not None:
+            lines.append(("state", (make_printable(self.path), f"eps {last.step.after.eps:g}")))
+        return Facts(f"{last.plan.norm.name} · running statistics", tuple(lines))
+
+    def _list_steps(self, view: View) -> Grid:
+        lines = [(entry, channel) for entry in self.entries for channel in range(entry.step.batch.mean.size)]
+        chosen = choose_groups(len(lines), full=view.full)
+        rows: list[Row | None] = []
+        for place, number in enumerate(chosen.shown):
+            if place == chosen.gap:
+                rows.append(None)
+            (_, plan, step, _), channel = lines[number]
+            name = plan.running_name(channel)
+            rows.append(Row((str(step.after.batches), name, *_write_step(step, channel, view)), channel))
+        hidden = len(lines) - chosen.size
+        note = f"{hidden:,} of {len(lines):,} lines hidden; --full shows all" if hidden else None
+        columns = ("batch", "channel", "batch mean", "batch var", "running mean", "running var")
+        return Grid(None, columns, (True, False, *(True,) * 4), rows, note)
+
+    def _list_gaps(self, view: View) -> Grid:
+        chosen = choose_groups(len(self.entries), full=view.full)
+        rows: list[Row | None] = []
+        for place, number in enumerate(chosen.shown):
+            if place == chosen.gap:
+                rows.append(None)
+            entry = self.entries[number]
+            gap = format_statistic(entry.gap, view.digits)
+            rows.append(Row((str(entry.step.after.batches), make_printable(entry.source), gap)))
+        title = "gap: the furthest that training output and evaluation, with the new statistics, are apart"
+        return Grid(title, ("batch", "input", "gap"), (True, False, True), rows)
+
+    def _reckon(self, view: View) -> Iterator[str]:
+        """Return the arithmetic of the first channel in the last step."""
+        step, plan = self.entries[-1].step, self.entries[-1].plan
+        if not step.batch.mean.size:
+            return
+        old, new = (format_statistic(weight, view.digits) for weight in step.weights)
+        for name in _KEPT:
+            before, batch, after = (
+                format_statistic(float(values._asdict()[name].reshape(-1)[0]), view.digits)
+                for values in (step.before.statistics, step.batch, step.after.statistics)
+            )
+            found = Fraction(old) * Fraction(before) + Fraction(new) * Fraction(batch)
+            sign = "=" if found == Fraction(after) else "≈"
+            yield f"running {name} of {plan.running_name(0)}: {old} · {before} + {new} · {batch} {sign} {after}"
+
+
+def _write_step(step: Step, channel: int, view: View) -> tuple[str, ...]:
+    def write(values: Any) -> str:
+        return format_statistic(float(values.reshape(-1)[channel]), view.digits)
+
+    moved = (
+        f"{write(before)} → {write(after)}"
+        for before, after in zip(step.before.statistics, step.after.statistics, strict=True)
+    )
+    return (*map(write, step.batch), *moved)
+
+
+def _to_lists(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: to_lists(values) for name, values in arrays.items()}

@@ -1,0 +1,1 @@
+"""What there is to say, before any writer: tables, numbers, notation, excerpts, colours."""

@@ -1,0 +1,234 @@
+"""What a verb has to say, before any writer decides how: a `Document`.
+
+Each verb makes a document; each writer renders any document: so a verb has every format, and a format every
+verb.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from normcli.documents.scene import Scene
+    from normcli.results.result import Result
+    from normcli.tensors.tensor import Tensor
+
+
+SCHEMA = "normcli/1"
+"""The version of the JSON that normcli writes and reads back."""
+
+
+class View(NamedTuple):
+    """How the reader wants to see it.
+
+    Parameters
+    ----------
+    show : frozenset of str or None
+        The parts to show; None means all that the document has.
+    digits : int or None
+        Significant digits; None means 8 for statistics and 5 for cells.
+    full : bool
+        Show every group and every value.
+    width : int or None
+        The terminal's columns; None where nothing bounds the width (a pipe, a file).
+    colour : bool
+        Whether colours may be used.
+    """
+
+    show: frozenset[str] | None = None
+    digits: int | None = None
+    full: bool = False
+    width: int | None = None
+    colour: bool = False
+
+    def shows(self, part: str) -> bool:
+        """Whether a part is to be shown."""
+        return self.show is None or part in self.show
+
+
+class Facts(NamedTuple):
+    """Lines of a header: each a label and the facts that stand on it, apart from each other."""
+
+    title: str
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+GUTTER = "   "
+"""What stands between facts on one line, and between matrices."""
+
+
+class Line(NamedTuple):
+    """Facts on one line; `mark` is True for good, False for bad, None for neither."""
+
+    facts: tuple[str, ...]
+    mark: bool | None = None
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The facts with the mark before the first."""
+        if self.mark is None:
+            return self.facts
+        return (f"{'✓' if self.mark else '✗'} {self.facts[0]}", *self.facts[1:])
+
+
+class Row(NamedTuple):
+    """A row of a grid; `group` numbers the colour of its first cell."""
+
+    cells: tuple[str, ...]
+    group: int | None = None
+
+
+class Grid(NamedTuple):
+    """A table: a title, named columns, rows; a row of None stands for rows that are left out.
+
+    Parameters
+    ----------
+    numeric : sequence of bool
+        For each column, whether it is set flush right.
+    note : str or None
+        What is left out.
+    wraps : bool
+        Whether a narrow terminal may break the cells' texts over lines, and the columns over tables.
+    """
+
+    title: str | None
+    columns: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: Sequence[Row | None]
+    note: str | None = None
+    wraps: bool = False
+
+
+class Matrix(NamedTuple):
+    """A two-dimensional piece of a tensor as text.
+
+    Parameters
+    ----------
+    name : str
+        Where it lies along the outer axes: `n=0 c=1`; empty where there are none.
+    cells : sequence of rows of str
+        `…` stands for what is left out.
+    groups : sequence of rows of int, or None
+        For each cell the number of its group, which colours it; None where it has none.
+    row_labels, column_labels : sequence of str
+    """
+
+    name: str
+    cells: Sequence[Sequence[str]]
+    groups: Sequence[Sequence[int | None]]
+    row_labels: Sequence[str]
+    column_labels: Sequence[str]
+
+
+class Blocks(NamedTuple):
+    """A tensor as small matrices in bands: a band for each index of the outer axes but the last.
+
+    None within a band, or a band of None, stands for matrices that are left out.
+    """
+
+    title: str
+    caption: str
+    bands: Sequence[Sequence[Matrix | None] | None]
+    note: str | None = None
+
+
+class Equation(NamedTuple):
+    """A line of arithmetic.
+
+    Parameters
+    ----------
+    text : str
+        For a terminal: `μ = (1 + 2) / 2 = 1.5`.
+    latex : tuple of str
+        The same for a page that sets formulas, cut before each sign of equality.
+    """
+
+    text: str
+    latex: tuple[str, ...]
+
+
+class Formulas(NamedTuple):
+    """What is done, in words, and its arithmetic; None stands for lines that are left out."""
+
+    title: str
+    equations: tuple[Equation | None, ...] = ()
+    note: str | None = None
+
+
+Section = Facts | Line | Grid | Blocks | Formulas
+
+
+class Spelled(Protocol):
+    """A value of a JSON object that is too long to be spelled at once."""
+
+    def spell(self) -> Iterator[str]:
+        """Return its JSON text in pieces."""
+        ...
+
+
+class Document(Protocol):
+    """What a writer can ask of any verb's answer. The values of its objects may be `Spelled`."""
+
+    def sections(self, view: View) -> Iterable[Section]:
+        """Return what a reader sees, from top to bottom."""
+        ...
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the one object of strict JSON, complete."""
+        ...
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return the objects of JSON lines, complete."""
+        ...
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return the lines of a CSV file, the header first, complete."""
+        ...
+
+
+class Page(NamedTuple):
+    """What a page shows: results of one tensor, between which the reader flips.
+
+    Parameters
+    ----------
+    title : str
+    results : sequence of Result
+    tensor : Tensor
+        What all of them are of.
+    at : tuple of int or None
+        The index of the value that the page opens at.
+    names : sequence of str or None
+        What the results are called, if not as their norms are.
+    """
+
+    title: str
+    results: Sequence[Result]
+    tensor: Tensor
+    at: tuple[int, ...] | None = None
+    names: Sequence[str] | None = None
+
+
+class Paged(Document, Protocol):
+    """A document that can be a page too."""
+
+    def page(self) -> Page:
+        """Return what the page shows."""
+        ...
+
+
+class Drawable(Document, Protocol):
+    """A document that can be a picture too."""
+
+    def scene(self) -> Scene:
+        """Return what is drawn, before any writer decides how."""
+        ...
+
+
+class Writer(Protocol):
+    """The one signature of every output format: a module's `write`."""
+
+    def __call__(self, document: Document, stream: TextIO, view: View) -> None:
+        """Write a document."""
+        ...

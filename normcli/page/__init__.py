@@ -1,0 +1,77 @@
+"""A page: results of one tensor, to be moved over, flipped between and recalculated. One file, no network.
+
+`page.html`, `page.css`, `arithmetic.js` and `page.js` are put together with the data of `content`. Nothing is
+fetched, and the page forbids itself to: its policy names its one style and its one script by their hashes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from importlib import resources
+from string import Template
+from typing import TYPE_CHECKING, TextIO
+
+from normcli.documents.palette import PALETTE
+from normcli.errors import UsageError
+from normcli.page.content import make_content
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from normcli.documents.document import Document, Page, View
+
+
+def write(document: Document, stream: TextIO, view: View) -> None:
+    """Write the page of a `Paged` document.
+
+    Raises
+    ------
+    UsageError
+        If the document is made of no results.
+    """
+    make_page = getattr(document, "page", None)
+    if make_page is None:
+        raise UsageError("this answer is no page: --format html is for the results of norms")
+    stream.write(_put_together(make_page(), view))
+
+
+def _put_together(page: Page, view: View) -> str:
+    """Return the page, all ASCII: no encoding of any output can then change what was hashed."""
+    script = (_read("arithmetic.js") + _read("page.js")).encode("ascii", "backslashreplace").decode()
+    style = _read("page.css") + _colour_groups()
+    text = Template(_read("page.html")).substitute(
+        policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'",
+        title=html.escape(page.title),
+        version=__version__,
+        style=style,
+        script=script,
+        data=_embed(make_content(page, view)),
+    )
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode(
+        "ascii", "xmlcharrefreplace"
+    ).decode()  # fmt: skip
+
+
+def _embed(content: dict[str, object]) -> str:
+    """Return JSON that ends no element and begins none, wherever its strings come from."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _colour_groups() -> str:
+    rules = (
+        f".c{number}{{--fill:{background};--ink:{text}}}" for number, (background, text) in enumerate(PALETTE)
+    )
+    return "\n".join(rules) + "\n"
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _read(name: str) -> str:
+    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")

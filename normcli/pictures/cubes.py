@@ -1,0 +1,388 @@
+"""The tensor as blocks of unit cubes, as in figure 2 of Wu & He 2018: channels, samples and positions.
+
+Of each axis some positions may be left out: the block is then broken in two, with dashed lines over the gap.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from normcli.documents.excerpt import Positions, cut
+from normcli.documents.scene import Drawn, Group, Polygon, Polyline, Text, measure
+from normcli.pictures.cutting import count_hidden, narrow
+from normcli.pictures.owners import name_axis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.scene import Data, Fill, Point, Shape
+    from normcli.norms.plan import Plan
+
+    Describe = Callable[[tuple[int, ...]], Data]
+
+UNIT = 26.0
+"""The edge of a cube."""
+
+_COS, _SIN = 0.866, 0.5
+"""Of the 30° of an isometric view."""
+
+_BREAK = 1.5
+"""The width of a gap, in cubes."""
+
+_MOST = (10, 8, 16)
+"""So many positions are drawn to the right, into the depth and downwards."""
+
+_TICK, _LABEL = 9.5, 13.0
+
+_SAMPLES = tuple((u, v) for u in (0.12, 0.5, 0.88) for v in (0.12, 0.5, 0.88))
+"""Where a face is asked whether anything stands before it."""
+
+
+class Edge(NamedTuple):
+    """One of the three directions: the axes of the tensor that are folded into it.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        In C order; none where the tensor has too few.
+    shape : tuple of int
+        Their lengths.
+    label : str
+    shown : Positions
+        Of the axes taken together.
+    """
+
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    label: str
+    shown: Positions
+
+    @property
+    def hidden(self) -> int:
+        """How many positions are left out."""
+        return count_hidden(self.shown, math.prod(self.shape))
+
+    @property
+    def offsets(self) -> list[float]:
+        """Where each position begins, in cubes."""
+        gap = self.shown.gap
+        return [i + (_BREAK if gap is not None and i >= gap else 0) for i in range(self.shown.size)]
+
+    @property
+    def extent(self) -> float:
+        """Where the last position ends."""
+        return self.offsets[-1] + 1
+
+    @property
+    def runs(self) -> list[range]:
+        """The places before and after the gap."""
+        gap = self.shown.gap
+        parts = [range(self.shown.size)] if gap is None else [range(gap), range(gap, self.shown.size)]
+        return [part for part in parts if part]
+
+    @property
+    def middle_of_gap(self) -> float | None:
+        """The middle of what is left out, in cubes."""
+        gap = self.shown.gap
+        return None if gap is None else gap + _BREAK / 2
+
+    def name(self, place: int) -> str:
+        """Return what a position is called: its index along each of the axes."""
+        return ",".join(str(int(i)) for i in np.unravel_index(self.shown.shown[place], self.shape or (1,)))
+
+
+class _Face(NamedTuple):
+    kind: int
+    cell: tuple[int, int, int]
+    points: tuple[Point, ...]
+
+
+class Cubes:
+    """The blocks of one tensor: which cells face the viewer is known before any is drawn.
+
+    Parameters
+    ----------
+    plan : Plan
+    shown : sequence of Positions
+        Along each axis; fewer may be drawn.
+    """
+
+    def __init__(self, plan: Plan, shown: Sequence[Positions]) -> None:
+        self._plan = plan
+        self.edges = _fold(plan, shown)
+        self._boxes = [
+            box
+            for y, z, x in itertools.product(
+                reversed(self.edges[1].runs), reversed(self.edges[2].runs), self.edges[0].runs
+            )
+            for box in [(x, y, z)]
+        ]
+        self._faces = self._find_faces()
+
+    @property
+    def cells(self) -> list[tuple[int, ...]]:
+        """The indices of the cells of which something is seen."""
+        places = {face.cell for faces in self._faces for face in faces}
+        return [self._index(place) for place in sorted(places)]
+
+    @property
+    def captions(self) -> list[str]:
+        """Which axes run where."""
+        ways = ("to the right", "into the depth", "downwards")
+        parts = [f"{edge.label} {way}" for edge, way in zip(self.edges, ways, strict=True) if edge.axes]
+        return parts or ["one value"]
+
+    def indices(self) -> list[NDArray[np.intp]]:
+        """Return the index arrays of `cells`, one per axis."""
+        cells = self.cells
+        return [
+            np.array([cell[axis] for cell in cells], dtype=np.intp) for axis in range(len(self._plan.shape))
+        ]
+
+    def draw(self, fill: Callable[[tuple[int, ...]], Fill], describe: Describe) -> Drawn:
+        """Return the blocks with their axes.
+
+        Parameters
+        ----------
+        fill : function of a cell's index
+            Returns its colour.
+        describe : function of a cell's index
+            Returns what machines are told of it.
+        """
+        shapes: list[Shape] = []
+        for box, faces in zip(self._boxes, self._faces, strict=True):
+            shapes += self._draw_box(box, faces, fill, describe)
+        shapes += self._draw_gaps()
+        labels = self._draw_labels()
+        return _enclose([*shapes, *labels])
+
+    def _find_faces(self) -> list[list[_Face]]:
+        """Return, for each box, the faces that no box before it covers whole."""
+        outlines = [_outline(self._bound(box)) for box in self._boxes]
+        return [
+            [
+                face
+                for face in self._list_faces(box)
+                if not all(
+                    any(_holds(outline, point) for outline in outlines[number + 1 :])
+                    for point in _sample(face.points)
+                )
+            ]
+            for number, box in enumerate(self._boxes)
+        ]
+
+    def _list_faces(self, box: tuple[range, range, range]) -> list[_Face]:
+        x, y, z = box
+        offsets = [edge.offsets for edge in self.edges]
+        faces = []
+        for cell in itertools.product(x, y, z):
+            a, b, c = (offset[place] for offset, place in zip(offsets, cell, strict=True))
+            if cell[2] == z[0]:
+                faces.append(_Face(0, cell, _quad((a, b, c), (a + 1, b, c), (a + 1, b + 1, c), (a, b + 1, c))))
+            if cell[1] == y[0]:
+                faces.append(_Face(1, cell, _quad((a, b, c), (a + 1, b, c), (a + 1, b, c + 1), (a, b, c + 1))))
+            if cell[0] == x[-1]:
+                a += 1
+                faces.append(_Face(2, cell, _quad((a, b, c), (a, b + 1, c), (a, b + 1, c + 1), (a, b, c + 1))))
+        return faces
+
+    def _bound(self, box: tuple[range, range, range]) -> tuple[tuple[float, float], ...]:
+        return tuple(
+            (edge.offsets[part[0]], edge.offsets[part[-1]] + 1)
+            for edge, part in zip(self.edges, box, strict=True)
+        )
+
+    def _draw_box(
+        self,
+        box: tuple[range, range, range],
+        faces: list[_Face],
+        fill: Callable[[tuple[int, ...]], Fill],
+        describe: Describe,
+    ) -> list[Shape]:
+        shapes: list[Shape] = []
+        for cell, found in itertools.groupby(faces, key=lambda face: face.cell):
+            index = self._index(cell)
+            colour = fill(index)
+            polygons = tuple(Polygon(face.points, colour) for face in found)
+            shapes.append(Group(polygons, role="cell", data=describe(index)))
+        (x0, x1), (y0, y1), (z0, z1) = self._bound(box)
+        top = _quad((x0, y0, z0), (x1, y0, z0), (x1, y1, z0), (x0, y1, z0))
+        front = _quad((x0, y0, z0), (x1, y0, z0), (x1, y0, z1), (x0, y0, z1))
+        side = _quad((x1, y0, z0), (x1, y1, z0), (x1, y1, z1), (x1, y0, z1))
+        shapes += [Polygon(top, "light"), Polygon(side, "shade")]
+        shapes += [Polyline((*points, points[0]), "edge") for points in (top, front, side)]
+        return shapes
+
+    def _draw_gaps(self) -> list[Shape]:
+        """Return dashed lines over what is left out, along the outer edges."""
+        lines: list[Shape] = []
+        far = [edge.extent for edge in self.edges]
+        corners = (((0, 0), (0, far[2]), (far[1], 0)), ((far[0], 0), (far[0], far[2]), (0, 0)),
+                   ((0, 0), (far[0], 0), (far[0], far[1])))  # fmt: skip
+        for way, edge in enumerate(self.edges):
+            gap = edge.shown.gap
+            if gap is None:
+                continue
+            for corner in corners[way]:
+                ends = [list(corner), list(corner)]
+                ends[0].insert(way, gap)
+                ends[1].insert(way, gap + _BREAK)
+                (x0, y0), (x1, y1) = (_project(*end) for end in ends)
+                lines.append(Polyline(_zigzag(x0, y0, x1, y1), "gap"))
+        return lines
+
+    def _draw_labels(self) -> list[Shape]:
+        right, depth, down = self.edges
+        shapes: list[Shape] = []
+        if right.axes:
+            places = [(_project(at, 0, down.extent), text) for at, text in _list_ticks(right)]
+            shapes += [Text(x - 5, y + 12, text, _TICK, "muted", "end", mono=True) for (x, y), text in places]
+            x, y = _project(right.extent / 2, 0, down.extent)
+            reach = max(measure(text, _TICK, mono=True) for _, text in places)
+            shapes.append(Text(x - 14, y + 24 + reach * 0.6, right.label, _LABEL, anchor="end", bold=True))
+        if depth.axes:
+            places = [(_project(right.extent, at, down.extent), text) for at, text in _list_ticks(depth)]
+            shapes += [Text(x + 5, y + 12, text, _TICK, "muted", mono=True) for (x, y), text in places]
+            x, y = _project(right.extent, depth.extent / 2, down.extent)
+            reach = max(measure(text, _TICK, mono=True) for _, text in places)
+            shapes.append(Text(x + 14, y + 24 + reach * 0.6, depth.label, _LABEL, bold=True))
+        if down.axes:
+            places = [(_project(0, 0, at), text) for at, text in _list_ticks(down)]
+            shapes += [Text(x - 7, y + 3.4, text, _TICK, "muted", "end", mono=True) for (x, y), text in places]
+            reach = max(measure(text, _TICK, mono=True) for _, text in places)
+            _, bottom = _project(0, 0, down.extent)
+            middle = min(bottom / 2, bottom - measure(down.label, _LABEL, bold=True) / 2)
+            shapes.append(
+                Text(-14 - reach, middle, down.label, _LABEL, anchor="middle", bold=True, upward=True)
+            )
+        return shapes
+
+    def _index(self, place: tuple[int, ...]) -> tuple[int, ...]:
+        index = [0] * len(self._plan.shape)
+        for edge, i in zip(self.edges, place, strict=True):
+            for axis, position in zip(
+                edge.axes, np.unravel_index(edge.shown.shown[i], edge.shape), strict=True
+            ):
+                index[axis] = int(position)
+        return tuple(index)
+
+
+def _fold(plan: Plan, shown: Sequence[Positions]) -> tuple[Edge, Edge, Edge]:
+    """Choose which axes run right, deep and down: channel, batch and all others, as the figure has them."""
+    axes = list(range(len(plan.shape)))
+    layout = plan.layout
+    right = layout.channel if layout.channel is not None else (axes[-1] if axes else None)
+    rest = [axis for axis in axes if axis != right]
+    depth = layout.batch if layout.batch in rest else (rest[0] if rest else None)
+    down = [axis for axis in rest if axis != depth]
+    folded = ([] if right is None else [right], [] if depth is None else [depth], down)
+    return tuple(  # type: ignore[return-value]
+        _make_edge(plan, tuple(part), shown, most) for part, most in zip(folded, _MOST, strict=True)
+    )
+
+
+def _make_edge(plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], most: int) -> Edge:
+    """Fold axes into a direction; along a kept one, the groups' names would grow with what is shown of it."""
+    shape = tuple(plan.shape[axis] for axis in axes)
+    names = "×".join(name_axis(plan, axis) for axis in axes)
+    sizes = "×".join(f"{length:,}" for length in shape)
+    length = math.prod(shape)
+    label = f"{names} = {sizes}" + (f" = {length:,}" if len(axes) > 1 else "")
+    bound = [shown[axis] if axis in plan.kept and plan.window is None else None for axis in axes]
+    if len(axes) == 1 and bound[0] is not None:
+        return Edge(axes, shape, label, narrow(bound[0], length, most))
+    head, tail = _count_from_ends(shape, bound)
+    if length <= most and head == length:
+        return Edge(axes, shape, label, cut(length, length, 0))
+    return Edge(axes, shape, label, cut(length, min(head, most - 4), min(tail, 4)))
+
+
+def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:
+    """Return how many of the folded positions at each end are shown on all axes that bound them."""
+    every = np.ones(shape, dtype=bool)
+    for axis, positions in enumerate(bound):
+        if positions is not None:
+            line = np.zeros(shape[axis], dtype=bool)
+            line[list(positions.shown)] = True
+            every &= line.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    flat = every.reshape(-1)
+    if flat.all():
+        return flat.size, flat.size
+    return int(np.argmin(flat)), int(np.argmin(flat[::-1]))
+
+
+def _list_ticks(edge: Edge) -> list[tuple[float, str]]:
+    ticks = [(offset + 0.5, edge.name(place)) for place, offset in enumerate(edge.offsets)]
+    if edge.middle_of_gap is not None:
+        ticks.append((edge.middle_of_gap, f"… {edge.hidden:,} more"))
+    return ticks
+
+
+def _project(x: float, y: float, z: float) -> Point:
+    return (x + y) * _COS * UNIT, ((x - y) * _SIN + z) * UNIT
+
+
+def _quad(*corners: tuple[float, float, float]) -> tuple[Point, ...]:
+    return tuple(_project(*corner) for corner in corners)
+
+
+def _outline(bound: tuple[tuple[float, float], ...]) -> tuple[Point, ...]:
+    (x0, x1), (y0, y1), (z0, z1) = bound
+    return _quad((x0, y0, z0), (x0, y1, z0), (x1, y1, z0), (x1, y1, z1), (x1, y0, z1), (x0, y0, z1))
+
+
+def _sample(points: tuple[Point, ...]) -> list[Point]:
+    (x, y), (ux, uy), _, (vx, vy) = points
+    return [(x + (ux - x) * u + (vx - x) * v, y + (uy - y) * u + (vy - y) * v) for u, v in _SAMPLES]
+
+
+def _holds(outline: tuple[Point, ...], point: Point) -> bool:
+    """Whether a point lies in a convex polygon whose corners go round clockwise on the screen."""
+    x, y = point
+    corners = zip(outline, (*outline[1:], outline[0]), strict=True)
+    return all((bx - ax) * (y - ay) - (by - ay) * (x - ax) >= 0 for (ax, ay), (bx, by) in corners)
+
+
+def _zigzag(x0: float, y0: float, x1: float, y1: float) -> tuple[Point, ...]:
+    """Return a line from end to end with a zigzag in its middle."""
+    length = math.hypot(x1 - x0, y1 - y0)
+    nx, ny = -(y1 - y0) / length * 4, (x1 - x0) / length * 4
+    steps = ((0, 0), (0.35, 0), (0.42, 1), (0.5, -1), (0.58, 1), (0.65, 0), (1, 0))
+    return tuple((x0 + (x1 - x0) * t + nx * s, y0 + (y1 - y0) * t + ny * s) for t, s in steps)
+
+
+def _enclose(shapes: list[Shape]) -> Drawn:
+    """Return shapes moved so that their corner is (0, 0)."""
+    left, top, right, bottom = find_bounds(shapes)
+    return Drawn(right - left, bottom - top, (Group(tuple(shapes), -left, -top),))
+
+
+def find_bounds(shapes: Sequence[Shape]) -> tuple[float, float, float, float]:
+    """Return the left, top, right and bottom of polygons, lines and texts."""
+    points: list[Point] = []
+    for shape in shapes:
+        if isinstance(shape, Text):
+            points += _bound_text(shape)
+        elif isinstance(shape, Polygon | Polyline):
+            points += shape.points
+        elif isinstance(shape, Group):
+            left, top, right, bottom = find_bounds(shape.children)
+            points += [(left + shape.x, top + shape.y), (right + shape.x, bottom + shape.y)]
+    xs, ys = zip(*points, strict=True)
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def _bound_text(text: Text) -> list[Point]:
+    before = {"start": 0.0, "middle": 0.5, "end": 1.0}[text.anchor] * text.extent
+    if text.upward:
+        return [
+            (text.x - text.size, text.y - text.extent + before),
+            (text.x + 0.3 * text.size, text.y + before),
+        ]
+    return [(text.x - before, text.y - text.size), (text.x - before + text.extent, text.y + 0.3 * text.size)]

@@ -1,0 +1,251 @@
+"""Pictures of groups: a scene of shapes, and a writer for each kind of file."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.documents.excerpt import to_arrays
+from normcli.documents.numbers import format_cells, format_shape
+from normcli.documents.problem import describe_reduction, label_group
+from normcli.documents.scene import Drawn, Scene, flow, stack, wrap, write_lines
+from normcli.errors import UsageError
+from normcli.pictures.cubes import Cubes
+from normcli.pictures.cutting import choose_shown
+from normcli.pictures.flat import MOST_WIDTH, Cells, Flat, select
+from normcli.pictures.histogram import choose_groups, draw_histograms
+from normcli.pictures.legend import draw_legend
+from normcli.pictures.options import Options
+from normcli.pictures.owners import Owners, WindowOwners
+from normcli.printable import make_printable
+from normcli.teach.part import normalize_part
+from normcli.tensors.nested import spell_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.excerpt import Positions
+    from normcli.documents.scene import Data
+    from normcli.results.result import Result
+    from normcli.tensors.tensor import Tensor
+
+MOST_RESULTS = 12
+"""So many norms stand side by side in one picture."""
+
+_MARGIN, _BETWEEN = 22.0, 44.0
+
+_APART = 32.0
+
+_TITLE = 18.0
+
+_FACTS = 12.0
+
+_NARROWEST = 440.0
+
+
+def draw(
+    results: Sequence[Result],
+    tensor: Tensor,
+    options: Options | None = None,
+    names: Sequence[str] | None = None,
+) -> Scene:
+    """Return the picture of results of one tensor, side by side.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        Of norms of `tensor`, one or more.
+    tensor : Tensor
+    options : Options, optional
+        By default both views of one result, and the cubes of several.
+    names : sequence of str, optional
+        What the results are called, if not as their norms are.
+
+    Raises
+    ------
+    UsageError
+        If the tensor has too many axes for a picture, or the results are too many.
+    """
+    if len(results) > MOST_RESULTS:
+        raise UsageError(f"a picture holds at most {MOST_RESULTS} norms side by side, not {len(results)}")
+    chosen = options or Options(view="both" if len(results) == 1 else "cubes")
+    called = names or [result.plan.norm.name for result in results]
+    alone = len(results) == 1
+    panels = [
+        _draw_panel(result, tensor, chosen, name, alone=alone)
+        for result, name in zip(results, called, strict=True)
+    ]
+    per_line = math.ceil(len(panels) / math.ceil(len(panels) / 4))
+    lines = [
+        flow([panel for panel, _ in panels[i : i + per_line]], _BETWEEN, math.inf)
+        for i in range(0, len(panels), per_line)
+    ]
+    if len(results) > 1:
+        lines.insert(0, write_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted"))
+    body = stack(lines, _BETWEEN if len(results) > per_line else 20)
+    shape = format_shape(results[0].plan.shape)
+    norms = " and ".join(dict.fromkeys(result.plan.norm.title for result in results))
+    title = f"{norms[0].upper()}{norms[1:]} of a tensor of shape {shape}"
+    description = " ".join(f"{name}: {told}" for name, (_, told) in zip(called, panels, strict=True))
+    width, height = body.width + 2 * _MARGIN, body.height + 2 * _MARGIN
+    return Scene(width, height, title, description, (body.at(_MARGIN, _MARGIN),), chosen.scale)
+
+
+def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
+    return make_printable(tensor.source), format_shape(result.plan.shape)
+
+
+def _draw_panel(
+    result: Result, tensor: Tensor, options: Options, name: str, *, alone: bool
+) -> tuple[Drawn, str]:
+    """Return the picture of one result, called so, and what it shows in words."""
+    plan = result.plan
+    name_group = functools.partial(label_group, plan, tensor)
+    facts = list(describe_reduction(plan))
+    if not result.input.size:
+        body = [write_lines(["This tensor has no values: there is nothing to draw."], 12.5)]
+        told = "The tensor has no values."
+    elif options.plot == "histogram":
+        body, told = _plot(result, name_group, options)
+    else:
+        body, told = _draw_groups(result, name_group, options, alone=alone)
+    title = write_lines([f"{name} · {plan.norm.title}"], _TITLE, bold=True)
+    width = max(_NARROWEST if alone else 0, title.width, *(part.width for part in body))
+    if alone:
+        facts = wrap([*_name_tensor(result, tensor), *facts], _FACTS, width)
+    heading = stack([title, write_lines([f"y = {plan.formula}", *facts], _FACTS, "muted")], 4)
+    return stack([heading, *body], 18), f"{', '.join(describe_reduction(plan))}. {told}"
+
+
+def _draw_groups(
+    result: Result, name_group: Callable[[int], str], options: Options, *, alone: bool
+) -> tuple[list[Drawn], str]:
+    plan = result.plan
+    shown = choose_shown(plan)
+    owners = _find_owners(result, name_group, options, shown)
+    cubes = Cubes(plan, shown) if options.view in ("both", "cubes") else None
+    flat = options.view != "cubes"
+    numbers = owners.locate(np.ix_(*to_arrays(shown))) if shown else np.zeros((), dtype=np.intp)
+    seen = {int(number) for number in np.unique(numbers)} if flat else set()
+    if cubes is not None:
+        seen |= {int(number) for number in owners.locate(cubes.indices())} if plan.shape else {0}
+    owners.colour(seen)
+    told = [owners.describe()]
+    parts: list[Drawn] = []
+    if cubes is not None:
+        parts.append(_draw_cubes(cubes, result, owners, options))
+        told.append(f"Blocks of cubes: {', '.join(cubes.captions)}.")
+    parts.append(draw_legend(owners, MOST_WIDTH))
+    if flat:
+        drawn, caption = _draw_flat(result, shown, numbers, owners, options)
+        parts.append(drawn)
+        told.append(caption)
+    return _arrange(parts, alone=alone), " ".join(told)
+
+
+def _arrange(parts: list[Drawn], *, alone: bool) -> list[Drawn]:
+    """Set blocks, legend and matrices beside each other as far as there is room, else one below the other."""
+    if len(parts) == 3:
+        blocks, legend, matrices = parts
+        beside = stack([legend, matrices], _APART)
+        if blocks.width + beside.width < MOST_WIDTH and beside.height < 1.6 * blocks.height:
+            return [flow([blocks, beside], _APART, math.inf)]
+    if alone and parts[0].width + parts[1].width < MOST_WIDTH:
+        return [flow(parts[:2], _APART, math.inf), *parts[2:]]
+    return parts
+
+
+def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) -> Drawn:
+    cells, plan = cubes.cells, result.plan
+    of = dict(zip(cells, owners.locate(cubes.indices()).tolist() if plan.shape else [0], strict=True))
+    values = _pick_cells(result, cells, options)
+    drawn = cubes.draw(
+        lambda index: owners.fill(of[index]),
+        lambda index: (*_locate(index), *owners.data(of[index]), ("value", values[index])),
+    )
+    return stack([write_lines(cubes.captions, 11.5, "muted"), drawn], 8)
+
+
+def _draw_flat(
+    result: Result, shown: list[Positions], numbers: NDArray[np.intp], owners: Owners, options: Options
+) -> tuple[Drawn, str]:
+    plan = result.plan
+    values = _pick(result, shown, options)
+    texts = None
+    if options.values != "none":
+        texts = np.array(format_cells(values, options.digits), dtype=object).reshape(values.shape)
+    exact = {
+        index: _spell(values[place])
+        for place in np.ndindex(values.shape)
+        for index in [tuple(p.shown[i] for p, i in zip(shown, place, strict=True))]
+    }
+    of = {
+        index: int(numbers[place])
+        for place in np.ndindex(values.shape)
+        for index in [tuple(p.shown[i] for p, i in zip(shown, place, strict=True))]
+    }
+
+    def describe(index: tuple[int, ...]) -> Data:
+        return (*_locate(index), *owners.data(of[index]), ("value", exact[index]))
+
+    flat = Flat(plan, shown, Cells(texts, numbers, owners.fill, describe), drawers=options.view == "drawers")
+    caption = flat.caption
+    if texts is not None:
+        caption = f"{'the input' if options.values == 'input' else 'normalized'}: {caption}"
+    if values.size < result.input.size:
+        caption += f"; {values.size:,} of {result.input.size:,} values"
+    return stack([write_lines([caption], 11.5, "muted"), flat.draw()], 8), f"Laid flat, {caption}."
+
+
+def _plot(result: Result, name_group: Callable[[int], str], options: Options) -> tuple[list[Drawn], str]:
+    groups = choose_groups(result)
+    owners = Owners(result, name_group, options.digits)
+    owners.colour(set(groups or ()))
+    names = ["all values (each has a window of its own)"] if groups is None else list(map(name_group, groups))
+    plots = draw_histograms(result, groups, owners, names)
+    legend = [] if groups is None else [draw_legend(owners, MOST_WIDTH)]
+    told = "Histograms of the input and of the normalized values, a pair for each group, with the same bins."
+    return [flow([plots, *legend], 48, MOST_WIDTH)], told if groups is None else f"{owners.describe()} {told}"
+
+
+def _find_owners(
+    result: Result, name_group: Callable[[int], str], options: Options, shown: list[Positions]
+) -> Owners:
+    plan = result.plan
+    if plan.window is None:
+        return Owners(result, name_group, options.digits)
+    return WindowOwners(result, name_group, options.digits, shown[plan.axes[0]].shown)
+
+
+def _pick(result: Result, shown: list[Positions], options: Options) -> NDArray[Any]:
+    if options.values == "normalized":
+        return normalize_part(result, [p.shown for p in shown])
+    return np.asarray(select(result.input, shown))
+
+
+def _pick_cells(
+    result: Result, cells: Sequence[tuple[int, ...]], options: Options
+) -> dict[tuple[int, ...], str]:
+    """Return the exact values of some cells."""
+    if options.values != "normalized":
+        return {cell: _spell(result.input[cell]) for cell in cells}
+    ndim = len(result.plan.shape)
+    places = [sorted({cell[axis] for cell in cells}) for axis in range(ndim)]
+    values = normalize_part(result, places)
+    order = [{position: i for i, position in enumerate(line)} for line in places]
+    return {cell: _spell(values[tuple(order[axis][cell[axis]] for axis in range(ndim))]) for cell in cells}
+
+
+def _locate(index: tuple[int, ...]) -> Data:
+    return (("index", ",".join(map(str, index))),)
+
+
+def _spell(value: Any) -> str:
+    """Return a value as JSON spells it."""
+    number = value.item() if isinstance(value, np.generic) else value
+    return str(int(number)) if isinstance(number, int) else str(spell_number(number))

@@ -1,0 +1,273 @@
+"""The tensor laid flat: matrices within frames for the outer axes, or drawers within drawers.
+
+Matrices: the last two axes are rows and columns; the axis before them runs to the right, the one before that
+downwards, and so on. Drawers: every axis runs downwards but the last.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from normcli.documents.excerpt import Positions, to_arrays
+from normcli.documents.scene import (
+    ASCENT,
+    Drawn,
+    Group,
+    Polyline,
+    Rectangle,
+    Text,
+    flow,
+    measure,
+    stack,
+)
+from normcli.pictures.cutting import count_hidden
+from normcli.pictures.owners import name_axis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.scene import Data, Fill, Shape
+    from normcli.norms.plan import Plan
+
+MOST_WIDTH = 1160.0
+"""Frames that stand side by side are broken into lines of about this width."""
+
+_ROW, _BARE = 22.0, 20.0
+"""The height of a row of cells, and the edge of a cell without text."""
+
+_SIZE, _TICK, _LABEL = 11.5, 9.5, 11.5
+
+_PAD, _GAP = 8.0, 10.0
+
+_ADVANCE = 0.6
+"""Of a character in nearly every monospaced font, as a part of the size."""
+
+
+class Cells(NamedTuple):
+    """What is written into the cells that are shown, of the shape that the positions span.
+
+    Parameters
+    ----------
+    texts : ndarray of str, or None
+        None leaves the cells empty.
+    owners : ndarray of int
+    fill : function of an owner
+    look : function of an owner
+        Returns the number of its look, or None for a colour of no group.
+    describe : function of an index
+        Returns what machines are told of a cell.
+    """
+
+    texts: NDArray[np.object_] | None
+    owners: NDArray[np.intp]
+    fill: Callable[[int], Fill]
+    describe: Callable[[tuple[int, ...]], Data]
+
+
+class Flat:
+    """A tensor laid flat.
+
+    Parameters
+    ----------
+    plan : Plan
+    shown : sequence of Positions
+        Along each axis.
+    cells : Cells
+    drawers : bool
+        Whether every axis but the last runs downwards.
+    """
+
+    def __init__(self, plan: Plan, shown: Sequence[Positions], cells: Cells, *, drawers: bool) -> None:
+        self._plan, self._shown, self._cells, self._drawers = plan, shown, cells, drawers
+        self._names = [name_axis(plan, axis) for axis in range(len(plan.shape))]
+        longest = 0 if cells.texts is None else max(map(len, cells.texts.reshape(-1)), default=0)
+        self._width = max(_BARE + 4, measure("0" * longest, _SIZE, mono=True) + 10) if longest else _BARE
+        if shown:  # the positions above the columns need their room too
+            self._width = max(self._width, measure(str(shown[-1].shown[-1]), _TICK, mono=True) + 4)
+        self._reach = longest * _ADVANCE * _SIZE
+        self._row = _ROW if longest else _BARE
+
+    def draw(self) -> Drawn:
+        """Return the drawing."""
+        return self._nest(())
+
+    @property
+    def caption(self) -> str:
+        """Which axes run where."""
+        if not self._names:
+            return "one value"
+        if len(self._names) == 1:
+            return f"{self._names[0]} to the right"
+        if self._drawers:
+            drawers = ", in it one for each ".join(self._names[:-1])
+            return f"a drawer for each {drawers}; {self._names[-1]} to the right"
+        rows = f"rows {self._names[-2]}, columns {self._names[-1]}"
+        outer = " ".join(self._names[:-2])
+        return f"{rows}, a matrix for each {outer}" if outer else rows
+
+    def _nest(self, place: tuple[int, ...], *, heads: bool = True) -> Drawn:
+        axis = len(place)
+        left = len(self._names) - axis
+        if left <= (1 if self._drawers else 2):
+            return self._draw_matrix(place, heads=heads)
+        positions = self._shown[axis]
+        parts = []
+        deep = (left - (1 if self._drawers else 2)) % 2
+        for i, position in enumerate(positions.shown):
+            if i == positions.gap:
+                parts.append(self._draw_gap(axis))
+            inner = self._nest((*place, i), heads=not (self._drawers and left == 2 and i))
+            label = f"{self._plan.layout.name(axis)}={position}"
+            if self._drawers and left == 2:
+                parts.append(_tag(label, inner, self._tag_width(axis)))
+            else:
+                parts.append(_frame(label, inner, "frame" if deep else "frame2"))
+        if positions.gap == positions.size:
+            parts.append(self._draw_gap(axis))
+        if self._drawers:
+            return stack(parts, 3 if left == 2 else _GAP)
+        return flow(parts, _GAP, MOST_WIDTH) if left % 2 else stack(parts, _GAP)
+
+    def _tag_width(self, axis: int) -> float:
+        longest = max(len(str(position)) for position in self._shown[axis].shown)
+        return measure(f"{self._plan.layout.name(axis)}={'0' * longest}", _LABEL, mono=True) + 8
+
+    def _draw_gap(self, axis: int) -> Drawn:
+        """Return what stands for the frames that are left out."""
+        hidden = count_hidden(self._shown[axis], self._plan.shape[axis])
+        text = f"… {hidden:,} more {self._plan.layout.name(axis)} …"
+        width = measure(text, _LABEL) + 4
+        line = Polyline(_zigzag(0, 21, width, 21), "gap")
+        return Drawn(width, 28, (Text(width / 2, 12, text, _LABEL, "muted", "middle"), line))
+
+    def _draw_matrix(self, place: tuple[int, ...], *, heads: bool) -> Drawn:
+        """Return the cells of the last two axes (or one), with their positions beside them."""
+        ndim = len(self._names)
+        rows = self._shown[-2] if ndim - len(place) == 2 else None
+        columns = self._shown[-1] if ndim else None
+        row_gap, column_gap = self._text_gap(rows, -2), self._text_gap(columns, -1)
+        left = 0.0 if rows is None else 6 + max(len(str(i)) for i in rows.shown) * _TICK * 0.61
+        top = 14.0 if columns is not None and heads else 0.0
+        gap_width = measure(column_gap, _TICK, mono=True) + 6
+        xs = _spread(columns, self._width, gap_width)
+        ys = _spread(rows, self._row, 20.0)
+        count = (1 if rows is None else rows.size, 1 if columns is None else columns.size)
+        width = left + _reach(columns, xs, self._width, gap_width)
+        height = top + _reach(rows, ys, self._row, 20.0)
+        shapes: list[Shape] = []
+        for i in range(count[0]):
+            for j in range(count[1]):
+                inner = (() if columns is None else (j,)) if rows is None else (i, j)
+                shapes += self._draw_cell((*place, *inner), left + xs[j], top + ys[i])
+        if columns is not None and heads:
+            shapes += [
+                Text(left + xs[j] + self._width / 2, 10, str(position), _TICK, "muted", "middle", mono=True)
+                for j, position in enumerate(columns.shown)
+            ]
+        if rows is not None:
+            shapes += [
+                Text(left - 5, top + y + self._row / 2 + 3.4, str(i), _TICK, "muted", "end", mono=True)
+                for i, y in zip(rows.shown, ys, strict=True)
+            ]
+        if column_gap and columns is not None and columns.gap is not None:
+            x = left + columns.gap * self._width + gap_width / 2
+            if heads:
+                shapes.append(Text(x, 10, column_gap, _TICK, "muted", "middle", mono=True))
+            shapes.append(Polyline(_zigzag(x, top, x, height), "gap"))
+        if row_gap and rows is not None and rows.gap is not None:
+            y = top + rows.gap * self._row + 10
+            cut_off = columns is not None and columns.gap is not None
+            span = (
+                columns.gap * self._width if cut_off and columns is not None and columns.gap else width - left
+            )
+            text = Text(left + span / 2, y + _TICK * ASCENT, row_gap, _TICK, "muted", "middle", mono=True)
+            half = text.extent / 2 + 4
+            shapes.append(text)
+            if text.x - half > left + 4:
+                shapes.append(Polyline(_zigzag(left, y, text.x - half, y), "gap"))
+                shapes.append(Polyline(_zigzag(text.x + half, y, width, y), "gap"))
+            spare = max(0.0, text.extent / 2 - text.x, text.x + text.extent / 2 - width)
+            width += spare
+            shapes = [Group(tuple(shapes), spare, 0)] if spare else shapes
+            width += spare
+        return Drawn(width, height, tuple(shapes))
+
+    def _text_gap(self, positions: Positions | None, axis: int) -> str:
+        if positions is None or positions.gap is None:
+            return ""
+        return f"…{count_hidden(positions, self._plan.shape[axis]):,}…"
+
+    def _draw_cell(self, place: tuple[int, ...], x: float, y: float) -> list[Shape]:
+        cells = self._cells
+        fill = cells.fill(int(cells.owners[place]))
+        index = tuple(p.shown[i] for p, i in zip(self._shown, place, strict=True))
+        box = Rectangle(x, y, self._width, self._row, fill)
+        children: tuple[Shape, ...] = (box,)
+        if cells.texts is not None:
+            text = str(cells.texts[place]).strip()
+            look = fill if isinstance(fill, int) else None
+            role = "ink" if look is None else "on"
+            right = x + self._width / 2 + self._reach / 2
+            baseline = y + self._row / 2 + _SIZE * ASCENT
+            children = (box, Text(right, baseline, text, _SIZE, role, "end", mono=True, look=look))
+        return [Group(children, role="cell", data=cells.describe(index))]
+
+
+def select(values: NDArray[np.generic], shown: Sequence[Positions]) -> NDArray[np.generic]:
+    """Return the values at the positions that are shown."""
+    return values[np.ix_(*to_arrays(list(shown)))] if shown else values
+
+
+def _spread(positions: Positions | None, step: float, gap: float) -> list[float]:
+    if positions is None:
+        return [0.0]
+    wide = gap if positions.gap is not None else 0.0
+    return [
+        i * step + (wide if positions.gap is not None and i >= positions.gap else 0)
+        for i in range(positions.size)
+    ]
+
+
+def _reach(positions: Positions | None, places: list[float], step: float, gap: float) -> float:
+    trailing = positions is not None and positions.gap == positions.size
+    return places[-1] + step + (gap if trailing else 0)
+
+
+def _frame(label: str, inner: Drawn, role: str) -> Drawn:
+    """Return a drawing in a frame with a name."""
+    top = 20.0
+    width = max(inner.width, measure(label, _LABEL, mono=True)) + 2 * _PAD
+    height = inner.height + top + _PAD
+    return Drawn(
+        width,
+        height,
+        (
+            Rectangle(0, 0, width, height, role, 5),
+            Text(_PAD, 14.5, label, _LABEL, "ink", mono=True),
+            inner.at(_PAD, top),
+        ),
+    )
+
+
+def _tag(label: str, inner: Drawn, left: float) -> Drawn:
+    """Return a drawing with its name on the left."""
+    height = inner.height
+    text = Text(0, height - _ROW / 2 + _LABEL * ASCENT, label, _LABEL, "ink", mono=True)
+    return Drawn(inner.width + left, height, (text, inner.at(left, 0)))
+
+
+def _zigzag(x0: float, y0: float, x1: float, y1: float) -> tuple[tuple[float, float], ...]:
+    """Return a zigzag from one end to the other, level or upright."""
+    length = math.hypot(x1 - x0, y1 - y0)
+    teeth = max(2, round(length / 5))
+    nx, ny = (y1 - y0) / length * 2, (x1 - x0) / length * 2
+    points = [(x0, y0)]
+    for tooth in range(1, teeth):
+        t, s = tooth / teeth, 1 if tooth % 2 else -1
+        points.append((x0 + (x1 - x0) * t + nx * s, y0 + (y1 - y0) * t + ny * s))
+    return (*points, (x1, y1))

@@ -1,0 +1,153 @@
+"""Histograms of what goes into a norm and what comes out, a line for each group, with the same bins for all."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.documents.scene import Drawn, Group, Polyline, Rectangle, Text, flow, measure, stack
+from normcli.teach.part import normalize_group
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.scene import Data, Fill, Shape
+    from normcli.pictures.owners import Owners
+    from normcli.results.result import Result
+
+MOST_LINES = 8
+"""So many groups have their histograms drawn."""
+
+_FEWEST_BINS, _MOST_BINS = 5, 24
+
+_NARROWEST, _HEIGHT = 300.0, 64.0
+
+_SIZE, _TICK = 12.0, 10.0
+
+_NOTES = 230.0
+"""The room for what is said of the bars, beside the name of their group."""
+
+
+class Counts(NamedTuple):
+    """A histogram.
+
+    Parameters
+    ----------
+    counts : ndarray of int
+    edges : ndarray of float64
+        One more than counts; the last bin holds its upper edge too.
+    others : int
+        How many values are not finite, and in no bin.
+    """
+
+    counts: NDArray[np.intp]
+    edges: NDArray[np.float64]
+    others: int
+
+
+def choose_bins(values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return the edges of bins that hold all finite values: about the square root of a group's size of them."""
+    finite = [part[np.isfinite(part)] for part in values]
+    finite = [part for part in finite if part.size]
+    low = min((float(part.min()) for part in finite), default=0.0)
+    high = max((float(part.max()) for part in finite), default=1.0)
+    largest = max((part.size for part in finite), default=1)
+    count = min(_MOST_BINS, max(_FEWEST_BINS, math.ceil(math.sqrt(largest)) + 1))
+    if not low < high:
+        room = abs(low) / 2 or 0.5
+        low, high = low - room, high + room
+    steps = np.arange(count + 1) / count
+    return low * (1 - steps) + high * steps  # a difference could overflow
+
+
+def count_values(values: NDArray[Any], edges: NDArray[np.float64]) -> Counts:
+    """Count how many values lie in each bin.
+
+    Examples
+    --------
+    >>> count_values(np.array([0.0, 0.4, 1.0, np.nan]), np.array([0.0, 0.5, 1.0]))
+    Counts(counts=array([2, 1]), edges=array([0. , 0.5, 1. ]), others=1)
+    """
+    finite = values[np.isfinite(values)].astype(np.float64)
+    places = np.clip(np.searchsorted(edges, finite, side="right") - 1, 0, len(edges) - 2)
+    return Counts(np.bincount(places, minlength=len(edges) - 1), edges, values.size - finite.size)
+
+
+def choose_groups(result: Result) -> list[int] | None:
+    """Return the groups that are drawn; None where a window slides and there are none."""
+    if result.plan.window is not None:
+        return None
+    return list(range(min(result.plan.group_count, MOST_LINES)))
+
+
+def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, names: Sequence[str]) -> Drawn:
+    """Return a line for each group: the histogram of its input on the left, of what came out on the right."""
+    view = result.input.reshape(result.plan.view_shape)
+    if groups is None:
+        pairs = [(result.input.reshape(-1), result.normalized.reshape(-1))]
+    else:
+        pairs = [
+            (np.asarray(view[result.plan.select_group(group)]).reshape(-1), normalize_group(result, group))
+            for group in groups
+        ]
+    width = max(_NARROWEST, *(measure(name, _SIZE) + _NOTES for name in names))
+    columns = []
+    for title, side in (("input", 0), ("normalized", 1)):
+        values = [_to_float(pair[side]) for pair in pairs]
+        edges = choose_bins(values)
+        counted = [count_values(part, edges) for part in values]
+        tallest = max((int(counts.counts.max(initial=0)) for counts in counted), default=0)
+        parts = [
+            _draw_one(
+                counts,
+                tallest,
+                width,
+                "neutral" if groups is None else owners.fill(groups[number]),
+                names[number] if side == 0 else "",
+                (("plot", title), *(() if groups is None else owners.data(groups[number]))),
+            )
+            for number, counts in enumerate(counted)
+        ]
+        head = Drawn(width, 20, (Text(0, 14, title, _SIZE, bold=True),))
+        columns.append(stack([head, *parts, _draw_scale(edges, width)], 8))
+    return flow(columns, 48, math.inf)
+
+
+def _to_float(values: NDArray[Any]) -> NDArray[np.float64]:
+    with np.errstate(all="ignore"):
+        return values.astype(np.float64)
+
+
+def _draw_one(counts: Counts, tallest: int, width: float, fill: Fill, name: str, data: Data) -> Drawn:
+    top, bins = 18.0, len(counts.counts)
+    step = width / bins
+    shapes: list[Shape] = []
+    if name:
+        shapes.append(Text(0, 12, name, _SIZE))
+    peak = int(counts.counts.max(initial=0))
+    notes = f"highest bar {peak:,}" + (f", not finite {counts.others:,}" if counts.others else "")
+    shapes.append(Text(width, 12, notes, _TICK, "muted", "end"))
+    for i, count in enumerate(counts.counts.tolist()):
+        height = (_HEIGHT - top) * count / tallest if tallest else 0.0
+        low, high = float(counts.edges[i]), float(counts.edges[i + 1])
+        told: Data = (("count", str(count)), ("low", repr(low)), ("high", repr(high)))
+        bar = Rectangle(i * step + 0.5, _HEIGHT - height, step - 1, height, fill)
+        shapes.append(Group((bar,), role="cell", data=told))
+    shapes.append(Polyline(((0, _HEIGHT), (width, _HEIGHT)), "axis"))
+    return Drawn(width, _HEIGHT, (Group(tuple(shapes), role="histogram", data=data),))
+
+
+def _draw_scale(edges: NDArray[np.float64], width: float) -> Drawn:
+    """Return the ends and the middle of the bins as numbers."""
+    low, high = float(edges[0]), float(edges[-1])
+    texts = [f"{value:.4g}" for value in (low, low / 2 + high / 2, high)]
+    shapes: list[Shape] = [
+        Text(0, 9, texts[0], _TICK, "muted", mono=True),
+        Text(width / 2, 9, texts[1], _TICK, "muted", "middle", mono=True),
+        Text(width, 9, texts[2], _TICK, "muted", "end", mono=True),
+    ]
+    return Drawn(width, 14, tuple(shapes))

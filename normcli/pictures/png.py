@@ -1,0 +1,74 @@
+"""A scene as PNG, painted by resvg with fonts of its own: the same picture on every machine."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from normcli.errors import UsageError
+from normcli.pictures.svg import spell_light
+
+if TYPE_CHECKING:
+    from normcli.documents.scene import Scene
+
+_FONTS = ("FiraGO_Regular", "FiraGO_Bold", "FiraMono_Regular", "NotoSans_Regular")
+"""Modules of the package of fonts; the last is for the few characters that the others lack, such as ₚ."""
+
+_SANS, _MONO = "FiraGO", "Fira Mono"
+
+MOST_PIXELS = 100_000_000
+"""A picture of more is 400 MB before it is compressed; few programs open it."""
+
+
+def require_painter() -> None:
+    """Raise `UsageError` unless what paints pixels is installed: a check before any work is done."""
+    if find_spec("resvg_py") is None or find_spec("pymupdf_fonts") is None:
+        raise UsageError("PNG needs more than is installed: pip install 'normcli[png]' (SVG needs nothing)")
+
+
+def write(scene: Scene, stream: BinaryIO) -> None:
+    """Write a scene, `scene.scale` pixels to a unit.
+
+    Raises
+    ------
+    UsageError
+        If the [png] extra is missing, or so many pixels would be too many.
+    """
+    require_painter()
+    pixels = round(scene.width * scene.scale) * round(scene.height * scene.scale)
+    if pixels > MOST_PIXELS:
+        raise UsageError(
+            f"--scale {scene.scale:g} makes {pixels:,} pixels, more than {MOST_PIXELS:,}; give a smaller one"
+        )
+    import resvg_py
+
+    with tempfile.TemporaryDirectory(prefix="normcli-") as folder:
+        painted = resvg_py.svg_to_bytes(
+            svg_string=spell_light(scene),
+            zoom=scene.scale,
+            skip_system_fonts=True,  # whatever is installed here is not installed there
+            font_files=[str(path) for path in _unpack_fonts(Path(folder))],
+            font_family=_SANS,
+            sans_serif_family=_SANS,
+            monospace_family=_MONO,
+        )
+    stream.write(bytes(painted))
+
+
+def _unpack_fonts(folder: Path) -> list[Path]:
+    paths = []
+    for name, content in _load_fonts().items():
+        path = folder / f"{name}.ttf"
+        path.write_bytes(content)
+        paths.append(path)
+    return paths
+
+
+@functools.cache
+def _load_fonts() -> dict[str, bytes]:
+    from importlib import import_module
+
+    return {name: bytes(import_module(f"pymupdf_fonts.{name}").fontbuffer) for name in _FONTS}

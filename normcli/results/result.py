@@ -1,0 +1,528 @@
+"""The result of a calculation, and the function that calculates it."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import OUTPUT_DTYPES, require_real
+from normcli.engine import choose_output_dtype, measure, run
+from normcli.engine.counting import COUNT, Selection
+from normcli.engine.effort import DEFAULT_EFFORT, Effort
+from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
+from normcli.norms.plan import Plan, make_plan
+from normcli.norms.request import Fill, Request
+from normcli.numerics.solution import Given
+from normcli.results.degenerate import Degeneracy, find_degeneracies, find_degeneracies_of_evaluation
+from normcli.results.promises import Check, check_promises
+from normcli.results.selection import Counted, select
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+    from normcli.norms.layout import AxisSpec
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result:
+    """What `normalize` returns. Arrays are as they were computed; nothing is rounded for display.
+
+    Parameters
+    ----------
+    plan : Plan
+        Every choice that was made: axes, groups, eps and the rest.
+    input : ndarray
+        The tensor that was normalized: the caller's own array where it was one. `check` and `warnings` read it.
+    statistics : mapping of str to ndarray of float64
+        `mean`, `var`, `std`, `rstd`; or `ms`, `rms`, `rstd`; or `norm`; or `min`, `max`, `range`; or `median`,
+        `q1`, `q3`, `iqr`: of the shape `plan.stats_shape`, in the unit of the input, its square (`var`, `ms`)
+        or its inverse (`rstd`).
+    gamma, beta : ndarray or None
+        Of the shape `plan.parameter_shape`.
+    effort : Effort
+        How what is still to be done will be.
+    running : Given or None
+        The running statistics that it was normalized with, of `plan.running_shape`; None where each group has
+        its own.
+    selection : Selection or None
+        Which values count; None if all do.
+    counts : ndarray of float64 or None
+        How many values of each group count, of `plan.stats_shape`; None where all do, or nothing was measured.
+    """
+
+    plan: Plan
+    input: NDArray[Any]
+    statistics: Mapping[str, NDArray[np.float64]]
+    gamma: NDArray[Any] | None
+    beta: NDArray[Any] | None
+    effort: Effort = DEFAULT_EFFORT
+    running: Given | None = None
+    selection: Selection | None = None
+    counts: NDArray[np.float64] | None = None
+
+    @functools.cached_property
+    def normalized(self) -> NDArray[Any]:
+        """The normalized tensor, of the input's shape, after gamma and beta if they are given."""
+        return self._run(self.gamma, self.beta)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of `normalized`."""
+        return choose_output_dtype(self.plan, self.input.dtype)
+
+    def __repr__(self) -> str:
+        groups = f"{self.group_count} × {self.group_size}"
+        return f"<Result: {self.plan.norm.name} of {self.plan.shape}, groups {groups}, {self.dtype}>"
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean of each group."""
+        return self._statistic("mean")
+
+    @property
+    def var(self) -> NDArray[np.float64]:
+        """The variance of each group, with the divisor n − ddof."""
+        return self._statistic("var")
+
+    @property
+    def std(self) -> NDArray[np.float64]:
+        """The square root of `var`."""
+        return self._statistic("std")
+
+    @property
+    def rstd(self) -> NDArray[np.float64]:
+        """One over the divisor, eps included."""
+        return self._statistic("rstd")
+
+    @property
+    def ms(self) -> NDArray[np.float64]:
+        """The mean square of each group, for norms that do not centre."""
+        return self._statistic("ms")
+
+    @property
+    def rms(self) -> NDArray[np.float64]:
+        """The square root of `ms`."""
+        return self._statistic("rms")
+
+    @property
+    def norm(self) -> NDArray[np.float64]:
+        """The ℓp length of each group."""
+        return self._statistic("norm")
+
+    @property
+    def min(self) -> NDArray[np.float64]:
+        """The least value of each group."""
+        return self._statistic("min")
+
+    @property
+    def max(self) -> NDArray[np.float64]:
+        """The largest value of each group."""
+        return self._statistic("max")
+
+    @property
+    def range(self) -> NDArray[np.float64]:
+        """`max` − `min`."""
+        return self._statistic("range")
+
+    @property
+    def median(self) -> NDArray[np.float64]:
+        """The median of each group: of an even count, halfway between the middle two values."""
+        return self._statistic("median")
+
+    @property
+    def q1(self) -> NDArray[np.float64]:
+        """The first quartile of each group, interpolated linearly as `numpy.percentile` does."""
+        return self._statistic("q1")
+
+    @property
+    def q3(self) -> NDArray[np.float64]:
+        """The third quartile of each group, likewise."""
+        return self._statistic("q3")
+
+    @property
+    def iqr(self) -> NDArray[np.float64]:
+        """The interquartile range, `q3` − `q1`."""
+        return self._statistic("iqr")
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes that were reduced."""
+        return self.plan.axes
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The axes over which there is one statistic each."""
+        return self.plan.kept
+
+    @property
+    def group_count(self) -> int:
+        """The number of groups."""
+        return self.plan.group_count
+
+    @property
+    def group_size(self) -> int:
+        """The number of values in each group."""
+        return self.plan.group_size
+
+    @functools.cached_property
+    def degeneracies(self) -> tuple[Degeneracy, ...]:
+        """The degenerate kinds of groups in the input, each once."""
+        if self.running is not None:
+            return find_degeneracies_of_evaluation(
+                self.plan, self.input, self.statistics, self.normalized, self.selection
+            )
+        scaled = self.gamma is not None or self.beta is not None
+        safe = not scaled and self.plan.norm.bounded and not self._carries_others
+        promised = None if safe else self.normalized
+        return find_degeneracies(self.plan, self.input, self.statistics, promised, self.counts, self.selection)
+
+    @property
+    def _carries_others(self) -> bool:
+        """Whether values that do not count, of which nothing is promised, may not fit the output's dtype."""
+        if self.selection is None or self.selection.fill in (Fill.ZERO, Fill.NAN):
+            return False
+        return self.selection.fill is Fill.NORMALIZE or not np.can_cast(self.input.dtype, self.dtype)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each kind of degenerate group."""
+        return tuple(str(degeneracy) for degeneracy in self.degeneracies)
+
+    @functools.cached_property
+    def check(self) -> tuple[Check, ...]:
+        """The normalized values measured again, and held against what the norm promises.
+
+        Empty for norms that promise nothing of the kind (a sliding window), for tensors without values, and for
+        running statistics.
+        """
+        if self.running is not None:
+            return ()
+        if self.selection is not None:
+            marked = self.selection._replace(fill=Fill.NAN)
+            values = run(self.plan, self.input, effort=self.effort, selection=marked)[0]
+            return check_promises(self.plan, self.statistics, values, self.effort, Selection(omits_nan=True))
+        scaled = self.gamma is not None or self.beta is not None
+        values = self._run(None, None) if scaled else self.normalized
+        return check_promises(self.plan, self.statistics, values, self.effort)
+
+    def settle(self, *, check: bool) -> None:
+        """Work out the warnings (and the check) now: files that they are read from may move.
+
+        Parameters
+        ----------
+        check : bool
+            Whether the check will be asked for.
+        """
+        _ = self.degeneracies
+        if check:
+            _ = self.check
+
+    def require_sound(self) -> None:
+        """Raise `DegenerateError` if any group is degenerate."""
+        if self.degeneracies:
+            raise DegenerateError(f"{self.plan.norm.name}: {'; '.join(self.warnings)}")
+
+    def _run(self, gamma: NDArray[Any] | None, beta: NDArray[Any] | None) -> NDArray[Any]:
+        return run(
+            self.plan, self.input, gamma, beta,
+            effort=self.effort, given=self.running, selection=self.selection,
+        )[0]  # fmt: skip
+
+    def _statistic(self, name: str) -> NDArray[np.float64]:
+        try:
+            return self.statistics[name]
+        except KeyError:
+            has = ", ".join(self.statistics)
+            raise MissingStatisticError(
+                f"{self.plan.norm.name} has no statistic {name}; it has {has}"
+            ) from None
+
+
+def normalize(
+    x: ArrayLike,
+    norm: str = "bn",
+    *,
+    axes: AxisSpec | None = None,
+    keep: AxisSpec | None = None,
+    layout: str | None = None,
+    groups: int | None = None,
+    group_order: str | None = None,
+    eps: float | None = None,
+    eps_mode: str | None = None,
+    ddof: int | None = None,
+    dtype: DTypeLike | None = None,
+    gamma: ArrayLike | None = None,
+    beta: ArrayLike | None = None,
+    p: float | None = None,
+    size: int | None = None,
+    alpha: float | None = None,
+    exponent: float | None = None,
+    k: float | None = None,
+    like: str | None = None,
+    running_mean: ArrayLike | None = None,
+    running_var: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    lengths: Sequence[int] | None = None,
+    nan: str | None = None,
+    fill: str | None = None,
+    out: NDArray[Any] | None = None,
+    threads: int | None = None,
+) -> Result:
+    """Normalize a tensor.
+
+    Parameters
+    ----------
+    x : array_like
+        Real numbers: integers and booleans count as float64.
+    norm : str
+        A name of the table of norms: `bn`, `ln`, `in`, `gn`, `rms`, `lp`, `wn`, `ws`, `mvn`, `zscore`,
+        `minmax`, `maxabs`, `robust`, `lrn` or one of their aliases.
+    axes, keep : str, int or sequence of both, optional
+        The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
+    layout : str, optional
+        One letter per axis. Default: NC, NCL, NCHW, NCDHW by rank.
+    groups : int, optional
+        The number of channel groups (`gn`).
+    group_order : {"contiguous", "interleaved"}, optional
+        Group g holds neighbouring channels, or g, g + groups, g + 2·groups and so on.
+    eps : float, optional
+    eps_mode : {"inside", "outside"}, optional
+        √(var + eps) or √var + eps.
+    ddof : int, optional
+        The divisor of the variance is n − ddof; 0 by default.
+    dtype : {"float16", "bfloat16", "float32", "float64"}, optional
+        Of the output. Default: the input's, or float64 for integers.
+    gamma, beta : array_like, optional
+        y = gamma · x̂ + beta, of the shape that the table of norms names, or one that broadcasts to it.
+    p : float, optional
+        Of `lp`; 2 by default, ∞ allowed.
+    size, alpha, exponent, k : optional
+        Of `lrn`: x / (k + alpha/size · Σx²)^exponent.
+    like : str, optional
+        The framework whose convention is followed where no option says otherwise: `normcli conventions` lists
+        them.
+    running_mean, running_var : array_like, optional
+        Both or neither: normalize with these, as evaluation does, instead of its own statistics. They are of
+        the shape (C), of `bn` and `in` alike.
+    mask : array_like of bool, optional
+        True, or 1, where a value counts; of a shape that broadcasts to that of `x`. The statistics are of what
+        counts alone.
+    lengths : sequence of int, optional
+        For each sample, how many positions along the layout's L, T or S count; the rest is padding.
+    nan : {"propagate", "omit", "raise"}, optional
+        Whether NaN makes its group's statistics NaN (the default), does not count, or is an error.
+    fill : {"pass", "zero", "nan", "normalize"}, optional
+        What becomes of values that do not count: they are passed through (the default), replaced, or normalized
+        with the statistics of the others, as Keras and Flax do.
+    out : ndarray, optional
+        Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output.
+    threads : int, optional
+        At most so many; all processors by default. The result is the same to the bit for any.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    UsageError
+        If an option is unknown to the norm, out of range or contradicts another.
+    DataError
+        If `x`, gamma, beta or running statistics hold no real numbers or do not fit; if a variance is negative.
+
+    Examples
+    --------
+    >>> result = normalize([[1, 2, 3, 4], [2, 4, 6, 8]], "ln", eps=0)
+    >>> result.mean
+    array([2.5, 5. ])
+    >>> result.normalized.round(2)
+    array([[-1.34, -0.45,  0.45,  1.34],
+           [-1.34, -0.45,  0.45,  1.34]])
+    """
+    request = Request(
+        norm=_as_text("norm", norm),
+        axes=_freeze("axes", axes),
+        keep=_freeze("keep", keep),
+        layout=None if layout is None else _as_text("layout", layout),
+        groups=_as_integer("groups", groups),
+        group_order=group_order,
+        eps=_as_number("eps", eps),
+        eps_mode=eps_mode,
+        ddof=_as_integer("ddof", ddof),
+        dtype=_name_dtype(dtype),
+        p=_as_number("p", p),
+        size=_as_integer("size", size),
+        alpha=_as_number("alpha", alpha),
+        exponent=_as_number("exponent", exponent),
+        k=_as_number("k", k),
+        like=None if like is None else _as_text("like", like),
+    )
+    return calculate(
+        request,
+        _as_real(x, "x"),
+        None if gamma is None else _as_real(gamma, "gamma"),
+        None if beta is None else _as_real(beta, "beta"),
+        running=_pair_running(running_mean, running_var),
+        counted=_say_what_counts(mask, lengths, nan, fill),
+        out=out,
+        effort=Effort(threads=_as_integer("threads", threads)),
+    )
+
+
+def calculate(
+    request: Request,
+    values: NDArray[Any],
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    *,
+    running: Given | None = None,
+    counted: Counted | None = None,
+    out: NDArray[Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+    statistics_alone: bool = False,
+) -> Result:
+    """Normalize an array as a request says: `normalize` with its options in one record.
+
+    Parameters
+    ----------
+    request : Request
+    values, gamma, beta : ndarray
+        Of an integer, boolean or float dtype.
+    running : Given or None
+        Running mean and variance, of any shape that `Plan.fit_running` takes.
+    counted : Counted or None
+        Which values count; None if all do.
+    out
+        As in `normalize`.
+    effort : Effort
+        Threads, and who watches.
+    statistics_alone : bool
+        Leave the normalized tensor until it is asked for.
+
+    Raises
+    ------
+    NormError
+        As `normalize`.
+    """
+    plan = make_plan(request, values.shape, values.dtype)
+    gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
+    beta = None if beta is None else plan.fit_parameter("beta", beta)
+    if effort.threads is not None and effort.threads < 1:
+        raise UsageError(f"threads {effort.threads} is less than one")
+    given = None if running is None else fit_given(plan, running)
+    selection = None if counted is None else select(plan, values, counted)
+    if statistics_alone:
+        statistics = measure(plan, values, effort, given, selection)
+        counts = statistics.pop(COUNT, None)
+        return Result(plan, values, statistics, gamma, beta, effort, given, selection, counts)
+    normalized, statistics = run(plan, values, gamma, beta, out, effort, given, selection)
+    counts = statistics.pop(COUNT, None)
+    result = Result(plan, values, statistics, gamma, beta, effort, given, selection, counts)
+    result.__dict__["normalized"] = normalized  # where the cached property keeps it
+    return result
+
+
+RUNNING_NAMES = ("running_mean", "running_var")
+"""What messages call running statistics, unless their caller knows a better name."""
+
+
+def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES) -> Given:
+    """Return running statistics in the shape that the plan has for them.
+
+    Parameters
+    ----------
+    plan : Plan
+    running : Given
+    names : tuple of str
+        What mean and variance are called in messages.
+
+    Raises
+    ------
+    UsageError
+        If the norm has none.
+    DataError
+        If they do not fit, or a variance is negative.
+    """
+    mean, var = (plan.fit_running(name, array) for name, array in zip(names, running, strict=True))
+    if (var < 0).any():
+        raise DataError(f"{names[1]} is negative: {var[var < 0][0]:g}")
+    return Given(mean, var)
+
+
+def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
+    if (mean is None) != (var is None):
+        raise UsageError("running_mean and running_var go together")
+    if mean is None or var is None:
+        return None
+    return Given(_as_real(mean, "running_mean"), _as_real(var, "running_var"))
+
+
+def _say_what_counts(
+    mask: ArrayLike | None, lengths: Sequence[int] | None, nan: str | None, fill: str | None
+) -> Counted | None:
+    if mask is None and lengths is None and nan is None and fill is None:
+        return None
+    try:
+        whole = None if lengths is None else tuple(operator.index(length) for length in lengths)
+    except TypeError as error:
+        raise UsageError(f"lengths {lengths!r} are no integers") from error
+    return Counted(None if mask is None else _as_real(mask, "mask"), whole, nan, fill)
+
+
+def _freeze(option: str, spec: AxisSpec | None) -> str | int | tuple[int | str, ...] | None:
+    if spec is None or isinstance(spec, str):
+        return spec
+    try:
+        return operator.index(spec)  # type: ignore[arg-type]  # whatever is an integer: NumPy's too
+    except TypeError:
+        pass
+    try:
+        return tuple(part if isinstance(part, str) else operator.index(part) for part in spec)  # type: ignore[union-attr]
+    except TypeError as error:
+        raise UsageError(f"{option} {spec!r} is no list of axes, by number or letter") from error
+
+
+def _as_integer(option: str, value: int | None) -> int | None:
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError as error:
+        raise UsageError(f"{option} {value!r} is not an integer") from error
+
+
+def _as_number(option: str, value: float | None) -> float | None:
+    try:
+        return None if value is None else float(operator.pos(value))  # a string has no sign
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"{option} {value!r} is not a number") from error
+
+
+def _as_text(option: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{option} {value!r} is not a name")
+    return value
+
+
+def _name_dtype(dtype: DTypeLike | None) -> str | None:
+    if dtype is None or (isinstance(dtype, str) and dtype in OUTPUT_DTYPES):
+        return dtype
+    try:
+        return np.dtype(dtype).name
+    except TypeError as error:
+        raise UsageError(f"dtype {dtype!r} is none of {', '.join(OUTPUT_DTYPES)}") from error
+
+
+def _as_real(x: ArrayLike, name: str) -> NDArray[Any]:
+    if isinstance(x, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
+    try:
+        array = np.asarray(x)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise DataError(f"{name} is not a rectangular array of numbers") from error
+    require_real(array.dtype, name)
+    return array

@@ -1,0 +1,132 @@
+"""What a caller says of which values count, as the engine's `Selection`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import is_float
+from normcli.engine.counting import Selection
+from normcli.errors import DataError, UsageError
+from normcli.norms.request import Fill, NanRule
+from normcli.tensors.pieces import iterate_pieces
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.norms.plan import Plan
+
+_SEQUENCES = "LTS"
+"""The letters that axes of words or time steps have: length, time, sequence."""
+
+
+class Counted(NamedTuple):
+    """Which values count, as a caller says it.
+
+    Parameters
+    ----------
+    mask : ndarray or None
+        True, or 1, where a value counts; of any shape that broadcasts to the tensor's.
+    lengths : tuple of int or None
+        For each sample, how many positions along the sequence axis count; the rest is padding.
+    nan : {"propagate", "omit", "raise"} or None
+        What becomes of NaN: its group's statistics are NaN; it does not count; the tensor is refused.
+    fill : {"pass", "zero", "nan", "normalize"} or None
+        What becomes of values that do not count: they are passed through, or normalized with the others'
+        statistics, as Keras and Flax do.
+    """
+
+    mask: NDArray[Any] | None = None
+    lengths: tuple[int, ...] | None = None
+    nan: str | None = None
+    fill: str | None = None
+
+
+def select(plan: Plan, values: NDArray[Any], counted: Counted) -> Selection | None:
+    """Return which values of a tensor count, with the mask at the tensor's rank; None if all do.
+
+    Raises
+    ------
+    UsageError
+        If the lengths have no axis to be along, or an option is unknown or has nothing to be about.
+    DataError
+        If the mask or the lengths do not fit, or there is a NaN where that is an error.
+    """
+    if counted.nan not in (None, *NanRule):
+        raise UsageError(f"nan {counted.nan!r} is none of {', '.join(NanRule)}")
+    if counted.fill not in (None, *Fill):
+        raise UsageError(f"fill {counted.fill!r} is none of {', '.join(Fill)}")
+    if counted.nan == NanRule.RAISE:
+        _refuse_nan(plan, values)
+    masks = []
+    if counted.mask is not None:
+        masks.append(plan.fit_mask(_to_booleans(counted.mask)))
+    if counted.lengths is not None:
+        masks.append(plan.fit_mask(mark_lengths(plan, counted.lengths)))
+    omits_nan = counted.nan == NanRule.OMIT and is_float(values.dtype)
+    if not masks and counted.nan != NanRule.OMIT:
+        if counted.fill is not None:
+            raise UsageError("fill is for values that do not count; all do without a mask, lengths or nan omit")
+        return None
+    if not masks and not omits_nan:
+        return None
+    mask = masks[0] & masks[1] if len(masks) == 2 else next(iter(masks), None)
+    return Selection(mask, omits_nan, Fill(counted.fill or Fill.PASS))
+
+
+def mark_lengths(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return the mask of sequences that are padded at their end, with 1 for all axes but batch and sequence.
+
+    Raises
+    ------
+    UsageError
+        If the layout has no sequence axis (L, T or S).
+    DataError
+        If there is not one length for each sample, or one is negative or beyond the axis.
+    """
+    batch, letters = plan.layout.batch, plan.layout.letters or ""
+    along = next((letters.index(letter) for letter in _SEQUENCES if letter in letters), None)
+    if along is None or batch is None or along == batch:
+        raise UsageError("lengths are along a sequence axis, L, T or S; name it with a layout such as NLC")
+    if len(lengths) != plan.shape[batch]:
+        given = "is 1 length" if len(lengths) == 1 else f"are {len(lengths)} lengths"
+        samples = f"{plan.shape[batch]} sample{'' if plan.shape[batch] == 1 else 's'}"
+        raise DataError(f"there {given} for {samples}")
+    longest = plan.shape[along]
+    for sample, length in enumerate(lengths):
+        if not 0 <= length <= longest:
+            raise DataError(
+                f"length {length} of sample {sample} is not within the axis {letters[along]} of {longest}"
+            )
+    shape = [1] * len(plan.shape)
+    shape[batch] = len(lengths)
+    ends = np.asarray(lengths, dtype=np.int64).reshape(shape)
+    shape[batch], shape[along] = 1, longest
+    return np.asarray(np.arange(longest).reshape(shape) < ends)
+
+
+def _to_booleans(mask: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of 0 and 1 as booleans."""
+    if mask.dtype == np.bool_:
+        return mask
+    for piece in iterate_pieces(mask):
+        strange = piece[(piece != 0) & (piece != 1)]
+        if strange.size:
+            raise DataError(
+                f"the mask holds {strange[0]}; it says with 1 and 0, or true and false, what counts"
+            )
+    return mask.astype(np.bool_)
+
+
+def _refuse_nan(plan: Plan, values: NDArray[Any]) -> None:
+    if not is_float(values.dtype):
+        return
+    start = 0
+    for piece in iterate_pieces(values):
+        found = np.flatnonzero(np.isnan(piece))
+        if found.size:
+            index = np.unravel_index(int(found[0]) + start, plan.shape or (1,))
+            place = " ".join(f"{plan.layout.name(axis)}={i}" for axis, i in enumerate(index[: len(plan.shape)]))
+            raise DataError(f"there is a NaN at {place or 'the only value'}")
+        start += piece.size

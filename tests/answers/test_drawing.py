@@ -1,0 +1,128 @@
+"""Drawings in the terminal, kept as text. To renew them: `NORMCLI_UPDATE_SNAPSHOTS=1 pytest tests/answers`."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.answers.drawing import Drawing
+from normcli.documents.document import View
+from normcli.documents.palette import choose_colour
+from normcli.errors import UsageError
+from normcli.norms.table import AxesRule
+from normcli.pictures.options import Options
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
+from normcli.writers import write
+from tests.conftest import DATA
+
+SNAPSHOTS = DATA / "snapshots"
+
+
+def render(norm, shape, view=None, options=None, **settings) -> str:
+    tensor = generate(Recipe(shape))
+    stream = io.StringIO()
+    result = normalize(tensor.values, norm, **settings)
+    write(Drawing(result, tensor, options or Options()), "table", stream, view or View())
+    return stream.getvalue()
+
+
+CASES = {
+    "draw-gn-80": lambda: render("gn", (2, 4, 3, 3), View(width=80), groups=2),
+    "draw-gn-none-pipe": lambda: render("gn", (2, 4, 3, 3), options=Options(values="none"), groups=2),
+    "draw-ln-normalized-80": lambda: render(
+        "ln", (2, 3, 4), View(width=80), Options(values="normalized"), layout="NLC"
+    ),
+    "draw-bn-large-80": lambda: render("bn", (8, 64, 32, 32), View(width=80), Options(values="none")),
+    "draw-lrn-pipe": lambda: render("lrn", (1, 7, 2, 2), options=Options(values="none")),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_drawings_look_as_they_did(name):
+    text = CASES[name]()
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.endswith("80")])
+def test_no_line_is_wider_than_the_terminal(name):
+    assert max(map(len, CASES[name]().splitlines())) <= 80
+
+
+def test_without_values_each_cell_is_a_block_of_its_groups_colour(monkeypatch):
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    text = render("bn", (1, 2, 1, 2), View(width=80, colour=True), Options(values="none"))
+    matrices, legend = text.split("group ", 1)
+    for group in range(2):
+        red, green, blue = (int(choose_colour(group)[0][i : i + 2], 16) for i in (1, 3, 5))
+        assert f"48;2;{red};{green};{blue}m     \x1b[0m" in matrices
+        assert f"48;2;{red};{green};{blue}m c={group} " in legend
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("shape", [(2,), (2, 4), (2, 4, 2, 2), (0, 4)], ids=str)
+def test_on_a_pipe_each_cell_without_value_is_the_number_of_its_group(norm, shape):
+    options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
+    try:
+        plan = normalize(np.ones(shape), norm, **options).plan
+    except UsageError:
+        return
+    text = render(norm, shape, options=Options(values="none"), **options)
+    if 0 in shape:
+        assert "no values" in text
+        return
+    if plan.window is None:
+        expected = plan.locate_groups(np.ix_(*map(range, shape))).reshape(-1) if shape else [0]
+        body = text.split("\n\n", 1)[1].rsplit("\n\ngroup ", 1)[0]
+        numbers = [int(n) for line in body.splitlines() if re.fullmatch(r"[\d ]+", line) for n in line.split()]
+        assert sorted(numbers) == sorted(expected)
+    else:
+        assert "0: the value" in text
+
+
+@pytest.mark.parametrize("values", ["input", "normalized"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_without_colours_a_map_and_the_legend_say_whose_each_value_is(norm, values):
+    shape = (2, 4, 3)
+    options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
+    plan = normalize(np.ones(shape), norm, **options).plan
+    drawn, table = render(norm, shape, options=Options(values=values), **options).split(
+        "\n\nshown " if plan.window else "\n\ngroup ", 1
+    )
+    _, cells, numbers = drawn.split("\n\n")
+    assert cells.startswith(values)
+    assert numbers.startswith("window " if plan.window else "groups ")
+    assert len(cells.splitlines()) == len(numbers.splitlines())
+    found = {int(n) for line in numbers.splitlines() if re.fullmatch(r"[\d ]+", line) for n in line.split()}
+    named = {int(line.split(":")[0]) for line in table.splitlines() if re.match(r"\d+: ", line)}
+    assert found == named
+    assert len(found) == (3 if plan.window else plan.group_count)
+
+
+@pytest.mark.parametrize("norm", ["bn", "lrn"])
+@pytest.mark.parametrize("values", ["input", "none"])
+def test_where_colours_tell_no_numbers_do(norm, values):
+    text = re.sub(r"\x1b\[[\d;]*m", "", render(norm, (2, 4, 3), View(colour=True), Options(values=values)))
+    assert "0: " not in text
+    assert len(re.findall("(groups|window)  rows", text)) == (values == "none")
+
+
+@pytest.mark.parametrize("values", ["input", "none"])
+def test_numbers_of_many_digits_are_no_wider_than_the_terminal(values):
+    text = render("bn", (2, 300), View(width=80), Options(values=values))
+    assert max(map(len, text.splitlines())) <= 80
+    assert " 0   1   2 " in text
+    assert "299\n" in text
+
+
+def test_bars_need_a_file():
+    with pytest.raises(UsageError, match="-o FILE.svg"):
+        render("bn", (2, 3), options=Options(plot="histogram"))

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from normcli.documents.excerpt import MOST_MATRICES, choose_groups, choose_positions, cut
+
+
+@pytest.mark.parametrize(
+    ("length", "shown", "gap"),
+    [(3, (0, 1, 2), None), (5, (0, 1, 2, 3, 4), None), (6, (0, 1, 2, 4, 5), 3), (0, (), None)],
+)
+def test_cut(length, shown, gap):
+    positions = cut(length, 3, 2)
+    assert (positions.shown, positions.gap) == (shown, gap)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (1000,), (10, 100), (2, 3, 4, 4)])
+def test_small_tensors_are_shown_whole(shape):
+    assert all(p.gap is None for p in choose_positions(shape, full=False))
+
+
+@pytest.mark.parametrize(
+    "shape", [(1001,), (64, 64, 64), (8, 64, 32, 32), (2, 3, 4, 5, 6, 7), (9,) * 6, (3,) * 12]
+)
+def test_large_tensors_are_cut_to_what_a_reader_takes_in(shape):
+    positions = choose_positions(shape, full=False)
+    assert math.prod(p.size for p in positions) <= MOST_MATRICES * 36
+    for p, length in zip(positions, shape, strict=True):
+        assert p.shown[0] == 0
+        assert p.shown[-1] == length - 1 or len(shape) > 5
+    assert math.prod(p.size for p in choose_positions(shape, full=True)) == math.prod(shape)
+
+
+def test_groups():
+    assert choose_groups(24, full=False).size == 24
+    assert choose_groups(25, full=False).size == 16
+    assert choose_groups(10**6, full=True).size == 10**6
+
+
+def test_a_tensor_without_values_is_cut_too():
+    assert [p.size for p in choose_positions((10**9, 0), full=True)] == [6, 0]

@@ -1,0 +1,242 @@
+"""The engine: the same bits for any threads, tiles, passes and memory; inputs untouched; `out=`."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.engine import measure, passes, run
+from normcli.engine.effort import Effort
+from normcli.errors import UsageError
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+
+SHAPES = [
+    ((64, 300), (1,)),
+    ((64, 300), (0,)),
+    ((2000, 4), (1,)),
+    ((9001,), (0,)),
+    ((3, 5, 7, 11), (0, 2, 3)),
+    ((3, 5, 7, 11), (1,)),
+    ((3, 5, 7, 11), (0, 2)),
+    ((2, 40, 50, 3), (0, 1, 2)),
+    ((5000, 8), (0,)),
+    ((4, 6, 100, 100), (0, 2, 3)),
+    ((4, 6, 100, 100), (1, 2, 3)),
+    ((1, 1, 6), (1,)),
+]
+
+
+def bits(array) -> bytes:
+    return np.ascontiguousarray(array).tobytes()
+
+
+def equal(one, other) -> bool:
+    return bits(one[0]) == bits(other[0]) and all(bits(v) == bits(other[1][k]) for k, v in one[1].items())
+
+
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("norm", ["ln", "rms", "lp", "minmax", "maxabs", "robust"])
+def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm, monkeypatch):
+    rng = np.random.default_rng(1)
+    x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-3, 3, shape)).astype(dtype)
+    plan = make_plan(Request(norm, axes=axes), shape)
+    plain = run(plan, x, effort=Effort(threads=1))
+    for threads, block, whole in [
+        (2, 1 << 20, 1 << 18),
+        (1, 4096, 1 << 18),
+        (3, 1000, 64),
+        (2, 1 << 14, 1),
+        (1, 1, 1),
+    ]:
+        assert equal(run(plan, x, effort=Effort(threads=threads, block=block, whole=whole)), plain)
+    monkeypatch.setattr("normcli.numerics.kernel.CHUNK", 1000)
+    monkeypatch.setattr("normcli.numerics.leaves.CHUNK", 1000)
+    assert equal(run(plan, x, effort=Effort(threads=2)), plain)
+
+
+@pytest.mark.parametrize("shape", [(7,), (4, 6, 30, 20), (3, 300, 5), (2, 1, 9)], ids=str)
+@pytest.mark.parametrize("request_", [Request("lrn"), Request("lp", p=600.0)], ids=lambda r: r.norm)
+def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
+    x = np.random.default_rng(1).normal(size=shape) * 10.0 ** np.random.default_rng(2).integers(
+        -200, 200, shape
+    )
+    axes = (min(1, len(shape) - 1),)
+    plan = make_plan(request_._replace(axes=axes), shape)
+    plain = run(plan, x, effort=Effort(threads=1))
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for values in (x, np.asfortranarray(x), mapped):
+        for effort in (Effort(threads=2), Effort(block=100), Effort(threads=3, block=1)):
+            assert equal(run(plan, values, effort=effort), plain)
+    monkeypatch.setattr("normcli.engine.apart.MOST_VALUES", 64)
+    assert equal(run(plan, x, effort=Effort(threads=2)), plain)
+
+
+LARGE = [
+    ((70_000,), (0,)),
+    ((3, 7, 2500), (0, 2)),
+    ((40, 3, 5000), (0, 2)),
+    ((4000, 30), (0,)),
+    ((5, 9001, 2), (0, 1)),
+]
+
+
+@pytest.mark.usefixtures("short_segments")
+@pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"norm": "ln"},
+        {"norm": "rms"},
+        {"norm": "minmax"},
+        {"norm": "robust"},
+        *({"norm": "lp", "p": p} for p in (1.0, 3.0, np.inf)),
+    ],
+)
+@pytest.mark.parametrize("kind", ["mixed", "shifted", "extreme"])
+def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, options, kind):
+    rng = np.random.default_rng(1)
+    x = rng.normal(3.0, 2.0, shape)
+    if kind == "mixed":
+        x *= 10.0 ** rng.integers(-3, 3, shape)
+    x = x + 1e9 if kind == "shifted" else x
+    x = x * 1e170 if kind == "extreme" and dtype == "float64" else x
+    x = x.astype(dtype)
+    plan = make_plan(Request(**options, axes=axes), shape)
+    plain = run(plan, x, effort=Effort(threads=1))
+    for threads, block, whole in [
+        (2, 4096, 1 << 18),
+        (3, 1000, 64),
+        (2, 1 << 14, 1),
+        (1, 1, 1),
+        (1, 1 << 20, 1),
+    ]:
+        assert equal(run(plan, x, effort=Effort(threads=threads, block=block, whole=whole)), plain)
+
+
+@pytest.mark.usefixtures("short_segments")
+def test_no_more_is_kept_of_a_group_than_its_segments(monkeypatch):
+    kept = []
+    real = passes.Segments
+
+    def watch(*arguments):
+        kept.append(real(*arguments))
+        return kept[-1]
+
+    monkeypatch.setattr(passes, "Segments", watch)
+    x = np.random.default_rng(1).normal(size=(40, 3, 5000))
+    run(make_plan(Request("bn"), x.shape), x, effort=Effort(block=5000, whole=1))
+    assert kept[0].records.extreme.shape == (3, 27)  # of 80 leaves
+    assert not kept[0]._parts
+
+
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+@pytest.mark.parametrize("norm", ["ln", "minmax", "robust"])
+def test_the_same_bits_for_any_memory(norm, shape, axes, tmp_path):
+    x = np.random.default_rng(2).normal(size=shape).astype("float32")
+    plan = make_plan(Request(norm, axes=axes), shape)
+    plain = run(plan, x)
+    np.save(tmp_path / "x.npy", x)
+    strided = np.zeros((*shape[:-1], shape[-1] * 2), "float32")[..., ::2]
+    strided[...] = x
+    for other in (np.asfortranarray(x), np.ascontiguousarray(x[::-1])[::-1], x.astype(">f4"), strided,
+                  np.load(tmp_path / "x.npy", mmap_mode="r")):  # fmt: skip
+        assert equal(run(plan, other), plain)
+
+
+@pytest.mark.parametrize("norm", ["bn", "gn", "ln", "ws"])
+@pytest.mark.parametrize("block", [1 << 20, 500])
+def test_parameters_meet_their_values_in_every_tile(norm, block):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(4, 6, 30, 20))
+    plan = make_plan(
+        Request(norm, groups=3 if norm == "gn" else None, axes="CW" if norm == "ln" else None), x.shape
+    )
+    gamma, beta = rng.normal(size=plan.parameter_shape), rng.normal(size=plan.parameter_shape)
+    plain, _ = run(plan, x)
+    scaled, _ = run(plan, x, gamma, beta, effort=Effort(block=block, whole=64))
+    full = tuple(
+        n if axis in {"bn": (1,), "gn": (1,), "ln": (1, 3), "ws": (0,)}[norm] else 1
+        for axis, n in enumerate(x.shape)
+    )
+    np.testing.assert_allclose(scaled, plain * gamma.reshape(full) + beta.reshape(full), rtol=1e-13, atol=1e-14)
+
+
+def test_measuring_alone_gives_the_same_statistics():
+    x = np.random.default_rng(5).normal(size=(4, 6, 30))
+    plan = make_plan(Request("bn"), x.shape)
+    _, statistics = run(plan, x)
+    for name, values in measure(plan, x).items():
+        assert bits(values) == bits(statistics[name])
+
+
+def test_out_takes_the_result():
+    x = np.random.default_rng(6).normal(size=(5, 7)).astype("float32")
+    out = np.empty((5, 7), "float32")
+    result = normalize(x, "ln", out=out)
+    assert result.normalized is out
+    assert bits(out) == bits(normalize(x, "ln").normalized)
+
+
+@pytest.mark.parametrize(
+    "out",
+    [np.empty((5, 8)), np.empty((5, 7), "float32"), np.empty((7, 5)).T, np.broadcast_to(np.zeros(7), (5, 7))],
+    ids=["shape", "dtype", "order", "read-only"],
+)
+def test_an_out_that_does_not_fit_is_refused(out):
+    with pytest.raises(
+        UsageError, match=r"out must be a writable C-contiguous float64 array of the shape \(5, 7\)"
+    ):
+        normalize(np.ones((5, 7)), "ln", out=out)
+
+
+def test_the_input_is_never_written_to():
+    x = np.ones((5, 7))
+    with pytest.raises(UsageError, match="must not share memory"):
+        normalize(x, "ln", out=x)
+    with pytest.raises(UsageError, match="threads 0"):
+        normalize(x, "ln", threads=0)
+
+
+def test_no_more_threads_than_tiles():
+    x = np.ones((400, 500))
+    assert normalize(x, "ln", threads=10**30).group_count == 400
+    with pytest.raises(UsageError, match="out must be"):
+        normalize(x, "ln", out=[1])
+
+
+def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
+    calls = []
+
+    def fail(*arguments):
+        calls.append(arguments)
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("normcli.engine.passes.apply", fail)
+    with pytest.raises(RuntimeError, match="broken"):
+        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), effort=Effort(threads=2, block=500))
+    assert len(calls) <= 2
+
+
+def test_an_interrupt_stops_every_thread(monkeypatch):
+    calls = []
+    real = passes.apply
+
+    def count(*arguments):
+        calls.append(arguments)
+        time.sleep(0.01)
+        real(*arguments)
+
+    monkeypatch.setattr(passes, "apply", count)
+    monkeypatch.setattr(
+        "concurrent.futures.Future.result", lambda self: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), effort=Effort(threads=2, block=500))
+    assert len(calls) < 100

@@ -1,0 +1,383 @@
+"""Files that are worked on where they lie: the same bits as in memory, in constant memory, whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from tests.test_engine import SHAPES, bits
+
+from normcli import normalize
+from normcli.engine import run
+from normcli.engine.effort import Effort
+from normcli.engine.files import lies_in_file
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from tests.conftest import is_writing
+
+COMMAND = [sys.executable, "-m", "normcli"]
+
+
+@pytest.fixture
+def always_mapped(monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+
+
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", ">f8", "int16"])
+@pytest.mark.parametrize("block", [1 << 20, 1000])
+def test_from_file_to_file_as_in_memory(shape, axes, dtype, block, tmp_path):
+    x = (np.random.default_rng(2).normal(size=shape) * 100).astype(dtype)
+    plan = make_plan(Request("ln", axes=axes), shape)
+    plain, statistics = run(plan, x)
+    np.save(tmp_path / "x.npy", x)
+    source = np.load(tmp_path / "x.npy", mmap_mode="r")
+    target = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", plain.dtype, shape)
+    assert lies_in_file(source)
+    assert lies_in_file(target)
+    _, told = run(plan, source, out=target, effort=Effort(threads=2, block=block, whole=500))
+    assert bits(np.load(tmp_path / "y.npy")) == bits(plain)
+    for name, values in statistics.items():
+        assert bits(told[name]) == bits(values)
+
+
+def test_what_is_no_whole_file_is_read_as_memory(tmp_path):
+    x = np.random.default_rng(2).normal(size=(6, 8))
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "f.npy", np.asfortranarray(x))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for part, expected in [(mapped[1:], x[1:]), (mapped[:, ::2], x[:, ::2]), (mapped.T, x.T)]:
+        assert not lies_in_file(part)
+        assert bits(normalize(part, "ln").normalized) == bits(normalize(expected, "ln").normalized)
+    fortran = np.load(tmp_path / "f.npy", mmap_mode="r")
+    assert not lies_in_file(fortran)
+    assert bits(normalize(fortran, "ln").normalized) == bits(normalize(x, "ln").normalized)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("norm", ["bn", "ln", "lrn", "wn"])
+def test_the_command_line_gives_the_same_answer(norm, order, normcli, tmp_path, monkeypatch):
+    x = np.asarray(np.random.default_rng(2).normal(size=(6, 5, 8)), dtype="f4", order=order)
+    np.save(tmp_path / "x.npy", x)
+    files = ["-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "--stats-output", tmp_path / "s.npz"]
+    arguments = [norm, *files, "--show", "stats,check"]
+    plain = normcli(*arguments)
+    saved, statistics = (tmp_path / "y.npy").read_bytes(), dict(np.load(tmp_path / "s.npz"))
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    assert normcli(*arguments) == plain
+    assert (tmp_path / "y.npy").read_bytes() == saved
+    for name, values in np.load(tmp_path / "s.npz").items():
+        assert bits(values) == bits(statistics[name])
+    assert sorted(os.listdir(tmp_path)) == ["s.npz", "x.npy", "y.npy"]
+
+
+@pytest.mark.parametrize("norm", ["bn", "ln", "lrn"])
+@pytest.mark.parametrize("answer", ["-fjson", "-fjsonl", "-fcsv", "-fmarkdown", "-ftable", "--print=normalized",
+                                    "-oy.csv", "-oy.json", "-oy.npz"])  # fmt: skip
+def test_every_answer_is_the_same_from_a_file(answer, norm, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.random.default_rng(2).normal(size=(6, 5, 8)).astype("f4"))
+    arguments = [norm, "-i", "x.npy", answer, *(["--show", "stats"] if answer.startswith("-o") else [])]
+    plain = normcli(*arguments)
+    saved = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    monkeypatch.setattr("normcli.tensors.spool.SMALLEST_SCRATCH", 1)
+    assert normcli(*arguments) == plain
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == saved
+
+
+@pytest.mark.usefixtures("always_mapped")
+def test_input_and_output_may_be_one_file(normcli, tmp_path):
+    x = np.random.default_rng(2).normal(size=(6, 8))
+    np.save(tmp_path / "x.npy", x)
+    assert normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "x.npy").code == 0
+    assert bits(np.load(tmp_path / "x.npy")) == bits(normalize(x, "ln").normalized)
+
+
+@pytest.mark.usefixtures("always_mapped")
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        pytest.param(lambda data: data[:-5], 3, id="cut short"),
+        pytest.param(lambda data: data.replace(b"<f8", b"<c8"), 3, id="complex"),
+        pytest.param(lambda data: data[:40], 3, id="cut in the header"),
+    ],
+)
+def test_a_damaged_file_is_refused_and_the_old_output_kept(spoil, code, normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((6, 8)))
+    (tmp_path / "x.npy").write_bytes(spoil((tmp_path / "x.npy").read_bytes()))
+    (tmp_path / "y.npy").write_bytes(b"old")
+    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
+    assert (ran.code, ran.raw) == (code, b"")
+    assert (tmp_path / "y.npy").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
+
+
+@pytest.mark.usefixtures("always_mapped")
+@pytest.mark.parametrize("place", ["os.pwrite", "os.posix_fallocate"])
+def test_a_full_disk_leaves_the_old_output(place, normcli, tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(6, 8)))
+    (tmp_path / "y.npy").write_bytes(b"old")
+    monkeypatch.setattr(place, fail)
+    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "y.npy cannot be written: No space left on device" in ran.err
+    assert (tmp_path / "y.npy").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
+
+
+@pytest.mark.usefixtures("always_mapped")
+def test_a_disk_that_fails_later_leaves_the_old_output(normcli, tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(5, "Input/output error")
+
+    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(6, 8)))
+    (tmp_path / "y.npy").write_bytes(b"old")
+    monkeypatch.setattr("os.fdatasync", fail)
+    monkeypatch.setattr("normcli.engine.files.FLUSHED_AT_ONCE", 1)
+    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "y.npy cannot be written: Input/output error" in ran.err
+    assert (tmp_path / "y.npy").read_bytes() == b"old"
+
+
+def run_shell(line: str, folder) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of bash in a folder, in which `normcli` takes whatever comes for large."""
+    code = (
+        "import sys\n"
+        "from normcli.tensors import mapped\n"
+        "from normcli.cli.run import run\n"
+        "mapped.SMALLEST_MAPPED = 1000\n"
+        "sys.exit(run(sys.argv[1:]))"
+    )
+    script = folder / "normcli"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c \'{code}\' "$@"\n')
+    script.chmod(0o755)
+    (folder / "tmp").mkdir(exist_ok=True)
+    environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "TMPDIR": str(folder / "tmp")}
+    return subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, check=False)
+
+
+SAID = b"spooled to a temporary file"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        pytest.param("cat x.npy | normcli NORM -i - -o y.npy", True, id="pipe in"),
+        pytest.param("cat x.npy | normcli NORM -i - -o y.npy --quiet", False, id="quietly"),
+        pytest.param("cat x.npy | normcli NORM -i - -o - | cat > y.npy", True, id="pipe in and out"),
+        pytest.param("normcli NORM -i x.npy -o - > y.npy", False, id="file in, pipe out"),
+        pytest.param("normcli NORM -i <(cat x.npy) -o y.npy", True, id="process substitution"),
+        pytest.param("normcli NORM -i - -o y.npy < x.npy", False, id="a file as standard input"),
+        pytest.param("normcli NORM -i /dev/stdin -o y.npy < x.npy", False, id="the same by name"),
+        pytest.param("(cat x.npy; echo more) | normcli NORM -i - -o y.npy", True, id="trailing bytes"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("norm", ["bn", "ln", "lrn"])
+def test_pipes_carry_the_same_bits(line, says, norm, tmp_path):
+    x = np.random.default_rng(3).normal(size=(20, 6, 30)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    ran = run_shell(line.replace("NORM", norm), tmp_path)
+    assert ran.returncode == 0
+    assert (SAID in ran.stderr) == says
+    assert bits(np.load(tmp_path / "y.npy")) == bits(normalize(x, norm).normalized)
+    assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_a_note_is_one_line_with_the_name_and_size(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6000.0).reshape(20, 300))
+    ran = run_shell("cat x.npy | normcli ln -i - --print mean", tmp_path)
+    assert ran.stderr == b"normcli: standard input: 48.1 kB spooled to a temporary file\n"
+    assert len(ran.stdout.splitlines()) == 20
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param("head -c 40000 x.npy | normcli ln -i -", b"standard input is cut short", id="cut short"),
+        pytest.param("head -c 60 x.npy | normcli ln -i -", b"header is damaged", id="cut in the header"),
+        pytest.param(
+            "ulimit -f 20; cat x.npy | normcli ln -i - -o -",
+            b"cannot be put aside in %s/tmp: File too large; let TMPDIR name",
+            id="a full disk",
+        ),
+        pytest.param(
+            "ulimit -f 20; normcli ln -i x.npy -o -", b"the output cannot be put aside in", id="a full disk on the way out"
+        ),
+    ],
+)  # fmt: skip
+def test_pipes_that_end_badly(line, message, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6000.0).reshape(20, 300))
+    ran = run_shell(line, tmp_path)
+    assert (ran.returncode, ran.stdout) == (3, b"")
+    assert message.replace(b"%s", str(tmp_path).encode()) in ran.stderr
+    assert ran.stderr.count(b"\n") == 1
+    assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_a_reader_that_stops_ends_the_run_quietly(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((300, 300)) + np.arange(300.0))
+    ran = run_shell("normcli ln -i x.npy -o - | head -c 100 | wc -c; exit ${PIPESTATUS[0]}", tmp_path)
+    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, b"100", b"")
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """A file of 384 MiB."""
+    path = tmp_path_factory.mktemp("big") / "x.npy"
+    x = np.lib.format.open_memmap(path, "w+", "f4", (96, 16, 256, 256))
+    rng = np.random.default_rng(0)
+    for sample in x:
+        sample[...] = rng.standard_normal(sample.shape, dtype="f4")
+    x.flush()
+    yield path
+    path.unlink()
+
+
+def measure_peak(*arguments, stdin=None, stdout=-1) -> int:
+    """Run a command line and return its largest resident memory, in MiB."""
+    code = (
+        "import sys\n"
+        "from normcli.cli.run import run\n"
+        f"code = run({[str(a) for a in arguments]!r})\n"
+        "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+        "sys.stderr.write(peak.split()[1])\n"
+        "sys.exit(code)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], stdin=stdin, stdout=stdout, stderr=-1, check=True)
+    return int(ran.stderr.split()[-1]) // 1024
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["bn", "-o", "y.npy"], id="bn"),
+        pytest.param(["in", "-o", "y.npy"], id="in"),
+        pytest.param(["minmax", "--keep", "C", "-o", "y.npy"], id="minmax"),
+        pytest.param(["maxabs", "--keep", "C", "-o", "y.npy"], id="maxabs"),
+        pytest.param(["robust", "--keep", "C", "-o", "y.npy"], id="robust"),
+        pytest.param(["bn", "--print", "var"], id="statistics alone"),
+        pytest.param(["bn", "--show", "stats"], id="table of statistics"),
+    ],
+)
+def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert measure_peak(*arguments, "-i", big) < 150
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
+@pytest.mark.parametrize("norm", ["bn", "in"])
+def test_a_check_of_two_large_files_takes_no_more(norm, big, tmp_path):
+    subprocess.run([*COMMAND, norm, "-i", big, "-o", tmp_path / "y.npy"], capture_output=True, check=True)
+    assert measure_peak("check", norm, "-i", big, "--actual", tmp_path / "y.npy", "--max-ulp", "0.501") < 150
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
+def test_memory_stays_as_low_when_both_ends_are_pipes(big, tmp_path):
+    with subprocess.Popen(["cat", big], stdout=-1) as cat, open(tmp_path / "y.npy", "wb") as target:
+        assert measure_peak("bn", "-i", "-", "-o", "-", stdin=cat.stdout, stdout=target) < 150
+    assert os.path.getsize(tmp_path / "y.npy") == os.path.getsize(big)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux' /proc")
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
+)
+@pytest.mark.parametrize("delay", [0.0, 0.1])
+def test_a_signal_in_the_middle_leaves_the_old_output(number, code, delay, big, tmp_path):
+    target = tmp_path / "y.npy"
+    target.write_bytes(b"old")
+    process = subprocess.Popen([*COMMAND, "bn", "-i", str(big), "-o", str(target)], stdout=-1, stderr=-1)
+    deadline = time.monotonic() + 60
+    while not is_writing(process, tmp_path):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    time.sleep(delay)
+    process.send_signal(number)
+    _, err = process.communicate()
+    assert process.returncode == code
+    assert b"Traceback" not in err
+    assert target.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["y.npy"]
+
+
+def test_killed_at_any_moment_a_run_leaves_the_old_output_or_the_new(tmp_path):
+    source, target = tmp_path / "x.npy", tmp_path / "y.npy"
+    x = np.random.default_rng(0).standard_normal((80, 512, 512), dtype="f4")
+    np.save(source, x)
+    command = [*COMMAND, "ln", "-i", str(source), "-o", str(target), "--print", "shape"]
+    started = time.monotonic()
+    subprocess.run(command, capture_output=True, check=True)
+    usual, new = time.monotonic() - started, target.read_bytes()
+    rng, finished = np.random.default_rng(1), 0
+    for delay in rng.uniform(0.0, 1.2 * usual, 24):
+        target.write_bytes(b"old")
+        with subprocess.Popen(command, stdout=-1, stderr=-1) as process:
+            time.sleep(delay)
+            process.kill()
+        assert target.read_bytes() in (b"old", new)
+        finished += process.returncode == 0
+        assert process.returncode != 0 or target.read_bytes() == new
+        assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
+    assert finished < 24
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv", ".tsv"])
+@pytest.mark.parametrize("before", [{}, {"old": b"old"}], ids=["new", "over an old one"])
+def test_a_disk_that_fills_up_leaves_the_old_output(suffix, before, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20, 300)))
+    target = tmp_path / f"y{suffix}"
+    for content in before.values():
+        target.write_bytes(content)
+    listed = sorted(os.listdir(tmp_path))
+    line = f'ulimit -f 20; exec "{sys.executable}" -m normcli ln -i x.npy -o y{suffix}'
+    ran = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout) == (3, b"")
+    assert f"normcli: y{suffix} cannot be written: File too large".encode() in ran.stderr
+    assert ran.stderr.count(b"\n") == 1
+    assert sorted(os.listdir(tmp_path)) == listed
+    assert not before or target.read_bytes() == before["old"]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv"])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_disk_without_room_is_seen_before_anything_is_written(suffix, mapped, normcli, tmp_path, monkeypatch):
+    class Disk:
+        f_bavail = f_bfree = f_blocks = 3
+        f_frsize = 512
+
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20, 300)))
+    monkeypatch.setattr("os.fstatvfs", lambda descriptor: Disk)
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    ran = normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / f"y{suffix}")
+    needed = {".npy": r"48(\.1)?", ".npz": "48"}.get(suffix, "12")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert re.search(rf"No space left on device \({needed} kB are needed, 1.54 kB are free\)", ran.err)
+    assert os.listdir(tmp_path) == ["x.npy"]
+
+
+def test_a_disk_that_cannot_reserve_room_is_written_to_all_the_same(normcli, tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    x = np.random.default_rng(0).normal(size=(20, 300))
+    np.save(tmp_path / "x.npy", x)
+    monkeypatch.setattr("os.posix_fallocate", refuse)
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    assert normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy").code == 0
+    assert bits(np.load(tmp_path / "y.npy")) == bits(normalize(x, "ln").normalized)

@@ -1,0 +1,289 @@
+"""The table of conventions walked row by row, and what `--like` makes of a row."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.dtypes import find_type
+from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import AxesRule, EpsRule, GroupOrder
+
+ROWS = [pytest.param(row, id=f"{row.norm} {row.framework}") for row in CONVENTIONS]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_row_has_a_version_a_source_and_a_precision(row):
+    assert row.version
+    assert row.source
+    assert row.precision
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_row_is_of_a_norm(row):
+    assert row.norm in NORMS
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_eps_has_a_place_exactly_where_there_is_an_eps(row):
+    assert (row.eps is None) == (row.eps_mode is None)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_says_its_ddof_exactly_where_the_norm_has_one(row):
+    assert (row.ddof is None) == ("ddof" not in NORMS[row.norm].options)
+
+
+def test_no_framework_has_two_rows_of_a_norm():
+    names = [(row.framework, row.norm) for row in CONVENTIONS]
+    assert len(names) == len(set(names))
+
+
+def test_every_norm_has_conventions():
+    assert all(list_frameworks(norm) for norm in NORMS)
+
+
+def test_a_framework_is_found_in_any_case():
+    assert find_convention("Keras", "bn") is find_convention("keras", "bn")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("eps", 0.25), ("eps_mode", "outside"), ("ddof", 1), ("layout", "NCHW"), ("axes", (1, 2))],
+)
+def test_an_option_overrides_the_convention(option, value):
+    shape = (2, 3, 4, 5)
+    followed = make_plan(Request("bn", like="keras"), shape)
+    overridden = make_plan(Request("bn", like="keras", **{option: value}), shape)
+    given = overridden.layout.letters if option == "layout" else getattr(overridden, option)
+    assert given == value
+    assert (followed.layout.letters, followed.eps, followed.ddof) == ("NHWC", 1e-3, 0)
+
+
+@pytest.mark.parametrize("ndim", range(1, 7))
+def test_the_channel_is_last_at_any_rank(ndim):
+    plan = make_plan(Request("bn", like="keras"), tuple(range(2, ndim + 2)))
+    assert plan.kept == (ndim - 1,)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "eps"),
+    [
+        pytest.param("float16", 2.0**-23, id="half is calculated in float32"),
+        pytest.param("float32", 2.0**-23, id="float32"),
+        pytest.param("float64", 2.0**-52, id="float64"),
+        pytest.param("int64", 2.0**-52, id="integers count as float64"),
+    ],
+)
+def test_the_machine_epsilon_is_that_of_the_arithmetic(dtype, eps):
+    assert normalize(np.ones((2, 3), dtype), "rms", like="torch").plan.eps == eps
+
+
+def test_the_eps_of_per_image_standardization_is_of_the_image():
+    plan = normalize(np.zeros((2, 3, 4, 5)), "zscore", like="tensorflow").plan
+    assert (plan.axes, plan.eps) == ((1, 2, 3), 1 / np.sqrt(60))
+
+
+@pytest.mark.parametrize(
+    ("norm", "like", "shape", "expected"),
+    [
+        pytest.param("ln", "torch", (2, 3, 4, 5), (5,), id="the reduced axes"),
+        pytest.param("ln", "equinox", (2, 3, 4, 5), (3, 4, 5), id="a whole sample"),
+        pytest.param("ln", "timm", (2, 3, 4, 5), (3,), id="the channels of a position"),
+        pytest.param("ln", "flax-linen", (2, 3, 4, 5), (5,), id="the last axis"),
+        pytest.param("gn", "onnx", (2, 6, 4), (6,), id="a gamma for each channel"),
+        pytest.param("gn", "onnx-18", (2, 6, 4), (3,), id="a gamma for each group"),
+        pytest.param("gn", "mlx", (2, 4, 6), (6,), id="interleaved"),
+        pytest.param("wn", "flax-nnx", (3, 4, 5), (5,), id="weights with their output last"),
+        pytest.param("ln", "jax", (2, 3), (3,), id="gamma is the caller's to give"),
+    ],
+)
+def test_parameter_shape(norm, like, shape, expected):
+    groups = 3 if norm == "gn" else None
+    assert make_plan(Request(norm, groups=groups, like=like), shape).parameter_shape == expected
+
+
+def test_feature_axes_of_flax_stay_where_they_are():
+    assert make_plan(Request("ln", axes=(1, 2), like="flax-linen"), (2, 3, 4)).parameter_shape == (4,)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "HWCN"])
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+def test_interleaved_groups_are_every_nth_channel(layout, groups, rng):
+    shape = tuple({"N": 2, "C": 6, "H": 3, "W": 4}[letter] for letter in layout)
+    x = rng.normal(size=shape)
+    gamma, beta = rng.normal(size=(2, 6))
+    ours = normalize(x, "gn", groups=groups, group_order="interleaved", layout=layout, gamma=gamma, beta=beta)
+    channel = layout.index("C")
+    order = np.argsort(np.arange(6) % groups, kind="stable")
+    sorted_ = normalize(
+        np.take(x, order, channel), "gn", groups=groups, layout=layout, gamma=gamma[order], beta=beta[order]
+    )
+    np.testing.assert_array_equal(np.take(ours.normalized, order, channel), sorted_.normalized)
+    np.testing.assert_array_equal(ours.mean, sorted_.mean)
+    assert ours.plan.group_order is GroupOrder.INTERLEAVED
+
+
+def test_a_parameter_of_groups_is_that_of_its_channels(rng):
+    x, gamma = rng.normal(size=(2, 6, 4)), rng.normal(size=3)
+    by_group = normalize(x, "gn", groups=3, like="onnx-18", gamma=gamma).normalized
+    by_channel = normalize(x, "gn", groups=3, gamma=np.repeat(gamma, 2)).normalized
+    np.testing.assert_array_equal(by_group, by_channel)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (1, 3, 1)])
+def test_parameters_of_groups_of_every_shape_that_broadcasts_are_taken(shape):
+    plan = make_plan(Request("gn", groups=3, like="onnx-18"), (2, 6, 4))
+    assert plan.fit_parameter("gamma", np.ones(shape)).shape == (3,)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_gamma_offset(dtype, rng):
+    x, gamma = rng.normal(size=(4, 7)).astype(dtype), rng.normal(size=7).astype(dtype)
+    offset = normalize(x, "rms", like="gemma", gamma=gamma).normalized
+    np.testing.assert_array_equal(
+        offset, normalize(x, "rms", eps=1e-6, gamma=1.0 + gamma.astype("float64")).normalized
+    )
+
+
+def test_a_gamma_of_minus_0_keeps_its_sign():
+    normalized = normalize(np.array([[1.0, 3.0]], "float32"), "rms", gamma=-0.0).normalized
+    np.testing.assert_array_equal(np.signbit(normalized), [[True, True]])
+
+
+def test_the_formula_tells_the_offset(normcli):
+    assert (
+        "x / √(ms + eps) · (1 + gamma)" in normcli("rms", "--shape", "2,3", "--gamma", 1, "--like", "gemma").out
+    )
+    answer = normcli("rms", "--shape", "2,3", "--gamma", 1, "--like", "gemma", "-f", "json").json
+    assert (answer["gamma_offset"], answer["like"]) == (1, "gemma")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("shape", [(6, 33), (3, 70_000)], ids=["one pass", "long rows"])
+@pytest.mark.parametrize("like", ["llama", "onnx", "t5"])
+def test_what_is_rounded_before_gamma(like, dtype, shape, rng):
+    kind = find_type(dtype)
+    x, gamma = rng.normal(size=shape).astype(kind), rng.normal(size=shape[-1]).astype(kind)
+    ours = normalize(x, "rms", like=like, gamma=gamma).normalized
+    rounded = normalize(x, "rms", like=like).normalized.astype("float64")
+    product = rounded * gamma.astype("float64")  # exact
+    np.testing.assert_array_equal(
+        ours.astype("float64"), product.astype("float32").astype(kind).astype("float64")
+    )
+    once = normalize(x, "rms", eps=find_convention(like, "rms").eps, gamma=gamma).normalized
+    assert (ours != once).any()
+
+
+def test_rounding_before_gamma_and_beta_in_float64(rng):
+    x, gamma, beta = rng.normal(size=(5, 9)), rng.normal(size=9), rng.normal(size=9)
+    ours = normalize(x, "ln", like="onnx", gamma=gamma, beta=beta).normalized
+    np.testing.assert_allclose(
+        ours, normalize(x, "ln", gamma=gamma, beta=beta).normalized, rtol=1e-14, atol=1e-15
+    )
+
+
+@pytest.mark.parametrize(
+    ("norm", "like", "options", "divide"),
+    [
+        pytest.param("wn", "flax-linen", {}, lambda s: np.sqrt(s + 1e-12), id="eps among the squares"),
+        pytest.param(
+            "lp", "tensorflow", {"axes": 0}, lambda s: np.sqrt(np.maximum(s, 1e-12)), id="floor of squares"
+        ),
+        pytest.param(
+            "lp", "torch", {"axes": 0}, lambda s: np.maximum(np.sqrt(s), 1e-12), id="floor of the length"
+        ),
+    ],
+)
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e-9, 1e-13, 1e-170, 1e170])
+def test_eps_of_lengths(norm, like, options, divide, scale, rng):
+    x = rng.normal(size=(5, 3)) * scale
+    result = normalize(x, norm, like=like, **options)
+    with np.errstate(all="ignore"):
+        expected = x / divide((np.longdouble(x) ** 2).sum(0))
+    np.testing.assert_allclose(result.normalized, expected.astype(float), rtol=1e-14)
+    assert all(check.ok for check in result.check)
+
+
+@pytest.mark.parametrize(
+    ("norm", "like", "value"),
+    [
+        pytest.param("zscore", "scipy", np.nan, id="scipy"),
+        pytest.param("zscore", "sklearn", 0.0, id="sklearn"),
+        pytest.param("zscore", "keras", 0.0, id="keras"),
+        pytest.param("wn", "equinox", np.nan, id="weight norm has no eps"),
+        pytest.param("wn", "flax-nnx", 0.0, id="flax has one"),
+    ],
+)
+def test_a_group_whose_divisor_is_0(norm, like, value):
+    x = np.zeros((3, 3))
+    result = normalize(x, norm, like=like)
+    np.testing.assert_array_equal(result.normalized, np.full((3, 3), value))
+    assert ("NaN" in " ".join(result.warnings)) == np.isnan(value)
+
+
+def test_a_convention_that_brings_an_eps_lets_it_be_chosen():
+    assert make_plan(Request("wn", eps=0.5, like="flax-nnx"), (2, 3)).eps == 0.5
+
+
+def test_tensorflow_does_not_divide_alpha(rng):
+    x = rng.normal(size=(2, 3, 3, 7))
+    ours = normalize(x, "lrn", like="tensorflow", size=3)
+    mean = normalize(x, "lrn", layout="NHWC", size=3, alpha=3.0, exponent=0.5, k=1.0)
+    np.testing.assert_allclose(ours.normalized, mean.normalized, rtol=1e-15)
+    np.testing.assert_array_equal(ours.ms, mean.ms)
+    assert ours.plan.formula == "x / (k + alpha · Σx²)^exponent"
+
+
+def test_an_even_window_of_openvino_has_one_channel_less():
+    window = make_plan(Request("lrn", like="openvino", axes=1, size=4), (1, 5)).window
+    assert window is not None
+    assert (window.before, window.after, window.length, window.size, window.divisor) == (1, 1, 3, 4, 4)
+
+
+@pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "markdown"])
+def test_conventions_in_every_format(format_, normcli):
+    ran = normcli("conventions", "batchnorm", "--format", format_)
+    assert (ran.code, ran.err) == (0, "")
+    assert all(framework in ran.out for framework in list_frameworks("bn"))
+    assert "annotated-transformer" not in ran.out
+
+
+def test_conventions_as_json(normcli):
+    rows = normcli("conventions", "-f", "json").json["conventions"]
+    assert len(rows) == len(CONVENTIONS)
+    torch = next(row for row in rows if (row["framework"], row["norm"]) == ("torch", "bn"))
+    assert torch["running"] == {"momentum": 0.1, "weight_of": "new", "ddof": 1}
+    assert json.dumps(rows)
+
+
+def test_conventions_of_no_norm(normcli):
+    ran = normcli("conventions", "bm")
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no norm 'bm'" in ran.err
+
+
+def test_an_unknown_framework_on_the_command_line(normcli):
+    ran = normcli("bn", "--shape", "2,3", "--like", "kears")
+    assert (ran.code, ran.out) == (2, "")
+    assert "did you mean keras?" in ran.err
+
+
+def test_help_lists_the_frameworks(normcli):
+    assert "[torch|flax-linen|flax-nnx|equinox]" in normcli("wn", "--help").out
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_answer_names_its_convention(row, normcli):
+    shape = "2,4,4,4"
+    given = ["--eps", 1e-5] if row.eps is EpsRule.GIVEN else []
+    axes = ["--axes", "1"] if row.axes is AxesRule.GIVEN else []
+    groups = ["--groups", 2] if row.norm == "gn" else []
+    ran = normcli(row.norm, "--shape", shape, "--like", row.framework, *given, *axes, *groups)
+    assert ran.code == 0, ran.err
+    assert f"like {row.framework}" in ran.out

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from normcli.errors import UsageError
+from normcli.norms.layout import make_layout
+
+
+@pytest.mark.parametrize(
+    ("text", "ndim", "letters", "batch", "channel"),
+    [
+        pytest.param(None, 2, "NC", 0, 1, id="default 2-D"),
+        pytest.param(None, 3, "NCL", 0, 1, id="default 3-D"),
+        pytest.param(None, 4, "NCHW", 0, 1, id="default 4-D"),
+        pytest.param(None, 5, "NCDHW", 0, 1, id="default 5-D"),
+        pytest.param(None, 1, None, 0, None, id="1-D has no channel"),
+        pytest.param(None, 0, None, None, None, id="0-D has nothing"),
+        pytest.param(None, 6, None, 0, 1, id="6-D has numbers"),
+        pytest.param("nhwc", 4, "NHWC", 0, 3, id="lower case"),
+        pytest.param("BND", 3, "BND", 0, 2, id="the last letter is the channel"),
+        pytest.param("HWCN", 4, "HWCN", 3, 2, id="batch last"),
+        pytest.param("CHW", 3, "CHW", 0, 0, id="no batch letter"),
+    ],
+)
+def test_layout(text, ndim, letters, batch, channel):
+    layout = make_layout(text, ndim)
+    assert (layout.letters, layout.batch, layout.channel) == (letters, batch, channel)
+
+
+@pytest.mark.parametrize(
+    ("spec", "axes"),
+    [
+        pytest.param("CHW", (1, 2, 3), id="letters"),
+        pytest.param("chw", (1, 2, 3), id="lower case"),
+        pytest.param("1,2,3", (1, 2, 3), id="numbers"),
+        pytest.param("3 1", (1, 3), id="sorted"),
+        pytest.param("-1", (3,), id="negative"),
+        pytest.param(-2, (2,), id="an integer"),
+        pytest.param((0, "W", "-2"), (0, 2, 3), id="a mixture"),
+        pytest.param("N,2", (0, 2), id="letter and number"),
+        pytest.param("", (), id="none"),
+    ],
+)
+def test_resolve(spec, axes):
+    assert make_layout("NCHW", 4).resolve(spec, "axes") == axes
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param("4", r"axis 4 is out of range; the tensor's axes are 0 to 3", id="too high"),
+        pytest.param("-5", "axis -5 is out of range", id="too low"),
+        pytest.param("CC", r"names axis C \(1\) twice", id="twice"),
+        pytest.param("C,1", "twice", id="twice by two names"),
+        pytest.param("Z", "no axis 'Z' in the layout NCHW", id="unknown letter"),
+        pytest.param("1;2", "';' is neither a letter nor a number", id="a stray character"),
+    ],
+)
+def test_resolve_refuses(spec, message):
+    with pytest.raises(UsageError, match=message):
+        make_layout("NCHW", 4).resolve(spec, "axes")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("NCH", "names 3 axes; the tensor has 4", id="too short"),
+        pytest.param("NCHH", "a letter twice", id="twice"),
+        pytest.param("N1HW", "not one letter per axis", id="a digit"),
+    ],
+)
+def test_make_layout_refuses(text, message):
+    with pytest.raises(UsageError, match=message):
+        make_layout(text, 4)
+
+
+def test_letters_need_a_layout():
+    with pytest.raises(UsageError, match="needs a layout"):
+        make_layout(None, 6).resolve("C", "axes")
+
+
+def test_names():
+    assert [make_layout("NCL", 3).name(i) for i in range(3)] == ["n", "c", "l"]
+    assert make_layout(None, 6).name(5) == "axis5"

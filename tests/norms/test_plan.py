@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError, UsageError
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+
+SHAPE = (2, 6, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("request_", "axes", "kept", "count", "size", "keepdims"),
+    [
+        pytest.param(Request("bn"), (0, 2, 3), (1,), 6, 40, (1, 6, 1, 1), id="bn"),
+        pytest.param(Request("ln"), (3,), (0, 1, 2), 48, 5, (2, 6, 4, 1), id="ln"),
+        pytest.param(Request("in"), (2, 3), (0, 1), 12, 20, (2, 6, 1, 1), id="in"),
+        pytest.param(Request("gn", groups=3), (1, 2, 3), (0, 1), 6, 40, (2, 3, 1, 1), id="gn"),
+        pytest.param(
+            Request("gn", groups=3, group_order="interleaved"),
+            (1, 2, 3),
+            (0, 1),
+            6,
+            40,
+            (2, 3, 1, 1),
+            id="gn, interleaved",
+        ),
+        pytest.param(Request("rms"), (3,), (0, 1, 2), 48, 5, (2, 6, 4, 1), id="rms"),
+        pytest.param(Request("lp"), (3,), (0, 1, 2), 48, 5, (2, 6, 4, 1), id="lp"),
+        pytest.param(Request("wn"), (1, 2, 3), (0,), 2, 120, (2, 1, 1, 1), id="wn"),
+        pytest.param(Request("ws"), (1, 2, 3), (0,), 2, 120, (2, 1, 1, 1), id="ws"),
+        pytest.param(Request("mvn"), (0, 2, 3), (1,), 6, 40, (1, 6, 1, 1), id="mvn"),
+        pytest.param(Request("zscore"), (0,), (1, 2, 3), 120, 2, (1, 6, 4, 5), id="zscore"),
+        pytest.param(Request("lrn"), (1,), (0, 1, 2, 3), 240, 5, SHAPE, id="lrn"),
+        pytest.param(Request("bn", layout="NHWC"), (0, 1, 2), (3,), 5, 48, (1, 1, 1, 5), id="channel last"),
+        pytest.param(Request("ln", axes="CHW"), (1, 2, 3), (0,), 2, 120, (2, 1, 1, 1), id="axes"),
+        pytest.param(Request("ln", keep="N"), (1, 2, 3), (0,), 2, 120, (2, 1, 1, 1), id="keep"),
+        pytest.param(Request("bn", axes=""), (), (0, 1, 2, 3), 240, 1, SHAPE, id="nothing reduced"),
+        pytest.param(Request("bn", keep=""), (0, 1, 2, 3), (), 1, 240, (1, 1, 1, 1), id="all reduced"),
+    ],
+)
+def test_groups(request_, axes, kept, count, size, keepdims):
+    plan = make_plan(request_, SHAPE)
+    assert (plan.axes, plan.kept) == (axes, kept)
+    assert (plan.group_count, plan.group_size) == (count, size)
+    assert plan.keepdims_shape == keepdims
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "HWCN", "CHW"])
+def test_group_norm_splits_the_channel_wherever_it_is(layout):
+    shape = tuple({"N": 2, "C": 6, "H": 4, "W": 5}[letter] for letter in layout)
+    plan = make_plan(Request("gn", groups=3, layout=layout), shape)
+    assert plan.group_count == (6 if "N" in layout else 3)
+    assert plan.group_count * plan.group_size == np.prod(shape)
+    assert plan.parameter_shape == (6,)
+
+
+@pytest.mark.parametrize(
+    ("norm", "options", "shape"),
+    [
+        pytest.param("bn", {}, (6,), id="bn: channel"),
+        pytest.param("ln", {"axes": "CHW"}, (6, 4, 5), id="ln: the reduced axes"),
+        pytest.param("in", {}, (6,), id="in: channel"),
+        pytest.param("gn", {"groups": 2}, (6,), id="gn: channel"),
+        pytest.param("rms", {}, (5,), id="rms: the reduced axes"),
+        pytest.param("wn", {}, (2,), id="wn: the first axis"),
+        pytest.param("ws", {}, (2,), id="ws: the first axis"),
+    ],
+)
+def test_parameter_shape(norm, options, shape):
+    assert make_plan(Request(norm, **options), SHAPE).parameter_shape == shape
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (6,), (6, 1), (1, 6, 1, 1), (1, 1, 1, 1)])
+def test_parameters_of_every_shape_that_broadcasts_are_taken(shape):
+    assert make_plan(Request("bn"), SHAPE).fit_parameter("gamma", np.ones(shape)).shape == (6,)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 6), (5, 1), (2, 6, 1, 1), (1, 1, 6, 1, 1)])
+def test_parameters_of_another_shape_are_refused(shape):
+    with pytest.raises(DataError, match=r"gamma has the shape .*; bn of \(2, 6, 4, 5\) takes \(6,\)"):
+        make_plan(Request("bn"), SHAPE).fit_parameter("gamma", np.ones(shape))
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        pytest.param(
+            Request("gn"), r"gn needs groups \(--groups\): the divisors of 6 .* are 1, 2, 3, 6", id="no groups"
+        ),
+        pytest.param(Request("gn", groups=4), "4 does not divide the length 6", id="groups do not divide"),
+        pytest.param(Request("gn", groups=0), "0 does not divide", id="no groups at all"),
+        pytest.param(Request("gn", groups=2, axes="HW"), "must hold axis 1", id="gn without its channel"),
+        pytest.param(Request("bn", groups=2), "bn has no option groups", id="groups of another norm"),
+        pytest.param(Request("zscore", eps=1.0), "zscore has no option eps", id="eps of zscore"),
+        pytest.param(Request("rms", ddof=1), "rms has no option ddof", id="ddof of rms"),
+        pytest.param(Request("l1", p=3.0), "l1 fixes p", id="p of l1"),
+        pytest.param(Request("lp", p=-1.0), "not a number ≥ 0", id="negative p"),
+        pytest.param(Request("lp", p=float("nan")), "not a number ≥ 0", id="p is nan"),
+        pytest.param(Request("bn", eps=-1.0), "not a finite number ≥ 0", id="negative eps"),
+        pytest.param(Request("bn", eps=float("nan")), "not a finite number ≥ 0", id="eps is nan"),
+        pytest.param(Request("bn", eps_mode="above"), "neither 'inside' nor 'outside'", id="eps mode"),
+        pytest.param(Request("bn", ddof=-1), "ddof -1 is negative", id="ddof"),
+        pytest.param(Request("bn", dtype="int8"), "none of float16, bfloat16, float32, float64", id="dtype"),
+        pytest.param(Request("bn", axes="C", keep="N"), "give one of them", id="axes and keep"),
+        pytest.param(Request("lrn", size=0), "size 0", id="empty window"),
+        pytest.param(Request("lrn", k=float("inf")), "k inf is not a finite number", id="k"),
+        pytest.param(Request("lrn", axes="HW"), "a window along one axis, not along 2", id="two windows"),
+        pytest.param(Request("lrn", like="paddle"), "lrn knows torch, onnx, openvino", id="unknown framework"),
+        pytest.param(Request("ln", like="kreas"), "did you mean keras?", id="misspelt framework"),
+        pytest.param(Request("ln", like="flax"), "did you mean flax-linen or flax-nnx?", id="half a name"),
+        pytest.param(Request("mvn", like="openvino"), "no default axes; give them", id="no default axes"),
+        pytest.param(Request("gn", groups=2, like="openvino"), "no default eps; give it", id="no default eps"),
+        pytest.param(
+            Request("l1", axes="C", like="tensorflow"), "squares of ℓ2; p 1 has none", id="p of ℓ2 alone"
+        ),
+        pytest.param(Request("gn", groups=2, group_order="x"), "neither 'contiguous' nor", id="group order"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(request_, message):
+    with pytest.raises(UsageError, match=message):
+        make_plan(request_, SHAPE)
+
+
+def test_a_norm_that_needs_a_channel_says_so():
+    with pytest.raises(UsageError, match="no channel axis"):
+        make_plan(Request("gn", groups=1), (4,))
+
+
+@pytest.mark.parametrize(
+    ("request_", "group", "name"),
+    [
+        pytest.param(Request("bn"), 2, "c=2", id="bn"),
+        pytest.param(Request("in"), 7, "n=1 c=1", id="in"),
+        pytest.param(Request("gn", groups=3), 4, "n=1 g=1", id="gn"),
+        pytest.param(Request("gn", groups=3, group_order="interleaved"), 4, "n=1 g=1", id="gn, interleaved"),
+        pytest.param(Request("bn", keep=""), 0, "all", id="one group"),
+    ],
+)
+def test_group_name(request_, group, name):
+    assert make_plan(request_, SHAPE).group_name(group) == name
+
+
+@pytest.mark.parametrize(
+    "request_", [Request("bn"), Request("gn", groups=3), Request("gn", groups=2, layout="NHWC", axes="HWC"),
+                 Request("zscore"), Request("ln", axes="CHW"), Request("bn", keep=""),
+                 Request("gn", groups=3, group_order="interleaved"), Request("gn", groups=2, like="mlx"),
+                 Request("gn", groups=3, layout="NHWC", axes="HWC", group_order="interleaved")],
+    ids=lambda r: f"{r.norm} {r.layout or ''} {r.group_order or r.like or ''}",
+)  # fmt: skip
+def test_cells_are_located_in_the_group_that_select_group_picks(request_):
+    shape = (2, 6, 4, 6)
+    plan = make_plan(request_, shape)
+    expected = np.empty(plan.view_shape, dtype=int)
+    for group in range(plan.group_count):
+        expected[plan.select_group(group)] = group
+    everything = [(plan.group_index(group), plan.select_group(group)) for group in range(plan.group_count)]
+    assert list(plan.walk_groups()) == everything
+    located = plan.locate_groups(np.ix_(*(np.arange(length) for length in shape)))
+    np.testing.assert_array_equal(located, expected.reshape(shape))
+
+
+@pytest.mark.parametrize(
+    ("size", "like", "before", "after"),
+    [
+        pytest.param(5, None, 2, 2, id="odd"),
+        pytest.param(4, None, 1, 2, id="even: ONNX's is longer after"),
+        pytest.param(4, "onnx", 1, 2, id="even, onnx"),
+        pytest.param(4, "torch", 2, 1, id="even, torch: longer before"),
+        pytest.param(5, "torch", 2, 2, id="odd, torch"),
+        pytest.param(1, None, 0, 0, id="one"),
+    ],
+)
+def test_window(size, like, before, after):
+    window = make_plan(Request("lrn", size=size, like=like), SHAPE).window
+    assert window is not None
+    assert (window.before, window.after, window.size) == (before, after, size)

@@ -1,0 +1,106 @@
+"""The table of norms walked row by row."""
+
+from __future__ import annotations
+
+import pytest
+from tests.test_kernel import ORACLES
+
+from normcli.errors import UsageError
+from normcli.norms.table import NORMS, Divisor, EpsMode, ParameterRule, find_norm
+from tests.conftest import ROOT
+
+ROWS = [pytest.param(row, id=name) for name, row in NORMS.items()]
+
+DESIGNED = ["bn", "ln", "in", "gn", "rms", "lp", "wn", "ws", "mvn", "zscore", "minmax", "maxabs", "robust",
+            "lrn"]  # fmt: skip
+
+
+def test_the_table_holds_the_designed_norms_in_order():
+    assert list(NORMS) == DESIGNED
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_row_has_a_title_a_summary_a_source_and_a_use(row):
+    assert row.title
+    assert row.summary
+    assert row.source
+    assert row.use
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_row_has_an_oracle(row):
+    assert row.name in ORACLES
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_row_is_in_readme(row):
+    assert f"| {row.name}" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_eps_has_a_mode_exactly_where_there_is_an_eps(row):
+    assert (row.eps is None) == (row.eps_mode is None)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_formula_names_eps_exactly_where_there_is_one(row):
+    assert ("eps" in row.formula()) == (row.eps is not None)
+
+
+def test_no_name_means_two_rows():
+    names = [name for row in NORMS.values() for name in row.names]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "preset"),
+    [
+        pytest.param("batchnorm", "bn", {}, id="alias"),
+        pytest.param("LayerNorm", "ln", {}, id="any case"),
+        pytest.param("l1", "lp", {"p": 1.0}, id="l1"),
+        pytest.param("l2", "lp", {"p": 2.0}, id="l2"),
+    ],
+)
+def test_find_norm(name, row, preset):
+    found, fixed = find_norm(name)
+    assert (found.name, dict(fixed)) == (row, preset)
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones():
+    with pytest.raises(UsageError, match="no norm 'foo'; the norms are bn, ln"):
+        find_norm("foo")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "formula"),
+    [
+        pytest.param("bn", EpsMode.INSIDE, "(x − mean) / √(var + eps)", id="inside"),
+        pytest.param("bn", EpsMode.OUTSIDE, "(x − mean) / (√var + eps)", id="outside"),
+        pytest.param("rms", None, "x / √(ms + eps)", id="no centre"),
+        pytest.param("zscore", None, "(x − mean) / √var", id="no eps"),
+        pytest.param("minmax", None, "(x − min) / (max − min)", id="range"),
+        pytest.param("maxabs", None, "x / ‖x‖∞", id="largest"),
+        pytest.param("robust", None, "(x − median) / (q3 − q1)", id="quartiles"),
+    ],
+)
+def test_formula(name, mode, formula):
+    assert NORMS[name].formula(mode) == formula
+
+
+def test_options_are_those_that_mean_something():
+    assert NORMS["rms"].options == {"eps", "eps_mode"}
+    assert NORMS["zscore"].options == {"ddof"}
+    assert all(NORMS[name].options == set() for name in ("wn", "minmax", "maxabs", "robust"))
+    assert NORMS["lrn"].options == {"size", "alpha", "exponent", "k"}
+    assert NORMS["gn"].options == {"eps", "eps_mode", "ddof", "groups", "group_order"}
+
+
+def test_weight_norm_has_a_gain_and_no_bias():
+    assert NORMS["wn"].parameter_names == ("gamma",)
+    assert NORMS["lp"].parameter_names == ()
+    assert NORMS["lp"].parameters is ParameterRule.NONE
+
+
+def test_each_divisor_has_statistics():
+    assert all(row.statistics for row in NORMS.values())
+    assert {row.divisor for row in NORMS.values()} == set(Divisor)

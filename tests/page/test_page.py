@@ -1,0 +1,355 @@
+"""A page without a browser: which part of a tensor it shows, what it holds, and that it can do no harm."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import io
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.answers.calculation import Answer
+from normcli.answers.catalogue import Catalogue
+from normcli.documents.document import Page, View
+from normcli.documents.palette import PALETTE
+from normcli.errors import UsageError
+from normcli.norms.table import Divisor, EpsMode
+from normcli.page.content import LONGEST_SIDE, MOST_CELLS, SLICE_CELLS, choose_slice, make_content
+from normcli.tensors.tensor import Tensor
+from normcli.writers import write
+from tests.strategies import options_for
+
+SHAPE = (2, 4, 3, 2)
+HARM = "</script><img src=x onerror=alert(1)><!--<script>\u2028\u2029&amp;]]>"
+
+
+def make(values, norm="bn", at=None, source="x.npy", **options) -> Page:
+    values = np.asarray(values)
+    result = normalize(values, norm, **(options_for(norm, values.shape) | options))
+    return Page("title", [result], Tensor(values, source), at)
+
+
+def describe(page, view=None):
+    """Return the content as a reader of its JSON gets it."""
+    return json.loads(json.dumps(make_content(page, view or View()), allow_nan=False))
+
+
+def render(document) -> str:
+    stream = io.StringIO()
+    write(document, "html", stream, View())
+    return stream.getvalue()
+
+
+def read_back(page_text):
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page_text, re.DOTALL)
+    return json.loads(data)
+
+
+def normal(*shape, dtype="float32"):
+    return np.random.default_rng(5).normal(2, 3, shape).astype(dtype)
+
+
+# -- the slice
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (7,), (0, 3), (2, 3, 4, 4), (64, 64), (4096,), (2, 2, 2, 2, 2, 3)], ids=str
+)
+def test_a_small_tensor_is_shown_whole(shape):
+    assert [tuple(stretch) for stretch in choose_slice(shape)] == [(0, length) for length in shape]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (4097,),
+        (1, 4097),
+        (65, 64),
+        (8, 64, 32, 32),
+        (3, 50, 70, 90),
+        (2, 3, 5, 7, 11, 13),
+        (1, 1, 10**9),
+        (5000, 1),
+    ],
+    ids=str,
+)
+def test_a_large_tensor_is_cut_to_a_block_within_the_limits(shape):
+    assert math.prod(shape) > MOST_CELLS
+    stretches = choose_slice(shape)
+    sides = [stop - start for start, stop in stretches]
+    assert all(start == 0 for start, _ in stretches)
+    assert all(1 <= side <= min(length, LONGEST_SIDE) for side, length in zip(sides, shape, strict=True))
+    assert math.prod(sides) <= SLICE_CELLS
+    assert all(side > 1 for side, length in zip(sides, shape, strict=True) if length > 1)
+
+
+def test_the_block_holds_the_index_that_the_page_opens_at():
+    shape = (8, 64, 32, 32)
+    for at in [(0, 0, 0, 0), (7, 63, 31, 31), (5, 17, 8, 30)]:
+        stretches = choose_slice(shape, at)
+        assert all(start <= i < stop for (start, stop), i in zip(stretches, at, strict=True))
+        assert all(stop <= length for (_, stop), length in zip(stretches, shape, strict=True))
+        assert [stop - start for start, stop in stretches] == [4, 4, 8, 8]
+
+
+def test_a_slice_is_named_and_its_numbers_are_those_of_the_whole_tensor():
+    values = normal(8, 64, 32, 32)
+    page = make(values, at=(3, 10, 20, 31))
+    content = describe(page)
+    assert content["slice"] == "n=0…3 of 8, c=8…11 of 64, h=16…23 of 32, w=24…31 of 32"
+    assert (content["start"], content["size"]) == ([0, 8, 16, 24], [4, 4, 8, 8])
+    result, cut = page.results[0], np.s_[0:4, 8:12, 16:24, 24:32]
+    shown = content["results"][0]
+    np.testing.assert_array_equal(np.float32(content["input"]), values[cut].reshape(-1))
+    np.testing.assert_array_equal(np.float32(shown["normalized"]), result.normalized[cut].reshape(-1))
+    assert shown["numbers"] == [8, 9, 10, 11]
+    assert shown["counts"] == [8 * 32 * 32] * 4
+    assert shown["statistics"]["mean"] == result.mean[8:12].tolist()
+
+
+def test_what_is_shown_whole_is_not_called_a_slice():
+    assert describe(make(normal(2, 3)))["slice"] is None
+
+
+def test_an_axis_of_which_one_position_is_shown_is_named_by_it():
+    assert describe(make(normal(1, 1, 5000), "ln"))["slice"] == "n=0 of 1, c=0 of 1, l=0…31 of 5,000"
+
+
+# -- the numbers
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("shape", [SHAPE, (3, 4), (2, 4, 3), (2, 4, 2, 2, 2), (2, 4, 2, 1, 2, 2)], ids=str)
+def test_every_norm_gives_what_the_json_gives(norm, shape):
+    page = make(normal(*shape), norm)
+    answer = Answer(page.results[0], page.tensor)
+    shown = describe(page)["results"][0]
+    told = json.loads(json.dumps({"normalized": answer.result.normalized.astype(float).reshape(-1).tolist()}))
+    assert shown["normalized"] == told["normalized"]
+    records = list(answer.records())
+    assert shown["counts"] == [record["count"] for record in records]
+    assert shown["groups"] == [
+        " ".join(f"{name}={place}" for name, place in record["group"].items()) or "all" for record in records
+    ]
+    for name in NORMS[norm].statistics:
+        assert shown["statistics"][name] == [record[name] for record in records]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_owners_are_the_groups_that_the_plan_locates(norm):
+    page = make(normal(*SHAPE), norm)
+    plan = page.results[0].plan
+    shown = describe(page)["results"][0]
+    expected = plan.locate_groups(np.ix_(*map(np.arange, SHAPE))).reshape(-1)
+    assert [shown["numbers"][owner] for owner in shown["owner"]] == expected.tolist()
+    if plan.window is None:
+        assert np.bincount(shown["owner"]).tolist() == shown["counts"]
+
+
+@pytest.mark.parametrize(
+    ("norm", "options"),
+    [
+        *((norm.name, {}) for norm in NORMS.values() if norm.parameter_names),
+        pytest.param("gn", {"group_order": "interleaved"}, id="interleaved"),
+        pytest.param("gn", {"axes": (1, 2, 3), "groups": 4}, id="gn of 4"),
+        pytest.param("ln", {"axes": (1, 2, 3)}, id="ln of CHW"),
+        pytest.param("rms", {"like": "gemma"}, id="offset"),
+    ],
+)
+def test_each_cell_has_its_gamma_and_beta(norm, options):
+    values = normal(*SHAPE, dtype="float64")
+    chosen = options_for(norm, SHAPE) | options
+    shape = normalize(values, norm, **chosen).plan.parameter_shape
+    parameters = {
+        name: np.random.default_rng(i).normal(size=shape) for i, name in enumerate(NORMS[norm].parameter_names)
+    }
+    shown = describe(make(values, norm, **chosen, **parameters))["results"][0]
+    standard = normalize(values, norm, **chosen).normalized.reshape(-1)
+    for name, parameter in parameters.items():
+        held = [shown[name]["values"][owner] for owner in shown[name]["owner"]]
+        assert set(held) == set(parameter.reshape(-1).tolist())
+        if name == "gamma":
+            standard = standard * (np.array(held) + shown["gammaOffset"])
+        else:
+            standard = standard + np.array(held)
+    np.testing.assert_allclose(standard, shown["normalized"], rtol=1e-12, atol=1e-12)
+
+
+def test_a_parameter_is_named_by_its_index():
+    shown = describe(make(normal(2, 2, 3), "ln", axes=(1, 2), gamma=np.arange(6.0).reshape(2, 3)))["results"][0]
+    assert shown["gamma"]["names"][4] == "gamma[1, 1]"
+    assert describe(make(3.0, "ln", gamma=2.0))["results"][0]["gamma"]["names"] == ["gamma"]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_script_is_told_words_that_it_knows(norm):
+    shown = describe(make(normal(*SHAPE), norm))["results"][0]
+    assert shown["centre"] is None or shown["centre"] in shown["statistics"]
+    assert shown["divisor"] in (
+        "deviation", "root_mean_square", "lp_norm", "window_power", "range", "quartiles",
+    )  # fmt: skip
+    assert shown["epsMode"] in (None, *EpsMode)
+    assert (shown["eps"] is None) == (shown["epsMode"] is None)
+    assert shown["zeroRule"] in ("0", "x − centre", "nan")
+    assert (shown["window"] is None) == (NORMS[norm].divisor is not Divisor.WINDOW_POWER)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_what_was_rounded_before_gamma_is_told(dtype):
+    values, gamma = normal(*SHAPE, dtype=dtype), np.linspace(0.5, 2, SHAPE[-1])
+    (result,) = make(values, "rms", like="llama").results
+    shown = describe(make(values, "rms", like="llama", gamma=gamma))["results"][0]
+    assert shown["rounded"] == result.normalized.reshape(-1).tolist()
+    assert describe(make(values, "rms", like="llama"))["results"][0]["rounded"] is None
+    assert describe(make(values, "rms", gamma=gamma))["results"][0]["rounded"] is None
+
+
+def test_what_is_not_finite_is_spelled():
+    content = describe(make([[1.0, np.nan], [np.inf, 2.0]], "ln", gamma=[-np.inf, 1.0]))
+    assert content["input"] == [1.0, "nan", "inf", 2.0]
+    assert content["results"][0]["gamma"]["values"] == ["-inf", 1.0]
+    assert len(content["results"][0]["warnings"]) == 2
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3), (3, 0), (0,)], ids=str)
+def test_tensors_of_few_or_no_values(shape):
+    content = describe(make(np.ones(shape), "ln"))
+    assert len(content["input"]) == math.prod(shape)
+    assert len(content["results"][0]["owner"]) == math.prod(shape)
+    assert content["size"] == list(shape)
+
+
+def test_digits_are_those_that_are_wished():
+    page = make(normal(2, 3))
+    assert [describe(page)[name] for name in ("cellDigits", "digits")] == [5, 8]
+    assert [describe(page, View(digits=3))[name] for name in ("cellDigits", "digits")] == [3, 3]
+
+
+# -- the file
+
+
+def test_the_page_is_one_small_file_of_ascii_that_refers_to_nothing():
+    text = render(Answer(*make_answer(normal(2, 3, 4, 4))))
+    assert text.isascii()
+    assert len(text) < 100_000
+    assert not re.search(r"(?:src|href)=\"(?!data:,)", text)
+    assert set(re.findall(r"https?:[^\"]*", text)) == {"http://www.w3.org/2000/svg"}  # a name, not a place
+    assert "@import" not in text
+    assert "url(" not in text
+
+
+def make_answer(values, norm="bn", source="x.npy", **options):
+    page = make(values, norm, source=source, **options)
+    return page.results[0], page.tensor
+
+
+def test_the_policy_names_the_one_script_and_the_one_style():
+    text = render(Answer(*make_answer(normal(2, 3))))
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    for directive, content in (("script-src", script), ("style-src", style)):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    for background, ink in PALETTE:
+        assert f"--fill:{background};--ink:{ink}" in style
+
+
+def test_names_from_outside_do_no_harm():
+    result, _ = make_answer(normal(2, 2))
+    tensor = Tensor(result.input, HARM, (HARM, "b"))
+    text = render(Stub(Page(HARM, [result], tensor)))
+    assert "<img" not in text
+    assert text.count("</script>") == 2
+    assert text.isascii()
+    content = read_back(text)
+    assert content["source"] == HARM
+    assert content["columns"] == [HARM, "b"]
+    assert f"<h1>{html.escape(HARM)}</h1>".encode("ascii", "xmlcharrefreplace").decode() in text
+
+
+def test_a_file_name_that_is_no_text_is_still_written():
+    result, _ = make_answer(normal(2, 2))
+    text = render(Stub(Page("\udcff.npy", [result], Tensor(result.input, "\udcff.npy"))))
+    assert "\udcff" not in text
+    assert text.isascii()
+
+
+class Stub:
+    """A document with a page."""
+
+    def __init__(self, page):
+        self._page = page
+
+    def page(self):
+        return self._page
+
+
+def test_a_document_without_a_page_says_so():
+    with pytest.raises(UsageError, match="--format html is for the results of norms"):
+        render(Catalogue())
+
+
+# -- the command line
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_every_norm_writes_its_page(norm, normcli, tmp_path):
+    groups = ["--groups", 2] if "groups" in NORMS[norm].options else []
+    path = tmp_path / "page.html"
+    ran = normcli(norm, "--shape", "3,4,3,3", *groups, "-o", path)
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    told = normcli(norm, "--shape", "3,4,3,3", *groups, "-f", "json").json
+    shown = read_back(path.read_text())["results"][0]
+    assert shown["norm"] == norm
+    assert shown["normalized"] == np.reshape(told["normalized"], -1).tolist()
+
+
+def test_a_page_goes_to_standard_output_or_to_a_file_alike(normcli, tmp_path):
+    path = tmp_path / "page.htm"
+    ran = normcli("bn", "--shape", "2,3,4,4", "-f", "html")
+    assert (ran.code, ran.err) == (0, "")
+    assert normcli("bn", "--shape", "2,3,4,4", "-f", "html", "-o", path).out == ""
+    assert path.read_bytes() == ran.raw
+
+
+def test_the_statistics_are_saved_beside_a_page(normcli, tmp_path):
+    page, stats = tmp_path / "page.html", tmp_path / "stats.json"
+    assert normcli("bn", "--shape", "2,3", "-o", page, "--stats-output", stats).code == 0
+    assert json.loads(stats.read_text())["mean"]
+    assert page.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(["-o", "x.npy", "-f", "html"], "ends in none of .html, .htm", id="npy as html"),
+        pytest.param(
+            ["-o", "x.html", "-f", "json"], "--format json and --output x.html are two formats", id="json"
+        ),
+        pytest.param(["-o", "x.html", "--print", "mean"], "--print prints bare numbers", id="--print"),
+        pytest.param(["-o", "-", "-f", "html"], "--format html alone puts a page there", id="both on stdout"),
+        pytest.param(["-o", "none/x.html"], "there is no folder none", id="no folder"),
+    ],
+)
+def test_what_is_no_page_is_said_on_one_line(arguments, told, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = normcli("bn", "--shape", "2,3", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_page_of_a_degenerate_tensor_fails_where_strictness_is_asked_for(normcli, tmp_path):
+    path = tmp_path / "page.html"
+    assert normcli("ln", "--data", "[[1,1]]", "-o", path, "--strict").code == 4
+    assert not path.exists()

@@ -1,0 +1,821 @@
+"""Pages as a reader uses them, in headless Chromium. Needs the [browser] extra; NORMCLI_REQUIRE_BROWSER=1 skips nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.documents.document import Page, View
+from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.table import AxesRule, Centre, EpsRule
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
+from normcli.tensors.tensor import Tensor
+from normcli.writers import write
+from tests.strategies import options_for
+from tests.teach.printed import check_true
+
+pytestmark = [
+    pytest.mark.browser,
+    # What the driver itself warns of when it is imported is its own.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+WIDE = {"width": 1600, "height": 1000}
+NARROW = {"width": 360, "height": 780}
+HARM = '</script><img src=x onerror="document.title=1">'
+
+
+def need(name):
+    if os.environ.get("NORMCLI_REQUIRE_BROWSER"):
+        return import_module(name)
+    return pytest.importorskip(name)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    driver = need("playwright.sync_api")
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None:
+        told = f"there is none of {', '.join(CHROMIUM)}"
+        pytest.fail(told) if os.environ.get("NORMCLI_REQUIRE_BROWSER") else pytest.skip(told)
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+class Stub:
+    """A document of several results, as a comparison is one."""
+
+    def __init__(self, results, tensor, at=None, title="a page"):
+        self._page = Page(title, results, tensor, at)
+
+    def page(self):
+        return self._page
+
+
+class Reader:
+    """A page that is open, and everything that it asked for or complained of."""
+
+    def __init__(self, page, results):
+        self.page, self.results = page, results
+        self.complaints, self.requests = [], []
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def cell(self, number, side="x"):
+        return self.page.locator(f'.side-{side} td[data-cell="{number}"]')
+
+    def lit(self, side="x"):
+        return self.page.eval_on_selector_all(
+            f".side-{side} td.lit", "boxes => boxes.map(box => +box.dataset.cell)"
+        )
+
+    def values(self, side="y"):
+        boxes = self.page.eval_on_selector_all(
+            f".side-{side} td", "boxes => boxes.map(box => [+box.dataset.cell, box.dataset.value])"
+        )
+        return np.array([float(value) for _, value in sorted(boxes)])
+
+    def focused(self):
+        """The cell that has the focus, and its side."""
+        return self.page.evaluate(
+            "(box => box.dataset.cell === undefined ? null : "
+            "[+box.dataset.cell, box.closest('.side-x') ? 'x' : 'y'])(document.activeElement)"
+        )
+
+    def press(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def text(self, selector):
+        return re.sub(r"\s+", " ", self.page.inner_text(selector)).strip()
+
+    def steps(self):
+        """The steps of the arithmetic: (term, value, its signed links as they are printed)."""
+        return self.page.locator("#story dl div").evaluate_all(
+            "rows => rows.map(row => [row.querySelector('dt').textContent, +row.querySelector('.is').dataset.value, "
+            "[...row.querySelectorAll('.by, .end')].map(link => link.textContent)])"
+        )
+
+    def said(self):
+        return self.page.text_content("#said")
+
+    def move_eps(self, eps):
+        self.page.fill("#eps-number", str(eps))
+
+    def overflows(self):
+        return self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+
+
+@pytest.fixture
+def read(chromium, tmp_path):
+    """Open a document's page as a file, and see at the end that all went quietly and without a network."""
+    with contextlib.ExitStack() as opened:
+        readers = []
+
+        def open_page(document, viewport=WIDE, scheme="light", **settings) -> Reader:
+            path = tmp_path / f"{len(readers)}.html"
+            text = io.StringIO()
+            write(document, "html", text, View())
+            path.write_text(text.getvalue())
+            context = chromium.new_context(
+                viewport=viewport, color_scheme=scheme, reduced_motion="reduce", **settings
+            )
+            opened.callback(context.close)
+            reader = Reader(context.new_page(), document.page().results)
+            readers.append(reader)
+            reader.page.goto(path.as_uri())
+            return reader
+
+        yield open_page
+        for reader in readers:
+            assert reader.complaints == []
+            assert [url for url in reader.requests if not url.startswith(("file:", "data:"))] == []
+
+
+def make(values, *norms, at=None, source="x.npy", columns=None, **options):
+    values = np.asarray(values)
+    results = [
+        normalize(values, norm, **(options_for(norm, values.shape) | options)) for norm in norms or ["bn"]
+    ]
+    return Stub(results, Tensor(values, source, columns), at)
+
+
+def first():
+    """The tensor that normcli shows to whom asks for no other."""
+    return generate(Recipe((2, 3, 4, 4))).values
+
+
+def normal(*shape, dtype="float64"):
+    return np.random.default_rng(7).normal(1, 2, shape).astype(dtype)
+
+
+def owners(result):
+    shape = result.plan.shape
+    return result.plan.locate_groups(np.ix_(*map(np.arange, shape))).reshape(-1)
+
+
+# -- lighting
+
+
+@pytest.mark.parametrize("norm", [norm for norm in NORMS if "size" not in NORMS[norm].options])
+def test_moving_over_a_cell_lights_exactly_its_group(norm, read):
+    reader = read(make(normal(2, 4, 3, 2), norm))
+    group = owners(reader.results[0])
+    for cell in (0, 17, 47):
+        reader.cell(cell).hover()
+        expected = np.flatnonzero(group == group[cell]).tolist()
+        assert sorted(reader.lit("x")) == sorted(reader.lit("y")) == expected
+        assert reader.page.locator(".chosen").count() == 2
+    reader.page.mouse.move(1, 1)
+    assert reader.lit() == []
+
+
+def test_a_window_is_lit_where_the_tensor_has_it(read):
+    reader = read(make(normal(1, 6, 1, 2), "lrn", size=3))
+    for cell, expected in ((0, [0, 2]), (5, [3, 5, 7]), (11, [9, 11])):
+        reader.cell(cell).hover()
+        assert sorted(reader.lit()) == expected
+        assert f"n = {len(expected)} values" in reader.text("#story")
+
+
+def test_what_is_lit_has_an_outline_and_the_rest_has_lost_its_colour(read):
+    reader = read(make(first()))
+    style = "box => { const s = getComputedStyle(box); return [s.backgroundColor, s.boxShadow]; }"
+    before = reader.cell(40).evaluate(style)
+    reader.cell(0).hover()
+    lit, faded = reader.cell(1).evaluate(style), reader.cell(40).evaluate(style)
+    assert lit[0] == "rgb(86, 180, 233)"
+    assert "inset" in lit[1]
+    assert before[0] == "rgb(0, 158, 115)"
+    assert faded[0] != before[0]
+
+
+def test_each_cell_says_its_group_without_colour(read):
+    reader = read(make(first()))
+    assert reader.cell(20).get_attribute("aria-label").endswith("n=0 c=1 h=1 w=0, group c=1")
+    content = reader.cell(20).evaluate("box => getComputedStyle(box, '::after').content")
+    assert content == '"1"'
+    assert reader.cell(20).get_attribute("data-group") == "1"
+
+
+# -- the numbers
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+def test_the_numbers_are_those_of_the_json_to_the_last_digit(norm, dtype, read, normcli, tmp_path):
+    values = (normal(3, 4, 2, 2) * 10).astype(dtype)
+    np.save(tmp_path / "x.npy", values)
+    groups = options_for(norm, values.shape)
+    told = normcli(
+        norm, "-i", tmp_path / "x.npy", *(["--groups", groups["groups"]] if groups else []), "-f", "json"
+    ).json
+    reader = read(make(values, norm))
+    np.testing.assert_array_equal(reader.values("x"), values.reshape(-1))
+    np.testing.assert_array_equal(reader.values("y"), np.reshape(told["normalized"], -1))
+    for name in NORMS[norm].statistics:
+        cells = reader.page.locator(f'#groups td[data-statistic="{name}"]')
+        shown = [float(value) for value in cells.evaluate_all("boxes => boxes.map(box => box.dataset.value)")]
+        if reader.results[0].plan.window is None:
+            assert shown == np.reshape(told["stats"][name], -1).tolist()[:24]
+
+
+def test_the_arithmetic_of_four_numbers_is_that_on_paper(read):
+    reader = read(make([[1.0, 2, 3, 4], [2, 4, 6, 8]], "ln", at=(0, 0)))
+    assert reader.text("#story") == (
+        "y = (x − mean) / √(var + eps) n=0 c=0 1 → −1.3416354 x y mean 0 0 Group n=0 n = 4 values "
+        "mean = Σx / n = (1 + 2 + 3 + 4) / 4 = 10 / 4 = 2.5 "
+        "var = Σ(x − mean)² / n = ((−1.5)² + (−0.5)² + 0.5² + 1.5²) / 4 = 5 / 4 = 1.25 "
+        "var + eps = 1.25 + 0.00001 = 1.25001 divisor = √(var + eps) = √1.25001 ≈ 1.1180385 "
+        "The value x = 1 x − mean = 1 − 2.5 = −1.5 y = (x − mean) / divisor ≈ (−1.5) / 1.1180385 ≈ −1.3416354"
+    )
+
+
+@pytest.mark.parametrize(
+    ("norm", "options", "told"),
+    [
+        pytest.param("bn", {"ddof": 1}, "Σ(x − mean)² / (n − 1)", id="ddof"),
+        pytest.param("mvn", {}, "√var + eps", id="outside"),
+        pytest.param("lp", {}, "max(‖x‖, eps)", id="floor"),
+        pytest.param("lp", {"like": "tensorflow", "axes": 1, "eps": 0.5}, "√max(Σx², eps)", id="square floor"),
+        pytest.param("lp", {"p": 3}, "(Σ|x|^3)^(1/3)", id="p 3"),
+        pytest.param("lp", {"p": np.inf}, "the largest |x|", id="p inf"),
+        pytest.param("lp", {"p": 0}, "how many x are not 0", id="p 0"),
+        pytest.param("wn", {}, "√Σx²", id="no eps"),
+        pytest.param("rms", {}, "ms = Σx² / n", id="mean square"),
+        pytest.param("lrn", {"size": 3}, "base^exponent", id="window"),
+        pytest.param("rms", {"like": "gemma", "gamma": 0.5}, "(1 + gamma[0]) · x̂", id="offset"),
+        pytest.param("ln", {"beta": 2.0}, "x̂ + beta[0]", id="beta alone"),
+    ],
+)
+def test_the_arithmetic_follows_the_row(norm, options, told, read):
+    reader = read(make(normal(3, 4), norm, at=(0, 0), **options))
+    assert told in reader.text("#story")
+    shown = [
+        float(v)
+        for v in reader.page.locator('#story [data-key="y"]').evaluate_all("b => b.map(e => e.dataset.value)")
+    ]
+    assert shown == [float(reader.results[0].normalized[0, 0])]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_last_step_follows_from_those_before(norm, read):
+    """What the page says that it divides by is what normcli divided by."""
+    options = {"gamma": 0.75} if NORMS[norm].parameter_names else {}
+    reader = read(make(normal(2, 4, 3), norm, at=(1, 2, 1), **options))
+    told = {term: value for term, value, _ in reader.steps()}
+    expected = centred(told, norm) / told["divisor"] * options.get("gamma", 1.0)
+    np.testing.assert_allclose(expected, told["y"], rtol=1e-13)
+
+
+def centred(told, norm):
+    """Return what is divided in the end, of the values that the steps told."""
+    centre = NORMS[norm].centre
+    return told["x"] if centre is Centre.NOTHING else told[f"x − {centre.value}"]
+
+
+# -- the signs
+
+
+def spell(text):
+    """Return printed arithmetic with numbers as a machine reads them."""
+    superscripts = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+    text = re.sub(
+        r"(?<![\d.])10([⁻⁰¹²³⁴-⁹]+)", lambda found: f"1e{int(found[1].translate(superscripts)):+d}", text
+    )
+    return re.sub(r"√(max\([^()]*\))", r"√(\1)", text.replace("·1e", "e"))
+
+
+def check_signs(reader):
+    """Assert that `=` stands between equals as they are printed, and `≈` between others; count what was held."""
+    near, checked = set(), 0
+    for term, value, links in reader.steps():
+        line = spell(f"{term} {' '.join(links)}")
+        if "nan" in line or "∞" in line:
+            continue
+        first = spell(links[0])
+        last = spell(links[-1][2:])
+        exact = float(last.replace("−", "-")) == value
+        if len(links) == 1:
+            assert first.startswith("=") == exact, line
+        elif first.startswith("="):  # of names, whose values are then told to the last digit
+            assert not near & set(re.findall(r"[\d.]+(?:e[-+]\d+)?", first)), line
+        if not exact:
+            near.add(last.strip("−"))
+        checked += check_true(spell("v " + " ".join(links)), 8)
+    return checked
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_what_is_called_equal_is_equal_as_it_is_printed(norm, dtype, read):
+    whole = np.array([[4, 1, 14, 6], [7, 7, 7, 7], [0, 3, 4, 0]])
+    affine = dict.fromkeys(NORMS[norm].parameter_names, 0.75)
+    for values, options in (
+        (whole.astype(dtype), {}),
+        (whole.astype(dtype), affine),
+        (normal(3, 4, dtype=dtype), affine),
+        (normal(3, 12, dtype=dtype) * 100, {}),
+    ):
+        reader = read(make(values, norm, **options))
+        checked = 0
+        for cell in (0, 5, values.size - 1):
+            reader.cell(cell).click()
+            checked += check_signs(reader)
+            if "eps" in NORMS[norm].options:
+                reader.move_eps(0.5)
+                checked += check_signs(reader)
+                reader.page.click("#reset")
+        assert checked >= 3
+
+
+@pytest.mark.parametrize("p", [0.5, 1, 2.5, 3, 4, np.inf])
+def test_roots_and_powers_are_equal_where_they_are(p, read):
+    reader = read(make([[0.0, -4, 0], [1.5, -2.25, 4]], "lp", at=(0, 1), p=p))
+    for cell in (1, 4):
+        reader.cell(cell).click()
+        told = {term: links for term, _, links in reader.steps()}
+        length = next(links for term, links in told.items() if term.startswith("‖x‖"))
+        assert length[-1][0] == ("=" if cell == 1 or p in (1, np.inf) else "≈"), length
+
+
+@pytest.mark.parametrize(
+    ("values", "norm", "told"),
+    [
+        pytest.param([[4.0, 1, 14]], "ln", "x − mean ≈ 4 − 6.3333333 = −2.3333333", id="rounded before"),
+        pytest.param([[4.0, 1, 14]], "ln", "√(var + eps) ≈ √30.888899 ≈ 5.5577782", id="root of rounded"),
+        pytest.param([[3.0, 4]], "wn", "√Σx² = √(3² + 4²) = 5", id="root"),
+        pytest.param([[3e-7, 0]], "ln", "(1.5·10⁻⁷)²", id="power of a power of ten"),
+        pytest.param([[3e-9, -3e-9]], "mvn", "3·10⁻⁹ / (4·10⁻⁹) = 0.75", id="over a power of ten"),
+        pytest.param([[1.0, np.nan]], "ln", "(1 + nan) / 2 = nan / 2 = nan", id="nan"),
+    ],
+)
+def test_a_sign_is_chosen_by_what_stands_beside_it(values, norm, told, read):
+    axes = {"axes": -1} if norm in ("mvn", "wn") else {}
+    assert told in read(make(values, norm, at=(0, 0), **axes)).text("#story")
+
+
+# -- rounding
+
+
+def test_rounding_to_the_dtype_is_a_step_of_its_own(read):
+    values = np.array([[3, 7, 4], [9, 1, 6]], np.float16)
+    reader = read(make(values, "bn", at=(0, 0), gamma=2.0))
+    assert (
+        "x̂ = (x − mean) / divisor ≈ (−3) / 3.0000017 ≈ −0.99999944 "
+        "gamma[0] · x̂ ≈ 2 · (−0.99999944) ≈ −1.9999989 "
+        "y = gamma[0] · x̂, rounded once, to float16 = −2"
+    ) in reader.text("#story")
+    reader.move_eps(0.5)
+    assert "y = gamma[0] · x̂, in double precision, not rounded to float16 ≈ −1.9466571" in reader.text("#story")
+    assert "in double precision and not rounded to float16;" in reader.text("#exactness")
+
+
+def test_rounding_before_gamma_is_a_step_of_its_own(read):
+    values = np.array([[6, 3, 7]], np.float16)
+    reader = read(make(values, "rms", at=(0, 0), gamma=2.0, like="llama"))
+    story = (
+        "x̂ = x / divisor ≈ 6 / 5.5976186 ≈ 1.0718844 x̂ = x / divisor, rounded to float16 before gamma ≈ 1.0722656 "
+        "gamma[0] · x̂ ≈ 2 · 1.0722656 ≈ 2.1445313 y = gamma[0] · x̂, rounded again, to float16 ≈ 2.1445313"
+    )
+    assert story in reader.text("#story")
+    assert "rounded before gamma and again to float16" in reader.text("#exactness")
+    reader.move_eps(0.5)
+    assert "before gamma" not in reader.text("#story")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(
+    ("norm", "options"),
+    [("bn", {}), ("bn", {"gamma": 0.3, "beta": -1.7}), ("rms", {"like": "llama", "gamma": 0.3}), ("lrn", {})],
+    ids=["alone", "gamma and beta", "twice", "window"],
+)
+def test_the_rounding_that_is_told_is_the_one_that_was_done(dtype, norm, options, read):
+    reader = read(make(normal(4, 3, dtype=dtype), norm, **options))
+    for cell in range(12):
+        reader.cell(cell).click()
+        *_, (_, before, _), (_, y, _) = reader.steps()
+        assert np.dtype(dtype).type(before) == y
+
+
+@pytest.mark.parametrize("options", [{}, {"like": "llama"}], ids=["once", "before gamma"])
+def test_doubles_are_told_without_a_rounding(options, read):
+    reader = read(make(normal(4, 3), "rms", at=(0, 0), gamma=0.3, **options))
+    assert "rounded" not in reader.text("#story")
+
+
+# -- the keyboard, touch
+
+
+def test_the_tensor_is_one_tab_stop_and_arrows_move(read):
+    reader = read(make(first()))
+    assert reader.page.locator('#tensor [tabindex="0"]').count() == 1
+    reader.page.focus("#eps-number")
+    reader.press("Tab")  # Reset is disabled
+    assert reader.focused() == [0, "x"]
+    for key, expected in [
+        ("ArrowRight", [1, "x"]), ("ArrowDown", [5, "x"]), ("End", [7, "x"]), ("ArrowRight", [7, "x"]),
+        ("Home", [4, "x"]), ("ArrowUp", [0, "x"]), ("ArrowUp", [0, "x"]), ("PageDown", [16, "x"]),
+        ("PageDown", [32, "x"]), ("PageUp", [16, "x"]), ("ArrowLeft", [16, "x"]),
+    ]:  # fmt: skip
+        reader.press(key)
+        assert reader.focused() == expected, key
+    assert sorted(reader.lit()) == [*range(16, 32), *range(64, 80)]
+    reader.press("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown")
+    assert reader.focused() == [16, "y"]
+    reader.press("ArrowUp")
+    assert reader.focused() == [28, "x"]
+    assert reader.page.locator('#tensor [tabindex="0"]').count() == 1
+    reader.press("Tab")
+    assert reader.focused() is None
+    reader.press("Shift+Tab")
+    assert reader.focused() == [28, "x"]
+
+
+def test_arrows_lead_from_a_matrix_to_the_one_beside_it(read):
+    reader = read(make(normal(2, 3), "ln"))
+    reader.cell(2).focus()
+    reader.press("ArrowRight")
+    assert reader.focused() == [0, "y"]
+    reader.press("ArrowLeft")
+    assert reader.focused() == [2, "x"]
+
+
+def test_escape_clears(read):
+    reader = read(make(first()))
+    reader.cell(5).click()
+    reader.page.mouse.move(1, 1)
+    assert reader.lit()
+    reader.press("Escape")
+    assert reader.lit() == []
+    assert reader.page.locator('[aria-selected="true"]').count() == 0
+    assert reader.said() == "Nothing is selected."
+
+
+def test_what_is_selected_is_said(read):
+    reader = read(make(first()))
+    reader.cell(0).focus()
+    assert reader.said() == "n=0 c=0 h=0 w=0: input 6, normalized 0.54404, group c=0, 32 values, mean 4.6563."
+    reader.press("PageDown")
+    assert reader.said().startswith("n=0 c=1 h=0 w=0: input 1, normalized −1.2978, group c=1")
+
+
+def test_a_tap_selects(read):
+    reader = read(make(first()), NARROW, has_touch=True, is_mobile=True)
+    reader.cell(1).tap()
+    assert sorted(reader.lit()) == [*range(16), *range(48, 64)]
+    assert "n=0 c=0 h=0 w=1" in reader.text("#story")
+    reader.cell(16).tap()
+    assert sorted(reader.lit()) == [*range(16, 32), *range(64, 80)]
+
+
+def test_the_page_opens_at_its_value(read):
+    reader = read(make(first(), at=(1, 2, 3, 0)))
+    assert "n=1 c=2 h=3 w=0" in reader.text("#story")
+    assert len(reader.lit()) == 32
+    assert reader.focused() is None
+
+
+# -- several norms
+
+
+def flip(reader, number):
+    reader.page.locator(f'#norms input[value="{number}"]').check(force=True)
+
+
+def test_flipping_keeps_the_value_and_changes_its_group(read):
+    reader = read(make(first(), "bn", "ln", "lrn"))
+    assert reader.text("#norms") == "Norm bn ln lrn"
+    reader.cell(20).click()
+    reader.page.mouse.move(1, 1)
+    for number, result in ((0, reader.results[0]), (1, reader.results[1]), (0, reader.results[0])):
+        flip(reader, number)
+        group = owners(result)
+        assert sorted(reader.lit()) == np.flatnonzero(group == group[20]).tolist()
+        np.testing.assert_array_equal(reader.values(), result.normalized.reshape(-1))
+        assert "n=0 c=1 h=1 w=0" in reader.text("#story")
+        assert reader.text("#facts").startswith(result.plan.norm.title)
+    flip(reader, 2)
+    assert sorted(reader.lit()) == [4, 20, 36]
+    assert reader.page.locator("#eps-slider").is_hidden()
+
+
+def test_flipping_works_by_keyboard(read):
+    reader = read(make(first(), "bn", "ln"))
+    reader.page.locator('#norms input[value="0"]').focus()
+    reader.press("ArrowRight")
+    np.testing.assert_array_equal(reader.values(), reader.results[1].normalized.reshape(-1))
+
+
+def test_two_rows_of_one_norm_are_told_apart(read):
+    values = normal(2, 4, 3)
+    results = [normalize(values, "ln"), normalize(values, "ln", axes=(1, 2)), normalize(values, "ln", eps=1.0)]
+    reader = read(Stub(results, Tensor(values, "x.npy")))
+    assert reader.text("#norms") == "Norm ln keeps N×C = 2×4 (1) ln keeps N = 2 ln keeps N×C = 2×4 (2)"
+
+
+def test_a_single_norm_is_no_choice(read):
+    assert read(make(first())).page.locator("#norms").is_hidden()
+
+
+def test_input_and_normalized_can_be_shown_alone(read):
+    reader = read(make(first()))
+    for value, shown in (("x", [True, False]), ("y", [False, True]), ("both", [True, True])):
+        reader.page.locator(f'#views input[value="{value}"]').check(force=True)
+        assert [reader.cell(0, side).is_visible() for side in "xy"] == shown
+        assert reader.page.locator('#tensor td[tabindex="0"]:visible').count() == 1
+
+
+# -- eps
+
+
+def recompute(values, norm, eps):
+    """What the page should make of another eps, by NumPy alone, over the last axis (bn: all but axis 1)."""
+    axes = (0, 2, 3) if norm in ("bn", "mvn") else -1
+    mean = values.mean(axes, keepdims=True) if norm != "rms" and norm != "lp" else 0.0
+    square = ((values - mean) ** 2).mean(axes, keepdims=True)
+    if norm == "lp":
+        return values / np.maximum(np.sqrt((values**2).sum(axes, keepdims=True)), eps)
+    return (values - mean) / (np.sqrt(square) + eps if norm == "mvn" else np.sqrt(square + eps))
+
+
+@pytest.mark.parametrize("norm", ["bn", "ln", "rms", "mvn", "lp"])
+def test_another_eps_is_computed_in_the_page_and_reset_brings_the_exact_numbers_back(norm, read):
+    values = normal(2, 3, 4, 4)
+    reader = read(make(values, norm))
+    exact = reader.results[0].normalized.reshape(-1)
+    for eps in (0, 0.25, 1e-3, 7.5):
+        reader.move_eps(eps)
+        np.testing.assert_allclose(reader.values(), recompute(values, norm, eps).reshape(-1), rtol=1e-12)
+        assert "in double precision" in reader.text("#exactness")
+    reader.page.click("#reset")
+    np.testing.assert_array_equal(reader.values(), exact)
+    assert reader.text("#exactness").startswith("Exact: these are normcli's own numbers")
+    assert reader.page.locator("#reset").is_disabled()
+
+
+def test_the_slider_is_logarithmic_and_holds_0(read):
+    values = normal(2, 3, 4, 4)
+    reader = read(make(values))
+    slider = reader.page.locator("#eps-slider")
+    slider.focus()
+    reader.press("Home")
+    assert reader.page.input_value("#eps-number") == "0"
+    np.testing.assert_allclose(reader.values(), recompute(values, "bn", 0).reshape(-1), rtol=1e-12)
+    reader.press("End")
+    assert float(reader.page.input_value("#eps-number")) == 100
+    assert slider.get_attribute("aria-valuetext") == "100"
+    np.testing.assert_allclose(reader.values(), recompute(values, "bn", 100).reshape(-1), rtol=1e-12)
+    reader.press(*["ArrowLeft"] * 20)
+    assert float(reader.page.input_value("#eps-number")) == 1
+    np.testing.assert_allclose(reader.values(), recompute(values, "bn", 1).reshape(-1), rtol=1e-12)
+
+
+def every_way(values, norm, **options):
+    """Return the norm's own result and that of every convention of it that takes the options."""
+    results = []
+    for framework in (None, *list_frameworks(norm)):
+        row = None if framework is None else find_convention(framework, norm)
+        given = options_for(norm, values.shape) | options | ({} if row is None else {"like": framework})
+        if row is not None and row.axes is AxesRule.GIVEN:
+            given["axes"] = 1 if "size" in NORMS[norm].options else -1
+        if row is not None and row.eps is EpsRule.GIVEN:
+            given.setdefault("eps", 0.1)
+        if "size" in NORMS[norm].options:
+            given["size"] = 3
+        results.append(normalize(values, norm, **given))
+    return results
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("norm", NORMS)
+def test_every_convention_is_what_normcli_makes_of_it(norm, read):
+    """Whatever the row says of eps, zeros and windows: the page divides as the kernel does."""
+    values = normal(2, 4, 4)
+    values[:, 1], values[:, 2] = 0.0, 0.5
+    results = every_way(values, norm)
+    reader = read(Stub(results, Tensor(values, "x.npy"), at=(1, 3, 1)))
+    wished = (0.0, 0.3) if "eps" in NORMS[norm].options else ()
+    moved = {eps: every_way(values, norm, eps=eps) for eps in wished}
+    for number, result in enumerate(results):
+        if len(results) > 1:
+            flip(reader, number)
+        np.testing.assert_array_equal(reader.values(), result.normalized.reshape(-1))
+        told = {term: value for term, value, _ in reader.steps()}
+        np.testing.assert_allclose(centred(told, norm) / told["divisor"], told["y"], rtol=1e-13)
+        for eps, others in moved.items():
+            reader.move_eps(eps)
+            expected = others[number].normalized.reshape(-1)
+            np.testing.assert_allclose(reader.values(), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_statistics_that_were_given_are_not_said_to_be_measured(read):
+    document = make([[1.0, 2], [3, 6]], at=(0, 0))
+    object.__setattr__(document.page().results[0], "running", True)
+    story = read(document).text("#story")
+    assert "mean = as given = 2 " in story
+    assert "var = as given = 1 " in story
+    assert "Σ" not in story
+
+
+def test_the_given_eps_typed_again_gives_the_exact_numbers(read):
+    reader = read(make(normal(2, 3, 4, 4, dtype="float32")))
+    exact = reader.results[0].normalized.reshape(-1)
+    reader.move_eps(0.1)
+    assert (reader.values() != exact).any()
+    reader.move_eps("1e-5")
+    np.testing.assert_array_equal(reader.values(), exact)
+    assert "rounded once to float32" in reader.text("#exactness")
+
+
+@pytest.mark.parametrize("text", ["-1", ""])
+def test_an_eps_that_is_none_is_marked_and_changes_nothing(text, read):
+    reader = read(make(normal(2, 3)))
+    reader.move_eps(text)
+    assert reader.page.get_attribute("#eps-number", "aria-invalid") == "true"
+    np.testing.assert_array_equal(reader.values(), reader.results[0].normalized.reshape(-1))
+
+
+def test_each_norm_keeps_its_own_eps(read):
+    reader = read(make(normal(2, 3, 4, 4), "bn", "mvn"))
+    reader.move_eps(0.5)
+    flip(reader, 1)
+    assert float(reader.page.input_value("#eps-number")) == 1e-9
+    np.testing.assert_array_equal(reader.values(), reader.results[1].normalized.reshape(-1))
+    flip(reader, 0)
+    assert float(reader.page.input_value("#eps-number")) == 0.5
+
+
+def test_gamma_and_beta_hold_at_another_eps(read):
+    values, gamma, beta = normal(2, 3, 4, 4), np.array([0.5, 2, -1]), np.array([1.0, 0, 3])
+    reader = read(make(values, "bn", gamma=gamma, beta=beta))
+    reader.move_eps(0.25)
+    spread = (slice(None), None, None)
+    expected = recompute(values, "bn", 0.25) * gamma[spread] + beta[spread]
+    np.testing.assert_allclose(reader.values(), expected.reshape(-1), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("like", ["gemma"])
+def test_gamma_with_its_offset_holds_at_another_eps(like, read):
+    values = normal(2, 3)
+    reader = read(make(values, "rms", gamma=[0.5, -0.25, 0], like=like))
+    reader.move_eps(0.25)
+    expected = values / np.sqrt((values**2).mean(-1, keepdims=True) + 0.25) * (1 + np.array([0.5, -0.25, 0]))
+    np.testing.assert_allclose(reader.values(), expected.reshape(-1), rtol=1e-12)
+
+
+def test_a_divisor_of_zero_has_its_rule(read):
+    reader = read(make([[3.0, 3, 3], [0, 1, 2]], "ln", at=(0, 0)))
+    reader.move_eps(0)
+    assert reader.values()[:3].tolist() == [0, 0, 0]
+    assert "1 stands for it" in reader.text("#story")
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-200])
+def test_squares_beyond_doubles_do_not_spoil_the_divisor(factor, read):
+    values = np.array([[1.0, 2, 4]]) * factor
+    reader = read(make(values, "ln", at=(0, 0), eps=0.5))
+    assert "beyond double precision" in reader.text("#story")
+    reader.move_eps(0)
+    centred = values / factor - 7 / 3
+    np.testing.assert_allclose(reader.values(), (centred / centred.std()).reshape(-1), rtol=1e-12)
+
+
+def test_the_way_is_drawn_on_one_scale(read):
+    reader = read(make(first(), "bn", at=(0, 0, 0, 0)))
+    points = reader.page.locator("#way circle.own").evaluate_all(
+        "dots => dots.map(dot => +dot.getAttribute('cx'))"
+    )
+    low, high = reader.results[0].normalized[:, 0].min(), 9.0
+    y = reader.results[0].normalized[0, 0, 0, 0]
+    np.testing.assert_allclose(
+        points, [22 + 316 * (value - low) / (high - low) for value in (6.0, y)], rtol=1e-9
+    )
+    assert "6 goes to 0.5440419" in reader.page.get_attribute("#way", "aria-label")
+
+
+# -- large, small and odd tensors
+
+
+def test_a_slice_of_a_large_tensor_is_named_and_its_statistics_are_of_the_whole(read):
+    values = normal(8, 64, 32, 32, dtype="float32")
+    reader = read(make(values, at=(3, 10, 20, 31)))
+    told = reader.text("#slice")
+    assert "n=0…3 of 8, c=8…11 of 64, h=16…23 of 32, w=24…31 of 32" in told
+    assert "Statistics are those of the whole groups" in told
+    np.testing.assert_array_equal(
+        reader.values(), reader.results[0].normalized[0:4, 8:12, 16:24, 24:32].reshape(-1)
+    )
+    assert "n = 8,192 values, 256 of them shown; the statistics are of all 8,192" in reader.text("#story")
+    reader.move_eps(0.5)
+    expected = recompute(values.astype(float), "bn", 0.5)[0:4, 8:12, 16:24, 24:32]
+    np.testing.assert_allclose(reader.values(), expected.reshape(-1), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.array(7.0), np.arange(5.0), np.ones((0, 3)), np.ones((3, 0)), normal(2, 2, 2, 2, 2, 3),
+     np.array([[1, np.nan, 3], [4, 5, 6], [np.inf, 1, -np.inf]]), np.array([[1e300, -1e-300], [2e300, 123456.789]])],
+    ids=["0-D", "1-D", "empty", "empty groups", "6-D", "not finite", "extreme"],
+)  # fmt: skip
+def test_any_tensor_has_its_page(values, read):
+    reader = read(make(values, "ln"))
+    np.testing.assert_array_equal(reader.values(), reader.results[0].normalized.reshape(-1))
+    np.testing.assert_array_equal(reader.values("x"), values.reshape(-1))
+    if values.size:
+        reader.cell(0).click()
+        assert len(reader.lit()) == reader.results[0].group_size
+    else:
+        assert "The tensor holds no values." in reader.text("#tensor")
+
+
+def test_names_from_outside_are_text(read):
+    reader = read(make(normal(2, 2), "zscore", source=HARM, columns=(HARM, "b")))
+    assert HARM in reader.text("#source")
+    assert reader.page.locator("img").count() == 0
+    assert reader.page.title() == "a page"
+    assert HARM in reader.text("#tensor thead >> nth=0")
+
+
+# -- everybody
+
+
+LOOKS = [(scheme, viewport) for scheme in ("light", "dark") for viewport in (WIDE, NARROW)]
+
+
+@pytest.mark.parametrize(("scheme", "viewport"), LOOKS, ids=["light", "light narrow", "dark", "dark narrow"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(lambda: make(first(), "bn", "ln", gamma=2.0, beta=1.0), id="two"),
+        pytest.param(lambda: make(normal(1, 6, 2, 3), "lrn"), id="window"),
+        pytest.param(lambda: make(normal(9, 5), "ln"), id="every colour"),
+        pytest.param(lambda: make(normal(3, 2000), "ln"), id="slice"),
+        pytest.param(lambda: make(np.array([[1, np.nan]]), "ln"), id="warning"),
+        pytest.param(lambda: make(np.array(7.0), "ln"), id="0-D"),
+    ],
+)
+def test_axe_finds_nothing_before_and_after_it_is_used(document, scheme, viewport, read):
+    axe = need("axe_playwright_python.sync_playwright").Axe()
+    reader = read(document(), viewport, scheme)
+
+    def violations():
+        found = axe.run(reader.page).response["violations"]
+        return [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in found]
+
+    assert violations() == []
+    reader.cell(0).click()
+    if reader.page.locator("#eps-number").is_visible():
+        reader.move_eps(0.5)
+    assert violations() == []
+
+
+@pytest.mark.parametrize("width", [360, 800, 1600])
+@pytest.mark.parametrize(
+    "values", [first(), normal(3, 40), normal(8, 64, 32, 32), normal(2, 2, 2, 2, 2, 3), normal(3, 3) * 1e-200],
+    ids=["small", "wide", "slice", "6-D", "long"],
+)  # fmt: skip
+def test_the_page_itself_never_scrolls_sideways(values, width, read):
+    reader = read(make(values, "bn", "ln"), {"width": width, "height": 800})
+    assert not reader.overflows()
+    reader.cell(0).click()
+    reader.move_eps(0.5)
+    assert not reader.overflows()
+
+
+def test_motion_is_reduced_where_that_is_wished(read):
+    style = read(make(first())).cell(0).evaluate("box => getComputedStyle(box).transitionDuration")
+    assert style == "0s"
+
+
+def test_print_shows_the_tensor_and_no_controls(read):
+    reader = read(make(first(), at=(0, 0, 0, 0)))
+    reader.page.emulate_media(media="print")
+    assert reader.page.locator("#controls").is_hidden()
+    assert reader.cell(95, "y").is_visible()
+    assert reader.page.locator("#story").evaluate("box => getComputedStyle(box).position") == "static"
+
+
+def test_the_page_is_what_its_json_says(read):
+    reader = read(make(first()))
+    data = json.loads(reader.page.text_content("#data"))
+    assert [data["shape"], data["names"], data["slice"]] == [[2, 3, 4, 4], ["n", "c", "h", "w"], None]

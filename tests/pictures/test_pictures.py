@@ -1,0 +1,483 @@
+"""Pictures, read back: their values, colours, texts and places."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import re
+import xml.etree.ElementTree as ET
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.documents.palette import HATCHES, PALETTE, choose_look
+from normcli.documents.scene import measure, wrap
+from normcli.errors import UsageError
+from normcli.norms.table import AxesRule
+from normcli.pictures.cubes import Cubes
+from normcli.pictures.cutting import MOST_AXES, MOST_CELLS, MOST_GROUPS, choose_shown
+from normcli.pictures.draw import draw
+from normcli.pictures.options import Options
+from normcli.pictures.svg import DARK, LIGHT, write
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
+from normcli.tensors.tensor import Tensor
+from tests.conftest import DATA
+
+SVG = "{http://www.w3.org/2000/svg}"
+SHAPES = [
+    (), (1,), (10,), (123456,), (2, 3), (40, 50), (2, 3, 4), (2, 4, 4, 4), (3, 64, 20, 17), (2, 4, 2, 2, 2),
+    (2, 2, 2, 2, 2, 2), (1, 2, 1, 2, 1, 2, 1, 3), (12345, 2, 2, 1, 1), (0, 4), (2, 4, 0),
+]  # fmt: skip
+VIEWS = ("both", "cubes", "flat", "drawers")
+
+
+class Piece(NamedTuple):
+    """An element where it lies on the page: its box is known for texts and rectangles."""
+
+    element: ET.Element
+    x: float
+    y: float
+
+
+def make(norm: str, shape, values=None, **options):
+    """Return a result and the tensor it is of; a norm that has groups of channels gets two."""
+    if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS:
+        options = {"groups": 2, **options}
+    tensor = generate(Recipe(shape)) if values is None else Tensor(np.asarray(values), "typed in place")
+    return normalize(tensor.values, norm, **options), tensor
+
+
+def fits(norm: str, shape) -> bool:
+    """Whether a norm takes a shape (a window or a group needs a channel)."""
+    try:
+        make(norm, shape)
+    except UsageError:
+        return False
+    return True
+
+
+def spell(scene) -> bytes:
+    stream = io.BytesIO()
+    write(scene, stream)
+    return stream.getvalue()
+
+
+def paint(norm, shape, options=None, **settings) -> ET.Element:
+    result, tensor = make(norm, shape, **settings)
+    return ET.fromstring(spell(draw([result], tensor, options)))
+
+
+def walk(element, x=0.0, y=0.0):
+    """Yield all elements with their place on the page."""
+    moved = re.match(r"translate\(([-\d.]+) ([-\d.]+)\)", element.get("transform", ""))
+    if moved:
+        x, y = x + float(moved[1]), y + float(moved[2])
+    if element.tag in (f"{SVG}defs", f"{SVG}style"):
+        return
+    yield Piece(element, x, y)
+    for child in element:
+        yield from walk(child, x, y)
+
+
+def cells(root):
+    return [e for e in root.iter(f"{SVG}g") if e.get("class") == "cell"]
+
+
+def swatches(root):
+    return [e for e in root.iter() if e.get("data-swatch")]
+
+
+def paint_of(element) -> str:
+    """Return what an element is filled with, whether a colour, a pattern or a class."""
+    return element.get("fill") or element.get("class")
+
+
+def box(piece: Piece):
+    """Return left, top, right, bottom of a text."""
+    e = piece.element
+    mono, bold = "mono" in e.get("class"), "bold" in e.get("class")
+    size = float(e.get("font-size"))
+    width = measure(e.text, size, mono=mono, bold=bold)
+    before = {"start": 0, "middle": width / 2, "end": width}[e.get("text-anchor", "start")]
+    if e.get("transform"):
+        return piece.x - size * 0.75, piece.y - width + before, piece.x + size * 0.2, piece.y + before
+    x, y = piece.x + float(e.get("x")) - before, piece.y + float(e.get("y"))
+    return x, y - size * 0.75, x + width, y + size * 0.2
+
+
+EVERY = [
+    pytest.param(norm, shape, id=f"{norm}-{'x'.join(map(str, shape)) or '0d'}")
+    for norm in NORMS
+    for shape in SHAPES
+    if fits(norm, shape)
+]
+
+
+ELSE = [
+    pytest.param("ln", shape, options, id=f"{options[0]}-{shape}")
+    for options in (Options(view="drawers"), Options(plot="histogram"), Options(values="normalized", digits=17))
+    for shape in SHAPES
+]
+
+
+@pytest.mark.parametrize(("norm", "shape", "options"), [*((*p.values, None) for p in EVERY), *ELSE])
+def test_all_lies_within_the_view_and_no_text_on_another(norm, shape, options):
+    root = paint(norm, shape, options)
+    width, height = map(float, root.get("viewBox").split()[2:])
+    boxes = []
+    for piece in walk(root):
+        e = piece.element
+        if e.tag == f"{SVG}text":
+            boxes.append((box(piece), e.text))
+        if e.tag == f"{SVG}rect":
+            x, y = piece.x + float(e.get("x", "0")), piece.y + float(e.get("y", "0"))
+            assert x >= 0
+            assert y >= 0
+            assert x + float(e.get("width")) <= width + 0.01
+            assert y + float(e.get("height")) <= height + 0.01
+        if e.tag == f"{SVG}path":
+            numbers = np.array([float(n) for n in re.findall(r"-?[\d.]+", e.get("d"))]).reshape(-1, 2)
+            places = numbers + np.array([piece.x, piece.y])
+            assert np.isfinite(places).all()
+            assert (places >= 0).all()
+            assert (places <= (width, height)).all()
+    for (left, top, right, bottom), text in boxes:
+        assert left >= 0, text
+        assert top >= 0, text
+        assert right <= width, text
+        assert bottom <= height, text
+    edges = np.array([b for b, _ in boxes])
+    for i, (left, top, right, bottom) in enumerate(edges):
+        rest = edges[i + 1 :]
+        meets = (rest[:, 0] < right) & (rest[:, 2] > left) & (rest[:, 1] < bottom) & (rest[:, 3] > top)
+        assert not meets.any(), (boxes[i][1], boxes[i + 1 + int(np.argmax(meets))][1])
+
+
+@pytest.mark.parametrize(("norm", "shape"), EVERY)
+@pytest.mark.parametrize("values", ["input", "normalized", "none"])
+def test_the_values_are_the_results_to_the_last_bit(norm, shape, values):
+    result, tensor = make(norm, shape)
+    root = ET.fromstring(spell(draw([result], tensor, Options(values=values))))
+    array = result.normalized if values == "normalized" else result.input
+    found = cells(root)
+    assert bool(found) == bool(array.size)
+    for cell in found:
+        index = tuple(int(i) for i in cell.get("data-index").split(",") if i)
+        assert float(cell.get("data-value")) == float(array[index])
+        if result.plan.window is None:
+            group = int(result.plan.locate_groups([np.array([i]) for i in index]).reshape(-1)[0])
+            assert cell.get("data-group") == str(group)
+
+
+@pytest.mark.parametrize(("norm", "shape"), EVERY)
+def test_the_legend_has_the_colour_of_every_group_that_is_shown_exactly_once(norm, shape):
+    result, tensor = make(norm, shape)
+    for view in VIEWS:
+        root = ET.fromstring(spell(draw([result], tensor, Options(view=view))))
+        key = "data-group" if result.plan.window is None else "data-part"
+        legend = {s.get(key): paint_of(s) for s in swatches(root)}
+        assert len(legend) == len(swatches(root)) == len(set(legend.values()))
+        shown = {
+            cell.get(key): {paint_of(child) for child in cell if child.tag != f"{SVG}text"}
+            for cell in cells(root)
+        }
+        assert {owner: {colour} for owner, colour in legend.items()} == shown
+
+
+@pytest.mark.parametrize(("norm", "shape"), EVERY)
+def test_the_legend_states_the_statistics(norm, shape):
+    result, tensor = make(norm, shape)
+    if result.plan.window is not None:
+        pytest.skip("a window has no groups")
+    root = ET.fromstring(spell(draw([result], tensor)))
+    for entry in (e for e in root.iter(f"{SVG}g") if e.get("class") == "entry"):
+        swatch, name, *stated = entry
+        group = int(swatch.get("data-group"))
+        assert name.text == result.plan.group_name(group)
+        for text, statistic in zip(stated, list(result.statistics)[:2], strict=True):
+            expected = float(result.statistics[statistic].reshape(-1)[group])
+            assert float(text.text) == pytest.approx(expected, rel=1e-7, nan_ok=True)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_file_is_self_contained_and_speaks_to_screen_readers(view):
+    result, tensor = make("bn", (2, 3, 4, 4))
+    text = spell(draw([result], tensor, Options(view=view)))
+    root = ET.fromstring(text)
+    assert root.get("role") == "img"
+    identifiers = {e.get("id"): e for e in root.iter() if e.get("id")}
+    title, description = (identifiers[name] for name in root.get("aria-labelledby").split())
+    assert (title.tag, title.text) == (f"{SVG}title", "Batch normalization of a tensor of shape (2, 3, 4, 4)")
+    assert "c=0: mean 4.65625, var 6.1005859" in description.text
+    assert b"<script" not in text
+    assert set(re.findall(rb"https?://[^\"<]+", text)) == {b"http://www.w3.org/2000/svg"}
+    assert not re.search(rb"(href|src)=|@import|@font-face|url\((?!#)", text)
+    assert b"@media (prefers-color-scheme:dark)" in text
+
+
+def test_a_name_from_outside_is_escaped():
+    result, tensor = make("ln", (2, 2))
+    root = ET.fromstring(spell(draw([result], Tensor(tensor.values, '<b>&"\x1b.npy'))))
+    assert any('<b>&"\\x1b.npy' in (e.text or "") for e in root.iter(f"{SVG}text"))
+
+
+def test_the_same_is_drawn_each_time():
+    pictures = set()
+    for _ in range(2):
+        result, tensor = make("gn", (2, 4, 3, 3))
+        pictures.add(spell(draw([result], tensor)))
+    assert len(pictures) == 1
+
+
+def test_the_bytes_are_the_same_on_every_machine():
+    result, tensor = make("bn", (2, 3))
+    drawn = spell(draw([result], tensor))
+    path = DATA / "snapshots" / "draw-bn-2x3.svg"
+    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
+        path.write_bytes(drawn)
+    assert drawn == path.read_bytes()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u1", "f2", "bfloat16"])
+def test_values_of_any_dtype_are_numbers(dtype):
+    kind = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
+    root = paint("ln", (), Options(view="flat"), values=np.array([[0, 1]], dtype=kind))
+    assert [float(cell.get("data-value")) for cell in cells(root)] == [0, 1]
+    assert [cell[1].text for cell in cells(root)] == ["0", "1"]
+
+
+def test_columns_that_have_names_are_named_in_the_legend():
+    result, tensor = make("zscore", (4, 2))
+    root = ET.fromstring(spell(draw([result], tensor._replace(columns=("length", "width")))))
+    names = [entry[1].text for entry in root.iter(f"{SVG}g") if entry.get("class") == "entry"]
+    assert names == ["c=0 length", "c=1 width"]
+
+
+def test_coordinates_have_two_decimals_at_most():
+    result, tensor = make("in", (8, 64, 32, 32))
+    text = spell(draw([result], tensor)).decode()
+    paths = re.findall(r' d="([^"]+)"', text)
+    assert paths
+    assert not [n for path in paths for n in re.findall(r"[\d.]+", path) if len(n.partition(".")[2]) > 2]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("view", VIEWS[1:])
+def test_large_tensors_are_cut_with_the_number_of_what_is_left_out(norm, view):
+    result, tensor = make(norm, (8, 64, 32, 32))
+    text = spell(draw([result], tensor, Options(view=view)))
+    root = ET.fromstring(text)
+    words = [e.text for e in root.iter(f"{SVG}text")]
+    indices = {tuple(map(int, cell.get("data-index").split(","))) for cell in cells(root)}
+    channels = len({index[1] for index in indices})
+    assert channels < 64
+    assert (f"… {64 - channels} more" if view == "cubes" else f"… {64 - channels} more c …") in words
+    assert len(text) < 200_000
+    assert len(swatches(root)) <= MOST_GROUPS
+    if view != "cubes":
+        assert any(f"{len(indices)} of 524,288 values" in word for word in words)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_cubes_show_no_group_that_the_matrices_do_not(norm):
+    result, tensor = make(norm, (8, 64, 32, 32))
+    root = ET.fromstring(spell(draw([result], tensor)))
+    assert len(swatches(root)) <= MOST_GROUPS
+
+
+@pytest.mark.parametrize(("norm", "shape"), EVERY)
+def test_what_is_shown_is_bounded(norm, shape):
+    plan = make(norm, shape)[0].plan
+    shown = choose_shown(plan)
+    assert np.prod([p.size for p in shown]) <= MOST_CELLS
+    for positions, length in zip(shown, shape, strict=True):
+        assert sorted(set(positions.shown)) == list(positions.shown)
+        assert all(0 <= i < length for i in positions.shown)
+        assert (positions.gap is not None) == (positions.size < length)
+
+
+def test_too_many_axes_are_refused_with_the_limit():
+    result, tensor = make("bn", (1,) * (MOST_AXES + 1))
+    with pytest.raises(UsageError, match=f"at most {MOST_AXES} axes; the tensor has {MOST_AXES + 1}"):
+        draw([result], tensor)
+
+
+@pytest.mark.parametrize(
+    ("layout", "axes", "labels"),
+    [
+        pytest.param("NCHW", (2, 3, 4, 5), ["C = 3", "N = 2", "H×W = 4×5 = 20"], id="channels first"),
+        pytest.param("NHWC", (2, 4, 5, 3), ["C = 3", "N = 2", "H×W = 4×5 = 20"], id="channels last"),
+        pytest.param("NLC", (2, 3, 4), ["C = 4", "N = 2", "L = 3"], id="sequences"),
+        pytest.param("BND", (2, 3, 4), ["D = 4", "B = 2", "N = 3"], id="words"),
+        pytest.param(None, (10,), ["axis0 = 10"], id="one axis"),
+    ],
+)
+def test_the_axes_of_the_cubes_are_labelled_with_letter_and_size(layout, axes, labels):
+    root = paint("ln", axes, Options(view="cubes"), layout=layout)
+    bold = [e.text for e in root.iter(f"{SVG}text") if "bold" in e.get("class")]
+    assert bold[1:] == labels
+
+
+def test_the_cubes_that_face_the_viewer_are_drawn_and_no_others():
+    plan = make("bn", (3, 4, 5))[0].plan
+    seen = set(Cubes(plan, choose_shown(plan)).cells)
+    assert seen == {
+        (n, c, h) for n in range(3) for c in range(4) for h in range(5) if n == 0 or c == 3 or h == 0
+    }
+
+
+def test_gaps_open_faces_that_nothing_hides():
+    plan = make("bn", (2, 64, 2))[0].plan
+    cubes = Cubes(plan, choose_shown(plan))
+    right = cubes.edges[0]
+    before = right.shown.shown[right.shown.gap - 1]
+    assert (1, before, 1) in set(cubes.cells)
+
+
+def test_interleaved_groups_take_every_second_channel():
+    root = paint("gn", (2, 4, 2, 2), Options(view="flat"), group_order="interleaved")
+    of = {cell.get("data-index"): cell.get("data-group") for cell in cells(root)}
+    assert [of[f"0,{c},0,0"] for c in range(4)] == ["0", "1", "0", "1"]
+
+
+def test_a_window_is_shown_of_one_value_and_said_to_be():
+    root = paint("lrn", (2, 9, 3, 3))
+    parts = {}
+    for cell in cells(root):
+        parts.setdefault(cell.get("data-part"), set()).add(cell.get("data-index"))
+    assert parts["value"] == {"0,4,0,0"}
+    assert parts["window"] == {f"0,{c},0,0" for c in (2, 3, 5, 6)}
+    description = root.find(f"{SVG}desc").text
+    assert "shown is that of n=0 c=4 h=0 w=0: its window: c=2…6. All other values are grey." in description
+
+
+def test_long_numbers_fit_their_cells():
+    root = paint("ln", (2, 2), Options(view="flat"), values=[[1e-300, -12345.678901], [2.0, 3e200]])
+    for cell in cells(root):
+        rect, text = cell
+        assert box(Piece(text, 0, 0))[0] >= float(rect.get("x"))
+        assert box(Piece(text, 0, 0))[2] <= float(rect.get("x")) + float(rect.get("width"))
+
+
+def test_values_that_are_no_numbers_are_named_as_in_json():
+    root = paint("ln", (1, 3), Options(view="flat"), values=[[np.nan, np.inf, -np.inf]])
+    assert [cell.get("data-value") for cell in cells(root)] == ["nan", "inf", "-inf"]
+
+
+def test_digits_round_what_is_written_and_not_what_is_held():
+    root = paint("ln", (1, 2), Options(view="flat", digits=2), values=[[1.23456, 2.0]])
+    first = cells(root)[0]
+    assert (first[1].text, first.get("data-value")) == ("1.2", "1.23456")
+
+
+def test_results_stand_side_by_side_each_with_its_title():
+    (one, tensor), (two, _) = make("bn", (2, 4, 3, 3)), make("in", (2, 4, 3, 3))
+    root = ET.fromstring(spell(draw([one, two], tensor)))
+    titles = [p for p in walk(root) if p.element.get("font-size") == "18"]
+    assert [p.element.text for p in titles] == ["bn · batch normalization", "in · instance normalization"]
+    assert titles[0].y == titles[1].y
+    assert titles[0].x < titles[1].x
+
+
+def test_too_many_results_are_refused():
+    result, tensor = make("bn", (2, 2))
+    with pytest.raises(UsageError, match="at most 12 norms"):
+        draw([result] * 13, tensor)
+
+
+def test_an_empty_tensor_is_said_to_be_empty():
+    assert any("no values" in e.text for e in paint("bn", (0, 3)).iter(f"{SVG}text"))
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_histograms_count_every_value_of_a_group(norm):
+    result, tensor = make(norm, (2, 4, 4, 4))
+    root = ET.fromstring(spell(draw([result], tensor, Options(plot="histogram"))))
+    plots = [e for e in root.iter(f"{SVG}g") if e.get("class") == "histogram"]
+    assert plots
+    for plot in plots:
+        values = result.input if plot.get("data-plot") == "input" else result.normalized
+        if result.plan.window is None:
+            group = int(plot.get("data-group"))
+            values = values.reshape(result.plan.view_shape)[result.plan.select_group(group)]
+        flat = values.astype(np.float64).reshape(-1)
+        bars = [e for e in plot if e.get("class") == "cell"]
+        edges = [float(bar.get("data-low")) for bar in bars] + [float(bars[-1].get("data-high"))]
+        expected, _ = np.histogram(flat, edges)
+        assert [int(bar.get("data-count")) for bar in bars] == expected.tolist()
+        assert expected.sum() == flat.size
+    heights = {e: float(e[0].get("height")) for plot in plots for e in plot if e.get("class") == "cell"}
+    assert all((height > 0) == (e.get("data-count") != "0") for e, height in heights.items())
+
+
+def test_histograms_of_one_side_share_their_bins():
+    root = paint("bn", (2, 3, 4, 4), Options(plot="histogram"))
+    bins = {}
+    for plot in (e for e in root.iter(f"{SVG}g") if e.get("class") == "histogram"):
+        lows = tuple(e.get("data-low") for e in plot if e.get("class") == "cell")
+        bins.setdefault(plot.get("data-plot"), set()).add(lows)
+    assert {name: len(found) for name, found in bins.items()} == {"input": 1, "normalized": 1}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([[1.0, np.nan, np.inf, 2.0]], id="not finite"),
+        pytest.param([[np.nan, np.nan]], id="none finite"),
+        pytest.param([[5.0, 5.0]], id="constant"),
+        pytest.param([[-1.7e308, 1.7e308]], id="as wide as can be"),
+        pytest.param([[1e-300, 3e200]], id="long"),
+    ],
+)
+def test_histograms_of_odd_values_say_what_is_in_no_bin(values):
+    with np.errstate(all="ignore"):
+        root = paint("ln", (), Options(plot="histogram"), values=values)
+    plot = next(e for e in root.iter(f"{SVG}g") if e.get("class") == "histogram")
+    counted = sum(int(e.get("data-count")) for e in plot if e.get("class") == "cell")
+    others = sum(not np.isfinite(value) for value in values[0])
+    assert counted == len(values[0]) - others
+    assert any(f"not finite {others}" in (e.text or "") for e in plot) == bool(others)
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+LOOKS = [choose_look(number) for number in range(len(PALETTE) * len(HATCHES))]
+
+
+def test_looks_are_distinct_and_the_first_are_the_palette():
+    assert len({(look.ground, look.hatch) for look in LOOKS}) == len(LOOKS)
+    assert [(look.ground, look.text) for look in LOOKS[: len(PALETTE)]] == list(PALETTE)
+    assert all(one.ground != other.ground for one, other in itertools.pairwise(LOOKS))
+
+
+@pytest.mark.parametrize("look", LOOKS[: 2 * MOST_GROUPS], ids=str)
+def test_text_on_a_colour_and_on_its_hatching_is_readable(look):
+    assert contrast(look.text, look.ground) >= 4.5
+    assert contrast(look.text, look.lines) >= 4.5
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("ground", ["paper", "frame", "frame2", "neutral"])
+def test_text_on_the_paper_is_readable(colours, ground):
+    assert contrast(colours["ink"], colours[ground]) >= 7
+    if ground != "neutral":
+        assert contrast(colours["muted"], colours[ground]) >= 4.5
+
+
+def test_facts_are_wrapped_between_and_within():
+    assert wrap(["a b", "c d"], 10, 10_000) == ["a b   c d"]
+    assert wrap(["a b", "c d"], 10, measure("c d", 10) + 1) == ["a b", "c d"]
+    assert wrap(["a b c"], 10, measure("a b", 10) + 1) == ["a b", "c"]

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.results.promises import check_promises
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("norm", ["bn", "ln", "mvn", "zscore", "rms", "lp", "wn", "minmax", "maxabs", "robust"])
+def test_what_was_calculated_keeps_its_promise(norm, dtype, rng):
+    result = normalize(rng.normal(100, 3, (50, 8)).astype(dtype), norm)
+    assert result.check
+    assert all(check.ok for check in result.check), result.check
+
+
+@pytest.mark.parametrize(
+    ("norm", "spoil", "quantity"),
+    [
+        pytest.param("bn", lambda y: y + 1e-6, "mean", id="shifted"),
+        pytest.param("bn", lambda y: y * 1.000001, "var", id="scaled"),
+        pytest.param("rms", lambda y: y * 1.000001, "ms", id="scaled, rms"),
+        pytest.param("lp", lambda y: y * 1.000001, "norm", id="scaled, lp"),
+        pytest.param("minmax", lambda y: y * 1.000001, "max", id="scaled, minmax"),
+        pytest.param("robust", lambda y: y * 1.000001, "iqr", id="scaled, robust"),
+        pytest.param("robust", lambda y: y + 1e-6, "median", id="shifted, robust"),
+    ],
+)
+def test_a_spoiled_tensor_is_caught(norm, spoil, quantity, rng):
+    result = normalize(rng.normal(size=(50, 8)), norm)
+    failed = [c for c in check_promises(result.plan, result.statistics, spoil(result.normalized)) if not c.ok]
+    assert [check.quantity for check in failed] == [quantity]
+
+
+def test_one_spoiled_group_is_caught(rng):
+    result = normalize(rng.normal(size=(50, 8)), "bn")
+    spoiled = result.normalized.copy()
+    spoiled[7, 3] += 1e-9
+    assert not all(check.ok for check in check_promises(result.plan, result.statistics, spoiled))
+
+
+def test_eps_and_constant_groups_are_predicted():
+    result = normalize([[1.0, 1.0], [-1.0, 1.0]], "bn", eps=1.0)
+    _, variance = result.check
+    assert variance.ok
+    assert (variance.lowest, variance.highest) == (0.0, pytest.approx(0.5))
+
+
+def test_the_check_is_of_the_values_before_gamma_and_beta(rng):
+    x = rng.normal(size=(50, 8))
+    plain, scaled = normalize(x, "bn"), normalize(x, "bn", gamma=5.0, beta=3.0)
+    assert plain.check == scaled.check
+
+
+def test_a_tensor_of_which_no_group_is_finite_passes_no_check():
+    assert not any(check.ok for check in normalize([[float("nan"), 1.0]], "ln").check)
+
+
+def test_an_output_that_is_not_finite_fails_the_check(rng):
+    result = normalize(rng.normal(size=(50, 8)), "bn")
+    spoiled = result.normalized.copy()
+    spoiled[7, 3] = np.nan
+    assert not all(check.ok for check in check_promises(result.plan, result.statistics, spoiled))
+
+
+def test_norms_that_promise_nothing_have_no_check():
+    assert normalize(np.ones((1, 2, 3)), "lrn").check == ()
+    assert normalize([[1.0, 2.0]], "lp", p=0).check == ()
+    assert normalize(np.zeros((0, 3)), "bn").check == ()
+
+
+def test_groups_that_are_not_finite_are_left_out():
+    checks = normalize([[1.0, float("nan")], [2.0, 1.0]], "bn").check
+    assert all(check.ok for check in checks)
+    assert np.isfinite([check.lowest for check in checks]).all()
+
+
+def test_the_extremes_of_all_groups_as_one():
+    least, largest = normalize([[1.0, 5.0], [2.0, 5.0]], "minmax").check
+    assert (least.overall, largest.overall) == (0.0, 1.0)
+    assert (largest.lowest, largest.highest) == (0.0, 1.0)
+    assert largest.ok
+
+
+def test_quartiles_of_groups_do_not_make_those_of_all():
+    assert all(np.isnan(check.overall) for check in normalize(np.arange(10.0), "robust").check)
+
+
+@pytest.mark.parametrize("norm", ["minmax", "robust"])
+def test_scalers_of_groups_that_are_not_finite_are_left_out(norm):
+    checks = normalize([[1.0, np.nan, np.inf], [2.0, 1.0, 2.0], [3.0, 1.0, np.inf]], norm).check
+    assert all(check.ok for check in checks)
+    assert np.isfinite([check.lowest for check in checks]).all()

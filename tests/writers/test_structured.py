@@ -1,0 +1,123 @@
+"""JSON, JSON lines and CSV: complete, strict, and telling the same story."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.answers.calculation import Answer
+from normcli.answers.catalogue import Catalogue
+from normcli.documents.document import View
+from normcli.tensors.tensor import Tensor
+from normcli.writers import FORMATS, write
+from tests.strategies import options_for
+
+DOCUMENTED = [
+    "schema", "norm", "formula", "input", "layout", "axes", "kept", "group_count", "group_size", "eps", "eps_mode",
+    "ddof", "stats", "gamma", "beta", "normalized", "check", "warnings",
+]  # fmt: skip
+
+
+def reject(constant):
+    raise AssertionError(f"{constant} is not strict JSON")
+
+
+def make(norm="bn", shape=(2, 4, 3, 2), dtype="float32", **options):
+    values = np.random.default_rng(3).normal(size=shape).astype(dtype)
+    result = normalize(values, norm, **(options_for(norm, shape) | options))
+    return Answer(result, Tensor(values, "x.npy"))
+
+
+def render(document, format_name):
+    stream = io.StringIO()
+    write(document, format_name, stream, View())
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_json_is_strict_complete_and_exact(norm):
+    answer = make(norm)
+    data = json.loads(render(answer, "json"), parse_constant=reject)
+    assert [key for key in data if key in DOCUMENTED] == DOCUMENTED
+    result = answer.result
+    np.testing.assert_array_equal(np.array(data["normalized"], dtype=np.float32), result.normalized)
+    assert set(data["stats"]) == set(result.statistics)
+    for name, values in result.statistics.items():
+        np.testing.assert_array_equal(np.array(data["stats"][name]), values)
+    assert data["input"] == {"source": "x.npy", "shape": [2, 4, 3, 2], "dtype": "float32"}
+
+
+def test_json_spells_what_is_not_finite():
+    values = np.array([[1.0, np.nan], [np.inf, 2.0]])
+    data = json.loads(
+        render(Answer(normalize(values, "ln", gamma=[np.inf, 1.0]), Tensor(values, "x")), "json"),
+        parse_constant=reject,
+    )
+    assert data["normalized"] == [["nan", "nan"], ["nan", "nan"]]
+    assert data["gamma"] == ["inf", 1.0]
+    assert len(data["warnings"]) == 2
+
+
+def test_the_statistics_of_group_norm_are_by_sample_and_group():
+    data = json.loads(render(make("gn"), "json"))
+    assert np.shape(data["stats"]["mean"]) == (2, 2)
+    assert data["groups"] == 2
+    assert (data["axes"], data["kept"], data["stats_shape"]) == ([1, 2, 3], [0, 1], [2, 2, 1, 1])
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_json_lines_hold_every_group_once(norm):
+    answer = make(norm)
+    records = [json.loads(line, parse_constant=reject) for line in render(answer, "jsonl").splitlines()]
+    plan = answer.result.plan
+    assert len(records) == plan.group_count
+    for number, record in enumerate(records):
+        assert list(record)[:2] == ["group", "count"]
+        assert record["group"] == plan.group_index(number)
+        expected = answer.result.normalized.reshape(plan.view_shape)[plan.select_group(number)]
+        np.testing.assert_array_equal(np.array(record["normalized"], dtype=np.float32), expected)
+        for name, values in answer.result.statistics.items():
+            assert record[name] == values.reshape(-1)[number]
+    if plan.window is None:
+        assert sum(record["count"] for record in records) == answer.result.input.size
+
+
+def test_the_count_of_a_window_is_cut_at_the_edges():
+    counts = [record["count"] for record in make("lrn", shape=(1, 6, 1, 1), size=4).records()]
+    assert counts == [3, 4, 4, 4, 3, 2]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_csv_holds_every_value_once(norm):
+    answer = make(norm)
+    rows = list(csv.DictReader(io.StringIO(render(answer, "csv"))))
+    result = answer.result
+    assert len(rows) == result.input.size
+    assert list(rows[0]) == ["n", "c", "h", "w", "input", *result.statistics, "normalized"]
+    for row, (index, value) in zip(rows, np.ndenumerate(result.normalized), strict=True):
+        assert tuple(int(row[name]) for name in "nchw") == index
+        assert np.float32(row["normalized"]) == value
+        assert np.float32(row["input"]) == result.input[index]
+    owners = result.plan.locate_groups(np.ix_(*(np.arange(length) for length in result.input.shape)))
+    name = next(iter(result.statistics))
+    expected = result.statistics[name].reshape(-1)[owners].reshape(-1)
+    np.testing.assert_array_equal([float(row[name]) for row in rows], expected)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_the_table_of_norms_has_every_format_and_every_norm(format_name):
+    text = render(Catalogue(), format_name)
+    for norm in NORMS.values():
+        assert norm.name in text
+        assert norm.source.split(",")[0] in text
+
+
+def test_the_table_of_norms_as_json():
+    norms = json.loads(render(Catalogue(), "json"), parse_constant=reject)["norms"]
+    assert [norm["norm"] for norm in norms] == list(NORMS)
+    assert all(norm["formula"] and norm["axes"] and norm["source"] for norm in norms)

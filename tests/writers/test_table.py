@@ -1,0 +1,218 @@
+"""Tables as a reader sees them, kept as text. To renew them: `NORMCLI_UPDATE_SNAPSHOTS=1 pytest tests/writers`."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import re
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.answers.calculation import Answer
+from normcli.answers.catalogue import Catalogue
+from normcli.answers.conventions import ConventionTable
+from normcli.answers.explanation import Explanation
+from normcli.answers.restoration import RestorationAnswer
+from normcli.answers.verdict import Verdict
+from normcli.documents.document import View
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.teach.explain import explain
+from normcli.teach.restore import restore
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
+from normcli.tensors.tensor import Tensor
+from normcli.verify.check import check
+from normcli.writers import write
+from tests.conftest import DATA
+
+SNAPSHOTS = DATA / "snapshots"
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def answer(shape, norm="bn", columns=None, recipe=None, **options) -> Answer:
+    tensor = generate(recipe or Recipe(shape))
+    return Answer(normalize(tensor.values, norm, **options), Tensor(tensor.values, tensor.source, columns))
+
+
+def render(document, view: View, format_name: str = "table") -> str:
+    stream = io.StringIO()
+    write(document, format_name, stream, view)
+    return stream.getvalue()
+
+
+def explanation(shape, norm, at=None, dist="randint", **options) -> Explanation:
+    tensor = generate(Recipe(shape, dist=dist))
+    plan = make_plan(Request(norm, **options), shape, tensor.values.dtype)
+    return Explanation(explain(plan, tensor.values, at=at), tensor, {}, lambda: normalize(tensor.values, norm))
+
+
+def verdict(y, norm="bn", sentence=None, **actual) -> Verdict:
+    tensor = generate(Recipe((2, 3, 4, 4)))
+    plan = make_plan(Request(norm), tensor.values.shape)
+    arrays = {"normalized": np.asarray(y, dtype="f4"), **actual}
+    checked = check(plan, tensor.values, arrays)
+    return Verdict(plan, tensor, {}, {name: f"{name}.npy" for name in arrays}, checked, (), sentence)
+
+
+def spoiled(norm="bn"):
+    y = normalize(generate(Recipe((2, 3, 4, 4))).values, norm).normalized.copy()
+    y[1, 2, 3, 0], y[0, 0, 0, 1], y[0, 0, 0, 2] = np.nan, 3.0, y[0, 0, 0, 2] + 1e-4
+    return y
+
+
+CASES = {
+    "bn-2x3x4x4-pipe": lambda: (answer((2, 3, 4, 4)), View()),
+    "bn-2x3x4x4-80": lambda: (answer((2, 3, 4, 4)), View(width=80)),
+    "bn-2x3x4x4-200": lambda: (answer((2, 3, 4, 4)), View(width=200)),
+    "ln-1d": lambda: (answer((5,), "ln"), View(width=80)),
+    "ln-0d": lambda: (answer((), "ln"), View(width=80)),
+    "empty": lambda: (answer((0, 3)), View(width=80)),
+    "gn-affine": lambda: (answer((2, 4, 3), "gn", groups=2, gamma=[1, 2, 3, 4], beta=0.5), View(width=80)),
+    "lrn": lambda: (answer((1, 4, 2), "lrn", size=4, like="torch"), View(width=80)),
+    "zscore-columns": lambda: (answer((3, 2), "zscore", columns=("height", "weight")), View(width=80)),
+    "ln-6d": lambda: (answer((2, 2, 2, 2, 2, 3), "ln"), View(width=80)),
+    "bn-large": lambda: (answer((8, 64, 32, 32)), View(width=80)),
+    "zscore-wide-80": lambda: (answer((3, 40), "zscore"), View(width=80, show=frozenset(("normalized",)))),
+    "zscore-wide-full": lambda: (
+        answer((3, 40), "zscore"), View(width=80, full=True, show=frozenset(("normalized",)))
+    ),
+    "check-80": lambda: (
+        verdict(normalize(generate(Recipe((2, 3, 4, 4))).values).normalized, mean=np.float32([4.65625, 5, 4.78125])),
+        View(width=80),
+    ),
+    "check-differs-80": lambda: (verdict(spoiled(), sentence="It is another norm.", mean=np.ones(3)), View(width=80)),
+    "check-window-80": lambda: (verdict(spoiled("lrn"), "lrn"), View(width=80, full=True)),
+    "check-markdown": lambda: (verdict(spoiled()), View(), "markdown"),
+    "markdown": lambda: (answer((2, 2)), View(), "markdown"),
+    "markdown-3d": lambda: (answer((2, 2, 3), "ln"), View(), "markdown"),
+    "norms-80": lambda: (Catalogue(), View(width=80)),
+    "norms-pipe": lambda: (Catalogue(), View()),
+    "conventions-gn-80": lambda: (ConventionTable("gn"), View(width=80)),
+    "conventions-bn-pipe": lambda: (ConventionTable("bn"), View()),
+    "gn-interleaved": lambda: (answer((2, 3, 4), "gn", groups=2, like="mlx"), View(width=80)),
+    "rms-gemma": lambda: (answer((2, 3), "rms", gamma=0.5, like="gemma"), View(width=80)),
+    "explain-80": lambda: (explanation((2, 3, 7), "ln", (0, 1, 2), dist="normal"), View(width=80)),
+    "explain-pipe": lambda: (explanation((2, 3, 7), "ln", (0, 1, 2), dist="normal"), View()),
+    "explain-group-80": lambda: (explanation((2, 3, 4, 4), "bn"), View(width=80)),
+    "explain-window-80": lambda: (explanation((1, 6, 2), "lrn", (0, 2, 1)), View(width=80)),
+    "explain-markdown": lambda: (explanation((2, 3, 4), "gn", (0, 1, 2), groups=1), View(), "markdown"),
+    "in-keras": lambda: (answer((1, 2, 2, 3), "in", like="keras"), View(width=80)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_snapshot(name):
+    text = render(*CASES[name]())
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("NORMCLI_UPDATE_SNAPSHOTS"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.endswith("-80")])
+def test_no_line_is_wider_than_the_terminal(name):
+    assert max(len(line) for line in render(*CASES[name]()).splitlines()) <= 80
+
+
+@pytest.mark.parametrize("width", [40, 57, 80])
+def test_cells_that_grow_where_the_largest_is_left_out_fit(width):
+    x = np.random.default_rng(5).uniform(1, 9, (3, 60))
+    x[1, 30] = 12345.678  # in the middle, which is cut: without it the others have more decimals
+    attempt = restore(Request("ln"), x)
+    view = View(width=width, show=frozenset(("normalized", "input")))
+    for document in (Answer(normalize(x, "ln"), Tensor(x, "x")), RestorationAnswer(attempt, Tensor(x, "x"))):
+        lines = render(document, view).splitlines()
+        assert any("…" in line for line in lines)
+        assert max(map(len, lines)) <= width
+
+
+def test_no_convention_is_wider_than_the_terminal():
+    assert max(len(line) for line in render(ConventionTable(), View(width=80)).splitlines()) <= 80
+
+
+def test_a_pipe_gets_neither_colours_nor_cut_cells():
+    text = render(answer((2, 64)), View())
+    assert "\x1b" not in text
+    assert "…" not in text.split("check")[0].split("group")[0]
+
+
+def test_cells_of_one_group_share_a_colour_and_neighbours_differ(monkeypatch):
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    text = render(answer((2, 3)), View(width=80, colour=True, show=frozenset(("normalized",))))
+    first, second = (re.findall(r"48;2;[0-9;]*", line) for line in text.splitlines()[-2:])
+    assert first == second
+    columns = list(dict.fromkeys(first))
+    assert len(columns) == 3
+
+
+def test_the_name_of_a_group_has_its_colour_and_its_numbers_have_none(monkeypatch):
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    text = render(answer((2, 3)), View(width=80, colour=True, show=frozenset(("stats",))))
+    (row,) = (line for line in text.splitlines() if "c=1" in line)
+    assert re.search(r"48;2;[0-9;]*m +c=1 +\x1b\[0m {3,}2 ", row)
+
+
+def test_colours_change_nothing_but_colours():
+    plain = render(answer((2, 3, 2, 2), "ln"), View(width=80, show=frozenset(("normalized", "check"))))
+    coloured = render(
+        answer((2, 3, 2, 2), "ln"), View(width=80, colour=True, show=frozenset(("normalized", "check")))
+    )
+    assert "\x1b" in coloured
+    assert [line.rstrip() for line in ANSI.sub("", coloured).splitlines()] == plain.splitlines()
+
+
+def test_what_is_hidden_is_counted():
+    text = render(answer((8, 64, 32, 32)), View(width=80))
+    assert "48 of 64 groups hidden; --full shows all" in text
+    hidden = re.search(r"([\d,]+) of 524,288 values shown", text)
+    assert hidden
+    assert 0 < int(hidden[1].replace(",", "")) < 1000
+
+
+def test_full_shows_every_value():
+    values = generate(Recipe((1200,), dist="arange")).values
+    text = render(
+        Answer(normalize(values, "ln"), Tensor(values, "x")), View(full=True, show=frozenset(("input",)))
+    )
+    assert [int(word) for word in text.splitlines()[-1].split()] == list(range(1200))
+
+
+def test_the_parts_that_are_asked_for_are_shown():
+    text = render(answer((2, 2)), View(show=frozenset(("check",))))
+    assert "group  " not in text
+    assert "normalized: mean ≈ 0" in text
+
+
+def test_a_failed_check_is_marked():
+    result = answer((2, 3)).result
+    result.__dict__["check"] = normalize(np.eye(3)).check  # an answer whose check is of something else
+    spoiled = result.check[1].__class__("var", 1.0, 0.5, 0.5, 0.5, 0.5, 1e-15)
+    result.__dict__["check"] = (spoiled,)
+    text = render(Answer(result, Tensor(result.input, "x")), View(show=frozenset(("check",))))
+    assert "✗ normalized: var 0.5 rather than 1" in text
+    assert "off by 0.5" in text
+
+
+def test_every_gap_between_matrices_is_marked():
+    text = render(answer((2, 3, 4, 5, 6, 7)), View(width=200, show=frozenset(("input",))))
+    names = re.findall(r"…|axis0=\d axis1=\d axis2=\d axis3=\d", re.sub(r"(?m)^ .*$", "", text))
+    numbers = [None if name == "…" else tuple(map(int, re.findall(r"=(\d)", name))) for name in names]
+    places = [np.ravel_multi_index(n, (2, 3, 4, 5)) if n else None for n in numbers]
+    assert places[0] == 0
+    for before, after in itertools.pairwise(places):
+        assert before is None or after is None or after == before + 1
+    assert sum(place is not None for place in places) <= 8
+
+
+def test_a_long_table_is_quick_to_set():
+    values = np.zeros((20_000, 2))
+    values[:, 1] = np.arange(20_000) + 1
+    text = render(
+        Answer(normalize(values, "ln"), Tensor(values, "x")), View(full=True, show=frozenset(("stats",)))
+    )
+    assert len(text.splitlines()) == 20_000 + 7
