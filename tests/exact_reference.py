@@ -32,17 +32,17 @@ def solve_group(plan: Plan, values: list[Fraction]) -> tuple[dict[str, mpmath.mp
     if plan.norm.divisor in (Divisor.RANGE, Divisor.QUARTILES):
         return _solve_by_order(plan, sorted(values))
     n = len(values)
-    eps = widen(plan.eps or 0.0)
+    eps = widen(plan.spec.eps or 0.0)
     centre = sum(values, Fraction(0)) / n if plan.norm.centre is Centre.MEAN else Fraction(0)
     if plan.norm.divisor is Divisor.LP_NORM:
-        length = _length(values, plan.p)
-        divisor = length if plan.eps is None else max(length, eps)
+        length = _length(values, plan.spec.p)
+        divisor = length if plan.spec.eps is None else max(length, eps)
         return {"norm": length}, centre, divisor or mpmath.mpf(1)
-    freedom = n - plan.ddof if plan.norm.divisor is Divisor.DEVIATION else n
+    freedom = n - plan.spec.ddof if plan.norm.divisor is Divisor.DEVIATION else n
     square = widen(sum(((v - centre) ** 2 for v in values), Fraction(0)) / freedom)
     root = mpmath.sqrt(square)
-    divisor = mpmath.sqrt(square + eps) if plan.eps_mode is EpsMode.INSIDE else root + eps
-    if divisor == 0 and plan.zero_rule is ZeroRule.ONE:
+    divisor = mpmath.sqrt(square + eps) if plan.spec.eps_mode is EpsMode.INSIDE else root + eps
+    if divisor == 0 and plan.spec.zero_rule is ZeroRule.ONE:
         divisor = mpmath.mpf(1)
     names = ("var", "std") if plan.norm.divisor is Divisor.DEVIATION else ("ms", "rms")
     statistics = {names[0]: square, names[1]: root, "rstd": 1 / divisor if divisor else mpmath.inf}
@@ -104,17 +104,17 @@ def measure_result(result: Result) -> tuple[float, dict[str, float]]:
     plan = result.plan
     dtype = result.input.dtype
     told = dtype if is_float(dtype) and dtype.itemsize < 8 else np.dtype(np.float64)
-    x, y = (array.reshape(plan.view_shape) for array in (result.input, result.normalized))
+    x, y = (array.reshape(plan.grid.view_shape) for array in (result.input, result.normalized))
     parameters = {}
     for name in ("gamma", "beta"):
         parameter = getattr(result, name)
         if parameter is not None:
             parameters[name] = np.broadcast_to(
-                np.asarray(parameter).reshape(plan.parameter_view_shape), plan.view_shape
+                np.asarray(parameter).reshape(plan.parameters.view_shape), plan.grid.view_shape
             )
     worst, statistics = 0.0, dict.fromkeys(result.statistics, 0.0)
-    for group in range(plan.group_count):
-        place = plan.select_group(group)
+    for group in range(plan.grid.group_count):
+        place = plan.grid.select_group(group)
         values = [Fraction(float(v)) for v in x[place].reshape(-1)]
         exact, centre, divisor = solve_group(plan, values)
         for name, value in exact.items():

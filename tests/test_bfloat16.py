@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 from normcli import normalize
 from normcli.errors import DataError, UsageError
 from normcli.tensors.files import load
-from tests.test_engine import bits
+from tests.engine.test_engine import bits
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 X = np.random.default_rng(0).normal(size=(6, 5, 8)).astype(BFLOAT16)

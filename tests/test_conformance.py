@@ -49,8 +49,8 @@ def load(module):
 
 def draw(peer, shape, scale, affine):
     x = make_values(shape, scale)
-    plan = make_plan(Request(peer.norm, like=peer.framework, **peer.options), shape)
-    return x, make_parameters(peer.affine if affine else (), plan.parameter_shape)
+    plan = make_plan(Request(peer.norm, like=peer.framework, **peer.options), shape, np.dtype("f8"))
+    return x, make_parameters(peer.affine if affine else (), plan.parameters.shape)
 
 
 def test_every_row_has_a_peer():
@@ -65,8 +65,8 @@ def test_every_row_is_recorded():
 def replay(case, **overriding):
     """Return what was recorded, and what normcli makes of the same tensor."""
     shape, options = tuple(case["shape"]), {name: freeze(value) for name, value in case["options"].items()}
-    plan = make_plan(Request(case["norm"], like=case["framework"], **options), shape)
-    parameters = make_parameters(case["affine"], plan.parameter_shape)
+    plan = make_plan(Request(case["norm"], like=case["framework"], **options), shape, np.dtype("f8"))
+    parameters = make_parameters(case["affine"], plan.parameters.shape)
     asked = options | overriding
     ours = normalize(
         make_values(shape, case["scale"]),
@@ -103,7 +103,7 @@ def find_eps(case):
     request = Request(
         case["norm"], like=case["framework"], **{k: freeze(v) for k, v in case["options"].items()}
     )
-    return make_plan(request, tuple(case["shape"]), np.dtype("float32")).eps
+    return make_plan(request, tuple(case["shape"]), np.dtype("float32")).spec.eps
 
 
 def differs(theirs, ours):

@@ -262,7 +262,7 @@ def test_local_response(size, alpha, exponent, k, scale):
 
     x = WINDOWS[scale].reshape(2, 12, 1)
     result = normalize(x, "lrn", size=size, alpha=alpha, exponent=exponent, k=k)
-    window = result.plan.window
+    window = result.plan.spec.window
     for n, c in np.ndindex(2, 12):
         inside = x[n, max(0, c - window.before) : c + window.after + 1, 0]
         mean_square = mpmath.fsum(widen(v) ** 2 for v in inside) / size

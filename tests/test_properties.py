@@ -96,5 +96,5 @@ def test_the_variance_of_the_output_is_v_over_v_plus_eps(x, norm):
     if norm in ("zscore", "mvn"):
         return
     result = normalize(x, norm, eps=0.5, **options_for(norm, x.shape))
-    measured = result.normalized.reshape(result.plan.view_shape).var(axis=result.plan.view_axes)
+    measured = result.normalized.reshape(result.plan.grid.view_shape).var(axis=result.plan.grid.view_axes)
     np.testing.assert_allclose(measured, result.var / (result.var + 0.5), atol=1e-10)

@@ -14,7 +14,7 @@ from normcli.engine.effort import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.selection import Counted, select
-from tests.test_large_files import measure_peak
+from tests.engine.test_large_files import measure_peak
 
 SCALERS = ["minmax", "maxabs", "robust"]
 
@@ -47,7 +47,7 @@ def test_statistics_are_of_what_counts(norm, rows, effort, rng):
     marks[:, 3] = False
     marks[:, 4] = False
     marks[1, 4] = True
-    plan = make_plan(Request(norm), x.shape)
+    plan = make_plan(Request(norm), x.shape, x.dtype)
     selection = select(plan, x, Counted(marks, None, None, None))
     y, statistics = run(plan, x, effort=effort, selection=selection)
     np.testing.assert_allclose(y, scale_columns(norm, x, marks), rtol=1e-12, atol=1e-13)

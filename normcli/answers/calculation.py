@@ -86,7 +86,7 @@ class Answer:
             "dtype": result.dtype.name,
             **({"evaluation": result.running is not None} if plan.norm.tracks else {}),
             **self._describe_selection(),
-            "stats_shape": list(plan.keepdims_shape),
+            "stats_shape": list(plan.grid.keepdims_shape),
             "stats": {name: NestedLists(array) for name, array in result.statistics.items()},
             "gamma": None if result.gamma is None else NestedLists(result.gamma),
             "beta": None if result.beta is None else NestedLists(result.beta),
@@ -100,10 +100,10 @@ class Answer:
         from normcli.tensors.nested import NestedLists, to_lists
 
         result, plan = self.result, self.result.plan
-        view = result.normalized.reshape(plan.view_shape)
-        short = plan.window is not None or plan.group_size <= _SHORT_GROUP
+        view = result.normalized.reshape(plan.grid.view_shape)
+        short = plan.spec.window is not None or plan.grid.group_size <= _SHORT_GROUP
         spell = to_lists if short else NestedLists
-        groups = enumerate(plan.walk_groups())
+        groups = enumerate(plan.grid.walk_groups())
         for pieces in zip(*map(iterate_pieces, result.statistics.values()), strict=True):
             lists = [to_lists(piece) for piece in pieces]
             for statistics, (number, (index, place)) in zip(zip(*lists, strict=True), groups, strict=False):
@@ -119,7 +119,7 @@ class Answer:
         """Return one line a value: its index per axis, the input, its group's statistics, the output."""
         from normcli.tensors.delimited import iterate_long
 
-        return iterate_long(self.axis_names, self.result.plan.shape, self.columns())
+        return iterate_long(self.axis_names, self.result.plan.grid.shape, self.columns())
 
     def page(self) -> Page:
         """Return the page of the one result.
@@ -138,7 +138,7 @@ class Answer:
     def axis_names(self) -> tuple[str, ...]:
         """What the axes are called."""
         plan = self.result.plan
-        return tuple(plan.layout.name(axis) for axis in range(len(plan.shape)))
+        return tuple(plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape)))
 
     def columns(self) -> dict[str, Column]:
         """Return input, statistics and output: each a function from index arrays to the values there."""
@@ -148,7 +148,7 @@ class Answer:
 
         def spread(array: NDArray[Any]) -> Column:
             flat = array.reshape(-1)
-            return lambda index: flat[plan.locate_groups(index)]
+            return lambda index: flat[plan.grid.locate_groups(index)]
 
         statistics = {name: spread(array) for name, array in result.statistics.items()}
         selection, counts = result.selection, {}
@@ -178,7 +178,7 @@ class Answer:
             raise UsageError(
                 f"--print {name}: {plan.norm.name} has {', '.join((*result.statistics, *PRINTABLE))}"
             )
-        value = getattr(plan if name in ("shape", "axes", "group_count", "group_size") else result, name)
+        value = getattr(plan.grid if name in ("shape", "axes", "group_count", "group_size") else result, name)
         if value is None:
             raise UsageError(f"--print {name}: no {name} was given")
         return np.asarray(value)
@@ -195,16 +195,16 @@ class Answer:
         result, plan = self.result, self.result.plan
         names = tuple(result.statistics)
         flat = {name: array.reshape(-1) for name, array in result.statistics.items()}
-        chosen = choose_groups(plan.group_count, full=view.full)
+        chosen = choose_groups(plan.grid.group_count, full=view.full)
         rows: list[Row | None] = []
         for place, group in enumerate(chosen.shown):
             if place == chosen.gap:
                 rows.append(None)
             cells = (format_statistic(float(flat[name][group]), view.digits) for name in names)
-            colour = None if plan.window is not None else group
+            colour = None if plan.spec.window is not None else group
             rows.append(Row((self.label_group(group), str(count_values(result, group)), *cells), colour))
-        hidden = plan.group_count - chosen.size
-        note = f"{hidden:,} of {plan.group_count:,} groups hidden; --full shows all" if hidden else None
+        hidden = plan.grid.group_count - chosen.size
+        note = f"{hidden:,} of {plan.grid.group_count:,} groups hidden; --full shows all" if hidden else None
         return Grid(None, ("group", "count", *names), (False, *(True for _ in ("count", *names))), rows, note)
 
     def label_group(self, group: int) -> str:
@@ -215,11 +215,11 @@ class Answer:
     def _locate(self) -> Locate | None:
         """What finds the groups of cells, where some are of none because they do not count."""
         result, selection = self.result, self.result.selection
-        if selection is None or result.plan.window is not None:
+        if selection is None or result.plan.spec.window is not None:
             return None
 
         def locate(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-            return np.where(selection.mark(result.input, index), result.plan.locate_groups(index), NOBODY)
+            return np.where(selection.mark(result.input, index), result.plan.grid.locate_groups(index), NOBODY)
 
         return locate
 
@@ -253,14 +253,14 @@ def count_groups(result: Result) -> NDArray[np.int64]:
     plan = result.plan
     if result.counts is not None:
         return result.counts.astype(np.int64)
-    if plan.window is None:
-        return np.full(plan.stats_shape, plan.group_size, dtype=np.int64)
-    axis = plan.axes[0]
-    places = np.arange(plan.shape[axis])
-    last = np.minimum(places + plan.window.after, plan.shape[axis] - 1)
-    counts = last - np.maximum(places - plan.window.before, 0) + 1
-    along = [-1 if other == axis else 1 for other in range(len(plan.shape))]
-    return np.broadcast_to(counts.reshape(along), plan.shape)
+    if plan.spec.window is None:
+        return np.full(plan.grid.stats_shape, plan.grid.group_size, dtype=np.int64)
+    axis = plan.grid.axes[0]
+    places = np.arange(plan.grid.shape[axis])
+    last = np.minimum(places + plan.spec.window.after, plan.grid.shape[axis] - 1)
+    counts = last - np.maximum(places - plan.spec.window.before, 0) + 1
+    along = [-1 if other == axis else 1 for other in range(len(plan.grid.shape))]
+    return np.broadcast_to(counts.reshape(along), plan.grid.shape)
 
 
 def count_values(result: Result, group: int) -> int:
@@ -268,12 +268,12 @@ def count_values(result: Result, group: int) -> int:
     plan = result.plan
     if result.counts is not None:
         return int(result.counts.reshape(-1)[group])
-    if plan.window is None:
-        return plan.group_size
-    axis = plan.axes[0]
-    channel = int(np.unravel_index(group, plan.shape)[axis])
-    first = max(0, channel - plan.window.before)
-    return min(plan.shape[axis] - 1, channel + plan.window.after) - first + 1
+    if plan.spec.window is None:
+        return plan.grid.group_size
+    axis = plan.grid.axes[0]
+    channel = int(np.unravel_index(group, plan.grid.shape)[axis])
+    first = max(0, channel - plan.spec.window.before)
+    return min(plan.grid.shape[axis] - 1, channel + plan.spec.window.after) - first + 1
 
 
 def _describe_check(check: Check) -> Mapping[str, Any]:
@@ -289,7 +289,7 @@ def _phrase_check(check: Check, plan: Plan) -> str:
         return f"{check.quantity} ≈ {check.target:g} ({measured}{failed})"
     return (
         f"{check.quantity} {measured} rather than {check.target:g}, "
-        f"as the statistics{' and eps' if plan.eps else ''} predict{failed}"
+        f"as the statistics{' and eps' if plan.spec.eps else ''} predict{failed}"
     )
 
 

@@ -94,13 +94,13 @@ class ComparisonAnswer:
             facts = {
                 "name": column.name,
                 "norm": plan.norm.name,
-                "axes": " ".join(map(str, plan.axes)),
-                "kept": " ".join(map(str, plan.kept)),
-                "group_count": plan.group_count,
-                "group_size": plan.group_size,
-                "eps": "" if plan.eps is None else plan.eps,
-                "eps_mode": plan.eps_mode or "",
-                "ddof": plan.ddof,
+                "axes": " ".join(map(str, plan.grid.axes)),
+                "kept": " ".join(map(str, plan.grid.kept)),
+                "group_count": plan.grid.group_count,
+                "group_size": plan.grid.group_size,
+                "eps": "" if plan.spec.eps is None else plan.spec.eps,
+                "eps_mode": plan.spec.eps_mode or "",
+                "ddof": plan.spec.ddof,
             }
             own = _describe_column(column)
             alone = own.pop("batch_of_one")
@@ -187,7 +187,7 @@ def _tell(column: Column, view: View) -> dict[str, str]:
     works = {None: "no batch axis", True: "yes", False: "no"}[alone.works]
     return {
         "norm": plan.norm.title,
-        "reduces": over if plan.window is None else f"a window {over}",
+        "reduces": over if plan.spec.window is None else f"a window {over}",
         "keeps": keeps,
         "shape of the stats": shapes or "as the tensor",
         "groups": groups,
@@ -213,7 +213,7 @@ def _tell_parameters(column: Column) -> str:
     name = name_parameters(plan)
     if not plan.norm.parameter_names:
         return name
-    sizes = format_shape(plan.parameter_shape)
+    sizes = format_shape(plan.parameters.shape)
     alone = "" if plan.norm.takes_beta else ", gamma alone"
     return f"{name if name == sizes else f'{name} = {sizes}'}{alone}"
 
@@ -280,7 +280,7 @@ def _describe_column(column: Column) -> dict[str, Any]:
         "use": plan.norm.use,
         "depends_on_batch": column.depends_on_batch,
         "batch_of_one": column.batch_of_one._asdict(),
-        "parameter_shape": list(plan.parameter_shape) if plan.norm.parameter_names else None,
+        "parameter_shape": list(plan.parameters.shape) if plan.norm.parameter_names else None,
         "output_mean": spell_number(column.mean),
         "output_var": spell_number(column.var),
     }
@@ -289,18 +289,18 @@ def _describe_column(column: Column) -> dict[str, Any]:
 def _map_groups(column: Column, view: View) -> Blocks:
     """Return the tensor with the number of its group in each cell; for a window, 1 where one reaches."""
     plan = column.result.plan
-    if plan.window is None:
-        return build_map(f"groups of {column.name}", plan.locate_groups, plan, view)
-    window, axis = plan.window, plan.axes[0]
-    at = [0] * len(plan.shape)
-    at[axis] = max(0, min(window.before, plan.shape[axis] - 1))
+    if plan.spec.window is None:
+        return build_map(f"groups of {column.name}", plan.grid.locate_groups, plan, view)
+    window, axis = plan.spec.window, plan.grid.axes[0]
+    at = [0] * len(plan.grid.shape)
+    at[axis] = max(0, min(window.before, plan.grid.shape[axis] - 1))
 
     def mark(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
         reach = (index[axis] >= at[axis] - window.before) & (index[axis] <= at[axis] + window.after)
         others = [places == 0 for other, places in enumerate(index) if other != axis]
         return functools.reduce(np.logical_and, others, reach).astype(np.intp)
 
-    place = " ".join(f"{plan.layout.name(axis)}={i}" for axis, i in enumerate(at))
+    place = " ".join(f"{plan.grid.layout.name(axis)}={i}" for axis, i in enumerate(at))
     return build_map(f"window of {column.name} at {place}", mark, plan, view)
 
 

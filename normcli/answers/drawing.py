@@ -59,8 +59,8 @@ class Drawing(Answer):
         bare = self._options.values == "none"
         values = result.normalized if self._options.values == "normalized" else result.input
         yield Line((f"{plan.norm.name} · {plan.norm.title}",))
-        window = None if plan.window is None else self._find_window(view)
-        locate = plan.locate_groups if window is None else window.locate
+        window = None if plan.spec.window is None else self._find_window(view)
+        locate = plan.grid.locate_groups if window is None else window.locate
         title = "groups" if window is None else "window"
         drawn = []
         if not bare:
@@ -83,7 +83,7 @@ class Drawing(Answer):
 
     def _find_window(self, view: View) -> WindowOwners:
         plan = self.result.plan
-        channels = choose_positions(plan.shape, full=view.full)[plan.axes[0]].shown
+        channels = choose_positions(plan.grid.shape, full=view.full)[plan.grid.axes[0]].shown
         return WindowOwners(self.result, self.label_group, view.digits, channels)
 
     def _list_groups(self, shown: Sequence[int], view: View) -> Grid:
@@ -94,7 +94,7 @@ class Drawing(Answer):
         for group in kept:
             cells = [format_statistic(float(values[group]), view.digits) for values in flat]
             rows.append(Row((_number(self.label_group(group), group, view), *cells), group))
-        count = self.result.plan.group_count
+        count = self.result.plan.grid.group_count
         hidden = count - len(kept)
         note = f"{hidden:,} of {count:,} groups hidden; --full shows all" if hidden else None
         return Grid(None, ("group", *names), (False, *(True for _ in names)), rows, note)

@@ -125,7 +125,7 @@ class Explanation:
             dtypes = f"{dtypes} → {group.dtype.name}"
         lines = describe_problem(plan, self.tensor, dtypes, self.parameters, view)
         if self.story.at is not None and self.story.at:
-            lines = (*lines, ("at", (describe_index(self.story.at, plan.layout),)))
+            lines = (*lines, ("at", (describe_index(self.story.at, plan.grid.layout),)))
         return Facts(self._title(), lines)
 
     def _shared(self) -> list[Step]:
@@ -137,12 +137,12 @@ class Explanation:
     def _list_members(self, title: str, group: Group, view: View) -> Grid:
         asked = self._find_asked(group)
         places = _choose(group.count, asked, _HEAD, _TAIL, full=view.full)
-        colour = None if group.plan.window is not None else group.number
+        colour = None if group.plan.spec.window is not None else group.number
         rows: list[Row | None] = []
         for before, place in zip([-1, *places], places, strict=False):
             if place != before + 1:
                 rows.append(None)
-            where = describe_index(group.index(place), group.plan.layout) or "the only value"
+            where = describe_index(group.index(place), group.plan.grid.layout) or "the only value"
             mark = ("← this one" if place in asked else "",) if asked else ()
             rows.append(Row((where, print_number(Number(group.value(place)), view.digits), *mark), colour))
         columns, numeric = (
@@ -155,7 +155,7 @@ class Explanation:
         at = self.story.at
         if at is None or group.count == 1:
             return set()
-        if group.plan.window is None:
+        if group.plan.spec.window is None:
             return {group.outcomes[0].place}
         return {place for place in range(group.count) if group.index(place) == at}
 
@@ -185,10 +185,10 @@ class Explanation:
         rows: list[Row | None] = []
         for outcome in told:
             rows += [None] if outcome.place in gaps else []
-            where = describe_index(outcome.index, group.plan.layout) or "the only value"
+            where = describe_index(outcome.index, group.plan.grid.layout) or "the only value"
             cells = (Number(outcome.value), Number(outcome.normalized))
             rows.append(Row((where, *(print_number(cell, view.digits) for cell in cells)), group.number))
-        again = group.plan.rounds_before_gamma and any(step.name == "round" for step in own)
+        again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
         title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."
         yield Grid(title, ("value", "x", "y"), (False, True, True), rows, note)
 
@@ -229,7 +229,7 @@ def _describe_group(group: Group) -> Mapping[str, Any]:
     from normcli.tensors.nested import spell_number
 
     return {
-        "index": group.plan.group_index(group.number),
+        "index": group.plan.grid.group_index(group.number),
         "count": group.count,
         "positions": _Positions(group),
         "values": _Values(group),

@@ -58,7 +58,7 @@ class RestorationAnswer:
         plan, _values = result.plan, result.input
         return {
             **describe_asked(plan, self.tensor),
-            "parameter_axes": list(plan.parameter_axes),
+            "parameter_axes": list(plan.parameters.axes),
             "dtype": result.dtype.name,
             "gamma": _nest(result.gamma),
             "beta": _nest(result.beta),
@@ -79,9 +79,9 @@ class RestorationAnswer:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a value."""
         result = self.restoration.result
-        names = [result.plan.layout.name(axis) for axis in range(len(result.plan.shape))]
+        names = [result.plan.grid.layout.name(axis) for axis in range(len(result.plan.grid.shape))]
         tensors = (result.input, self.restoration.standardized, result.normalized)
-        for index in np.ndindex(result.plan.shape):
+        for index in np.ndindex(result.plan.grid.shape):
             place = dict(zip(names, index, strict=True))
             yield place | {
                 name: to_lists(values[index]) for name, values in zip(_TENSORS, tensors, strict=True)
@@ -94,15 +94,19 @@ class RestorationAnswer:
         result = self.restoration.result
         tensors = (result.input, self.restoration.standardized, result.normalized)
         columns = {name: pick_from(values) for name, values in zip(_TENSORS, tensors, strict=True)}
-        names = tuple(result.plan.layout.name(axis) for axis in range(len(result.plan.shape)))
-        return iterate_long(names, result.plan.shape, columns)
+        names = tuple(result.plan.grid.layout.name(axis) for axis in range(len(result.plan.grid.shape)))
+        return iterate_long(names, result.plan.grid.shape, columns)
 
     def _name_parameters(self) -> tuple[str, ...]:
         """Return what gamma and beta are, and over which axes they were measured."""
         attempt, plan = self.restoration, self.restoration.result.plan
-        over = [plan.layout.name(axis) for axis in range(len(plan.shape)) if axis not in plan.parameter_axes]
+        over = [
+            plan.grid.layout.name(axis)
+            for axis in range(len(plan.grid.shape))
+            if axis not in plan.parameters.axes
+        ]
         places = f"each over {' '.join(over)}" if over else "each of one value"
-        offset = f" − {plan.gamma_offset}" if plan.gamma_offset else ""
+        offset = f" − {plan.spec.gamma_offset}" if plan.spec.gamma_offset else ""
         beta = f"beta = {attempt.centre or '0, as nothing is subtracted'}"
         return (f"gamma = {attempt.spread}{offset}", *((beta,) if plan.norm.takes_beta else ()), places)
 
@@ -114,7 +118,7 @@ class RestorationAnswer:
             "normalized, without gamma and beta": self.restoration.standardized,
             "restored": result.normalized,
         }
-        if len(plan.shape) > 2 or view.full or not result.input.size:
+        if len(plan.grid.shape) > 2 or view.full or not result.input.size:
             for title, values in tensors.items():
                 yield build_blocks(title, values, plan, view)
             return
@@ -129,7 +133,7 @@ class RestorationAnswer:
         limits = f"rtol {attempt.rtol:g}, atol {attempt.atol:g}{of}"
         if closeness.place is None:
             return Line(("nothing to recover: the tensor has no values",))
-        names = (attempt.result.plan.layout.name(axis) for axis in range(len(closeness.place)))
+        names = (attempt.result.plan.grid.layout.name(axis) for axis in range(len(closeness.place)))
         place = " ".join(f"{name}={i}" for name, i in zip(names, closeness.place, strict=True))
         at = f" at {place}" if place and closeness.max_abs else ""
         largest = f"largest difference {format_statistic(closeness.max_abs, 3)}{at}"

@@ -74,12 +74,12 @@ class StatisticsAnswer:
             "samples": self.stats.samples,
             "shape": list(self.stats.subject.shape),
             "dtype": self.stats.subject.dtype,
-            "layout": plan.layout.letters,
-            "axes": list(plan.axes),
-            "kept": list(plan.kept),
-            "eps": plan.eps,
-            "eps_mode": plan.eps_mode,
-            "ddof": plan.ddof if "ddof" in plan.norm.options else None,
+            "layout": plan.grid.layout.letters,
+            "axes": list(plan.grid.axes),
+            "kept": list(plan.grid.kept),
+            "eps": plan.spec.eps,
+            "eps_mode": plan.spec.eps_mode,
+            "ddof": plan.spec.ddof if "ddof" in plan.norm.options else None,
             "nan": "omit" if self.stats.omits_nan else "propagate",
             "stats": {name: to_lists(values) for name, values in self.fields.items()},
         }
@@ -88,14 +88,14 @@ class StatisticsAnswer:
         """Return one object a group."""
         columns = [to_lists(values.reshape(-1)) for values in self.fields.values()]
         for number, values in enumerate(zip(*columns, strict=True)):
-            yield {"group": self.plan.group_index(number), **dict(zip(self.fields, values, strict=True))}
+            yield {"group": self.plan.grid.group_index(number), **dict(zip(self.fields, values, strict=True))}
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a group."""
-        yield (*self.plan.kept_names, *self.fields)
+        yield (*self.plan.grid.kept_names, *self.fields)
         columns = [values.reshape(-1).tolist() for values in self.fields.values()]
         for number, values in enumerate(zip(*columns, strict=True)):
-            yield (*self.plan.group_index(number).values(), *values)
+            yield (*self.plan.grid.group_index(number).values(), *values)
 
     def field(self, name: str) -> NDArray[np.generic]:
         """Return one field.
@@ -111,32 +111,35 @@ class StatisticsAnswer:
 
     def _head(self) -> Facts:
         stats, plan = self.stats, self.plan
-        names = " ".join(map(plan.layout.name, plan.axes))
-        eps = () if plan.eps is None else (f"eps {plan.eps:g} {plan.eps_mode}",)
-        ddof = (f"ddof {plan.ddof}",) if "ddof" in plan.norm.options else ()
+        names = " ".join(map(plan.grid.layout.name, plan.grid.axes))
+        eps = () if plan.spec.eps is None else (f"eps {plan.spec.eps:g} {plan.spec.eps_mode}",)
+        ddof = (f"ddof {plan.spec.ddof}",) if "ddof" in plan.norm.options else ()
         files = f"{stats.files} file{'s' if stats.files != 1 else ''}"
         return Facts(
             f"{plan.norm.name}  {plan.norm.title}",
             (
-                ("over", (files, f"{stats.samples} samples", format_shape(plan.shape), stats.subject.dtype)),
+                (
+                    "over",
+                    (files, f"{stats.samples} samples", format_shape(plan.grid.shape), stats.subject.dtype),
+                ),
                 ("axes", (f"{names} reduced", *eps, *ddof, *(("NaN left out",) if stats.omits_nan else ()))),
-                ("groups", (f"{plan.group_count} of {plan.group_size} values",)),
+                ("groups", (f"{plan.grid.group_count} of {plan.grid.group_size} values",)),
             ),
         )
 
     def _list(self, names: Sequence[str], view: View) -> Grid:
         plan = self.plan
         columns = ("group", *(_LABELS.get(name, name) for name in names))
-        numbers: list[int | None] = list(range(plan.group_count))
+        numbers: list[int | None] = list(range(plan.grid.group_count))
         note = None
-        if not view.full and plan.group_count > 2 * _SHOWN + 1:
+        if not view.full and plan.grid.group_count > 2 * _SHOWN + 1:
             numbers = [*numbers[:_SHOWN], None, *numbers[-_SHOWN:]]
-            note = f"{plan.group_count - 2 * _SHOWN} groups more; --full shows all"
+            note = f"{plan.grid.group_count - 2 * _SHOWN} groups more; --full shows all"
         flat = [self.fields[name].reshape(-1) for name in names]
         rows = [
             None
             if number is None
-            else Row((plan.group_name(number), *(_spell(values[number], view) for values in flat)), number)
+            else Row((plan.grid.group_name(number), *(_spell(values[number], view) for values in flat)), number)
             for number in numbers
         ]
         return Grid(None, columns, (False, *(True for _ in names)), rows, note)
@@ -167,9 +170,9 @@ def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) 
     plan = answer.plan
     if plan.norm.divisor is not Divisor.DEVIATION:
         raise UsageError(f"--emit {framework} takes a mean and a deviation; {plan.norm.name} has none")
-    if axes is not None and len(plan.kept) != axes:
+    if axes is not None and len(plan.grid.kept) != axes:
         raise UsageError(
-            f"--emit {framework} takes one mean a channel; there is one for {plan.kept_names or 'all'}"
+            f"--emit {framework} takes one mean a channel; there is one for {plan.grid.kept_names or 'all'}"
         )
     return plan
 
@@ -189,7 +192,7 @@ def _emit_torchvision(answer: StatisticsAnswer) -> str:
 
 def _emit_keras(answer: StatisticsAnswer) -> str:
     plan = _require(answer, "keras")
-    axis = repr(plan.kept[0] if len(plan.kept) == 1 else plan.kept) if plan.kept else None
+    axis = repr(plan.grid.kept[0] if len(plan.grid.kept) == 1 else plan.grid.kept) if plan.grid.kept else None
     mean, var = answer.own["mean"].tolist(), answer.own["var"].tolist()
     return f"import keras\n\nkeras.layers.Normalization(axis={axis}, mean={mean}, variance={var})"
 

@@ -121,7 +121,7 @@ class Tracking:
         count = len(self.entries)
         lines = [
             ("running", (weights, f"variance of the batch with ddof {self.rule.ddof}")),
-            ("input", (f"{count} batch{'es' if count > 1 else ''}", format_shape(first.plan.shape))),
+            ("input", (f"{count} batch{'es' if count > 1 else ''}", format_shape(first.plan.grid.shape))),
             ("batches", (f"{first.step.before.batches} → {last.step.after.batches}",)),
         ]
         if self.path is not None:
@@ -136,7 +136,7 @@ class Tracking:
             if place == chosen.gap:
                 rows.append(None)
             (_, plan, step, _), channel = lines[number]
-            name = plan.running_name(channel)
+            name = plan.grid.running_name(channel)
             rows.append(Row((str(step.after.batches), name, *_write_step(step, channel, view)), channel))
         hidden = len(lines) - chosen.size
         note = f"{hidden:,} of {len(lines):,} lines hidden; --full shows all" if hidden else None
@@ -168,7 +168,8 @@ class Tracking:
             )
             found = Fraction(old) * Fraction(before) + Fraction(new) * Fraction(batch)
             sign = "=" if found == Fraction(after) else "≈"
-            yield f"running {name} of {plan.running_name(0)}: {old} · {before} + {new} · {batch} {sign} {after}"
+            first = plan.grid.running_name(0)
+            yield f"running {name} of {first}: {old} · {before} + {new} · {batch} {sign} {after}"
 
 
 def _write_step(step: Step, channel: int, view: View) -> tuple[str, ...]:

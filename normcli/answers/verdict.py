@@ -73,7 +73,7 @@ class Verdict:
                 yield self._describe_worst(name, comparison, view)
             if name == NORMALIZED and comparison.tally.compared:
                 yield _draw_histogram(comparison, view)
-            if comparison.groups is not None and not comparison.ok and self.plan.group_count > 1:
+            if comparison.groups is not None and not comparison.ok and self.plan.grid.group_count > 1:
                 yield self._draw_groups(comparison, view)
         if self.sentence is not None:
             yield Line((self.sentence,))
@@ -100,7 +100,7 @@ class Verdict:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line for each group with a mismatch: what was compared, its index, how many, how far."""
-        yield ["compared", *self.plan.kept_names, "mismatches", "max_ulp"]
+        yield ["compared", *self.plan.grid.kept_names, "mismatches", "max_ulp"]
         for record in self.records():
             yield [record["compared"], *record["group"].values(), record["mismatches"], record["max_ulp"]]
 
@@ -133,11 +133,15 @@ class Verdict:
         group = self._find_group(name, worst.place)
         index = "" if name != NORMALIZED else _join(self._find_index(worst.place))
         digits = view.digits or (_SHORT_DIGITS if comparison.dtype.itemsize <= 4 else _LONG_DIGITS)
-        place = (index, f"group {self.plan.group_name(group)}") if index else (self.plan.group_name(group),)
+        place = (
+            (index, f"group {self.plan.grid.group_name(group)}")
+            if index
+            else (self.plan.grid.group_name(group),)
+        )
         return Facts(
             "worst value",
             (
-                ("at", place if self.plan.window is None else place[:1]),
+                ("at", place if self.plan.spec.window is None else place[:1]),
                 ("expected", (f"{worst.expected:.{digits}g}",)),
                 ("actual", (f"{worst.actual:.{digits}g}", f"{_format_ulp(worst.ulp)} ulp")),
             ),
@@ -145,12 +149,12 @@ class Verdict:
 
     def _draw_groups(self, comparison: Comparison, view: View) -> Grid:
         assert comparison.groups is not None
-        count, size = comparison.count_groups(), self.plan.group_size
+        count, size = comparison.count_groups(), self.plan.grid.group_size
         most = count if view.full else MOST_GROUPS // 3
         rows = [
             Row(
                 (
-                    self.plan.group_name(group.group),
+                    self.plan.grid.group_name(group.group),
                     f"{group.mismatches:,}",
                     _phrase_share(group.mismatches, size),
                     _format_ulp(group.max_ulp),
@@ -160,9 +164,9 @@ class Verdict:
             for group in comparison.groups.find_worst(most)
         ]
         hidden = f"; {count - most:,} of them hidden, --full shows all" if count > most else ""
-        note = f"{count:,} of {self.plan.group_count:,} groups differ{hidden}"
+        note = f"{count:,} of {self.plan.grid.group_count:,} groups differ{hidden}"
         columns = ("group", "mismatches", "of its values", "worst ulp")
-        if comparison.tally.compared == self.plan.group_count:  # one value a group
+        if comparison.tally.compared == self.plan.grid.group_count:  # one value a group
             return Grid(None, ("group", "worst ulp"), (False, True), [_pick(row, 0, 3) for row in rows], note)
         return Grid(None, columns, (False, True, True, True), rows, note)
 
@@ -189,7 +193,7 @@ class Verdict:
             if worst is None
             else {
                 **({"index": self._find_index(worst.place)} if name == NORMALIZED else {}),
-                "group": self.plan.group_index(self._find_group(name, worst.place)),
+                "group": self.plan.grid.group_index(self._find_group(name, worst.place)),
                 "expected": _spell(worst.expected),
                 "actual": _spell(worst.actual),
                 "ulp": _spell(worst.ulp),
@@ -204,22 +208,22 @@ class Verdict:
 
     def _describe_group(self, group: GroupDifference) -> Mapping[str, Any]:
         return {
-            "group": self.plan.group_index(group.group),
+            "group": self.plan.grid.group_index(group.group),
             "mismatches": group.mismatches,
             "max_ulp": _spell(group.max_ulp),
         }
 
     def _find_index(self, place: int) -> dict[str, int]:
-        names = [self.plan.layout.name(axis) for axis in range(len(self.plan.shape))]
-        return dict(zip(names, _unravel(place, self.plan.shape), strict=True))
+        names = [self.plan.grid.layout.name(axis) for axis in range(len(self.plan.grid.shape))]
+        return dict(zip(names, _unravel(place, self.plan.grid.shape), strict=True))
 
     def _find_group(self, name: str, place: int) -> int:
         if name != NORMALIZED:
             return place
         import numpy as np
 
-        index = [np.asarray(i, dtype=np.intp) for i in _unravel(place, self.plan.shape)]
-        return int(self.plan.locate_groups(index))
+        index = [np.asarray(i, dtype=np.intp) for i in _unravel(place, self.plan.grid.shape)]
+        return int(self.plan.grid.locate_groups(index))
 
 
 class _Groups(NamedTuple):

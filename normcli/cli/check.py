@@ -164,7 +164,7 @@ def _explain(problem: Problem, actual: Tensor) -> str:
     from normcli.verify.identify import identify
     from normcli.verify.sentence import Question, write_sentence
 
-    x, y, layout = problem.tensor.values, actual.values, problem.plan.layout
+    x, y, layout = problem.tensor.values, actual.values, problem.plan.grid.layout
     found = identify(x, y, problem.gamma, problem.beta, channel=layout.channel if layout.letters else None)
     return write_sentence(Question(x, y, problem.gamma, problem.beta, layout.letters), found)
 

@@ -89,7 +89,7 @@ def _explain(name: str, settings: dict[str, Any]) -> None:
 
     problem = load_problem(name, settings)
     plan, values = problem.plan, problem.tensor.values
-    at = None if settings["at"] is None else parse_index(settings["at"], plan.shape, plan.layout)
+    at = None if settings["at"] is None else parse_index(settings["at"], plan.grid.shape, plan.grid.layout)
     parameters = {
         name: None if given is None else plan.fit_parameter(name, given)
         for name, given in (("gamma", problem.gamma), ("beta", problem.beta))

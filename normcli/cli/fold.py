@@ -98,6 +98,8 @@ def _load(name: str, text: str | None) -> NDArray[Any] | None:
 
 def _choose_eps(settings: dict[str, Any], state: State | None) -> tuple[float, EpsMode, str | None]:
     """Return eps, its place, and who said it: the option, the framework, the state file, or nobody."""
+    import numpy as np
+
     from normcli.norms.plan import make_plan
     from normcli.norms.request import Request
     from normcli.norms.table import EpsMode
@@ -112,8 +114,10 @@ def _choose_eps(settings: dict[str, Any], state: State | None) -> tuple[float, E
     mode = None
     if state is not None and like is None:
         said, mode = (state.eps if said is None else said), state.eps_mode
-    plan = make_plan(Request(_NORM.name, axes=0, eps=said, eps_mode=mode, like=like), (1, 1))
-    return plan.eps or 0.0, plan.eps_mode or EpsMode.INSIDE, told
+    plan = make_plan(
+        Request(_NORM.name, axes=0, eps=said, eps_mode=mode, like=like), (1, 1), np.dtype(np.float64)
+    )
+    return plan.spec.eps or 0.0, plan.spec.eps_mode or EpsMode.INSIDE, told
 
 
 def _load_running(settings: dict[str, Any]) -> tuple[Given, State | None]:

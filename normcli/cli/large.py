@@ -43,4 +43,4 @@ def open_large_output(
     if start is None:
         return None
     stream = files.enter_context(open_outgoing() if leaves else open_whole(path))
-    return start(stream, plan.shape, choose_output_dtype(plan, values.dtype))
+    return start(stream, plan.grid.shape, choose_output_dtype(plan, values.dtype))

@@ -109,7 +109,7 @@ def load_parameters(
     names = plan.norm.parameter_names
     # --dtype is the output's: of the streams' own dtypes it chooses the wide one alone.
     dtype = "float64" if options.dtype == "float64" else None
-    return draw_affine(options.rng or DEFAULT_RNG, options.affine_seed, plan.parameter_shape, names, dtype)
+    return draw_affine(options.rng or DEFAULT_RNG, options.affine_seed, plan.parameters.shape, names, dtype)
 
 
 def load_parameter(name: str, text: str) -> NDArray[Any]:

@@ -80,7 +80,7 @@ def _use_one(name: str, values: NDArray[Any], use: Use, target: str, effort: Eff
         except NormError as error:
             raise type(error)(str(error) if name in str(error) else f"{name}: {error}") from error
     if out is None:
-        axes = [plan.layout.name(axis) for axis in range(len(plan.shape))]
+        axes = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
         save(target, Saved(result, "normalized", axis_names=axes))
 
 

@@ -65,9 +65,9 @@ def build_map(title: str, pick: Pick, plan: Plan, view: View, locate: Locate | N
     locate : callable, optional
         As in `build_blocks`.
     """
-    positions = choose_positions(plan.shape, full=view.full)
-    bands, note = _lay_out(pick, plan, view, positions, plan.shape, locate)
-    names = [plan.layout.name(axis) for axis in range(len(plan.shape))]
+    positions = choose_positions(plan.grid.shape, full=view.full)
+    bands, note = _lay_out(pick, plan, view, positions, plan.grid.shape, locate)
+    names = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
     return Blocks(title, _caption(names), bands, note)
 
 
@@ -91,7 +91,7 @@ def build_slice(name: str, values: NDArray[Any], plan: Plan, view: View) -> Matr
 
 def name_slice(plan: Plan) -> str:
     """Return where the matrix of `build_slice` lies, and what runs along it."""
-    names = [plan.layout.name(axis) for axis in range(len(plan.shape))]
+    names = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
     place = " ".join(f"{name}=0" for name in names[:-2])
     return f"{_caption(names[-2:])}{f', at {place}' if place else ''}"
 
@@ -119,7 +119,7 @@ def _lay_out(
         texts = format_cells(taken, view.digits)  # wider, where a large value with few decimals is gone
     groups = _number_groups(plan, positions, locate)
     grid = np.array(texts, dtype=object).reshape(taken.shape)
-    names = [plan.layout.name(axis) for axis in range(len(lengths))]
+    names = [plan.grid.layout.name(axis) for axis in range(len(lengths))]
     shown, size = math.prod(p.size for p in positions), math.prod(lengths)
     note = None if shown == size else f"{shown:,} of {size:,} values shown; --full shows all"
     bands = [
@@ -158,11 +158,11 @@ def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
 
 
 def _number_groups(plan: Plan, positions: list[Positions], locate: Locate | None) -> NDArray[np.intp] | None:
-    if plan.window is not None and locate is None:
+    if plan.spec.window is not None and locate is None:
         return None
     if not positions:
         return np.zeros((), dtype=np.intp)
-    return (locate or plan.locate_groups)(np.ix_(*to_arrays(positions)))
+    return (locate or plan.grid.locate_groups)(np.ix_(*to_arrays(positions)))
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:

@@ -41,22 +41,26 @@ def describe_asked(plan: Plan, tensor: Tensor) -> Mapping[str, Any]:
         "formula": plan.formula,
         "input": {
             "source": tensor.source,
-            "shape": list(plan.shape),
+            "shape": list(plan.grid.shape),
             "dtype": tensor.values.dtype.name,
         },
-        "layout": plan.layout.letters,
-        "axes": list(plan.axes),
-        "kept": list(plan.kept),
-        "group_count": plan.group_count,
-        "group_size": plan.group_size,
-        **({} if plan.groups is None else {"groups": plan.groups, "group_order": plan.group_order}),
-        "eps": plan.eps,
-        "eps_mode": plan.eps_mode,
-        "ddof": plan.ddof if "ddof" in plan.norm.options else None,
-        **({} if plan.p is None else {"p": spell_number(plan.p)}),
+        "layout": plan.grid.layout.letters,
+        "axes": list(plan.grid.axes),
+        "kept": list(plan.grid.kept),
+        "group_count": plan.grid.group_count,
+        "group_size": plan.grid.group_size,
+        **(
+            {}
+            if plan.grid.groups is None
+            else {"groups": plan.grid.groups, "group_order": plan.grid.group_order}
+        ),
+        "eps": plan.spec.eps,
+        "eps_mode": plan.spec.eps_mode,
+        "ddof": plan.spec.ddof if "ddof" in plan.norm.options else None,
+        **({} if plan.spec.p is None else {"p": spell_number(plan.spec.p)}),
         **_describe_window(plan),
-        "like": plan.like,
-        **({"gamma_offset": plan.gamma_offset} if plan.gamma_offset else {}),
+        "like": plan.spec.like,
+        **({"gamma_offset": plan.spec.gamma_offset} if plan.spec.gamma_offset else {}),
     }
 
 
@@ -78,7 +82,7 @@ def describe_problem(
     given = {name: values for name, values in parameters.items() if values is not None}
     return (
         ("formula", (write_formula(plan, given), *describe_options(plan))),
-        ("input", (make_printable(tensor.source), format_shape(plan.shape), dtypes)),
+        ("input", (make_printable(tensor.source), format_shape(plan.grid.shape), dtypes)),
         ("groups", describe_reduction(plan)),
         *((name, _abbreviate(values, view)) for name, values in given.items()),
     )
@@ -86,7 +90,7 @@ def describe_problem(
 
 def write_formula(plan: Plan, given: Container[str]) -> str:
     """Return the definition with as much of an affine step as there is: `… · gamma + beta`."""
-    gamma = f" · ({plan.gamma_offset} + gamma)" if plan.gamma_offset else " · gamma"
+    gamma = f" · ({plan.spec.gamma_offset} + gamma)" if plan.spec.gamma_offset else " · gamma"
     affine = (text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
     return plan.formula + "".join(affine)
 
@@ -121,9 +125,10 @@ def describe_reduction(plan: Plan) -> tuple[str, ...]:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from normcli.norms.plan import make_plan
     >>> from normcli.norms.request import Request
-    >>> describe_reduction(make_plan(Request("bn"), (2, 3, 4, 4)))
+    >>> describe_reduction(make_plan(Request("bn"), (2, 3, 4, 4), np.dtype("f8")))
     ('reduces N×H×W = 2×4×4', 'keeps C = 3', 'nchw → 1c11', '3 groups × 32')
     """
     over, keeps, shapes, groups = find_reduction(plan)
@@ -137,30 +142,35 @@ def find_reduction(plan: Plan) -> Reduction:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from normcli.norms.plan import make_plan
     >>> from normcli.norms.request import Request
-    >>> find_reduction(make_plan(Request("ln", layout="bnd"), (2, 3, 4)))
+    >>> find_reduction(make_plan(Request("ln", layout="bnd"), (2, 3, 4), np.dtype("f8")))
     Reduction(over='D = 4', keeps='B×N = 2×3', shapes='bnd → bn1', groups='6 groups × 4')
     """
-    names = [plan.layout.name(axis) for axis in range(len(plan.shape))]
-    short = [name.upper() if plan.layout.letters else name for name in names]
-    kept = [name.upper() if plan.layout.letters or name == "g" else name for name in plan.kept_names]
-    keeps = _multiply(kept, plan.stats_shape)
-    groups = f"{plan.group_count:,} group{'' if plan.group_count == 1 else 's'} × {plan.group_size:,}"
-    if plan.window is not None:
-        c = names[plan.axes[0]]
-        window = f"{c}−{plan.window.before} … {c}+{plan.window.after} along {short[plan.axes[0]]}"
-        return Reduction(window, keeps, None, f"{plan.group_count:,} windows of {plan.window.length}")
-    split = plan.layout.channel if plan.groups is not None else None
-    reduced = [f"{short[axis]}/G" if axis == split else short[axis] for axis in plan.axes]
-    sizes = tuple(plan.view_shape[axis] for axis in plan.view_axes)
+    names = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
+    short = [name.upper() if plan.grid.layout.letters else name for name in names]
+    kept = [name.upper() if plan.grid.layout.letters or name == "g" else name for name in plan.grid.kept_names]
+    keeps = _multiply(kept, plan.grid.stats_shape)
+    groups = (
+        f"{plan.grid.group_count:,} group{'' if plan.grid.group_count == 1 else 's'} × {plan.grid.group_size:,}"
+    )
+    if plan.spec.window is not None:
+        c = names[plan.grid.axes[0]]
+        window = (
+            f"{c}−{plan.spec.window.before} … {c}+{plan.spec.window.after} along {short[plan.grid.axes[0]]}"
+        )
+        return Reduction(window, keeps, None, f"{plan.grid.group_count:,} windows of {plan.grid.group_size}")
+    split = plan.grid.layout.channel if plan.grid.groups is not None else None
+    reduced = [f"{short[axis]}/G" if axis == split else short[axis] for axis in plan.grid.axes]
+    sizes = tuple(plan.grid.view_shape[axis] for axis in plan.grid.view_axes)
     return Reduction(_multiply(reduced, sizes), keeps, _draw_shapes(plan, names), groups)
 
 
 def _draw_shapes(plan: Plan, names: Sequence[str]) -> str:
-    if plan.layout.letters is None:
-        return f"{format_shape(plan.shape)} → {format_shape(plan.keepdims_shape)}"
-    after = dict(zip(plan.kept, plan.kept_names, strict=True))
+    if plan.grid.layout.letters is None:
+        return f"{format_shape(plan.grid.shape)} → {format_shape(plan.grid.keepdims_shape)}"
+    after = dict(zip(plan.grid.kept, plan.grid.kept_names, strict=True))
     return f"{''.join(names)} → {''.join(after.get(axis, '1') for axis in range(len(names)))}"
 
 
@@ -172,19 +182,21 @@ def describe_options(plan: Plan) -> tuple[str, ...]:
     """Return eps and its place, ddof, p and the rest as one fact; none where a norm has no such thing."""
     options = plan.norm.options
     parts = []
-    if plan.eps is not None:
-        place = f" {plan.eps_mode} the root" if plan.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else ""
-        parts.append(f"eps {plan.eps:g}{place}")
-    if plan.group_order is GroupOrder.INTERLEAVED:
+    if plan.spec.eps is not None:
+        place = (
+            f" {plan.spec.eps_mode} the root" if plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else ""
+        )
+        parts.append(f"eps {plan.spec.eps:g}{place}")
+    if plan.grid.group_order is GroupOrder.INTERLEAVED:
         parts.append("groups interleaved")
-    if "ddof" in options and plan.ddof:
-        parts.append(f"ddof {plan.ddof}")
-    if plan.p is not None and "p" in options:  # else it is in the formula
-        parts.append(f"p {plan.p:g}")
-    if plan.window is not None:
-        parts += [f"{name} {getattr(plan.window, name):g}" for name in ("size", "alpha", "exponent", "k")]
-    if plan.like is not None:
-        parts.append(f"like {plan.like}")
+    if "ddof" in options and plan.spec.ddof:
+        parts.append(f"ddof {plan.spec.ddof}")
+    if plan.spec.p is not None and "p" in options:  # else it is in the formula
+        parts.append(f"p {plan.spec.p:g}")
+    if plan.spec.window is not None:
+        parts += [f"{name} {getattr(plan.spec.window, name):g}" for name in ("size", "alpha", "exponent", "k")]
+    if plan.spec.like is not None:
+        parts.append(f"like {plan.spec.like}")
     return (", ".join(parts),) if parts else ()
 
 
@@ -197,10 +209,10 @@ def _abbreviate(parameter: NDArray[Any], view: View) -> tuple[str, ...]:
 
 
 def _describe_window(plan: Plan) -> Mapping[str, Any]:
-    if plan.window is None:
+    if plan.spec.window is None:
         return {}
     names = ("size", "before", "after", "alpha", "exponent", "k")
-    return {"window": {name: getattr(plan.window, name) for name in names}}
+    return {"window": {name: getattr(plan.spec.window, name) for name in names}}
 
 
 def tell_selection(
@@ -220,7 +232,7 @@ def tell_selection(
     """
     if selection is None:
         return ()
-    known = counts is not None and plan.window is None  # windows overlap
+    known = counts is not None and plan.spec.window is None  # windows overlap
     counted = int(counts.sum()) if known and counts is not None else selection.count(values)
     told = ("NaN does not",) if selection.omits_nan else ()
     facts = (f"{counted:,} of {values.size:,} values", *told, _FILLED[selection.fill])
@@ -237,9 +249,9 @@ def describe_selection(selection: Selection | None) -> Mapping[str, Any]:
 
 def label_group(plan: Plan, tensor: Tensor, group: int) -> str:
     """Return what a group is called, with the name of its column where the tensor's source named some."""
-    name, columns = plan.group_name(group), tensor.columns
-    last = len(plan.shape) - 1
-    if columns is None or last not in plan.kept or plan.groups is not None:
+    name, columns = plan.grid.group_name(group), tensor.columns
+    last = len(plan.grid.shape) - 1
+    if columns is None or last not in plan.grid.kept or plan.grid.groups is not None:
         return name
-    column = plan.group_index(group)[plan.kept_names[plan.kept.index(last)]]
+    column = plan.grid.group_index(group)[plan.grid.kept_names[plan.grid.kept.index(last)]]
     return f"{name} {make_printable(columns[column])}"

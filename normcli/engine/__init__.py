@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 def choose_output_dtype(plan: Plan, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of the result: the plan's, else the input's if a float of up to 8 bytes, or float64."""
-    if plan.dtype is not None:
-        asked: np.dtype[Any] = np.dtype(find_type(plan.dtype))
+    if plan.spec.dtype is not None:
+        asked: np.dtype[Any] = np.dtype(find_type(plan.spec.dtype))
         return asked
     if is_float(dtype) and dtype.itemsize <= np.dtype(np.float64).itemsize:
         return dtype.newbyteorder("=")
@@ -75,14 +75,14 @@ def run(
     effort : Effort
         Threads and sizes of tiles: they change the speed alone.
     given : Given or None
-        Known statistics, of `plan.running_shape`, to normalize with instead of the groups' own.
+        Known statistics, of `Grid.running_shape`, to normalize with instead of the groups' own.
     selection : Selection or None
         Which values count; all do by default. Where not all need to, `count` is told of each group too.
 
     Returns
     -------
     tuple of (ndarray, dict)
-        The normalized tensor, in C order; the statistics, of `plan.stats_shape`.
+        The normalized tensor, in C order; the statistics, of `Grid.stats_shape`.
 
     Raises
     ------
@@ -95,12 +95,12 @@ def run(
     if out is not None:
         _require_place(out, plan, values, dtype)
     if _has_no_values(plan):
-        return np.empty(plan.shape, dtype) if out is None else out, _state_nothing(plan, given)
+        return np.empty(plan.grid.shape, dtype) if out is None else out, _state_nothing(plan, given)
     with _open(plan, values) as (geometry, source):
         try:
-            place = source.make_array(plan.shape, dtype) if out is None else out
+            place = source.make_array(plan.grid.shape, dtype) if out is None else out
         except MemoryError as error:
-            raise DataError(f"the result of {plan.shape} does not fit into memory") from error
+            raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error
         with contextlib.closing(_open_sink(place, geometry)) as sink:
             return place, run_source(plan, geometry, source, sink, gamma, beta, effort, given, selection)
 
@@ -140,7 +140,7 @@ def measure(
     given: Given | None = None,
     selection: Selection | None = None,
 ) -> dict[str, Floats]:
-    """Return the statistics of a tensor's groups, of `plan.stats_shape`, without normalizing it.
+    """Return the statistics of a tensor's groups, of `Grid.stats_shape`, without normalizing it.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def measure(
 
 def find_geometry(plan: Plan) -> Geometry:
     """Return how a plan's view is walked."""
-    return Geometry.of(plan.view_shape, plan.view_axes)
+    return Geometry.of(plan.grid.view_shape, plan.grid.view_axes)
 
 
 def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
@@ -170,7 +170,7 @@ def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
             values = values.astype(np.float64)
     if isinstance(values, np.memmap) and lies_in_file(values):
         return FileSource(values, geometry)
-    return ArraySource(values, plan.view_shape, geometry)
+    return ArraySource(values, plan.grid.view_shape, geometry)
 
 
 def open_parameter(
@@ -179,7 +179,7 @@ def open_parameter(
     """Return gamma and beta, of the plan's `parameter_shape`, as what is cut to tiles."""
     scale, shift = (
         None if values is None else _spread_parameter(plan, geometry, values, offset)
-        for values, offset in ((gamma, plan.gamma_offset), (beta, 0))
+        for values, offset in ((gamma, plan.spec.gamma_offset), (beta, 0))
     )
     return scale, shift
 
@@ -190,7 +190,7 @@ def open_sink(out: NDArray[Any], plan: Plan) -> Sink:
 
 
 def _has_no_values(plan: Plan) -> bool:
-    return plan.group_count == 0 or plan.group_size == 0
+    return plan.grid.group_count == 0 or plan.grid.group_size == 0
 
 
 def _state_nothing(plan: Plan, given: Given | None = None) -> dict[str, Floats]:
@@ -199,18 +199,18 @@ def _state_nothing(plan: Plan, given: Given | None = None) -> dict[str, Floats]:
         with np.errstate(all="ignore"):
             return solve_given(plan, given, exact=True).statistics
     empty = 0.0 if plan.norm.divisor is Divisor.LP_NORM else np.nan
-    return {name: np.full(plan.stats_shape, empty) for name in plan.norm.statistics}
+    return {name: np.full(plan.grid.stats_shape, empty) for name in plan.norm.statistics}
 
 
 def _require_place(out: NDArray[Any], plan: Plan, values: NDArray[Any], dtype: np.dtype[Any]) -> None:
     if (
         not isinstance(out, np.ndarray)
-        or out.shape != plan.shape
+        or out.shape != plan.grid.shape
         or out.dtype != dtype
         or not out.flags.c_contiguous
         or not out.flags.writeable
     ):
-        raise UsageError(f"out must be a writable C-contiguous {dtype} array of the shape {plan.shape}")
+        raise UsageError(f"out must be a writable C-contiguous {dtype} array of the shape {plan.grid.shape}")
     if np.may_share_memory(out, values):
         raise UsageError("out must not share memory with the input")
 
@@ -242,7 +242,7 @@ def run_source(
         statistics = passes.do() if given is None else passes.use(given)
     else:
         statistics = run_apart(plan, computation, geometry, source, sink, effort, counting)
-    shape = plan.stats_shape
+    shape = plan.grid.stats_shape
     return {name: array.reshape(shape) for name, array in statistics.items()}
 
 
@@ -250,14 +250,14 @@ def _spread_parameter(plan: Plan, geometry: Geometry, values: NDArray[Any], offs
     values = np.asarray(values, dtype=np.float64)
     if offset:  # a zero keeps its sign
         values = values + offset
-    return Spread(values.reshape(plan.parameter_view_shape), plan.view_shape, geometry)
+    return Spread(values.reshape(plan.parameters.view_shape), plan.grid.view_shape, geometry)
 
 
 def _find_computation(plan: Plan) -> Computation | None:
     """Return what is done to a tile of groups, where it is not centring and dividing."""
-    if plan.window is not None:
+    if plan.spec.window is not None:
         return normalize_windows
-    if plan.p is not None and LARGEST_P < plan.p < np.inf:
+    if plan.spec.p is not None and LARGEST_P < plan.spec.p < np.inf:
         return normalize_by_large_powers
     return None
 

@@ -48,7 +48,7 @@ def run_apart(
     statistics: dict[str, Floats] = {}
     lock = threading.Lock()
     natural = tuple(range(len(geometry.dims)))
-    told = natural if plan.window is not None else geometry.kept_runs
+    told = natural if plan.spec.window is not None else geometry.kept_runs
 
     def work_on(tile: Slices, work: Workspace) -> None:
         raw = np.asarray(source.read(tile, natural, work), dtype=np.float64)
@@ -78,6 +78,6 @@ def run_apart(
 
 def _count(plan: Plan, marks: Marks, axes: tuple[int, ...]) -> Floats:
     """Return how many values of each group, or of each window, count."""
-    if plan.window is not None:
-        return count_in_windows(marks, plan.window, axes[0])
+    if plan.spec.window is not None:
+        return count_in_windows(marks, plan.spec.window, axes[0])
     return np.asarray(np.add.reduce(marks, axis=axes, dtype=np.float64))

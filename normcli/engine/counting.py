@@ -92,8 +92,8 @@ class Counting:
 
     def __init__(self, selection: Selection, plan: Plan, geometry: Geometry) -> None:
         self._selection = selection
-        mask = None if selection.mask is None else plan.view_mask(selection.mask)
-        self._mask = None if mask is None else Spread(mask, plan.view_shape, geometry)
+        mask = None if selection.mask is None else plan.grid.view_mask(selection.mask)
+        self._mask = None if mask is None else Spread(mask, plan.grid.view_shape, geometry)
 
     @property
     def omits_nan(self) -> bool:

@@ -85,7 +85,7 @@ class Run:
         self.whole = geometry.columns or (
             geometry.count <= effort.whole and (behind == 1 or geometry.count * behind <= effort.block)
         )
-        self._p = 2.0 if plan.p is None else plan.p
+        self._p = 2.0 if plan.spec.p is None else plan.spec.p
         self.powers = plan.norm.divisor is Divisor.LP_NORM and self._p != 2.0
         self.scales_always = self.powers and self._p not in (0.0, 1.0) and not math.isinf(self._p)
         self.statistics: dict[str, Floats] = {}
@@ -173,7 +173,7 @@ class Run:
         gamma = None if self.gamma is None else self.gamma.cut(tile, order)
         beta = None if self.beta is None else self.beta.cut(tile, order)
         out = place.transpose(order)
-        if self.plan.rounds_before_gamma and not (gamma is None and beta is None):
+        if self.plan.spec.rounds_before_gamma and not (gamma is None and beta is None):
             apply(x, out, solution, self.exact_output, None, None, work)
             apply_affine(out, gamma, beta)
         else:

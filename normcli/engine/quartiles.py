@@ -94,7 +94,7 @@ class QuartileRun(Run):
 
 def start_search(plan: Plan, dtype: np.dtype[Any]) -> RankSearch:
     """Return a search for the quartiles of a plan's groups, of values of a dtype."""
-    return RankSearch(plan.group_count, choose_key_dtype(dtype))
+    return RankSearch(plan.grid.group_count, choose_key_dtype(dtype))
 
 
 def choose_key_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

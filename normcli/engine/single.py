@@ -122,27 +122,24 @@ def normalize_group(
         The same to the bit as the whole tensor's.
     """
     dtype = choose_output_dtype(plan, values.dtype)
-    index = dict(zip(plan.kept_view_axes, _unravel(group, plan.stats_shape), strict=True))
-    place = tuple(0 for _ in plan.kept_view_axes)
-    if plan.window is not None:  # groups are lines along its axis, of which each value has its own
-        along = plan.view_axes[0]
+    index = dict(zip(plan.grid.kept_view_axes, _unravel(group, plan.grid.stats_shape), strict=True))
+    place = tuple(0 for _ in plan.grid.kept_view_axes)
+    if plan.spec.window is not None:  # groups are lines along its axis, of which each value has its own
+        along = plan.grid.view_axes[0]
         wanted = [index.pop(along)]
-        place = tuple(wanted[0] if axis == along else 0 for axis in plan.kept_view_axes)
+        place = tuple(wanted[0] if axis == along else 0 for axis in plan.grid.kept_view_axes)
     among = find_geometry(plan)
-    alone = plan._replace(
-        view_shape=_shorten(plan.view_shape, index),
-        parameter_view_shape=_shorten(plan.parameter_view_shape, index),
-    )
+    alone = plan.restrict(_shorten(plan.grid.view_shape, index))
     lengths = tuple(n if reduced else 1 for n, reduced in zip(among.dims, among.reduced, strict=True))
     geometry = _OneGroup(lengths, among.reduced, among.members, among.cut, among.chunk, among)
     # By map and not by position: a group may lie in a file as crumbs, each of which would be a call.
-    members = _take(values.reshape(plan.view_shape), index)
+    members = _take(values.reshape(plan.grid.view_shape), index)
     if values.dtype.kind == "f" and values.dtype.itemsize > _LONGEST:
         members = members.astype(np.float64)
-    source = ArraySource(members, alone.view_shape, geometry)
+    source = ArraySource(members, alone.grid.view_shape, geometry)
     picker = _Picker(geometry, wanted, dtype)
     scale, shift = (
-        None if parameter is None else _take(parameter.reshape(plan.parameter_view_shape), index)
+        None if parameter is None else _take(parameter.reshape(plan.parameters.view_shape), index)
         for parameter in (gamma, beta)
     )
     effort = _choose_effort(values, among, effort)

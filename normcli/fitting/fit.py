@@ -114,7 +114,7 @@ def _search_quartiles(
 ) -> Quartiles:
     """Read all tensors again, as often as quartiles take."""
     subject = stats.subject
-    batch = subject.plan(1).layout.batch or 0
+    batch = subject.plan(1).grid.layout.batch or 0
 
     def load_all() -> Iterator[tuple[Plan, NDArray[Any]]]:
         for source in sources:
@@ -182,7 +182,7 @@ class _Fitting:
         values, subject = self.load(source), self.subject
         first = "" if self._first is None else self._first.name
         require_alike(subject, values.shape, values.dtype, source.name, first)
-        samples = values.shape[subject.plan(1).layout.batch or 0]
+        samples = values.shape[subject.plan(1).grid.layout.batch or 0]
         sums = gather(subject.plan(samples), values, effort)
         if self.policy.nan == "raise":
             require_no_nan(sums, source.name)

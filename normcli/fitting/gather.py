@@ -52,11 +52,11 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
     alone; but rows dealt otherwise to files make other leaves, whose squares are good to 2⁻⁶⁸: once in some ten
     thousand columns the variance is then rounded to the other side.
     """
-    sums = Sums.zeros(plan.group_count)
+    sums = Sums.zeros(plan.grid.group_count)
     if values.size == 0:
         return sums
     positions = find_positions(plan)
-    geometry = Geometry.of(plan.view_shape, positions or plan.view_axes)
+    geometry = Geometry.of(plan.grid.view_shape, positions or plan.grid.view_axes)
     source = open_source(values, plan, geometry)
     gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions))
     with np.errstate(all="ignore"):
@@ -77,9 +77,11 @@ class _Gatherer:
         self._samples, self._inner = 1, 1
         if by_sample:
             batch = find_batch(plan)
-            self._samples = plan.view_shape[batch]
-            kept = [axis for axis in range(batch + 1, len(plan.view_shape)) if axis not in plan.view_axes]
-            self._inner = math.prod(plan.view_shape[axis] for axis in kept)
+            self._samples = plan.grid.view_shape[batch]
+            kept = [
+                axis for axis in range(batch + 1, len(plan.grid.view_shape)) if axis not in plan.grid.view_axes
+            ]
+            self._inner = math.prod(plan.grid.view_shape[axis] for axis in kept)
 
     def hear(self, batch: Batch) -> None:
         """Add a tile, or keep it until several are added at once: exactly, so that no order matters."""

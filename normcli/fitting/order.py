@@ -58,8 +58,10 @@ def find_quartiles(
         for plan, values in parts():
             if search is None:
                 search = start_search(plan, values.dtype)
-            elif plan.group_count != len(search.count):
-                raise DataError(f"{plan.shape} has {plan.group_count} groups; there are {len(search.count)}")
+            elif plan.grid.group_count != len(search.count):
+                raise DataError(
+                    f"{plan.grid.shape} has {plan.grid.group_count} groups; there are {len(search.count)}"
+                )
             if choose_key_dtype(values.dtype) != search.dtype:
                 raise DataError(f"{values.dtype} is not of the width of the values before")
             feed(search, plan, values, effort, selection)
@@ -84,7 +86,7 @@ def find_extremes(
         Which values count.
     """
     statistics = measure(plan, values, effort, selection=selection)
-    count = statistics.get(COUNT, np.full(plan.stats_shape, float(plan.group_size)))
+    count = statistics.get(COUNT, np.full(plan.grid.stats_shape, float(plan.grid.group_size)))
     return hold_extremes(*(array.reshape(-1) for array in (count, statistics["min"], statistics["max"])))
 
 

@@ -27,7 +27,7 @@ _NAMED = 3
 
 
 class Rounded(NamedTuple):
-    """Statistics of each group, of `Plan.stats_shape`.
+    """Statistics of each group, of `Grid.stats_shape`.
 
     Parameters
     ----------
@@ -55,7 +55,8 @@ def round_stats(stats: Stats) -> Rounded:
         fields: dict[str, NDArray[np.generic]] = dict(own)
         if plan.norm.divisor is Divisor.DEVIATION:
             for ddof, names in ((0, ("var", "std")), (1, ("var1", "std1"))):
-                told = solve(plan._replace(ddof=ddof), solved.moments, exact=True).statistics
+                other = plan._replace(spec=plan.spec._replace(ddof=ddof))
+                told = solve(other, solved.moments, exact=True).statistics
                 fields |= {name: told[source] for name, source in zip(names, ("var", "std"), strict=True)}
     if solved.image_std is not None:
         fields["image_std"] = solved.image_std
@@ -65,7 +66,7 @@ def round_stats(stats: Stats) -> Rounded:
         "count": solved.counts.astype(np.int64),
         "nan_count": stats.sums.nan,
     }
-    shape = plan.stats_shape
+    shape = plan.grid.stats_shape
     return Rounded(
         plan,
         {name: values.reshape(shape) for name, values in fields.items()},
@@ -92,7 +93,7 @@ def warn(stats: Stats, rounded: Rounded) -> tuple[str, ...]:
 
 def _describe(plan: Plan, marks: NDArray[np.bool_], kind: str) -> str:
     numbers = np.flatnonzero(marks)
-    names = ", ".join(plan.group_name(int(number)) for number in numbers[:_NAMED])
+    names = ", ".join(plan.grid.group_name(int(number)) for number in numbers[:_NAMED])
     more = f", … ({len(numbers)} groups)" if len(numbers) > _NAMED else ""
     return f"{names}{more}: {kind}"
 

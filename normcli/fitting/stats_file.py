@@ -98,7 +98,7 @@ def _name_rounded(name: str, members: Mapping[str, Any]) -> str:
 
 def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
     request, sums = stats.subject.request, stats.sums
-    shape = stats.subject.plan(1).stats_shape
+    shape = stats.subject.plan(1).grid.stats_shape
     members: dict[str, Any] = {
         "schema": SCHEMA,
         "norm": request.norm,
@@ -176,7 +176,7 @@ def _understand(members: Mapping[str, NDArray[Any]]) -> Stats:
     subject = Subject(request, tuple(members["shape"].tolist()), text("dtype"))
     plan = subject.plan(1)
     require_fittable(plan)
-    shape = plan.stats_shape
+    shape = plan.grid.stats_shape
 
     def counts(name: str, *before: int) -> NDArray[np.int64]:
         array = members[name]

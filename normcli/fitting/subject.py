@@ -40,7 +40,7 @@ class Subject(NamedTuple):
     def plan(self, samples: int) -> Plan:
         """Return the plan for a tensor of so many samples."""
         dtype = np.dtype(find_type(self.dtype))
-        batch = make_plan(self.request, self.shape).layout.batch
+        batch = make_plan(self.request, self.shape, dtype).grid.layout.batch
         shape = tuple(samples if axis == batch else n for axis, n in enumerate(self.shape))
         return make_plan(self.request, shape, dtype)
 
@@ -62,28 +62,29 @@ def choose_subject(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any
     require_fittable(plan)
     resolved = request._replace(
         norm=plan.norm.name,
-        axes=plan.axes,
+        axes=plan.grid.axes,
         keep=None,
-        layout=plan.layout.letters,
-        p=plan.p if "p" in plan.norm.options else None,
+        layout=plan.grid.layout.letters,
+        p=plan.spec.p if "p" in plan.norm.options else None,
         dtype=None,
     )
-    lengths = tuple(0 if axis == plan.layout.batch else n for axis, n in enumerate(shape))
+    lengths = tuple(0 if axis == plan.grid.layout.batch else n for axis, n in enumerate(shape))
     return Subject(resolved, lengths, name_dtype(dtype))
 
 
 def require_fittable(plan: Plan) -> None:
     """Raise `UsageError` unless a plan has statistics that samples share."""
-    name, batch = plan.norm.name, plan.layout.batch
+    name, batch = plan.norm.name, plan.grid.layout.batch
     if batch is None:
         raise UsageError(f"{name} of a tensor without axes has no samples: there is nothing to fit")
-    if plan.window is not None or batch in plan.kept:
-        told = (
-            f"{name} has statistics of each sample (along {plan.layout.name(batch)}): there is nothing to fit"
+    if plan.spec.window is not None or batch in plan.grid.kept:
+        sample = plan.grid.layout.name(batch)
+        told = f"{name} has statistics of each sample (along {sample}): there is nothing to fit"
+        raise UsageError(
+            told if plan.spec.window is not None else f"{told}; --axes or --keep choose other groups"
         )
-        raise UsageError(told if plan.window is not None else f"{told}; --axes or --keep choose other groups")
-    if plan.norm.divisor is Divisor.LP_NORM and plan.p not in _LENGTHS:
-        raise UsageError(f"fit has lengths of p = 2 and inf, not of p = {plan.p:g}")
+    if plan.norm.divisor is Divisor.LP_NORM and plan.spec.p not in _LENGTHS:
+        raise UsageError(f"fit has lengths of p = 2 and inf, not of p = {plan.spec.p:g}")
 
 
 def require_alike(
@@ -99,7 +100,7 @@ def require_alike(
     name, first : str
         What the tensor is called, and what the subject is of.
     """
-    batch = subject.plan(1).layout.batch
+    batch = subject.plan(1).grid.layout.batch
     agrees = len(shape) == len(subject.shape) and all(
         axis == batch or a == b for axis, (a, b) in enumerate(zip(shape, subject.shape, strict=True))
     )
@@ -114,13 +115,13 @@ def require_alike(
 
 def find_positions(plan: Plan) -> tuple[int, ...]:
     """Return the axes of the view along which the values of a sample share a statistic."""
-    return tuple(axis for axis in plan.view_axes if axis != find_batch(plan))
+    return tuple(axis for axis in plan.grid.view_axes if axis != find_batch(plan))
 
 
 def find_batch(plan: Plan) -> int:
     """Return the batch axis of the view, which is one further on where the channels before it are split."""
-    batch, channel = plan.layout.batch or 0, plan.layout.channel
-    return batch + (plan.groups is not None and channel is not None and channel < batch)
+    batch, channel = plan.grid.layout.batch or 0, plan.grid.layout.channel
+    return batch + (plan.grid.groups is not None and channel is not None and channel < batch)
 
 
 def has_images(plan: Plan) -> bool:

@@ -191,7 +191,7 @@ def _make_moments(plan: Plan, sums: Sums, count: Floats) -> Moments:
             rows.append((*_divide(total, n, t + k), *_divide(max(0, m2), n, base + 2 * k)))
     table = np.array(rows, dtype=np.float64).reshape(-1, 4)
     mean, m2_pair = Pair(table[:, 0].copy(), table[:, 1].copy()), Pair(table[:, 2].copy(), table[:, 3].copy())
-    if plan.p is not None and np.isinf(plan.p):
+    if plan.spec.p is not None and np.isinf(plan.spec.p):
         m2_pair = Pair(largest if scale is None else np.ldexp(largest, scale), np.zeros_like(largest))
     return Moments(count, mean, m2_pair, scale)
 

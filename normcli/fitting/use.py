@@ -53,14 +53,14 @@ class Use(NamedTuple):
                 f"{name} has {values.ndim} axes; the statistics are of tensors of {len(subject.shape)}"
             )
         fitted = subject.plan(self.stats.samples)
-        eps = fitted.eps if self.eps is None else self.eps  # which may depend on all that was fitted
+        eps = fitted.spec.eps if self.eps is None else self.eps  # which may depend on all that was fitted
         request = subject.request._replace(dtype=self.dtype, eps=eps)
         plan = make_plan(request, values.shape, values.dtype)
-        if plan.stats_shape != fitted.stats_shape:
-            kept = " ".join(plan.kept_names)
+        if plan.grid.stats_shape != fitted.grid.stats_shape:
+            kept = " ".join(plan.grid.kept_names)
             raise DataError(
-                f"{name} of the shape {values.shape} has {plan.stats_shape} groups along {kept}; the "
-                f"statistics are of {fitted.stats_shape}"
+                f"{name} of the shape {values.shape} has {plan.grid.stats_shape} groups along {kept}; the "
+                f"statistics are of {fitted.grid.stats_shape}"
             )
         return plan
 
@@ -107,7 +107,7 @@ def invert_stats(
         If gamma is 0 somewhere: what it multiplied is lost.
     """
     gamma, beta = use.fit_parameters(plan)
-    if gamma is not None and (np.asarray(gamma, dtype=np.float64) + plan.gamma_offset == 0.0).any():
+    if gamma is not None and (np.asarray(gamma, dtype=np.float64) + plan.spec.gamma_offset == 0.0).any():
         raise UsageError("gamma is 0 somewhere: what it multiplied is lost")
     out = _make_room(plan, values) if out is None else out
     sink = open_sink(out, plan)
@@ -120,6 +120,6 @@ def invert_stats(
 
 def _make_room(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
     try:
-        return np.empty(plan.shape, choose_output_dtype(plan, values.dtype))
+        return np.empty(plan.grid.shape, choose_output_dtype(plan, values.dtype))
     except MemoryError as error:
-        raise DataError(f"the result of {plan.shape} does not fit into memory") from error
+        raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error

@@ -83,5 +83,5 @@ def solve_range(plan: Plan, moments: Moments) -> Solution:
     difference = two_diff(high, low)
     spread = Pair(difference.hi, np.where(np.isfinite(difference.lo), difference.lo, 0.0))
     statistics = {"min": least, "max": largest, "range": unscale(spread.hi, k)}
-    divisor = replace_zeros(spread, plan.zero_rule, k)
+    divisor = replace_zeros(spread, plan.spec.zero_rule, k)
     return Solution(Pair(low, np.zeros_like(low)), divisor, k, centred=True, statistics=statistics)

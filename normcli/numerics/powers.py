@@ -34,12 +34,12 @@ def normalize_by_large_powers(plan: Plan, x: Floats, axes: tuple[int, ...]) -> t
     tuple of (ndarray, dict)
         The result, of the shape of x; `norm`, of the shape of the other axes.
     """
-    assert plan.p is not None  # by the plan: every row that divides by a length has an exponent
+    assert plan.spec.p is not None  # by the plan: every row that divides by a length has an exponent
     size = np.abs(x)
     largest = np.maximum.reduce(size, axis=axes, keepdims=True)
     usable = np.isfinite(largest) & (largest > 0.0)
     ratio = size / np.where(usable, largest, 1.0)
-    total = np.add.reduce(ratio**plan.p, axis=axes, keepdims=True)
-    length = np.where(usable, largest * total ** (1.0 / plan.p), largest)
-    divisor = length if plan.eps is None else np.maximum(length, plan.eps)
+    total = np.add.reduce(ratio**plan.spec.p, axis=axes, keepdims=True)
+    length = np.where(usable, largest * total ** (1.0 / plan.spec.p), largest)
+    divisor = length if plan.spec.eps is None else np.maximum(length, plan.spec.eps)
     return x / np.where(divisor == 0.0, 1.0, divisor), {"norm": length.squeeze(axes)}

@@ -71,5 +71,5 @@ def solve_quartiles(plan: Plan, quartiles: Quartiles) -> Solution:
     finite = np.isfinite(plain)
     spread = Pair(np.where(finite, spread.hi, plain), np.where(finite, spread.lo, 0.0))
     statistics = {"median": told[:, 1], "q1": told[:, 0], "q3": told[:, 2], "iqr": unscale(spread.hi, k)}
-    divisor = replace_zeros(spread, plan.zero_rule, k)
+    divisor = replace_zeros(spread, plan.spec.zero_rule, k)
     return Solution(median, divisor, k, centred=True, statistics=statistics)

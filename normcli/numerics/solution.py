@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Given(NamedTuple):
-    """Statistics that are known beforehand: those that training has left, of `Plan.running_shape`."""
+    """Statistics that are known beforehand: those that training has left, of `Grid.running_shape`."""
 
     mean: Floats
     var: Floats
@@ -42,7 +42,7 @@ def solve(plan: Plan, moments: Moments | Quartiles, *, exact: bool) -> Solution:
     centred = plan.norm.centre is Centre.MEAN
     if plan.norm.divisor is Divisor.LP_NORM:
         return _solve_length(plan, moments.m2, k)
-    freedom = n - plan.ddof if plan.norm.divisor is Divisor.DEVIATION else n
+    freedom = n - plan.spec.ddof if plan.norm.divisor is Divisor.DEVIATION else n
     if np.less_equal(freedom, 0.0).any():
         freedom = np.where(freedom > 0.0, freedom, np.nan)
     if exact:
@@ -50,10 +50,10 @@ def solve(plan: Plan, moments: Moments | Quartiles, *, exact: bool) -> Solution:
     else:
         square = Pair(moments.m2.hi / freedom, np.zeros_like(moments.m2.hi))
     divisor, statistics = _divide_by(plan, square, k, exact)
-    usable = replace_zeros(divisor, plan.zero_rule)
-    told = usable if plan.zero_rule is ZeroRule.ONE else divisor
+    usable = replace_zeros(divisor, plan.spec.zero_rule)
+    told = usable if plan.spec.zero_rule is ZeroRule.ONE else divisor
     statistics["rstd"] = pair_divide(Pair(1.0, 0.0), told).hi if exact else 1.0 / told.hi
-    if exact and plan.zero_rule is not ZeroRule.ONE:
+    if exact and plan.spec.zero_rule is not ZeroRule.ONE:
         statistics["rstd"] = np.where(divisor.hi == 0.0, np.inf, statistics["rstd"])
     if centred:
         statistics = {"mean": moments.mean.hi, **statistics}
@@ -66,9 +66,9 @@ def solve(plan: Plan, moments: Moments | Quartiles, *, exact: bool) -> Solution:
 def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
     """Turn known statistics into the divisor of each group; one of 0 stays 0, as the values are not its own.
 
-    All is of `Plan.stats_shape`; the mean and the variance are told as they were given.
+    All is of `Grid.stats_shape`; the mean and the variance are told as they were given.
     """
-    mean, var = map(plan.spread_running, given)
+    mean, var = map(plan.grid.spread_running, given)
     nothing = np.zeros_like(var)
     divisor, statistics = _divide_by(plan, Pair(var, nothing), None, exact)
     endless = np.isinf(var)
@@ -86,12 +86,12 @@ def _divide_by(
 ) -> tuple[Pair, dict[str, Floats]]:
     """Return the divisor that a variance or mean square makes, and what of it is told."""
     root = pair_root(square) if exact else Pair(np.sqrt(square.hi), np.zeros_like(square.hi))
-    eps = 0.0 if plan.eps is None else plan.eps
+    eps = 0.0 if plan.spec.eps is None else plan.spec.eps
     if eps == 0.0:
         divisor = root
-    elif plan.eps_mode is EpsMode.INSIDE:
+    elif plan.spec.eps_mode is EpsMode.INSIDE:
         divisor = _root_of_sum(square, eps, k, exact)
-    elif plan.eps_mode is EpsMode.FLOOR:
+    elif plan.spec.eps_mode is EpsMode.FLOOR:
         divisor = _raise_to_floor(root, eps, k)
     else:
         shifted = np.full_like(root.hi, eps) if k is None else np.ldexp(eps, k)
@@ -142,15 +142,15 @@ def _solve_by_order(plan: Plan, measured: Any) -> Solution:
 
 def _solve_length(plan: Plan, total: Pair, k: NDArray[np.int64] | None) -> Solution:
     """Solve for a length: of p = 2, `total` is its square."""
-    size = pair_root(total) if plan.p == 2.0 else total
-    unit = None if plan.p == 0 else k  # a count has no unit
+    size = pair_root(total) if plan.spec.p == 2.0 else total
+    unit = None if plan.spec.p == 0 else k  # a count has no unit
     divisor = size
-    if plan.eps is not None and plan.eps_mode is EpsMode.INSIDE:
-        divisor = _root_of_sum(total, plan.eps, unit, exact=True)
-    elif plan.eps is not None:
-        floor = math.sqrt(plan.eps) if plan.eps_mode is EpsMode.SQUARE_FLOOR else plan.eps
+    if plan.spec.eps is not None and plan.spec.eps_mode is EpsMode.INSIDE:
+        divisor = _root_of_sum(total, plan.spec.eps, unit, exact=True)
+    elif plan.spec.eps is not None:
+        floor = math.sqrt(plan.spec.eps) if plan.spec.eps_mode is EpsMode.SQUARE_FLOOR else plan.spec.eps
         divisor = _raise_to_floor(size, floor, unit)
-    divisor = replace_zeros(divisor, plan.zero_rule)
+    divisor = replace_zeros(divisor, plan.spec.zero_rule)
     told = size.hi if unit is None else np.ldexp(size.hi, -unit)
     if k is not None and unit is None:  # so the values alone carry the scale
         divisor = Pair(np.ldexp(divisor.hi, k), divisor.lo)

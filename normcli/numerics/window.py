@@ -41,8 +41,8 @@ def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Flo
     tuple of (ndarray, dict)
         The result; `ms`, the mean square Σx²/size, and `rstd`, one over the divisor: all of the shape of x.
     """
-    assert plan.window is not None  # by the plan: every row that divides by a window has one
-    window = plan.window
+    assert plan.spec.window is not None  # by the plan: every row that divides by a window has one
+    window = plan.spec.window
     values = np.moveaxis(x, axes[0], 0)
     total = _sum_squares(values, window)
     divisor = _raise_to_power(total, window.k, window)

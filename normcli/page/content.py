@@ -89,11 +89,11 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
         How many digits are wished.
     """
     first = page.results[0]
-    shape = first.plan.shape
+    shape = first.plan.grid.shape
     stretches = choose_slice(shape, page.at)
     indices = [np.arange(stretch.start, stretch.stop) for stretch in stretches]
     grid = np.ix_(*indices) if indices else ()
-    names = [first.plan.layout.name(axis) for axis in range(len(shape))]
+    names = [first.plan.grid.layout.name(axis) for axis in range(len(shape))]
     values = first.input[grid] if grid else first.input
     return {
         "title": page.title,
@@ -138,7 +138,7 @@ def _pick_columns(page: Page, stretches: Sequence[Stretch]) -> list[str] | None:
 def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: str | None) -> dict[str, Any]:
     """Return a result's choices, and of the cells in the excerpt: owner, parameters, normalized value."""
     plan = result.plan
-    numbers = plan.locate_groups(grid) if grid else np.zeros((), dtype=np.intp)
+    numbers = plan.grid.locate_groups(grid) if grid else np.zeros((), dtype=np.intp)
     shown, owner = np.unique(numbers.reshape(-1), return_inverse=True)
     normalized = result.normalized[grid] if grid else result.normalized
     return {
@@ -147,20 +147,20 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: s
         "normTitle": plan.norm.title,
         "formula": plan.formula,
         "reduction": list(describe_reduction(plan)),
-        "like": plan.like,
+        "like": plan.spec.like,
         "dtype": result.dtype.name,
         "centre": None if plan.norm.centre is Centre.NOTHING else plan.norm.centre.value,
         "divisor": plan.norm.divisor.name.lower(),
-        "eps": plan.eps,
-        "epsMode": plan.eps_mode if plan.eps is not None else None,
-        "ddof": plan.ddof,
-        "zeroRule": plan.zero_rule.value,
-        "p": None if plan.p is None else _spell(plan.p),
+        "eps": plan.spec.eps,
+        "epsMode": plan.spec.eps_mode if plan.spec.eps is not None else None,
+        "ddof": plan.spec.ddof,
+        "zeroRule": plan.spec.zero_rule.value,
+        "p": None if plan.spec.p is None else _spell(plan.spec.p),
         "window": _describe_window(plan),
         "given": result.running is not None,
-        "gammaOffset": plan.gamma_offset,
-        "groupCount": plan.group_count,
-        "groups": [plan.group_name(int(group)) for group in shown],
+        "gammaOffset": plan.spec.gamma_offset,
+        "groupCount": plan.grid.group_count,
+        "groups": [plan.grid.group_name(int(group)) for group in shown],
         "numbers": shown.tolist(),
         "counts": [count_values(result, int(group)) for group in shown],
         "statistics": {name: _list(array.reshape(-1)[shown]) for name, array in result.statistics.items()},
@@ -177,16 +177,16 @@ def _round_before_gamma(result: Result, grid: tuple[NDArray[np.intp], ...]) -> l
     """Return x̂ as gamma and beta found it, where it was rounded before them to less than a double; or None."""
     plan = result.plan
     affine = result.gamma is not None or result.beta is not None
-    if not (plan.rounds_before_gamma and affine) or result.dtype == np.float64:
+    if not (plan.spec.rounds_before_gamma and affine) or result.dtype == np.float64:
         return None
     rounded = run(plan, result.input, effort=result.effort, given=result.running)[0]
     return _list(rounded[grid] if grid else rounded)
 
 
 def _describe_window(plan: Plan) -> dict[str, Any] | None:
-    if plan.window is None:
+    if plan.spec.window is None:
         return None
-    return {**plan.window._asdict(), "axis": plan.axes[0]}
+    return {**plan.spec.window._asdict(), "axis": plan.grid.axes[0]}
 
 
 def _pick_parameter(
@@ -195,11 +195,11 @@ def _pick_parameter(
     """Return what each cell is multiplied by or moved by: the values in use, once each, and which is whose."""
     if parameter is None:
         return None
-    places = np.arange(parameter.size).reshape(plan.parameter_view_shape)
-    spread = np.broadcast_to(places, plan.view_shape)
+    places = np.arange(parameter.size).reshape(plan.parameters.view_shape)
+    spread = np.broadcast_to(places, plan.grid.view_shape)
     if grid:  # by way of the view, in which the channel may stand split
-        flat = np.ravel_multi_index(grid, plan.shape)
-        spread = spread[np.unravel_index(flat, plan.view_shape)]
+        flat = np.ravel_multi_index(grid, plan.grid.shape)
+        spread = spread[np.unravel_index(flat, plan.grid.view_shape)]
     used, owner = np.unique(spread.reshape(-1), return_inverse=True)
     index = np.unravel_index(used, parameter.shape) if parameter.ndim else ()
     names = [f"{name}[{', '.join(map(str, place))}]" for place in zip(*index, strict=True)] or [name]

@@ -142,7 +142,8 @@ class Cubes:
         """Return the index arrays of `cells`, one per axis."""
         cells = self.cells
         return [
-            np.array([cell[axis] for cell in cells], dtype=np.intp) for axis in range(len(self._plan.shape))
+            np.array([cell[axis] for cell in cells], dtype=np.intp)
+            for axis in range(len(self._plan.grid.shape))
         ]
 
     def draw(self, fill: Callable[[tuple[int, ...]], Fill], describe: Describe) -> Drawn:
@@ -264,7 +265,7 @@ class Cubes:
         return shapes
 
     def _index(self, place: tuple[int, ...]) -> tuple[int, ...]:
-        index = [0] * len(self._plan.shape)
+        index = [0] * len(self._plan.grid.shape)
         for edge, i in zip(self.edges, place, strict=True):
             for axis, position in zip(
                 edge.axes, np.unravel_index(edge.shown.shown[i], edge.shape), strict=True
@@ -275,8 +276,8 @@ class Cubes:
 
 def _fold(plan: Plan, shown: Sequence[Positions]) -> tuple[Edge, Edge, Edge]:
     """Choose which axes run right, deep and down: channel, batch and all others, as the figure has them."""
-    axes = list(range(len(plan.shape)))
-    layout = plan.layout
+    axes = list(range(len(plan.grid.shape)))
+    layout = plan.grid.layout
     right = layout.channel if layout.channel is not None else (axes[-1] if axes else None)
     rest = [axis for axis in axes if axis != right]
     depth = layout.batch if layout.batch in rest else (rest[0] if rest else None)
@@ -289,12 +290,12 @@ def _fold(plan: Plan, shown: Sequence[Positions]) -> tuple[Edge, Edge, Edge]:
 
 def _make_edge(plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], most: int) -> Edge:
     """Fold axes into a direction; along a kept one, the groups' names would grow with what is shown of it."""
-    shape = tuple(plan.shape[axis] for axis in axes)
+    shape = tuple(plan.grid.shape[axis] for axis in axes)
     names = "×".join(name_axis(plan, axis) for axis in axes)
     sizes = "×".join(f"{length:,}" for length in shape)
     length = math.prod(shape)
     label = f"{names} = {sizes}" + (f" = {length:,}" if len(axes) > 1 else "")
-    bound = [shown[axis] if axis in plan.kept and plan.window is None else None for axis in axes]
+    bound = [shown[axis] if axis in plan.grid.kept and plan.spec.window is None else None for axis in axes]
     if len(axes) == 1 and bound[0] is not None:
         return Edge(axes, shape, label, narrow(bound[0], length, most))
     head, tail = _count_from_ends(shape, bound)

@@ -38,7 +38,7 @@ def choose_shown(plan: Plan) -> list[Positions]:
     UsageError
         If the tensor has more axes than a picture can hold.
     """
-    shape = plan.shape
+    shape = plan.grid.shape
     if len(shape) > MOST_AXES:
         raise UsageError(
             f"a picture holds at most {MOST_AXES} axes; the tensor has {len(shape)}: draw a slice of it, or "
@@ -52,9 +52,11 @@ def choose_shown(plan: Plan) -> list[Positions]:
         if not groups and math.prod(p.size for p in shown) <= MOST_CELLS:
             return shown
         axes = [
-            axis for axis in range(len(shape)) if shown[axis].size > 1 and (axis in plan.kept or not groups)
+            axis
+            for axis in range(len(shape))
+            if shown[axis].size > 1 and (axis in plan.grid.kept or not groups)
         ]
-        weights = {axis: shown[axis].size * (1 if axis in plan.kept else _REDUCED) for axis in axes}
+        weights = {axis: shown[axis].size * (1 if axis in plan.grid.kept else _REDUCED) for axis in axes}
         longest = max(axes, key=weights.__getitem__)
         shown[longest] = _cut_to(shape[longest], _step_down(shown[longest].size))
 
@@ -71,11 +73,11 @@ def _step_down(size: int) -> int:
 
 def _count_groups(plan: Plan, shown: list[Positions]) -> int:
     """Return of how many groups the cells are; a window is drawn for one value alone."""
-    if plan.window is not None or not shown:
+    if plan.spec.window is not None or not shown:
         return 1
     import numpy as np
 
-    return np.unique(plan.locate_groups(np.ix_(*to_arrays(shown)))).size
+    return np.unique(plan.grid.locate_groups(np.ix_(*to_arrays(shown)))).size
 
 
 def narrow(positions: Positions, length: int, most: int) -> Positions:

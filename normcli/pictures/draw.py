@@ -88,7 +88,7 @@ def draw(
     if len(results) > 1:
         lines.insert(0, write_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted"))
     body = stack(lines, _BETWEEN if len(results) > per_line else 20)
-    shape = format_shape(results[0].plan.shape)
+    shape = format_shape(results[0].plan.grid.shape)
     norms = " and ".join(dict.fromkeys(result.plan.norm.title for result in results))
     title = f"{norms[0].upper()}{norms[1:]} of a tensor of shape {shape}"
     description = " ".join(f"{name}: {told}" for name, (_, told) in zip(called, panels, strict=True))
@@ -97,7 +97,7 @@ def draw(
 
 
 def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
-    return make_printable(tensor.source), format_shape(result.plan.shape)
+    return make_printable(tensor.source), format_shape(result.plan.grid.shape)
 
 
 def _draw_panel(
@@ -133,7 +133,7 @@ def _draw_groups(
     numbers = owners.locate(np.ix_(*to_arrays(shown))) if shown else np.zeros((), dtype=np.intp)
     seen = {int(number) for number in np.unique(numbers)} if flat else set()
     if cubes is not None:
-        seen |= {int(number) for number in owners.locate(cubes.indices())} if plan.shape else {0}
+        seen |= {int(number) for number in owners.locate(cubes.indices())} if plan.grid.shape else {0}
     owners.colour(seen)
     told = [owners.describe()]
     parts: list[Drawn] = []
@@ -162,7 +162,7 @@ def _arrange(parts: list[Drawn], *, alone: bool) -> list[Drawn]:
 
 def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) -> Drawn:
     cells, plan = cubes.cells, result.plan
-    of = dict(zip(cells, owners.locate(cubes.indices()).tolist() if plan.shape else [0], strict=True))
+    of = dict(zip(cells, owners.locate(cubes.indices()).tolist() if plan.grid.shape else [0], strict=True))
     values = _pick_cells(result, cells, options)
     drawn = cubes.draw(
         lambda index: owners.fill(of[index]),
@@ -217,9 +217,9 @@ def _find_owners(
     result: Result, name_group: Callable[[int], str], options: Options, shown: list[Positions]
 ) -> Owners:
     plan = result.plan
-    if plan.window is None:
+    if plan.spec.window is None:
         return Owners(result, name_group, options.digits)
-    return WindowOwners(result, name_group, options.digits, shown[plan.axes[0]].shown)
+    return WindowOwners(result, name_group, options.digits, shown[plan.grid.axes[0]].shown)
 
 
 def _pick(result: Result, shown: list[Positions], options: Options) -> NDArray[Any]:
@@ -234,7 +234,7 @@ def _pick_cells(
     """Return the exact values of some cells."""
     if options.values != "normalized":
         return {cell: _spell(result.input[cell]) for cell in cells}
-    ndim = len(result.plan.shape)
+    ndim = len(result.plan.grid.shape)
     places = [sorted({cell[axis] for cell in cells}) for axis in range(ndim)]
     values = normalize_part(result, places)
     order = [{position: i for i, position in enumerate(line)} for line in places]

@@ -84,7 +84,7 @@ class Flat:
 
     def __init__(self, plan: Plan, shown: Sequence[Positions], cells: Cells, *, drawers: bool) -> None:
         self._plan, self._shown, self._cells, self._drawers = plan, shown, cells, drawers
-        self._names = [name_axis(plan, axis) for axis in range(len(plan.shape))]
+        self._names = [name_axis(plan, axis) for axis in range(len(plan.grid.shape))]
         longest = 0 if cells.texts is None else max(map(len, cells.texts.reshape(-1)), default=0)
         self._width = max(_BARE + 4, measure("0" * longest, _SIZE, mono=True) + 10) if longest else _BARE
         if shown:  # the positions above the columns need their room too
@@ -122,7 +122,7 @@ class Flat:
             if i == positions.gap:
                 parts.append(self._draw_gap(axis))
             inner = self._nest((*place, i), heads=not (self._drawers and left == 2 and i))
-            label = f"{self._plan.layout.name(axis)}={position}"
+            label = f"{self._plan.grid.layout.name(axis)}={position}"
             if self._drawers and left == 2:
                 parts.append(_tag(label, inner, self._tag_width(axis)))
             else:
@@ -135,12 +135,12 @@ class Flat:
 
     def _tag_width(self, axis: int) -> float:
         longest = max(len(str(position)) for position in self._shown[axis].shown)
-        return measure(f"{self._plan.layout.name(axis)}={'0' * longest}", _LABEL, mono=True) + 8
+        return measure(f"{self._plan.grid.layout.name(axis)}={'0' * longest}", _LABEL, mono=True) + 8
 
     def _draw_gap(self, axis: int) -> Drawn:
         """Return what stands for the frames that are left out."""
-        hidden = count_hidden(self._shown[axis], self._plan.shape[axis])
-        text = f"… {hidden:,} more {self._plan.layout.name(axis)} …"
+        hidden = count_hidden(self._shown[axis], self._plan.grid.shape[axis])
+        text = f"… {hidden:,} more {self._plan.grid.layout.name(axis)} …"
         width = measure(text, _LABEL) + 4
         line = Polyline(_zigzag(0, 21, width, 21), "gap")
         return Drawn(width, 28, (Text(width / 2, 12, text, _LABEL, "muted", "middle"), line))
@@ -200,7 +200,7 @@ class Flat:
     def _text_gap(self, positions: Positions | None, axis: int) -> str:
         if positions is None or positions.gap is None:
             return ""
-        return f"…{count_hidden(positions, self._plan.shape[axis]):,}…"
+        return f"…{count_hidden(positions, self._plan.grid.shape[axis]):,}…"
 
     def _draw_cell(self, place: tuple[int, ...], x: float, y: float) -> list[Shape]:
         cells = self._cells

@@ -79,19 +79,19 @@ def count_values(values: NDArray[Any], edges: NDArray[np.float64]) -> Counts:
 
 def choose_groups(result: Result) -> list[int] | None:
     """Return the groups that are drawn; None where a window slides and there are none."""
-    if result.plan.window is not None:
+    if result.plan.spec.window is not None:
         return None
-    return list(range(min(result.plan.group_count, MOST_LINES)))
+    return list(range(min(result.plan.grid.group_count, MOST_LINES)))
 
 
 def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, names: Sequence[str]) -> Drawn:
     """Return a line for each group: the histogram of its input on the left, of what came out on the right."""
-    view = result.input.reshape(result.plan.view_shape)
+    view = result.input.reshape(result.plan.grid.view_shape)
     if groups is None:
         pairs = [(result.input.reshape(-1), result.normalized.reshape(-1))]
     else:
         pairs = [
-            (np.asarray(view[result.plan.select_group(group)]).reshape(-1), normalize_group(result, group))
+            (np.asarray(view[result.plan.grid.select_group(group)]).reshape(-1), normalize_group(result, group))
             for group in groups
         ]
     width = max(_NARROWEST, *(measure(name, _SIZE) + _NOTES for name in names))

@@ -49,7 +49,7 @@ class Owners:
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
         """Return the owner of each cell; the indices broadcast, as those of `Plan.locate_groups`."""
-        return self._plan.locate_groups(indices)
+        return self._plan.grid.locate_groups(indices)
 
     def colour(self, owners: set[int]) -> None:
         """Give each owner that is shown a look of its own, in their order."""
@@ -72,12 +72,12 @@ class Owners:
 
     def describe_hidden(self) -> str | None:
         """Return how many groups are not in the picture."""
-        hidden = self._plan.group_count - len(self._looks)
-        return f"… {hidden:,} of {self._plan.group_count:,} groups are not shown" if hidden > 0 else None
+        hidden = self._plan.grid.group_count - len(self._looks)
+        return f"… {hidden:,} of {self._plan.grid.group_count:,} groups are not shown" if hidden > 0 else None
 
     def describe(self) -> str:
         """Return a sentence on the colours, for those who do not see them."""
-        count = self._plan.group_count
+        count = self._plan.grid.group_count
         means = "Each colour is one group of values that share their statistics"
         listed = "; ".join(
             f"{entry.name}: " + ", ".join(map(" ".join, zip(self.statistics, entry.cells, strict=True)))
@@ -97,15 +97,15 @@ class WindowOwners(Owners):
         self, result: Result, name_group: Callable[[int], str], digits: int | None, channels: Sequence[int]
     ) -> None:
         super().__init__(result, name_group, digits)
-        plan, window = result.plan, result.plan.window
+        plan, window = result.plan, result.plan.spec.window
         assert window is not None
-        self._axis = plan.axes[0]
-        length = plan.shape[self._axis]
+        self._axis = plan.grid.axes[0]
+        length = plan.grid.shape[self._axis]
         near = [channel for place, channel in enumerate(channels) if channel == place] or [0]
         self._channel = near[len(near) // 2]
         self._first = max(0, self._channel - window.before)
         self._last = min(length - 1, self._channel + window.after)
-        self._at = tuple(self._channel if axis == self._axis else 0 for axis in range(len(plan.shape)))
+        self._at = tuple(self._channel if axis == self._axis else 0 for axis in range(len(plan.grid.shape)))
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
         """Return `VALUE`, `WINDOW` or `OTHER` for each cell."""
@@ -146,18 +146,18 @@ class WindowOwners(Owners):
 
     def _tell(self, owner: int) -> tuple[str, tuple[str, ...]]:
         if owner == VALUE:
-            group = int(np.ravel_multi_index(self._at, self._plan.shape))
+            group = int(np.ravel_multi_index(self._at, self._plan.grid.shape))
             return f"the value {self._name()}", self._state(group)
         blank = ("",) * len(self.statistics)
         if owner == OTHER:
             return "values outside this window", blank
-        return f"its window: {self._plan.layout.name(self._axis)}={self._first}…{self._last}", blank
+        return f"its window: {self._plan.grid.layout.name(self._axis)}={self._first}…{self._last}", blank
 
     def _name(self) -> str:
-        return " ".join(f"{self._plan.layout.name(axis)}={place}" for axis, place in enumerate(self._at))
+        return " ".join(f"{self._plan.grid.layout.name(axis)}={place}" for axis, place in enumerate(self._at))
 
 
 def name_axis(plan: Plan, axis: int) -> str:
     """Return an axis as a picture labels it: its letter in capitals, or `axis0`."""
-    name = plan.layout.name(axis)
-    return name if plan.layout.letters is None else name.upper()
+    name = plan.grid.layout.name(axis)
+    return name if plan.grid.layout.letters is None else name.upper()

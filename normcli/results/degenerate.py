@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.norms.plan import ONLY_GROUP
+from normcli.norms.grid import ONLY_GROUP
 from normcli.norms.table import Centre, Divisor, ZeroRule
 from normcli.tensors.pieces import iterate_pieces
 
@@ -83,11 +83,11 @@ def find_degeneracies(
     values : ndarray
         The input.
     statistics : mapping of str to ndarray
-        Of `plan.stats_shape`.
+        Of `Grid.stats_shape`.
     normalized : ndarray or None
         The output, where gamma, beta or a window may have made it infinite; None where nothing can have.
     counts : ndarray or None
-        How many values of each group count, of `plan.stats_shape`; None where all do.
+        How many values of each group count, of `Grid.stats_shape`; None where all do.
     selection : Selection or None
         Which values count; None where all do.
 
@@ -114,7 +114,7 @@ def find_degeneracies_of_evaluation(
     values : ndarray
         The input.
     statistics : mapping of str to ndarray
-        The running ones, of `plan.stats_shape`.
+        The running ones, of `Grid.stats_shape`.
     normalized : ndarray or None
         The output; None where it is not known.
     selection : Selection or None
@@ -132,7 +132,9 @@ def _search_evaluation(
     selection: Selection | None,
 ) -> Iterator[Degeneracy]:
     if not values.size:
-        yield Degeneracy("empty", None, 0, f"the tensor {plan.shape} holds no values: nothing to normalize")
+        yield Degeneracy(
+            "empty", None, 0, f"the tensor {plan.grid.shape} holds no values: nothing to normalize"
+        )
         return
     known = _find_groups(_is_any_not_finite, statistics["mean"], statistics["var"])
     if known.size:
@@ -163,18 +165,18 @@ def _search(
     counts: NDArray[np.float64] | None,
     selection: Selection | None,
 ) -> Iterator[Degeneracy]:
-    if plan.group_count == 0:
-        yield Degeneracy("empty", None, 0, f"the tensor {plan.shape} has no groups: nothing to normalize")
+    if plan.grid.group_count == 0:
+        yield Degeneracy("empty", None, 0, f"the tensor {plan.grid.shape} has no groups: nothing to normalize")
         return
-    if plan.group_size == 0:
+    if plan.grid.group_size == 0:
         told = "its statistics are NaN" if plan.norm.divisor is not Divisor.LP_NORM else "its length is 0"
-        yield _describe(plan, "empty", range(plan.group_count), f"holds no values: {told}")
+        yield _describe(plan, "empty", range(plan.grid.group_count), f"holds no values: {told}")
         return
-    telling = _SIZES if plan.window is None else ("ms",)
+    telling = _SIZES if plan.spec.window is None else ("ms",)
     sizes = [array for name, array in statistics.items() if name in telling]
     suspect = _find_groups(_is_any_not_finite, *sizes)
     bad = np.zeros(0, dtype=np.intp)
-    if counts is not None and plan.window is None:  # a window may well be empty: it is a sum
+    if counts is not None and plan.spec.window is None:  # a window may well be empty: it is a sum
         bad = _find_groups(_is_zero, counts)
         if bad.size:
             told = "its length is 0" if plan.norm.divisor is Divisor.LP_NORM else "its statistics are NaN"
@@ -191,16 +193,16 @@ def _search(
             yield _describe(plan, "infinite", infinite, consequence)
         bad = _unite(bad, nan, infinite)
     if counts is not None and plan.norm.centre is not Centre.NOTHING:
-        few = _without(_find_groups(lambda n: n <= max(1, plan.ddof), counts), bad)
+        few = _without(_find_groups(lambda n: n <= max(1, plan.spec.ddof), counts), bad)
         if few.size:
             yield _describe(plan, "single", few, _tell_of_singles(plan, "that counts "))
             bad = _unite(bad, few)
-    elif plan.norm.centre is not Centre.NOTHING and plan.group_size <= max(1, plan.ddof):
-        yield _describe(plan, "single", range(plan.group_count), _tell_of_singles(plan, ""))
+    elif plan.norm.centre is not Centre.NOTHING and plan.grid.group_size <= max(1, plan.spec.ddof):
+        yield _describe(plan, "single", range(plan.grid.group_count), _tell_of_singles(plan, ""))
         return
-    if plan.window is None:
+    if plan.spec.window is None:
         yield from _search_flat_groups(plan, statistics, bad)
-    if plan.window is not None and bad.size:
+    if plan.spec.window is not None and bad.size:
         return  # what is not finite spoils its neighbours' windows too
     overflown = _without(suspect, bad)
     if overflown.size:
@@ -215,16 +217,16 @@ def _search(
 
 def _tell_of_singles(plan: Plan, which: str) -> str:
     """Return what to say of groups of one value, or of no more than ddof."""
-    if plan.ddof:
-        size = f"{plan.group_size} value(s)" if not which else "no more values that count than that"
-        return f"has {size} against ddof {plan.ddof}: its variance is NaN"
+    if plan.spec.ddof:
+        size = f"{plan.grid.group_size} value(s)" if not which else "no more values that count than that"
+        return f"has {size} against ddof {plan.spec.ddof}: its variance is NaN"
     spread = _SPREAD_WORDS[plan.norm.divisor]
     return f"holds a single value {which}: its {spread} is 0 and its normalized value 0".replace(" :", ":")
 
 
 def _passes_over_infinities(plan: Plan) -> bool:
     """Whether statistics may be finite beside values that are not: a count, or quartiles."""
-    return plan.p == 0 or plan.norm.divisor is Divisor.QUARTILES
+    return plan.spec.p == 0 or plan.norm.divisor is Divisor.QUARTILES
 
 
 def _search_flat_groups(
@@ -234,9 +236,9 @@ def _search_flat_groups(
     flat = _without(_find_groups(_is_zero, sizes), bad)
     if not flat.size:
         return
-    spoilt = plan.zero_rule is ZeroRule.NAN and not plan.eps
+    spoilt = plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps
     if plan.norm.divisor is Divisor.QUARTILES:
-        values = "NaN" if spoilt else plan.norm.say_zero(plan.zero_rule)
+        values = "NaN" if spoilt else plan.norm.say_zero(plan.spec.zero_rule)
         told = f"has the interquartile range 0: its normalized values are {values}"
         yield _describe(plan, "constant", flat, told)
     elif plan.norm.centre is not Centre.NOTHING:
@@ -303,8 +305,8 @@ def _find_groups_with(
     for piece in iterate_pieces(values):
         passing = np.flatnonzero(test(piece))
         if passing.size:
-            places = np.unravel_index(passing + start, plan.shape or (1,))
-            found.append(_unite(plan.locate_groups(places)))
+            places = np.unravel_index(passing + start, plan.grid.shape or (1,))
+            found.append(_unite(plan.grid.locate_groups(places)))
         start += piece.size
     return _unite(*found)
 
@@ -319,12 +321,12 @@ def _find_spoilt_groups(
     for piece in iterate_pieces(tested):
         passing = np.flatnonzero(_is_not_finite(piece))
         if passing.size:
-            places = np.unravel_index(passing + start, plan.shape or (1,))
-            spoilt = selection.find_spoilt(values.reshape(plan.shape or (1,)), places)
-            found.append(_unite(plan.locate_groups([index[spoilt] for index in places])))
+            places = np.unravel_index(passing + start, plan.grid.shape or (1,))
+            spoilt = selection.find_spoilt(values.reshape(plan.grid.shape or (1,)), places)
+            found.append(_unite(plan.grid.locate_groups([index[spoilt] for index in places])))
         start += piece.size
     return _unite(*found)
 
 
 def _describe(plan: Plan, kind: str, numbers: range | NDArray[np.intp], consequence: str) -> Degeneracy:
-    return Degeneracy(kind, plan.group_name(int(numbers[0])), len(numbers), consequence)
+    return Degeneracy(kind, plan.grid.group_name(int(numbers[0])), len(numbers), consequence)

@@ -97,7 +97,7 @@ def check_promises(
     ----------
     plan : Plan
     statistics : mapping of str to ndarray
-        Of the input, of `plan.stats_shape`.
+        Of the input, of `Grid.stats_shape`.
     normalized : ndarray
         Before gamma and beta.
     effort : Effort
@@ -112,7 +112,11 @@ def check_promises(
         there are no values.
     """
     promises = PROMISES[plan.norm.divisor]
-    if plan.group_count == 0 or plan.group_size == 0 or (plan.p is not None and plan.p < _SMALLEST_P):
+    if (
+        plan.grid.group_count == 0
+        or plan.grid.group_size == 0
+        or (plan.spec.p is not None and plan.spec.p < _SMALLEST_P)
+    ):
         return ()
     with np.errstate(all="ignore"):
         measured = measure(plan, normalized, effort, selection=selection)
@@ -158,7 +162,7 @@ def _hold(
 def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> FloatArray:
     """Return what eps leaves of the promise: 0 for the mean, v / (v + eps) for the variance, and so on."""
     original = statistics[name]
-    nothing = np.nan if plan.zero_rule is ZeroRule.NAN and not plan.eps else 0.0
+    nothing = np.nan if plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps else 0.0
     if name == "mean":
         flat = statistics["std"] == 0.0
         return np.where(np.isfinite(original), np.where(flat, nothing, 0.0), np.nan)
@@ -176,17 +180,17 @@ def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> Flo
 
 def _find_divisor(plan: Plan, length: FloatArray) -> FloatArray:
     """Return what vectors of these lengths are divided by."""
-    eps = plan.eps or 0.0
-    if plan.eps_mode is EpsMode.INSIDE:
+    eps = plan.spec.eps or 0.0
+    if plan.spec.eps_mode is EpsMode.INSIDE:
         return np.hypot(length, math.sqrt(eps))
-    return np.maximum(length, math.sqrt(eps) if plan.eps_mode is EpsMode.SQUARE_FLOOR else eps)
+    return np.maximum(length, math.sqrt(eps) if plan.spec.eps_mode is EpsMode.SQUARE_FLOOR else eps)
 
 
 def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]:
     """Return the statistics of all finite groups as one, from those of each."""
 
     def weigh(groups: dict[str, FloatArray]) -> FloatArray:
-        return groups.get(COUNT, np.full(groups[next(iter(groups))].shape, float(plan.group_size)))
+        return groups.get(COUNT, np.full(groups[next(iter(groups))].shape, float(plan.grid.group_size)))
 
     def average(choose: Callable[[dict[str, FloatArray]], FloatArray]) -> float:
         total, count = 0.0, 0.0
@@ -202,11 +206,11 @@ def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]
     if "iqr" in measured:
         return {"median": math.nan, "iqr": math.nan}
     if "norm" in measured:
-        return {"norm": _combine_lengths(measured, plan.p or 0.0)}
+        return {"norm": _combine_lengths(measured, plan.spec.p or 0.0)}
     mean = average(lambda groups: groups["mean"])
 
     def gather(groups: dict[str, FloatArray]) -> FloatArray:
-        part = 1.0 - plan.ddof / weigh(groups)
+        part = 1.0 - plan.spec.ddof / weigh(groups)
         return groups["var"] * part + (groups["mean"] - mean) ** 2
 
     return {"mean": mean, "var": average(gather)}

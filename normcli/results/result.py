@@ -41,19 +41,19 @@ class Result:
         The tensor that was normalized: the caller's own array where it was one. `check` and `warnings` read it.
     statistics : mapping of str to ndarray of float64
         `mean`, `var`, `std`, `rstd`; or `ms`, `rms`, `rstd`; or `norm`; or `min`, `max`, `range`; or `median`,
-        `q1`, `q3`, `iqr`: of the shape `plan.stats_shape`, in the unit of the input, its square (`var`, `ms`)
+        `q1`, `q3`, `iqr`: of the shape `Grid.stats_shape`, in the unit of the input, its square (`var`, `ms`)
         or its inverse (`rstd`).
     gamma, beta : ndarray or None
-        Of the shape `plan.parameter_shape`.
+        Of the shape `ParameterShapes.shape`.
     effort : Effort
         How what is still to be done will be.
     running : Given or None
-        The running statistics that it was normalized with, of `plan.running_shape`; None where each group has
+        The running statistics that it was normalized with, of `Grid.running_shape`; None where each group has
         its own.
     selection : Selection or None
         Which values count; None if all do.
     counts : ndarray of float64 or None
-        How many values of each group count, of `plan.stats_shape`; None where all do, or nothing was measured.
+        How many values of each group count, of `Grid.stats_shape`; None where all do, or nothing was measured.
     """
 
     plan: Plan
@@ -78,7 +78,7 @@ class Result:
 
     def __repr__(self) -> str:
         groups = f"{self.group_count} × {self.group_size}"
-        return f"<Result: {self.plan.norm.name} of {self.plan.shape}, groups {groups}, {self.dtype}>"
+        return f"<Result: {self.plan.norm.name} of {self.plan.grid.shape}, groups {groups}, {self.dtype}>"
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -153,22 +153,22 @@ class Result:
     @property
     def axes(self) -> tuple[int, ...]:
         """The axes that were reduced."""
-        return self.plan.axes
+        return self.plan.grid.axes
 
     @property
     def kept(self) -> tuple[int, ...]:
         """The axes over which there is one statistic each."""
-        return self.plan.kept
+        return self.plan.grid.kept
 
     @property
     def group_count(self) -> int:
         """The number of groups."""
-        return self.plan.group_count
+        return self.plan.grid.group_count
 
     @property
     def group_size(self) -> int:
         """The number of values in each group."""
-        return self.plan.group_size
+        return self.plan.grid.group_size
 
     @functools.cached_property
     def degeneracies(self) -> tuple[Degeneracy, ...]:

@@ -61,9 +61,9 @@ def select(plan: Plan, values: NDArray[Any], counted: Counted) -> Selection | No
         _refuse_nan(plan, values)
     masks = []
     if counted.mask is not None:
-        masks.append(plan.fit_mask(_to_booleans(counted.mask)))
+        masks.append(plan.grid.fit_mask(_to_booleans(counted.mask)))
     if counted.lengths is not None:
-        masks.append(plan.fit_mask(mark_lengths(plan, counted.lengths)))
+        masks.append(plan.grid.fit_mask(mark_lengths(plan, counted.lengths)))
     omits_nan = counted.nan == NanRule.OMIT and is_float(values.dtype)
     if not masks and counted.nan != NanRule.OMIT:
         if counted.fill is not None:
@@ -85,21 +85,21 @@ def mark_lengths(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
     DataError
         If there is not one length for each sample, or one is negative or beyond the axis.
     """
-    batch, letters = plan.layout.batch, plan.layout.letters or ""
+    batch, letters = plan.grid.layout.batch, plan.grid.layout.letters or ""
     along = next((letters.index(letter) for letter in _SEQUENCES if letter in letters), None)
     if along is None or batch is None or along == batch:
         raise UsageError("lengths are along a sequence axis, L, T or S; name it with a layout such as NLC")
-    if len(lengths) != plan.shape[batch]:
+    if len(lengths) != plan.grid.shape[batch]:
         given = "is 1 length" if len(lengths) == 1 else f"are {len(lengths)} lengths"
-        samples = f"{plan.shape[batch]} sample{'' if plan.shape[batch] == 1 else 's'}"
+        samples = f"{plan.grid.shape[batch]} sample{'' if plan.grid.shape[batch] == 1 else 's'}"
         raise DataError(f"there {given} for {samples}")
-    longest = plan.shape[along]
+    longest = plan.grid.shape[along]
     for sample, length in enumerate(lengths):
         if not 0 <= length <= longest:
             raise DataError(
                 f"length {length} of sample {sample} is not within the axis {letters[along]} of {longest}"
             )
-    shape = [1] * len(plan.shape)
+    shape = [1] * len(plan.grid.shape)
     shape[batch] = len(lengths)
     ends = np.asarray(lengths, dtype=np.int64).reshape(shape)
     shape[batch], shape[along] = 1, longest
@@ -126,7 +126,9 @@ def _refuse_nan(plan: Plan, values: NDArray[Any]) -> None:
     for piece in iterate_pieces(values):
         found = np.flatnonzero(np.isnan(piece))
         if found.size:
-            index = np.unravel_index(int(found[0]) + start, plan.shape or (1,))
-            place = " ".join(f"{plan.layout.name(axis)}={i}" for axis, i in enumerate(index[: len(plan.shape)]))
+            index = np.unravel_index(int(found[0]) + start, plan.grid.shape or (1,))
+            place = " ".join(
+                f"{plan.grid.layout.name(axis)}={i}" for axis, i in enumerate(index[: len(plan.grid.shape)])
+            )
             raise DataError(f"there is a NaN at {place or 'the only value'}")
         start += piece.size

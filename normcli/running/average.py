@@ -147,14 +147,14 @@ def begin(plan: Plan, statistics: Given | None = None) -> State:
     statistics : Given or None
         To begin with others.
     """
-    shape = plan.running_shape
+    shape = plan.grid.running_shape
     first = Given(np.zeros(shape), np.ones(shape)) if statistics is None else statistics
     _require_finite(plan, "running", first)
     return State(plan.norm.name, first, *_find_eps(plan))
 
 
 def _find_eps(plan: Plan) -> tuple[float, str]:
-    return plan.eps or 0.0, str(plan.eps_mode)
+    return plan.spec.eps or 0.0, str(plan.spec.eps_mode)
 
 
 def update(state: State, result: Result, rule: Rule) -> Step:
@@ -200,7 +200,7 @@ def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
     for name, values in statistics._asdict().items():
         spoilt = np.flatnonzero(~np.isfinite(values))
         if spoilt.size:
-            where, value = plan.running_name(int(spoilt[0])), values.reshape(-1)[spoilt[0]]
+            where, value = plan.grid.running_name(int(spoilt[0])), values.reshape(-1)[spoilt[0]]
             more = f" (and {spoilt.size - 1} more)" if spoilt.size > 1 else ""
             raise DataError(
                 f"the {whose} {name} of {where}{more} is {value}: nothing would ever mend the average"
@@ -238,13 +238,13 @@ def measure_batch(result: Result, ddof: int) -> Given:
         If a group has no more values than ddof.
     """
     plan = result.plan
-    n: Floats | float = float(plan.group_size) if result.counts is None else result.counts
+    n: Floats | float = float(plan.grid.group_size) if result.counts is None else result.counts
     if np.less_equal(n, ddof).any():
         raise DataError(
             f"a group of {math.floor(np.min(n))} value(s) has no variance with ddof {ddof}: running statistics "
             "need more (or --running-ddof 0)"
         )
-    var = result.var * ((n - plan.ddof) / (n - ddof)) if plan.ddof != ddof else result.var
-    samples = tuple(i for i, axis in enumerate(plan.kept) if axis == plan.layout.batch)
+    var = result.var * ((n - plan.spec.ddof) / (n - ddof)) if plan.spec.ddof != ddof else result.var
+    samples = tuple(i for i, axis in enumerate(plan.grid.kept) if axis == plan.grid.layout.batch)
     mean, var = (array.mean(axis=samples) if samples else array for array in (result.mean, var))
     return Given(np.asarray(mean, dtype=np.float64), np.asarray(var, dtype=np.float64))

@@ -89,13 +89,13 @@ class Column(NamedTuple):
         plan = self.result.plan
         if not self.result.input.size:
             return self.result.input.reshape(-1)
-        if plan.window is not None:
-            axis = plan.axes[0]
-            reach: list[int | slice] = [0] * len(plan.shape)
-            reach[axis] = slice(plan.window.after + 1)
+        if plan.spec.window is not None:
+            axis = plan.grid.axes[0]
+            reach: list[int | slice] = [0] * len(plan.grid.shape)
+            reach[axis] = slice(plan.spec.window.after + 1)
             values: NDArray[Any] = self.result.input[tuple(reach)]
             return values
-        return self.result.input.reshape(plan.view_shape)[plan.select_group(0)].reshape(-1)
+        return self.result.input.reshape(plan.grid.view_shape)[plan.grid.select_group(0)].reshape(-1)
 
 
 class Comparison(NamedTuple):
@@ -170,15 +170,19 @@ def depends_on_batch(plan: Plan) -> bool:
     Examples
     --------
     >>> from normcli.norms.request import Request
-    >>> [depends_on_batch(make_plan(Request(norm), (2, 3, 4))) for norm in ("bn", "ln")]
+    >>> [depends_on_batch(make_plan(Request(norm), (2, 3, 4), np.dtype("f8"))) for norm in ("bn", "ln")]
     [True, False]
     """
-    batch = plan.layout.batch
-    if batch is None or batch not in plan.axes:
+    batch = plan.grid.layout.batch
+    if batch is None or batch not in plan.grid.axes:
         return False
-    if plan.window is not None:
-        return plan.window.length > 1
-    return plan.groups is None or batch != plan.layout.channel or plan.groups != plan.shape[batch]
+    if plan.spec.window is not None:
+        return plan.grid.group_size > 1
+    return (
+        plan.grid.groups is None
+        or batch != plan.grid.layout.channel
+        or plan.grid.groups != plan.grid.shape[batch]
+    )
 
 
 def try_batch_of_one(
@@ -196,29 +200,29 @@ def try_batch_of_one(
     layout : str or None
         As for `compare`.
     """
-    batch, needy = plan.layout.batch, depends_on_batch(plan)
+    batch, needy = plan.grid.layout.batch, depends_on_batch(plan)
     if batch is None:
         return BatchOfOne(None)
-    shape = (*plan.shape[:batch], 1, *plan.shape[batch + 1 :])
+    shape = (*plan.grid.shape[:batch], 1, *plan.grid.shape[batch + 1 :])
     try:
         alone = make_plan(request, shape, dtype)
     except UsageError as error:
         return BatchOfOne(works=False, reason=str(error))
     remedy = "; evaluation needs running statistics" if needy else ""
-    if alone.window is None and alone.group_size == 0:
+    if alone.spec.window is None and alone.grid.group_size == 0:
         return BatchOfOne(works=False, reason="its groups hold no values")
-    if alone.norm.centre is Centre.MEAN and alone.group_size <= max(1, alone.ddof):
-        if alone.group_size <= alone.ddof:
-            told = f"a group of {alone.group_size} against ddof {alone.ddof}: it has no variance"
+    if alone.norm.centre is Centre.MEAN and alone.grid.group_size <= max(1, alone.spec.ddof):
+        if alone.grid.group_size <= alone.spec.ddof:
+            told = f"a group of {alone.grid.group_size} against ddof {alone.spec.ddof}: it has no variance"
         else:
             told = "a group of one value: its variance is 0"
         return BatchOfOne(works=False, reason=told + remedy)
-    if alone.window is None and alone.group_size == 1:
+    if alone.spec.window is None and alone.grid.group_size == 1:
         return BatchOfOne(works=False, reason="a group of one value, which is divided by its own size")
     becomes = None
     if needy and find_partition(alone).window is None:
         others = [other for other in find_relatives(alone, layout) if not depends_on_batch(other.plan)]
-        others.sort(key=lambda relative: relative.plan.parameter_axes != alone.parameter_axes)
+        others.sort(key=lambda relative: relative.plan.parameters.axes != alone.parameters.axes)
         becomes = others[0].name if others else None
     return BatchOfOne(works=True, becomes=becomes)
 

@@ -157,56 +157,62 @@ def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[Relative]:
     candidates.sort(key=lambda pair: (pair[1].axes is not None, pair[1].groups is not None))
     for row, request in candidates:
         try:
-            other = make_plan(request, plan.shape)
+            other = make_plan(request, plan.grid.shape, plan.tensor_dtype)
         except UsageError:
             continue
-        own = (row, plan.axes, plan.groups) == (plan.norm, other.axes, other.groups)
+        own = (row, plan.grid.axes, plan.grid.groups) == (plan.norm, other.grid.axes, other.grid.groups)
         if not own and is_same(plan, other):
             yield Relative(_write_name(_drop_layout(request, other, layout), row), other)
 
 
 def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
     """Return a request, axes in letters or numbers, without its layout where it means the same in another."""
-    letters = plan.layout.letters
-    axes = None if request.axes is None else plan.axes
+    letters = plan.grid.layout.letters
+    axes = None if request.axes is None else plan.grid.axes
     spellings = [request._replace(axes=axes, layout=None)]
     if axes is not None and letters is not None:
         spellings.insert(0, request._replace(axes="".join(letters[axis] for axis in axes), layout=None))
     for spelling in spellings:
         try:
-            other = make_plan(spelling._replace(layout=layout), plan.shape)
+            other = make_plan(spelling._replace(layout=layout), plan.grid.shape, plan.tensor_dtype)
         except UsageError:
             continue
-        if is_same(plan, other) and plan.parameter_axes == other.parameter_axes:
+        if is_same(plan, other) and plan.parameters.axes == other.parameters.axes:
             return spelling
     return spellings[0]._replace(layout=letters)
 
 
 def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
-    if row.centre is not plan.norm.centre or row.divisor is not plan.norm.divisor or plan.window is not None:
+    if (
+        row.centre is not plan.norm.centre
+        or row.divisor is not plan.norm.divisor
+        or plan.spec.window is not None
+    ):
         return
-    eps = (plan.eps or 0.0) if "eps" in row.options else None
+    eps = (plan.spec.eps or 0.0) if "eps" in row.options else None
     modes = (EpsMode.INSIDE, EpsMode.OUTSIDE)
     if eps != row.eps and (row.eps, row.eps_mode) != (plan.norm.eps, plan.norm.eps_mode):
         return
     base = Request(
         row.name,
-        layout=plan.layout.letters,
+        layout=plan.grid.layout.letters,
         eps=eps,
-        eps_mode=plan.eps_mode if "eps_mode" in row.options and plan.eps_mode in modes else None,
-        ddof=plan.ddof if "ddof" in row.options else None,
-        p=plan.p if "p" in row.options else None,
+        eps_mode=plan.spec.eps_mode if "eps_mode" in row.options and plan.spec.eps_mode in modes else None,
+        ddof=plan.spec.ddof if "ddof" in row.options else None,
+        p=plan.spec.p if "p" in row.options else None,
     )
     if "groups" in row.options:
-        channel = plan.layout.channel
-        for groups in dict.fromkeys((1, plan.shape[channel])) if channel is not None and plan.shape else ():
+        channel = plan.grid.layout.channel
+        for groups in (
+            dict.fromkeys((1, plan.grid.shape[channel])) if channel is not None and plan.grid.shape else ()
+        ):
             yield base._replace(groups=groups)
         return
     yield base
     reduced = find_partition(plan).reduced
-    wide = [axis for axis, length in enumerate(plan.shape) if length != 1]
+    wide = [axis for axis, length in enumerate(plan.grid.shape) if length != 1]
     trailing = bool(reduced) and tuple(wide[-len(reduced) :]) == reduced
-    if row.parameters is ParameterRule.REDUCED and trailing and plan.layout.batch not in reduced:
+    if row.parameters is ParameterRule.REDUCED and trailing and plan.grid.layout.batch not in reduced:
         yield base._replace(axes=reduced)
 
 
@@ -249,7 +255,8 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
             if own in known:
                 continue
             known.append(own)
-            plan = relative.plan._replace(dtype=member.plan.dtype)
+            spec = relative.plan.spec._replace(dtype=member.plan.spec.dtype)
+            plan = relative.plan._replace(spec=spec)
             standardized, _ = run(plan, member.result.input, effort=member.result.effort)
             apart = _measure(member.standardized, standardized)
             if apart.rounding:
@@ -272,7 +279,7 @@ def _compare(a: Member, b: Member) -> Equality | None:
         kind, reason = Kind.IDENTICAL, _explain_groups(a.plan, b.plan)
     elif apart.equal:
         kind, reason = Kind.COINCIDENT, _explain_coincidence(a.result, b.result)
-    elif alike and a.plan.window is None:
+    elif alike and a.plan.spec.window is None:
         kind = Kind.SIMILAR
         reason = f"the same groups, but {'; '.join(_list_options(names, a.plan, b.plan))}"
     else:
@@ -323,9 +330,9 @@ def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Apart:
 
 def _explain_groups(a: Plan, b: Plan) -> str:
     """Return why two plans have the same groups, where their axes or groups read differently."""
-    if a.window is not None:
+    if a.spec.window is not None:
         return "the same window"
-    names = [a.layout.name(axis) for axis in range(len(a.shape))]
+    names = [a.grid.layout.name(axis) for axis in range(len(a.grid.shape))]
     reduced, split, _ = find_partition(a)
     over = [names[axis] for axis in range(len(names)) if axis in reduced or (split and axis == split[0])]
     if split:
@@ -335,26 +342,26 @@ def _explain_groups(a: Plan, b: Plan) -> str:
     for axis, (one, other) in enumerate(zip(*kinds, strict=True)):
         if one == other:
             continue
-        if a.shape[axis] == 1:
+        if a.grid.shape[axis] == 1:
             parts.append(f"{names[axis]} has length 1, so reducing it changes nothing")
         for plan in (a, b):
-            if _name_kind(plan, axis) == "split" and a.shape[axis] != 1:
-                of = "one group of all channels" if plan.groups == 1 else "a group for each channel"
-                parts.append(f"groups={plan.groups} makes {of}")
+            if _name_kind(plan, axis) == "split" and a.grid.shape[axis] != 1:
+                of = "one group of all channels" if plan.grid.groups == 1 else "a group for each channel"
+                parts.append(f"groups={plan.grid.groups} makes {of}")
     return f"the same groups: {'; '.join(dict.fromkeys(parts))}"
 
 
 def _name_kind(plan: Plan, axis: int) -> str:
-    if plan.groups is not None and axis == plan.layout.channel:
+    if plan.grid.groups is not None and axis == plan.grid.layout.channel:
         return "split"
-    return "reduced" if axis in plan.axes else "kept"
+    return "reduced" if axis in plan.grid.axes else "kept"
 
 
 def _list_options(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]:
     """Yield how eps, ddof and the rule for a divisor of 0 differ."""
     if find_formula(a)[3:5] != find_formula(b)[3:5]:
         yield f"{_name_eps(a)} against {_name_eps(b)}"
-    if a.ddof != b.ddof:
+    if a.spec.ddof != b.spec.ddof:
         yield _explain_ddof(names, a, b)
     if find_formula(a)[-1] != find_formula(b)[-1]:
         spoilt = names[0] if find_formula(a)[-1] else names[1]
@@ -363,13 +370,13 @@ def _list_options(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]:
 
 def _explain_ddof(names: tuple[str, str], a: Plan, b: Plan) -> str:
     """Return what ddof does: x̂ divides by a root of n − ddof, so its factor is a root of their quotient."""
-    count = a.group_size
-    told = f"ddof {a.ddof} against {b.ddof}"
-    if count <= max(a.ddof, b.ddof):
+    count = a.grid.group_size
+    told = f"ddof {a.spec.ddof} against {b.spec.ddof}"
+    if count <= max(a.spec.ddof, b.spec.ddof):
         return f"{told}, which leaves a group of {count} no variance"
-    factor = math.sqrt((count - b.ddof) / (count - a.ddof))
-    near = "" if not a.eps and not b.eps else " but for eps"
-    root = f"√({_subtract(count, b.ddof)}/{_subtract(count, a.ddof)})"
+    factor = math.sqrt((count - b.spec.ddof) / (count - a.spec.ddof))
+    near = "" if not a.spec.eps and not b.spec.eps else " but for eps"
+    root = f"√({_subtract(count, b.spec.ddof)}/{_subtract(count, a.spec.ddof)})"
     return f"{told}: {names[1]} is {root} = {factor:.6g} times {names[0]}{near}"
 
 
@@ -378,12 +385,14 @@ def _subtract(count: int, ddof: int) -> str:
 
 
 def _name_eps(plan: Plan) -> str:
-    if plan.eps is None:
+    if plan.spec.eps is None:
         return "no eps"
     place = (
-        f" {plan.eps_mode} the root" if plan.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else " as a floor"
+        f" {plan.spec.eps_mode} the root"
+        if plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE)
+        else " as a floor"
     )
-    return f"eps {plan.eps:g}{place if plan.eps else ''}"
+    return f"eps {plan.spec.eps:g}{place if plan.spec.eps else ''}"
 
 
 def _explain_coincidence(a: Result, b: Result) -> str:
@@ -392,13 +401,13 @@ def _explain_coincidence(a: Result, b: Result) -> str:
         return "on this tensor, whose values are all 0"
     if find_partition(a.plan) != find_partition(b.plan):
         return f"on this tensor, whose different groups {_explain_different_groups(a, b)}"
-    if a.plan.group_size == 1 and a.plan.window is None:
+    if a.plan.grid.group_size == 1 and a.plan.spec.window is None:
         return "on this tensor, whose groups have one value each"
     if {a.plan.norm.centre, b.plan.norm.centre} == {Centre.MEAN, Centre.NOTHING}:
         centred = a if a.plan.norm.centre is Centre.MEAN else b
         if not centred.mean.any():
             return "on this tensor, where every group's mean is 0 and there is nothing to subtract"
-    if find_quotient(a.plan) == find_quotient(b.plan) and a.plan.window is None:
+    if find_quotient(a.plan) == find_quotient(b.plan) and a.plan.spec.window is None:
         options = "; ".join(_list_options(("the first", "the second"), a.plan, b.plan))
         return f"on this tensor, where the same groups with {options} come to the same after rounding"
     return "on this tensor, where the same groups come to the same numbers"
@@ -417,8 +426,8 @@ def _list_differences(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]
     one, other = name_parameters(a), name_parameters(b)
     if one != other:
         yield f"gamma's shape, {one} against {other}"
-    elif a.parameter_shape != b.parameter_shape:
-        yield f"gamma's shape, {a.parameter_shape} against {b.parameter_shape}"
+    elif a.parameters.shape != b.parameters.shape:
+        yield f"gamma's shape, {a.parameters.shape} against {b.parameters.shape}"
     elif _list_wide_axes(a) != _list_wide_axes(b):
         along = (" ".join(map(str, _list_wide_axes(plan))) for plan in (a, b))
         yield f"gamma's axis, {' against '.join(along)}"
@@ -427,18 +436,22 @@ def _list_differences(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]
         yield f"parameters, {has[0]} against {has[1]}"
     if a.norm.parameter_names and b.norm.parameter_names:
         for name, plan, against in zip(names, (a, b), (b, a), strict=True):
-            if plan.gamma_offset > against.gamma_offset:
-                yield f"gamma, to which {name} adds {plan.gamma_offset}"
-            if plan.rounds_before_gamma and not against.rounds_before_gamma:
+            if plan.spec.gamma_offset > against.spec.gamma_offset:
+                yield f"gamma, to which {name} adds {plan.spec.gamma_offset}"
+            if plan.spec.rounds_before_gamma and not against.spec.rounds_before_gamma:
                 yield f"rounding, which {name} does before gamma too"
-    ones = [plan.zero_rule is ZeroRule.ONE and not plan.eps for plan in (a, b)]
+    ones = [plan.spec.zero_rule is ZeroRule.ONE and not plan.spec.eps for plan in (a, b)]
     if ones[0] != ones[1]:
         yield f"the rstd of a constant group, which is 1 for {names[ones.index(True)]}"
 
 
 def _list_wide_axes(plan: Plan) -> list[int]:
     """Return the axes that gamma differs along."""
-    return [axis for axis in plan.parameter_axes if plan.shape[axis] > 1] if plan.norm.parameter_names else []
+    return (
+        [axis for axis in plan.parameters.axes if plan.grid.shape[axis] > 1]
+        if plan.norm.parameter_names
+        else []
+    )
 
 
 def name_parameters(plan: Plan) -> str:
@@ -446,13 +459,13 @@ def name_parameters(plan: Plan) -> str:
 
     Examples
     --------
-    >>> name_parameters(make_plan(Request("ln", axes="CHW"), (2, 3, 4, 4)))
+    >>> name_parameters(make_plan(Request("ln", axes="CHW"), (2, 3, 4, 4), np.dtype("f8")))
     '(C, H, W)'
     """
     if not plan.norm.parameter_names:
         return "none"
-    if plan.parameter_rule is ParameterRule.GROUP:
-        return str(plan.parameter_rule.value)
-    letters = plan.layout.letters
-    names = [str(plan.shape[axis]) if letters is None else letters[axis] for axis in plan.parameter_axes]
+    if plan.parameters.rule is ParameterRule.GROUP:
+        return str(plan.parameters.rule.value)
+    letters = plan.grid.layout.letters
+    names = [str(plan.grid.shape[axis]) if letters is None else letters[axis] for axis in plan.parameters.axes]
     return f"({', '.join(names)})"

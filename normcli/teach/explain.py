@@ -52,26 +52,26 @@ def explain(
         `MOST_TERMS`.
     effort : Effort
     running : Given or None
-        Running statistics, of `plan.running_shape`, to normalize with instead of the group's own.
+        Running statistics, of `Grid.running_shape`, to normalize with instead of the group's own.
 
     Examples
     --------
     >>> import numpy as np
     >>> from normcli.norms.plan import make_plan
     >>> from normcli.norms.request import Request
-    >>> story = explain(make_plan(Request("ln"), (4,)), np.array([1, 2, 3, 4]), at=(0,))
+    >>> story = explain(make_plan(Request("ln"), (4,), np.dtype("f8")), np.array([1, 2, 3, 4]), at=(0,))
     >>> [(step.symbol.text, step.value.value) for step in story.steps if step.value][:4]
     [('Σx', 10), ('μ', 2.5), ('Σ(x − μ)²', 5), ('σ²', 1.25)]
     """
-    if plan.group_count == 0:
+    if plan.grid.group_count == 0:
         return tell_of_nothing(plan, None)
-    if plan.group_size == 0:
+    if plan.grid.group_size == 0:
         return tell_of_nothing(plan, 0)
     number, place = (0, 0) if at is None else find_group(plan, at)
     places: Sequence[int] = (place,)
-    if at is None and plan.window is None:
-        places = choose_places(plan.group_size, every=every)
-    at = at if at is not None or plan.window is None else (0,) * len(plan.shape)
+    if at is None and plan.spec.window is None:
+        places = choose_places(plan.grid.group_size, every=every)
+    at = at if at is not None or plan.spec.window is None else (0,) * len(plan.grid.shape)
     if running is None:
         return tell_story(measure_group(plan, values, gamma, beta, number, places, effort), at)
     statistics = measure(plan, values, effort, running)
@@ -87,8 +87,8 @@ def choose_places(count: int, *, every: bool = False) -> Sequence[int]:
 def tell_of_nothing(plan: Plan, number: int | None) -> Story:
     """Return the story of a tensor, or of a group, without values."""
     if number is None:
-        told = f"The tensor {plan.shape} has no values: there is nothing to normalize."
+        told = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
     else:
         statistics = "length is 0" if plan.norm.divisor is Divisor.LP_NORM else "statistics are NaN"
-        told = f"{name_group(plan.group_name(number))} holds no values: its {statistics}."
+        told = f"{name_group(plan.grid.group_name(number))} holds no values: its {statistics}."
     return Story(plan, None, None, (Step("nothing", told),))

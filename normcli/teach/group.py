@@ -13,7 +13,6 @@ import numpy as np
 from normcli.dtypes import is_float
 from normcli.engine import choose_output_dtype
 from normcli.engine.single import normalize_group
-from normcli.norms.layout import Layout
 from normcli.results.degenerate import find_degeneracies
 from normcli.teach.expression import MOST_TERMS
 
@@ -91,7 +90,7 @@ class Group:
     @property
     def name(self) -> str:
         """What the group is called."""
-        return self.plan.group_name(self.number)
+        return self.plan.grid.group_name(self.number)
 
     @property
     def count(self) -> int:
@@ -109,11 +108,11 @@ class Group:
 
     def indices(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return where some values of the group lie, of shape (values, axes)."""
-        if self.plan.window is None:
+        if self.plan.spec.window is None:
             return _locate_members(self.plan, self.number, places)
-        axis, at = self.plan.axes[0], _locate(self.plan, self.number, 0)
+        axis, at = self.plan.grid.axes[0], _locate(self.plan, self.number, 0)
         held = np.tile(np.array(at, dtype=np.intp), (places.size, 1))
-        held[:, axis] = max(0, at[axis] - self.plan.window.before) + places
+        held[:, axis] = max(0, at[axis] - self.plan.spec.window.before) + places
         return held
 
     @functools.cached_property
@@ -134,14 +133,14 @@ class Group:
 
 def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
     """Return the number of a value's group, and the value's number in it (in a window: 0)."""
-    group = int(plan.locate_groups([np.asarray(i, dtype=np.intp) for i in index]))
-    if plan.window is not None or not plan.view_shape:
+    group = int(plan.grid.locate_groups([np.asarray(i, dtype=np.intp) for i in index]))
+    if plan.spec.window is not None or not plan.grid.view_shape:
         return group, 0
-    flat = np.ravel_multi_index(index, plan.shape)
-    there = np.unravel_index(int(flat), plan.view_shape)
+    flat = np.ravel_multi_index(index, plan.grid.shape)
+    there = np.unravel_index(int(flat), plan.grid.view_shape)
     place = 0
-    for axis in plan.view_axes:
-        place = place * plan.view_shape[axis] + int(there[axis])
+    for axis in plan.grid.view_axes:
+        place = place * plan.grid.view_shape[axis] + int(there[axis])
     return group, place
 
 
@@ -170,7 +169,7 @@ def measure_group(
     """
     run = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
     final = run(plan, gamma=gamma, beta=beta)
-    wide = plan._replace(dtype="float64")
+    wide = plan._replace(spec=plan.spec._replace(dtype="float64"))
     scaled = run(wide).values
     return _collect(
         plan, values, gamma, beta, number, places, final.statistics, scaled.tolist(), final.values,
@@ -191,7 +190,9 @@ def take_group(result: Result, number: int, places: Sequence[int], *, running: b
     """
     plan = result.plan
     statistics = {name: float(array.reshape(-1)[number]) for name, array in result.statistics.items()}
-    view = np.asarray(result.normalized.reshape(plan.view_shape)[plan.select_group(number)]).reshape(-1)
+    view = np.asarray(result.normalized.reshape(plan.grid.view_shape)[plan.grid.select_group(number)]).reshape(
+        -1
+    )
     return _collect(
         plan, result.input, result.gamma, result.beta, number, places, statistics, [None] * len(places),
         view[list(places)], result.dtype, degenerate=not running,
@@ -243,42 +244,44 @@ def _number(item: Any) -> float:
 
 
 def _select_members(plan: Plan, values: NDArray[Any], number: int) -> NDArray[Any]:
-    if plan.window is None:
-        selected: NDArray[Any] = np.asarray(values.reshape(plan.view_shape)[plan.select_group(number)])
+    if plan.spec.window is None:
+        selected: NDArray[Any] = np.asarray(
+            values.reshape(plan.grid.view_shape)[plan.grid.select_group(number)]
+        )
         return selected
     index: list[Any] = list(_locate(plan, number, 0))
-    axis = plan.axes[0]
+    axis = plan.grid.axes[0]
     channel = index[axis]
-    index[axis] = slice(max(0, channel - plan.window.before), channel + plan.window.after + 1)
+    index[axis] = slice(max(0, channel - plan.spec.window.before), channel + plan.spec.window.after + 1)
     held: NDArray[Any] = np.asarray(values[tuple(index)])
     return held
 
 
 def _locate(plan: Plan, number: int, place: int) -> tuple[int, ...]:
     """Return where the outcome of a place lies: of a window, the value that it belongs to."""
-    if plan.window is not None:
-        return tuple(int(i) for i in np.unravel_index(number, plan.shape))
+    if plan.spec.window is not None:
+        return tuple(int(i) for i in np.unravel_index(number, plan.grid.shape))
     return tuple(_locate_members(plan, number, np.array([place], dtype=np.intp))[0].tolist())
 
 
 def _locate_members(plan: Plan, number: int, places: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the indices of some of a group's values, of shape (values, axes)."""
-    lengths = [plan.view_shape[axis] for axis in plan.view_axes]
+    lengths = [plan.grid.view_shape[axis] for axis in plan.grid.view_axes]
     within = iter(np.unravel_index(places, lengths)) if lengths else iter(())
     flat = np.zeros(places.shape, dtype=np.intp)
-    for part, length in zip(plan.select_group(number), plan.view_shape, strict=True):
+    for part, length in zip(plan.grid.select_group(number), plan.grid.view_shape, strict=True):
         flat = flat * length + (part if isinstance(part, int) else next(within))
-    if not plan.shape:
+    if not plan.grid.shape:
         return np.zeros((places.size, 0), dtype=np.intp)
-    return np.stack(np.unravel_index(flat, plan.shape), axis=-1)
+    return np.stack(np.unravel_index(flat, plan.grid.shape), axis=-1)
 
 
 def _pick_parameter(plan: Plan, parameter: NDArray[Any] | None, index: tuple[int, ...]) -> float | None:
     if parameter is None:
         return None
-    spread = np.broadcast_to(parameter.reshape(plan.parameter_view_shape), plan.view_shape)
-    flat = int(np.ravel_multi_index(index, plan.shape)) if plan.shape else 0
-    there = np.unravel_index(flat, plan.view_shape) if plan.view_shape else ()
+    spread = np.broadcast_to(parameter.reshape(plan.parameters.view_shape), plan.grid.view_shape)
+    flat = int(np.ravel_multi_index(index, plan.grid.shape)) if plan.grid.shape else 0
+    there = np.unravel_index(flat, plan.grid.view_shape) if plan.grid.view_shape else ()
     return float(spread[there])
 
 
@@ -293,17 +296,15 @@ def _find_degeneracies(
 ) -> tuple[Degeneracy, ...]:
     """Return what is degenerate of the group, as of a tensor that it alone makes up."""
     held = members
-    if plan.window is not None:  # each value has a window: of this one, the worst that it holds stands for all
+    if (
+        plan.spec.window is not None
+    ):  # each value has a window: of this one, the worst that it holds stands for all
         flat = members.reshape(-1)
         spoilt = flat[~np.isfinite(flat.astype(np.float64))]
         held = (spoilt if spoilt.size else flat)[:1]
-    every = tuple(range(held.ndim))
-    alone = plan._replace(
-        shape=held.shape, layout=Layout(held.ndim, None), axes=every, kept=every if plan.window else (),
-        view_shape=held.shape, view_axes=every, groups=None, group_order=None, group_count=1,
-        group_size=held.size,
-    )  # fmt: skip
-    arrays = {name: np.full((1,), value) for name, value in statistics.items()}
-    told = normalized if scaled or plan.window is not None else None
-    found = find_degeneracies(alone, held, arrays, told)
-    return tuple(kind._replace(first_group=plan.group_name(number)) for kind in found)
+    lengths = tuple(1 if axis in plan.grid.kept_view_axes else n for axis, n in enumerate(plan.grid.view_shape))
+    alone = plan.restrict(lengths)
+    arrays = {name: np.full(alone.grid.stats_shape, value) for name, value in statistics.items()}
+    told = normalized if scaled or plan.spec.window is not None else None
+    found = find_degeneracies(alone, held.reshape(lengths), arrays, told)
+    return tuple(kind._replace(first_group=plan.grid.group_name(number)) for kind in found)

@@ -46,16 +46,16 @@ def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArra
     wanted = [np.asarray(places, dtype=np.intp) for places in positions]
     if _has_whole(result):
         return result.normalized[np.ix_(*wanted)] if wanted else result.normalized
-    split = plan.layout.channel if plan.groups is not None else None
+    split = plan.grid.layout.channel if plan.grid.groups is not None else None
     picks: list[NDArray[np.intp]] = []
     held: list[NDArray[np.intp]] = []
-    for axis, (length, places) in enumerate(zip(plan.shape, wanted, strict=True)):
+    for axis, (length, places) in enumerate(zip(plan.grid.shape, wanted, strict=True)):
         if axis == split:
             two, channels = _pick_groups(plan, length, places)
             picks += two
             held.append(channels)
         else:
-            picks.append(np.arange(length) if axis in plan.axes else places)
+            picks.append(np.arange(length) if axis in plan.grid.axes else places)
             held.append(picks[-1])
     values = _run(result, picks).reshape([channels.size for channels in held])
     return values[np.ix_(*(np.searchsorted(there, here) for there, here in zip(held, wanted, strict=True)))]
@@ -71,10 +71,10 @@ def normalize_group(result: Result, group: int) -> NDArray[Any]:
     group : int
     """
     plan = result.plan
-    selection = plan.select_group(group)
+    selection = plan.grid.select_group(group)
     if _has_whole(result):
-        return result.normalized.reshape(plan.view_shape)[selection].reshape(-1)
-    every = range(plan.group_size)
+        return result.normalized.reshape(plan.grid.view_shape)[selection].reshape(-1)
+    every = range(plan.grid.group_size)
     return engine.normalize_group(
         plan, result.input, group, every, result.gamma, result.beta, result.effort
     ).values
@@ -93,41 +93,25 @@ def _pick_groups(
     plan: Plan, length: int, channels: NDArray[np.intp]
 ) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
     """Return the picks along both axes that the channel is split in, and the channels that these hold."""
-    groups = plan.groups or 1
+    groups = plan.grid.groups or 1
     within = length // groups
-    if plan.group_order is GroupOrder.INTERLEAVED:
+    if plan.grid.group_order is GroupOrder.INTERLEAVED:
         picks = [np.arange(within), np.unique(channels % groups)]
     else:
         picks = [np.unique(channels // within), np.arange(within)]
-    shape = (within, groups) if plan.group_order is GroupOrder.INTERLEAVED else (groups, within)
+    shape = (within, groups) if plan.grid.group_order is GroupOrder.INTERLEAVED else (groups, within)
     return picks, np.arange(length).reshape(shape)[np.ix_(*picks)].reshape(-1)
 
 
 def _run(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
     """Normalize what is picked of the view: whole groups."""
     plan = result.plan
-    part = result.input.reshape(plan.view_shape)[np.ix_(*picks)]
+    part = result.input.reshape(plan.grid.view_shape)[np.ix_(*picks)]
 
     def take(parameter: NDArray[Any] | None) -> NDArray[Any] | None:
         if parameter is None:
             return None
-        spread = parameter.reshape(plan.parameter_view_shape)
+        spread = parameter.reshape(plan.parameters.view_shape)
         return spread[np.ix_(*(p if n > 1 else p[:1] * 0 for p, n in zip(picks, spread.shape, strict=True)))]
 
-    lengths = tuple(len(pick) if n > 1 else 1 for pick, n in zip(picks, plan.parameter_view_shape, strict=True))
-    count = 1
-    for axis in plan.kept_view_axes:
-        count *= part.shape[axis]
-    narrowed = plan._replace(
-        shape=part.shape,
-        layout=plan.layout._replace(ndim=part.ndim, letters=None),
-        axes=plan.view_axes,
-        kept=plan.kept_view_axes,
-        view_shape=part.shape,
-        groups=None,
-        group_order=None,
-        group_count=count,
-        parameter_shape=lengths,
-        parameter_view_shape=lengths,
-    )
-    return run(narrowed, part, take(result.gamma), take(result.beta), effort=result.effort)[0]
+    return run(plan.restrict(part.shape), part, take(result.gamma), take(result.beta), effort=result.effort)[0]

@@ -38,26 +38,28 @@ def find_partition(plan: Plan) -> Partition:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from normcli.norms.plan import make_plan
     >>> from normcli.norms.request import Request
     >>> shape = (2, 4, 3, 3)
-    >>> find_partition(make_plan(Request("gn", groups=1), shape)) == find_partition(
-    ...     make_plan(Request("ln", axes="CHW"), shape)
+    >>> dtype = np.dtype("f8")
+    >>> find_partition(make_plan(Request("gn", groups=1), shape, dtype)) == find_partition(
+    ...     make_plan(Request("ln", axes="CHW"), shape, dtype)
     ... )
     True
     """
-    if plan.window is not None:
-        axis, last = plan.axes[0], max(0, plan.shape[plan.axes[0]] - 1)
-        before, after = min(plan.window.before, last), min(plan.window.after, last)
+    if plan.spec.window is not None:
+        axis, last = plan.grid.axes[0], max(0, plan.grid.shape[plan.grid.axes[0]] - 1)
+        before, after = min(plan.spec.window.before, last), min(plan.spec.window.after, last)
         return Partition((), window=(axis, before, after) if before or after else (0, 0, 0))
-    wide = tuple(axis for axis in plan.axes if plan.shape[axis] != 1)
-    channel = plan.layout.channel
-    if plan.groups is None or channel is None or plan.groups == 1:
+    wide = tuple(axis for axis in plan.grid.axes if plan.grid.shape[axis] != 1)
+    channel = plan.grid.layout.channel
+    if plan.grid.groups is None or channel is None or plan.grid.groups == 1:
         return Partition(wide)
     whole = tuple(axis for axis in wide if axis != channel)
-    if plan.groups == plan.shape[channel]:
+    if plan.grid.groups == plan.grid.shape[channel]:
         return Partition(whole)
-    return Partition(whole, (channel, plan.groups, plan.group_order))
+    return Partition(whole, (channel, plan.grid.groups, plan.grid.group_order))
 
 
 def find_formula(plan: Plan) -> tuple[Any, ...]:
@@ -67,17 +69,17 @@ def find_formula(plan: Plan) -> tuple[Any, ...]:
     of a constant group are 0 whether they are divided by 1 or said to be 0.
     """
     norm = plan.norm
-    if plan.window is not None:
-        return norm.centre, norm.divisor, *plan.window[3:]
-    eps, mode = plan.eps or 0.0, plan.eps_mode
+    if plan.spec.window is not None:
+        return norm.centre, norm.divisor, *plan.spec.window[3:]
+    eps, mode = plan.spec.eps or 0.0, plan.spec.eps_mode
     if not eps:
         mode = None
     elif mode is EpsMode.SQUARE_FLOOR:
         eps, mode = math.sqrt(eps), EpsMode.FLOOR
-    spoils = not eps and plan.zero_rule is ZeroRule.NAN
-    return *find_quotient(plan), eps, mode, plan.ddof if norm.divisor is Divisor.DEVIATION else 0, spoils
+    spoils = not eps and plan.spec.zero_rule is ZeroRule.NAN
+    return *find_quotient(plan), eps, mode, plan.spec.ddof if norm.divisor is Divisor.DEVIATION else 0, spoils
 
 
 def find_quotient(plan: Plan) -> tuple[Any, ...]:
     """Return what a value is centred by and divided by, whatever eps and ddof."""
-    return plan.norm.centre, plan.norm.divisor, plan.p
+    return plan.norm.centre, plan.norm.divisor, plan.spec.p

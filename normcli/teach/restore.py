@@ -131,11 +131,11 @@ def restore(
     spread, centre = plan.norm.spread, plan.norm.centre.statistic
     assert spread is not None  # a norm with gamma divides by a statistic
     statistics = measure(own, values, effort)
-    gamma = statistics[spread].reshape(plan.parameter_shape) - plan.gamma_offset
+    gamma = statistics[spread].reshape(plan.parameters.shape) - plan.spec.gamma_offset
     beta = None
     if plan.norm.takes_beta:
-        beta = np.zeros(plan.parameter_shape) if centre is None else statistics[centre]
-        beta = beta.reshape(plan.parameter_shape)
+        beta = np.zeros(plan.parameters.shape) if centre is None else statistics[centre]
+        beta = beta.reshape(plan.parameters.shape)
     result = calculate(request, values, gamma, beta, effort=effort)
     standardized, _ = run(plan, values, effort=effort)
     allowed = choose_atol(values) if atol is None else atol
@@ -157,19 +157,19 @@ def plan_parameters(plan: Plan) -> Plan:
     if not plan.norm.parameter_names:
         able = ", ".join(row.name for row in NORMS.values() if row.parameter_names)
         raise UsageError(f"{plan.norm.name} has no gamma and no beta that could undo it; restore takes {able}")
-    ndim = len(plan.shape)
-    in_groups = plan.parameter_rule is ParameterRule.GROUP
-    kept = () if in_groups else plan.parameter_axes
+    ndim = len(plan.grid.shape)
+    in_groups = plan.parameters.rule is ParameterRule.GROUP
+    kept = () if in_groups else plan.parameters.axes
     row = next(row for row in NORMS.values() if _measures_alike(row, plan.norm, in_groups))
     request = Request(
         row.name,
         axes=tuple(axis for axis in range(ndim) if axis not in kept),
-        layout=plan.layout.letters,
-        ddof=plan.ddof if "ddof" in row.options else None,
-        groups=plan.groups if in_groups else None,
-        group_order=plan.group_order if in_groups else None,
+        layout=plan.grid.layout.letters,
+        ddof=plan.spec.ddof if "ddof" in row.options else None,
+        groups=plan.grid.groups if in_groups else None,
+        group_order=plan.grid.group_order if in_groups else None,
     )
-    return make_plan(request, plan.shape)
+    return make_plan(request, plan.grid.shape, plan.tensor_dtype)
 
 
 def _measures_alike(row: Norm, norm: Norm, in_groups: bool) -> bool:
@@ -228,17 +228,17 @@ def _explain(attempt: Restoration, own: Plan) -> str:
         kinds = {degeneracy.kind for degeneracy in result.degeneracies}
         spoiled = "the input holds values that are not finite, and they spoil their groups"
         return spoiled if kinds & {"nan", "infinite"} else "the statistics are not finite"
-    along, statistics = (_name_axes(other, other.kept) or "no axis" for other in (own, plan))
+    along, statistics = (_name_axes(other, other.grid.kept) or "no axis" for other in (own, plan))
     if attempt.aligned:
         told = f"statistics and parameters run along the same axes ({along})"
-        if not plan.kept:
+        if not plan.grid.kept:
             told = "there is one group, and one gamma for it"
         if plan.norm.parameter_names == ("gamma",):
             told += ": each group is multiplied by what it was divided by"
         else:
             told += f": each group gets its own {_name_own(attempt)} back"
         return f"{told}; {_explain_rest(attempt)}"
-    if own.group_size == 1 and attempt.centre is not None and attempt.recovered:
+    if own.grid.group_size == 1 and attempt.centre is not None and attempt.recovered:
         single = f"each gamma and beta (along {along}) is of a single value, gamma 0 and beta the value itself"
         return f"{single}: that puts the input in place of what was normalized"
     per = f"statistics run along {statistics}, gamma and beta along {along}"
@@ -256,18 +256,20 @@ def _name_own(attempt: Restoration) -> str:
 
 def _contrast(plan: Plan, own: Plan) -> str:
     """Return why parameters along other axes than the statistics cannot do."""
-    missed = [axis for axis in plan.kept if axis not in own.kept and plan.shape[axis] > 1]
+    missed = [axis for axis in plan.grid.kept if axis not in own.grid.kept and plan.grid.shape[axis] > 1]
     if missed:
         both = len(plan.norm.parameter_names) > 1
         serve = "the same gamma and beta serve" if both else "the same gamma serves"
         return f"{serve} every {_name_axes(plan, missed)}, whose statistics differ"
-    return f"a group has one divisor for all of its values, and a gamma for each {_name_axes(own, own.kept)}"
+    return (
+        f"a group has one divisor for all of its values, and a gamma for each {_name_axes(own, own.grid.kept)}"
+    )
 
 
 def _explain_rest(attempt: Restoration) -> str:
     """Return what is left between a restored tensor and its input where groups and parameters are the same."""
     result, plan = attempt.result, attempt.result.plan
-    if not plan.eps:
+    if not plan.spec.eps:
         return "without an eps, only rounding is left" if attempt.recovered else _blame_rounding(attempt)
     sizes = result.statistics[attempt.spread].reshape(-1)
     usable = sizes[sizes > 0]
@@ -280,9 +282,9 @@ def _explain_rest(attempt: Restoration) -> str:
     size = f"{_name_shrinkage(plan, attempt.spread)} = {shrunk:.2g}" if shrunk < _SMALL else f"{shrunk:.2g}"
     target = "0" if attempt.centre is None else f"the {attempt.centre}"
     if attempt.recovered and shrunk < _SMALL:
-        return f"eps {plan.eps:g} draws values to {target} by {size} at most, which the tolerances allow"
-    name = plan.group_name(group)
-    drawn = f"eps {plan.eps:g} draws the values of group {name} to {target} by {size} of their distance"
+        return f"eps {plan.spec.eps:g} draws values to {target} by {size} at most, which the tolerances allow"
+    name = plan.grid.group_name(group)
+    drawn = f"eps {plan.spec.eps:g} draws the values of group {name} to {target} by {size} of their distance"
     if attempt.recovered:
         return f"{drawn}, which the tolerances allow, wide as they are beside that distance"
     return f"but {drawn}, more than the tolerances allow: the smaller eps, the nearer they come"
@@ -297,7 +299,7 @@ def _find_drawn_group(attempt: Restoration) -> int:
 
 
 def _locate_group(plan: Plan, index: tuple[int, ...]) -> int:
-    return int(plan.locate_groups([np.asarray(i) for i in index]))
+    return int(plan.grid.locate_groups([np.asarray(i) for i in index]))
 
 
 def find_shrinkage(plan: Plan, size: float) -> float:
@@ -306,11 +308,11 @@ def find_shrinkage(plan: Plan, size: float) -> float:
     Inside the root that is 1 − √(var/(var + eps)), about eps/(2 var); outside 1 − std/(std + eps), about
     eps/std; of a floor, what is missing to it.
     """
-    eps = plan.eps or 0.0
-    if plan.eps_mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
-        floor = eps if plan.eps_mode is EpsMode.FLOOR else math.sqrt(eps)
+    eps = plan.spec.eps or 0.0
+    if plan.spec.eps_mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
+        floor = eps if plan.spec.eps_mode is EpsMode.FLOOR else math.sqrt(eps)
         return max(0.0, 1 - size / floor)
-    if plan.eps_mode is EpsMode.INSIDE:
+    if plan.spec.eps_mode is EpsMode.INSIDE:
         root = math.hypot(size, math.sqrt(eps))
         return eps / (root * (root + size))
     return eps / (size + eps)
@@ -321,7 +323,7 @@ _SMALL = 0.01
 
 
 def _name_shrinkage(plan: Plan, spread: str) -> str:
-    if plan.eps_mode is EpsMode.INSIDE:
+    if plan.spec.eps_mode is EpsMode.INSIDE:
         return {"std": "eps/(2 var)", "rms": "eps/(2 ms)"}.get(spread, f"eps/(2 {spread}²)")
     return f"eps/{spread}"
 
@@ -342,5 +344,5 @@ def _blame_rounding(attempt: Restoration) -> str:
 
 def _name_axes(plan: Plan, axes: Sequence[int]) -> str:
     """Return axes by their letters, the channel groups as `g`."""
-    names = dict(zip(plan.kept, plan.kept_names, strict=True))
-    return " ".join(names.get(axis, plan.layout.name(axis)) for axis in axes)
+    names = dict(zip(plan.grid.kept, plan.grid.kept_names, strict=True))
+    return " ".join(names.get(axis, plan.grid.layout.name(axis)) for axis in axes)

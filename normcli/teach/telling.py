@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from normcli.dtypes import is_float
-from normcli.norms.plan import ONLY_GROUP
+from normcli.norms.grid import ONLY_GROUP
 from normcli.norms.table import Centre, Divisor, EpsMode, ZeroRule
 from normcli.teach.expression import (
     MOST_TERMS,
@@ -162,26 +162,30 @@ class _Teller:
 
     def _introduce(self) -> None:
         group, plan = self.group, self.plan
-        if plan.window is not None:
+        if plan.spec.window is not None:
             self._say("group", self._describe_window())
             return
         told = f"{name_group(group.name)} holds {_count(group.count)}"
-        along = _enumerate([plan.layout.name(axis) for axis in plan.axes])
+        along = _enumerate([plan.grid.layout.name(axis) for axis in plan.grid.axes])
         if group.count > 1 and along:
             told += f": they differ along {along}"
-        if group.count > 1 and plan.groups is not None:
+        if group.count > 1 and plan.grid.groups is not None:
             told += ", within the channels of the group"
         given = " Its mean and variance were given, and are not measured." if self.running else ""
         self._say("group", f"{told}.{given}")
 
     def _describe_window(self) -> str:
         plan, held = self.plan, self.group.count
-        assert plan.window is not None
-        at, axis = self.group.outcomes[0].index, plan.axes[0]
-        name, first = plan.layout.name(axis), max(0, at[axis] - plan.window.before)
+        assert plan.spec.window is not None
+        at, axis = self.group.outcomes[0].index, plan.grid.axes[0]
+        name, first = plan.grid.layout.name(axis), max(0, at[axis] - plan.spec.window.before)
         where = f"{name}={first}" if held == 1 else f"{name}={first} … {name}={first + held - 1}"
-        cut = "" if held == plan.window.length else f"; the other {plan.window.length - held} would lie outside"
-        return f"The window of {describe_index(at, plan.layout)} holds {_count(held)}, at {where}{cut}."
+        cut = (
+            ""
+            if held == plan.grid.group_size
+            else f"; the other {plan.grid.group_size - held} would lie outside"
+        )
+        return f"The window of {describe_index(at, plan.grid.layout)} holds {_count(held)}, at {where}{cut}."
 
     def _find_centre(self) -> Number | None:
         match self.plan.norm.centre:
@@ -272,9 +276,9 @@ class _Teller:
                 "variance", "The running variance, which was given.", words.mean_square, square, exact=True
             )
             return self._root(given, words.mean_square, words.root, root)
-        freedom = self.group.count - (self.plan.ddof if centre is not None else 0)
+        freedom = self.group.count - (self.plan.spec.ddof if centre is not None else 0)
         if freedom <= 0:
-            counted = f"n − ddof = {self.group.count} − {self.plan.ddof} = {freedom}"
+            counted = f"n − ddof = {self.group.count} − {self.plan.spec.ddof} = {freedom}"
             self._say(words.name, f"The variance has the divisor {counted}: it is NaN.")
             return None
         if _is_beyond(square, root):
@@ -283,8 +287,8 @@ class _Teller:
         if total is None:
             mean_square: Number | None = self._give(words.name, f"{words.told}.", words.mean_square, square)
         else:
-            bottom = Difference(self.n, Number(self.plan.ddof)) if freedom < self.group.count else self.n
-            less = f", less ddof {self.plan.ddof}" if freedom < self.group.count else ""
+            bottom = Difference(self.n, Number(self.plan.spec.ddof)) if freedom < self.group.count else self.n
+            less = f", less ddof {self.plan.spec.ddof}" if freedom < self.group.count else ""
             told = f"{words.told}{less}."
             mean_square = self._add(words.name, told, words.mean_square, Quotient(total, bottom), value=square)
         return self._root(mean_square, words.mean_square, words.root, root)
@@ -305,7 +309,7 @@ class _Teller:
         return self._sum("squares", told, symbol, make, known, value=value, integral=False)
 
     def _find_length(self) -> Number | None:
-        p, length = self.plan.p, self.group.statistics["norm"]
+        p, length = self.plan.spec.p, self.group.statistics["norm"]
         assert p is not None
         symbol = _name_length(p)
         if not math.isfinite(length):
@@ -356,7 +360,10 @@ class _Teller:
 
     def _find_power(self) -> Number | None:
         """Tell of the power that a window's values are divided by."""
-        window, (mean_square, rstd) = self.plan.window, (self.group.statistics[name] for name in ("ms", "rstd"))
+        window, (mean_square, rstd) = (
+            self.plan.spec.window,
+            (self.group.statistics[name] for name in ("ms", "rstd")),
+        )
         assert window is not None
         total = None
         if math.isfinite(mean_square):
@@ -384,11 +391,11 @@ class _Teller:
         self, square: Number | None, square_symbol: Name, root_symbol: Name, root: float
     ) -> Number | None:
         """Tell of eps and the root, in their order; without a square, it is beyond float64."""
-        eps = self.plan.eps or 0.0
+        eps = self.plan.spec.eps or 0.0
         if not math.isfinite(root):
             self._say("root", "The divisor is beyond float64.")
             return None
-        within = eps and self.plan.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR)
+        within = eps and self.plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR)
         if square is None:
             scaled = "The squares leave the range of float64: normcli scales the values by a power of 2 first."
             told = self._give("root", scaled, root_symbol, root)
@@ -413,7 +420,7 @@ class _Teller:
 
     def _add_eps(self, size: Number, symbol: Name) -> Number | None:
         """Tell of an eps that is outside the root."""
-        eps = self.plan.eps or 0.0
+        eps = self.plan.spec.eps or 0.0
         if not eps:
             return size
         joined, together = self._join_eps(size, symbol)
@@ -425,8 +432,8 @@ class _Teller:
         return self._add("eps", sentence, together, joined)
 
     def _join_eps(self, size: Expression, symbol: Name) -> tuple[Expression, Name]:
-        eps = Number(self.plan.eps or 0.0)
-        if self.plan.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
+        eps = Number(self.plan.spec.eps or 0.0)
+        if self.plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
             return Sum((size, eps)), Name(f"{symbol.text} + ε", rf"{symbol.latex} + \varepsilon")
         return (
             Maximum((size, eps)),
@@ -436,7 +443,7 @@ class _Teller:
     def _replace_zero(self, divisor: Number) -> Number | None:
         if divisor.value != 0:
             return divisor
-        if self.plan.window is not None or self.plan.zero_rule is ZeroRule.NAN:
+        if self.plan.spec.window is not None or self.plan.spec.zero_rule is ZeroRule.NAN:
             self._say("zero", "The divisor is 0, by which nothing can be divided.")
             return None
         self._say(
@@ -471,7 +478,7 @@ class _Teller:
     def _scale(self, outcome: Outcome, x_hat: Number) -> None:
         """Tell of gamma and beta."""
         dtype = self.group.dtype
-        if self.plan.rounds_before_gamma:
+        if self.plan.spec.rounds_before_gamma:
             rounded = float(dtype.type(x_hat.value))
             if not math.isfinite(rounded):
                 return
@@ -480,19 +487,19 @@ class _Teller:
         shifted: Expression = x_hat
         words = []
         if outcome.gamma is not None:
-            offset, gamma = self.plan.gamma_offset, Number(outcome.gamma)
+            offset, gamma = self.plan.spec.gamma_offset, Number(outcome.gamma)
             shifted = Product(Sum((Number(offset), gamma)) if offset else gamma, x_hat)
             words.append(f"times {offset} + gamma" if offset else "times gamma")
         if outcome.beta is not None:
             shifted = Sum((shifted, Number(outcome.beta)))
             words.append("plus beta")
-        wide = outcome.normalized if dtype.itemsize > 4 and not self.plan.rounds_before_gamma else None
+        wide = outcome.normalized if dtype.itemsize > 4 and not self.plan.spec.rounds_before_gamma else None
         told = f"{', '.join(words).capitalize()}."
         self._add("affine", told, _Y, shifted, value=wide, outcome=outcome)
 
     def _give_result(self, outcome: Outcome) -> None:
         affine = outcome.gamma is not None or outcome.beta is not None
-        again = affine and self.plan.rounds_before_gamma
+        again = affine and self.plan.spec.rounds_before_gamma
         how = f"rounded {'again' if again else 'once'}, to {self.group.dtype.name}"
         if math.isfinite(outcome.normalized):
             self._give("result", f"The result, {how}.", _Y, outcome.normalized, outcome=outcome, exact=True)

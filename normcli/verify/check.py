@@ -91,7 +91,7 @@ class Checked(NamedTuple):
     comparisons : mapping of str to Comparison
         By what was compared: `normalized`, or a statistic.
     statistics : mapping of str to ndarray of float64
-        The exact ones, of `plan.stats_shape`.
+        The exact ones, of `Grid.stats_shape`.
     counts : ndarray of float64 or None
         How many values of each group count; None where all do.
     selection : Selection or None
@@ -159,7 +159,8 @@ def check(
     >>> from normcli.norms.request import Request
     >>> x = np.array([[1.0, 3.0], [5.0, 5.0]], dtype=np.float32)
     >>> y = np.array([[-1.0, 1.0], [0.0, 0.5]], dtype=np.float32)
-    >>> tally = check(make_plan(Request("ln"), x.shape), x, {"normalized": y}).comparisons["normalized"].tally
+    >>> plan = make_plan(Request("ln"), x.shape, x.dtype)
+    >>> tally = check(plan, x, {"normalized": y}).comparisons["normalized"].tally
     >>> tally.mismatches, tally.worst.place, tally.worst.expected
     (1, 3, 0.0)
     """
@@ -199,20 +200,20 @@ def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
     A statistic may have ones for the reduced axes, or be flat; nothing is transposed or guessed.
     """
     if name == NORMALIZED:
-        if array.shape != plan.shape:
-            raise DataError(f"the shape is {array.shape}; that of the input is {plan.shape}")
+        if array.shape != plan.grid.shape:
+            raise DataError(f"the shape is {array.shape}; that of the input is {plan.grid.shape}")
         return
     if name not in plan.norm.statistics:
         raise UsageError(f"{plan.norm.name} has no {name}; it has {', '.join(plan.norm.statistics)}")
     lengths = [length for length in array.shape if length != 1]
-    wanted = [length for length in plan.stats_shape if length != 1]
-    if array.size != plan.group_count or (lengths != wanted and len(lengths) > 1):
-        raise DataError(f"the shape is {array.shape}; there is one {name} for each of {plan.stats_shape}")
+    wanted = [length for length in plan.grid.stats_shape if length != 1]
+    if array.size != plan.grid.group_count or (lengths != wanted and len(lengths) > 1):
+        raise DataError(f"the shape is {array.shape}; there is one {name} for each of {plan.grid.stats_shape}")
 
 
 def _choose_dtype(plan: Plan, name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if name == NORMALIZED and plan.dtype is not None:
-        asked: np.dtype[Any] = np.dtype(find_type(plan.dtype))
+    if name == NORMALIZED and plan.spec.dtype is not None:
+        asked: np.dtype[Any] = np.dtype(find_type(plan.spec.dtype))
         return asked
     return choose_counting_dtype(dtype)
 
@@ -250,7 +251,9 @@ class ComparingSink:
         self, plan: Plan, geometry: Geometry, source: Source, dtype: np.dtype[Any], tolerance: Tolerance
     ) -> None:
         self.tally = Tally()
-        self.groups = None if plan.window is not None else GroupTally(geometry.kept_shape, source.make_array)
+        self.groups = (
+            None if plan.spec.window is not None else GroupTally(geometry.kept_shape, source.make_array)
+        )
         self._geometry, self._source = geometry, source
         self._counted_in, self._tolerance = dtype, tolerance
         self._lock = threading.Lock()

@@ -105,13 +105,13 @@ def write_golden(
         If the input or the result is bfloat16, which `.npy` has no word for.
     """
     values = tensor.values
-    plan = make_plan(request, values.shape)
+    plan = make_plan(request, values.shape, values.dtype)
     dtype = choose_output_dtype(plan, values.dtype)
     if is_bfloat16(dtype) or is_bfloat16(values.dtype):
         raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
     if isinstance(values, np.memmap):
         with _locate(folder, NORMALIZED).open("w+b") as stream:
-            out = start_npy(stream, plan.shape, dtype)
+            out = start_npy(stream, plan.grid.shape, dtype)
         result = calculate(request, values, gamma, beta, out=out, effort=effort)
     else:
         result = calculate(request, values, gamma, beta, effort=effort)
@@ -151,7 +151,7 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     parameters = {name: tensors.pop(name).values for name in PARAMETERS if name in tensors}
     actual = {name: other.values for name, other in tensors.items()}
     try:
-        plan = make_plan(request, tensor.values.shape)
+        plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
         parameters = {name: plan.fit_parameter(name, values) for name, values in parameters.items()}
         limits = {name: _choose_limits(values.dtype) for name, values in actual.items()}
         gamma, beta = (parameters.get(name) for name in PARAMETERS)
@@ -195,18 +195,18 @@ def _describe(
         "convention": {
             "name": plan.norm.name,
             "formula": plan.formula,
-            "layout": plan.layout.letters,
-            "axes": plan.axes,
-            "kept": plan.kept,
-            "groups": plan.groups,
-            "group_count": plan.group_count,
-            "group_size": plan.group_size,
-            "eps": plan.eps,
-            "eps_mode": plan.eps_mode,
-            "ddof": plan.ddof,
-            "p": _spell(plan.p),
-            "window": None if plan.window is None else plan.window._asdict(),
-            "like": plan.like,
+            "layout": plan.grid.layout.letters,
+            "axes": plan.grid.axes,
+            "kept": plan.grid.kept,
+            "groups": plan.grid.groups,
+            "group_count": plan.grid.group_count,
+            "group_size": plan.grid.group_size,
+            "eps": plan.spec.eps,
+            "eps_mode": plan.spec.eps_mode,
+            "ddof": plan.spec.ddof,
+            "p": _spell(plan.spec.p),
+            "window": None if plan.spec.window is None else plan.spec.window._asdict(),
+            "like": plan.spec.like,
         },
         "files": {
             path.stem: _describe_file(path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from normcli.errors import NormError
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.plan import make_plan
@@ -14,13 +16,14 @@ from normcli.verify.evidence import choose_eps
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-
     from normcli.norms.plan import Plan, Window
     from normcli.norms.table import Norm
     from normcli.verify.affine import Affine
     from normcli.verify.evidence import Model
     from normcli.verify.groupings import Grouping
+
+_ANY_DTYPE = np.dtype(np.float64)
+"""For plans of which only the groups matter."""
 
 
 class Name(NamedTuple):
@@ -109,10 +112,11 @@ def _reduces_so(norm: Norm, grouping: Grouping, channel: int) -> bool:
     if grouping.split is not None and (groups is None or grouping.interleaved):
         return groups is not None and grouping.split == channel and set(axes) == _all_but_first(shape)
     try:
-        plan = make_plan(Request(norm=norm.name, groups=groups, layout=_name_axes(len(shape), channel)), shape)
+        request = Request(norm=norm.name, groups=groups, layout=_name_axes(len(shape), channel))
+        plan = make_plan(request, shape, _ANY_DTYPE)
     except NormError:  # no such norm of such a shape
         return False
-    return sign(plan.view_shape, plan.view_axes) == sign(grouping.view_shape, grouping.view_axes)
+    return sign(plan.grid.view_shape, plan.grid.view_axes) == sign(grouping.view_shape, grouping.view_axes)
 
 
 def _all_but_first(shape: tuple[int, ...]) -> set[int]:
@@ -141,9 +145,11 @@ def find_like(
         if plan is None or not _agrees(plan, model):
             continue
         own_affine = affine.scale is None or affine.estimated
-        same_affine = own_affine or (plan.gamma_offset == 1) == affine.name.startswith("1 +")
-        same_groups = sign(plan.view_shape, plan.view_axes) == sign(grouping.view_shape, grouping.view_axes)
-        same_rounding = rounded_first in (None, plan.rounds_before_gamma)
+        same_affine = own_affine or (plan.spec.gamma_offset == 1) == affine.name.startswith("1 +")
+        same_groups = sign(plan.grid.view_shape, plan.grid.view_axes) == sign(
+            grouping.view_shape, grouping.view_axes
+        )
+        same_rounding = rounded_first in (None, plan.spec.rounds_before_gamma)
         if same_affine and same_groups and same_rounding:
             found.append(framework)
     return tuple(found)
@@ -167,18 +173,18 @@ def _plan_like(
 
 def _agrees(plan: Plan, model: Model) -> bool:
     """Whether a plan's divisor is the model's, as far as the data tell."""
-    eps = plan.eps or 0.0
-    if model.p is None and plan.ddof != model.ddof:
+    eps = plan.spec.eps or 0.0
+    if model.p is None and plan.spec.ddof != model.ddof:
         return False
-    if model.p is not None and plan.p != model.p:
+    if model.p is not None and plan.spec.p != model.p:
         return False
-    if plan.eps_mode is EpsMode.FLOOR:
+    if plan.spec.eps_mode is EpsMode.FLOOR:
         return model.low == 0.0 and eps <= model.floor
-    if plan.eps_mode is EpsMode.SQUARE_FLOOR:
+    if plan.spec.eps_mode is EpsMode.SQUARE_FLOOR:
         return model.low == 0.0 and eps <= model.floor**2
     if model.eps_mode is EpsMode.FLOOR:
         return eps <= model.square
-    return model.low <= eps <= model.high and (plan.eps_mode is model.eps_mode or eps == 0.0)
+    return model.low <= eps <= model.high and (plan.spec.eps_mode is model.eps_mode or eps == 0.0)
 
 
 WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor is Divisor.WINDOW_POWER)
@@ -191,7 +197,7 @@ def find_like_window(window: Window, shape: tuple[int, ...], axis: int) -> tuple
     for framework in list_frameworks(WINDOWED):
         request = Request(norm=WINDOWED, like=framework, size=window.size, axes=(axis,))
         try:
-            theirs = make_plan(request, shape).window
+            theirs = make_plan(request, shape, _ANY_DTYPE).spec.window
         except NormError:  # a framework that does not take such a shape or size
             continue
         if theirs is not None and (theirs.before, theirs.after) == (window.before, window.after):

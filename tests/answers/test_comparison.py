@@ -134,8 +134,8 @@ def test_wide_slices_are_cut_with_a_mark():
 
 
 def test_a_map_of_groups_is_made_where_it_is_looked_at():
-    plan = make_plan(Request("bn"), (10**6, 10**6))
-    blocks = build_map("groups", plan.locate_groups, plan, View())
+    plan = make_plan(Request("bn"), (10**6, 10**6), np.dtype("f8"))
+    blocks = build_map("groups", plan.grid.locate_groups, plan, View())
     ((matrix,),) = blocks.bands
     assert matrix.cells[-1][-1] == str(10**6 - 1)
     assert matrix.groups[0] == matrix.groups[-1]

@@ -79,8 +79,8 @@ def test_on_a_pipe_each_cell_without_value_is_the_number_of_its_group(norm, shap
     if 0 in shape:
         assert "no values" in text
         return
-    if plan.window is None:
-        expected = plan.locate_groups(np.ix_(*map(range, shape))).reshape(-1) if shape else [0]
+    if plan.spec.window is None:
+        expected = plan.grid.locate_groups(np.ix_(*map(range, shape))).reshape(-1) if shape else [0]
         body = text.split("\n\n", 1)[1].rsplit("\n\ngroup ", 1)[0]
         numbers = [int(n) for line in body.splitlines() if re.fullmatch(r"[\d ]+", line) for n in line.split()]
         assert sorted(numbers) == sorted(expected)
@@ -95,16 +95,16 @@ def test_without_colours_a_map_and_the_legend_say_whose_each_value_is(norm, valu
     options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
     plan = normalize(np.ones(shape), norm, **options).plan
     drawn, table = render(norm, shape, options=Options(values=values), **options).split(
-        "\n\nshown " if plan.window else "\n\ngroup ", 1
+        "\n\nshown " if plan.spec.window else "\n\ngroup ", 1
     )
     _, cells, numbers = drawn.split("\n\n")
     assert cells.startswith(values)
-    assert numbers.startswith("window " if plan.window else "groups ")
+    assert numbers.startswith("window " if plan.spec.window else "groups ")
     assert len(cells.splitlines()) == len(numbers.splitlines())
     found = {int(n) for line in numbers.splitlines() if re.fullmatch(r"[\d ]+", line) for n in line.split()}
     named = {int(line.split(":")[0]) for line in table.splitlines() if re.match(r"\d+: ", line)}
     assert found == named
-    assert len(found) == (3 if plan.window else plan.group_count)
+    assert len(found) == (3 if plan.spec.window else plan.grid.group_count)
 
 
 @pytest.mark.parametrize("norm", ["bn", "lrn"])

@@ -245,7 +245,7 @@ def test_a_file_gets_what_its_name_says(suffix, normcli, tmp_path):
 
 def test_a_picture_is_drawn_of_all_results(normcli, tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("normcli.pictures.draw", lambda *given, **_: drawn.append(given) or "scene")
+    monkeypatch.setattr("normcli.pictures.draw.draw", lambda *given, **_: drawn.append(given) or "scene")
     monkeypatch.setattr("normcli.pictures.svg.write", lambda scene, stream: stream.write(scene.encode()))
     ran = normcli(*FOUR, "-o", tmp_path / "c.svg")
     assert (ran.code, ran.err) == (0, "")

@@ -45,7 +45,7 @@ def test_json_has_the_steps_of_the_result(name, normcli):
     x = np.array(normcli("generate", "--shape", "2,4,3").json)
     assert told["group"]["values"] == [x[tuple(index)] for index in told["group"]["positions"]]
     result = normalize(x, name, **({"groups": 2} if GROUPS[name] else {}))
-    number = result.plan.locate_groups([np.array(i) for i in (1, 2, 2)])
+    number = result.plan.grid.locate_groups([np.array(i) for i in (1, 2, 2)])
     assert told["group"]["stats"] == {n: a.reshape(-1)[number] for n, a in result.statistics.items()}
     for step in told["steps"]:
         assert step["sentence"].endswith(".")

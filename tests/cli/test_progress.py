@@ -67,7 +67,11 @@ class Counter:
 )
 def test_what_is_expected_is_what_is_done(norm, values, passes):
     counter = Counter()
-    run(make_plan(Request(norm), values.shape), values, effort=Effort(2, counter, block=100, whole=60))
+    run(
+        make_plan(Request(norm), values.shape, values.dtype),
+        values,
+        effort=Effort(2, counter, block=100, whole=60),
+    )
     assert counter.expected == counter.done == passes * values.nbytes
 
 

@@ -25,13 +25,13 @@ TARGET = Path(__file__).with_name("conventions.json")
 def record(peer: Peer, scales: tuple[float, ...]) -> list[dict[str, object]]:
     """Return one case a scale, the first with gamma and beta, of the smallest shape that has positions."""
     shape = min(peer.shapes, key=lambda shape: (len(shape) < 3, np.prod(shape)))
-    plan = make_plan(Request(peer.norm, like=peer.framework, **peer.options), shape)
+    plan = make_plan(Request(peer.norm, like=peer.framework, **peer.options), shape, np.dtype("f8"))
     cases = []
     for scale in scales:
         if scale not in peer.scales:
             continue
         affine = peer.affine if scale == SCALES[1] else ()
-        parameters = make_parameters(affine, plan.parameter_shape)
+        parameters = make_parameters(affine, plan.parameters.shape)
         values = peer.call(make_values(shape, scale), **parameters, **peer.options)
         cases.append(
             {

@@ -44,7 +44,7 @@ def equal(one, other) -> bool:
 def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm, monkeypatch):
     rng = np.random.default_rng(1)
     x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-3, 3, shape)).astype(dtype)
-    plan = make_plan(Request(norm, axes=axes), shape)
+    plan = make_plan(Request(norm, axes=axes), shape, np.dtype("f8"))
     plain = run(plan, x, effort=Effort(threads=1))
     for threads, block, whole in [
         (2, 1 << 20, 1 << 18),
@@ -66,7 +66,7 @@ def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
         -200, 200, shape
     )
     axes = (min(1, len(shape) - 1),)
-    plan = make_plan(request_._replace(axes=axes), shape)
+    plan = make_plan(request_._replace(axes=axes), shape, np.dtype("f8"))
     plain = run(plan, x, effort=Effort(threads=1))
     np.save(tmp_path / "x.npy", x)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -108,7 +108,7 @@ def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape
     x = x + 1e9 if kind == "shifted" else x
     x = x * 1e170 if kind == "extreme" and dtype == "float64" else x
     x = x.astype(dtype)
-    plan = make_plan(Request(**options, axes=axes), shape)
+    plan = make_plan(Request(**options, axes=axes), shape, np.dtype("f8"))
     plain = run(plan, x, effort=Effort(threads=1))
     for threads, block, whole in [
         (2, 4096, 1 << 18),
@@ -131,7 +131,7 @@ def test_no_more_is_kept_of_a_group_than_its_segments(monkeypatch):
 
     monkeypatch.setattr(passes, "Segments", watch)
     x = np.random.default_rng(1).normal(size=(40, 3, 5000))
-    run(make_plan(Request("bn"), x.shape), x, effort=Effort(block=5000, whole=1))
+    run(make_plan(Request("bn"), x.shape, x.dtype), x, effort=Effort(block=5000, whole=1))
     assert kept[0].records.extreme.shape == (3, 27)  # of 80 leaves
     assert not kept[0]._parts
 
@@ -140,7 +140,7 @@ def test_no_more_is_kept_of_a_group_than_its_segments(monkeypatch):
 @pytest.mark.parametrize("norm", ["ln", "minmax", "robust"])
 def test_the_same_bits_for_any_memory(norm, shape, axes, tmp_path):
     x = np.random.default_rng(2).normal(size=shape).astype("float32")
-    plan = make_plan(Request(norm, axes=axes), shape)
+    plan = make_plan(Request(norm, axes=axes), shape, np.dtype("f8"))
     plain = run(plan, x)
     np.save(tmp_path / "x.npy", x)
     strided = np.zeros((*shape[:-1], shape[-1] * 2), "float32")[..., ::2]
@@ -156,9 +156,9 @@ def test_parameters_meet_their_values_in_every_tile(norm, block):
     rng = np.random.default_rng(4)
     x = rng.normal(size=(4, 6, 30, 20))
     plan = make_plan(
-        Request(norm, groups=3 if norm == "gn" else None, axes="CW" if norm == "ln" else None), x.shape
+        Request(norm, groups=3 if norm == "gn" else None, axes="CW" if norm == "ln" else None), x.shape, x.dtype
     )
-    gamma, beta = rng.normal(size=plan.parameter_shape), rng.normal(size=plan.parameter_shape)
+    gamma, beta = rng.normal(size=plan.parameters.shape), rng.normal(size=plan.parameters.shape)
     plain, _ = run(plan, x)
     scaled, _ = run(plan, x, gamma, beta, effort=Effort(block=block, whole=64))
     full = tuple(
@@ -170,7 +170,7 @@ def test_parameters_meet_their_values_in_every_tile(norm, block):
 
 def test_measuring_alone_gives_the_same_statistics():
     x = np.random.default_rng(5).normal(size=(4, 6, 30))
-    plan = make_plan(Request("bn"), x.shape)
+    plan = make_plan(Request("bn"), x.shape, x.dtype)
     _, statistics = run(plan, x)
     for name, values in measure(plan, x).items():
         assert bits(values) == bits(statistics[name])
@@ -220,7 +220,11 @@ def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
 
     monkeypatch.setattr("normcli.engine.passes.apply", fail)
     with pytest.raises(RuntimeError, match="broken"):
-        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), effort=Effort(threads=2, block=500))
+        run(
+            make_plan(Request("ln"), (400, 500), np.dtype("f8")),
+            np.ones((400, 500)),
+            effort=Effort(threads=2, block=500),
+        )
     assert len(calls) <= 2
 
 
@@ -238,5 +242,9 @@ def test_an_interrupt_stops_every_thread(monkeypatch):
         "concurrent.futures.Future.result", lambda self: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     with pytest.raises(KeyboardInterrupt):
-        run(make_plan(Request("ln"), (400, 500)), np.ones((400, 500)), effort=Effort(threads=2, block=500))
+        run(
+            make_plan(Request("ln"), (400, 500), np.dtype("f8")),
+            np.ones((400, 500)),
+            effort=Effort(threads=2, block=500),
+        )
     assert len(calls) < 100

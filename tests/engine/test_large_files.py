@@ -12,7 +12,6 @@ import time
 
 import numpy as np
 import pytest
-from tests.test_engine import SHAPES, bits
 
 from normcli import normalize
 from normcli.engine import run
@@ -21,6 +20,7 @@ from normcli.engine.files import lies_in_file
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.conftest import is_writing
+from tests.engine.test_engine import SHAPES, bits
 
 COMMAND = [sys.executable, "-m", "normcli"]
 
@@ -35,7 +35,7 @@ def always_mapped(monkeypatch):
 @pytest.mark.parametrize("block", [1 << 20, 1000])
 def test_from_file_to_file_as_in_memory(shape, axes, dtype, block, tmp_path):
     x = (np.random.default_rng(2).normal(size=shape) * 100).astype(dtype)
-    plan = make_plan(Request("ln", axes=axes), shape)
+    plan = make_plan(Request("ln", axes=axes), shape, np.dtype("f8"))
     plain, statistics = run(plan, x)
     np.save(tmp_path / "x.npy", x)
     source = np.load(tmp_path / "x.npy", mmap_mode="r")

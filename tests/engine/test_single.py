@@ -30,13 +30,13 @@ def test_a_group_alone_has_the_bits_that_it_has_in_the_tensor(name, shape, dtype
     for options in vary(name):
         plain = normalize(x, name, **options)
         plan = plain.plan
-        affine = {n: rng.normal(size=plan.parameter_shape) for n in NORMS[name].parameter_names}
+        affine = {n: rng.normal(size=plan.parameters.shape) for n in NORMS[name].parameter_names}
         for result in [plain, *([normalize(x, name, **options, **affine)] if affine else [])]:
-            size = 1 if plan.window is not None else plan.group_size
+            size = 1 if plan.spec.window is not None else plan.grid.group_size
             wanted = sorted({0, size // 3, size - 1})
-            for group in sorted({0, plan.group_count // 2, plan.group_count - 1}):
+            for group in sorted({0, plan.grid.group_count // 2, plan.grid.group_count - 1}):
                 single = normalize_group(plan, x, group, wanted, result.gamma, result.beta)
-                whole = result.normalized.reshape(plan.view_shape)[plan.select_group(group)]
+                whole = result.normalized.reshape(plan.grid.view_shape)[plan.grid.select_group(group)]
                 np.testing.assert_array_equal(single.values, whole.reshape(-1)[wanted])
                 assert single.values.dtype == result.dtype
                 assert single.statistics == {n: a.reshape(-1)[group] for n, a in result.statistics.items()}
@@ -48,7 +48,7 @@ def test_extreme_groups_too(name, scale, rng):
     x = rng.normal(size=(3, 700, 4)) * scale
     result = normalize(x, name, layout="NLC")
     single = normalize_group(result.plan, x, 1, [0])
-    whole = result.normalized[result.plan.select_group(1)]
+    whole = result.normalized[result.plan.grid.select_group(1)]
     assert single.values[0] == np.asarray(whole).reshape(-1)[0]
 
 

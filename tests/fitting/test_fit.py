@@ -72,17 +72,17 @@ def test_each_norm_is_fitted_or_refused_by_its_axes(name, rng):
     for axes in (None, (0, 2, 3), (0,), (1, 2, 3)):
         request = Request(name, axes=axes, groups=2 if "groups" in NORMS[name].options else None)
         try:
-            plan = make_plan(request, x.shape)
+            plan = make_plan(request, x.shape, x.dtype)
         except UsageError:
             continue
-        if plan.window is not None or 0 in plan.kept:
+        if plan.spec.window is not None or 0 in plan.grid.kept:
             with pytest.raises(UsageError, match="statistics of each sample"):
                 fit_arrays([x], request)
             continue
         fields = round_arrays([x[:2], x[2:]], request)
         result = normalize(x, name, axes=axes, groups=request.groups)
         for statistic in NORMS[name].statistics:
-            if NORMS[name].divisor is Divisor.DEVIATION and plan.ddof:
+            if NORMS[name].divisor is Divisor.DEVIATION and plan.spec.ddof:
                 continue
             np.testing.assert_array_equal(fields[statistic], result.statistics[statistic], err_msg=statistic)
 

@@ -58,17 +58,21 @@ def test_a_framework_is_found_in_any_case():
 )
 def test_an_option_overrides_the_convention(option, value):
     shape = (2, 3, 4, 5)
-    followed = make_plan(Request("bn", like="keras"), shape)
-    overridden = make_plan(Request("bn", like="keras", **{option: value}), shape)
-    given = overridden.layout.letters if option == "layout" else getattr(overridden, option)
+    followed = make_plan(Request("bn", like="keras"), shape, np.dtype("f8"))
+    overridden = make_plan(Request("bn", like="keras", **{option: value}), shape, np.dtype("f8"))
+    given = {
+        **overridden.spec._asdict(),
+        "layout": overridden.grid.layout.letters,
+        "axes": overridden.grid.axes,
+    }[option]
     assert given == value
-    assert (followed.layout.letters, followed.eps, followed.ddof) == ("NHWC", 1e-3, 0)
+    assert (followed.grid.layout.letters, followed.spec.eps, followed.spec.ddof) == ("NHWC", 1e-3, 0)
 
 
 @pytest.mark.parametrize("ndim", range(1, 7))
 def test_the_channel_is_last_at_any_rank(ndim):
-    plan = make_plan(Request("bn", like="keras"), tuple(range(2, ndim + 2)))
-    assert plan.kept == (ndim - 1,)
+    plan = make_plan(Request("bn", like="keras"), tuple(range(2, ndim + 2)), np.dtype("f8"))
+    assert plan.grid.kept == (ndim - 1,)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +85,12 @@ def test_the_channel_is_last_at_any_rank(ndim):
     ],
 )
 def test_the_machine_epsilon_is_that_of_the_arithmetic(dtype, eps):
-    assert normalize(np.ones((2, 3), dtype), "rms", like="torch").plan.eps == eps
+    assert normalize(np.ones((2, 3), dtype), "rms", like="torch").plan.spec.eps == eps
 
 
 def test_the_eps_of_per_image_standardization_is_of_the_image():
     plan = normalize(np.zeros((2, 3, 4, 5)), "zscore", like="tensorflow").plan
-    assert (plan.axes, plan.eps) == ((1, 2, 3), 1 / np.sqrt(60))
+    assert (plan.grid.axes, plan.spec.eps) == ((1, 2, 3), 1 / np.sqrt(60))
 
 
 @pytest.mark.parametrize(
@@ -105,11 +109,15 @@ def test_the_eps_of_per_image_standardization_is_of_the_image():
 )
 def test_parameter_shape(norm, like, shape, expected):
     groups = 3 if norm == "gn" else None
-    assert make_plan(Request(norm, groups=groups, like=like), shape).parameter_shape == expected
+    assert (
+        make_plan(Request(norm, groups=groups, like=like), shape, np.dtype("f8")).parameters.shape == expected
+    )
 
 
 def test_feature_axes_of_flax_stay_where_they_are():
-    assert make_plan(Request("ln", axes=(1, 2), like="flax-linen"), (2, 3, 4)).parameter_shape == (4,)
+    assert make_plan(
+        Request("ln", axes=(1, 2), like="flax-linen"), (2, 3, 4), np.dtype("f8")
+    ).parameters.shape == (4,)
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "HWCN"])
@@ -126,7 +134,7 @@ def test_interleaved_groups_are_every_nth_channel(layout, groups, rng):
     )
     np.testing.assert_array_equal(np.take(ours.normalized, order, channel), sorted_.normalized)
     np.testing.assert_array_equal(ours.mean, sorted_.mean)
-    assert ours.plan.group_order is GroupOrder.INTERLEAVED
+    assert ours.plan.grid.group_order is GroupOrder.INTERLEAVED
 
 
 def test_a_parameter_of_groups_is_that_of_its_channels(rng):
@@ -138,7 +146,7 @@ def test_a_parameter_of_groups_is_that_of_its_channels(rng):
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1), (1, 3, 1)])
 def test_parameters_of_groups_of_every_shape_that_broadcasts_are_taken(shape):
-    plan = make_plan(Request("gn", groups=3, like="onnx-18"), (2, 6, 4))
+    plan = make_plan(Request("gn", groups=3, like="onnx-18"), (2, 6, 4), np.dtype("f8"))
     assert plan.fit_parameter("gamma", np.ones(shape)).shape == (3,)
 
 
@@ -228,7 +236,7 @@ def test_a_group_whose_divisor_is_0(norm, like, value):
 
 
 def test_a_convention_that_brings_an_eps_lets_it_be_chosen():
-    assert make_plan(Request("wn", eps=0.5, like="flax-nnx"), (2, 3)).eps == 0.5
+    assert make_plan(Request("wn", eps=0.5, like="flax-nnx"), (2, 3), np.dtype("f8")).spec.eps == 0.5
 
 
 def test_tensorflow_does_not_divide_alpha(rng):
@@ -241,9 +249,10 @@ def test_tensorflow_does_not_divide_alpha(rng):
 
 
 def test_an_even_window_of_openvino_has_one_channel_less():
-    window = make_plan(Request("lrn", like="openvino", axes=1, size=4), (1, 5)).window
+    plan = make_plan(Request("lrn", like="openvino", axes=1, size=4), (1, 5), np.dtype("f8"))
+    window = plan.spec.window
     assert window is not None
-    assert (window.before, window.after, window.length, window.size, window.divisor) == (1, 1, 3, 4, 4)
+    assert (window.before, window.after, plan.grid.group_size, window.size, window.divisor) == (1, 1, 3, 4, 4)
 
 
 @pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "markdown"])

@@ -41,19 +41,19 @@ SHAPE = (2, 6, 4, 5)
     ],
 )
 def test_groups(request_, axes, kept, count, size, keepdims):
-    plan = make_plan(request_, SHAPE)
-    assert (plan.axes, plan.kept) == (axes, kept)
-    assert (plan.group_count, plan.group_size) == (count, size)
-    assert plan.keepdims_shape == keepdims
+    plan = make_plan(request_, SHAPE, np.dtype("f8"))
+    assert (plan.grid.axes, plan.grid.kept) == (axes, kept)
+    assert (plan.grid.group_count, plan.grid.group_size) == (count, size)
+    assert plan.grid.keepdims_shape == keepdims
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "HWCN", "CHW"])
 def test_group_norm_splits_the_channel_wherever_it_is(layout):
     shape = tuple({"N": 2, "C": 6, "H": 4, "W": 5}[letter] for letter in layout)
-    plan = make_plan(Request("gn", groups=3, layout=layout), shape)
-    assert plan.group_count == (6 if "N" in layout else 3)
-    assert plan.group_count * plan.group_size == np.prod(shape)
-    assert plan.parameter_shape == (6,)
+    plan = make_plan(Request("gn", groups=3, layout=layout), shape, np.dtype("f8"))
+    assert plan.grid.group_count == (6 if "N" in layout else 3)
+    assert plan.grid.group_count * plan.grid.group_size == np.prod(shape)
+    assert plan.parameters.shape == (6,)
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def test_group_norm_splits_the_channel_wherever_it_is(layout):
     ],
 )
 def test_parameter_shape(norm, options, shape):
-    assert make_plan(Request(norm, **options), SHAPE).parameter_shape == shape
+    assert make_plan(Request(norm, **options), SHAPE, np.dtype("f8")).parameters.shape == shape
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (6,), (6, 1), (1, 6, 1, 1), (1, 1, 1, 1)])
 def test_parameters_of_every_shape_that_broadcasts_are_taken(shape):
-    assert make_plan(Request("bn"), SHAPE).fit_parameter("gamma", np.ones(shape)).shape == (6,)
+    assert make_plan(Request("bn"), SHAPE, np.dtype("f8")).fit_parameter("gamma", np.ones(shape)).shape == (6,)
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 6), (5, 1), (2, 6, 1, 1), (1, 1, 6, 1, 1)])
 def test_parameters_of_another_shape_are_refused(shape):
     with pytest.raises(DataError, match=r"gamma has the shape .*; bn of \(2, 6, 4, 5\) takes \(6,\)"):
-        make_plan(Request("bn"), SHAPE).fit_parameter("gamma", np.ones(shape))
+        make_plan(Request("bn"), SHAPE, np.dtype("f8")).fit_parameter("gamma", np.ones(shape))
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ def test_parameters_of_another_shape_are_refused(shape):
 )
 def test_a_request_that_makes_no_sense_is_refused(request_, message):
     with pytest.raises(UsageError, match=message):
-        make_plan(request_, SHAPE)
+        make_plan(request_, SHAPE, np.dtype("f8"))
 
 
 def test_a_norm_that_needs_a_channel_says_so():
     with pytest.raises(UsageError, match="no channel axis"):
-        make_plan(Request("gn", groups=1), (4,))
+        make_plan(Request("gn", groups=1), (4,), np.dtype("f8"))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_norm_that_needs_a_channel_says_so():
     ],
 )
 def test_group_name(request_, group, name):
-    assert make_plan(request_, SHAPE).group_name(group) == name
+    assert make_plan(request_, SHAPE, np.dtype("f8")).grid.group_name(group) == name
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,15 @@ def test_group_name(request_, group, name):
 )  # fmt: skip
 def test_cells_are_located_in_the_group_that_select_group_picks(request_):
     shape = (2, 6, 4, 6)
-    plan = make_plan(request_, shape)
-    expected = np.empty(plan.view_shape, dtype=int)
-    for group in range(plan.group_count):
-        expected[plan.select_group(group)] = group
-    everything = [(plan.group_index(group), plan.select_group(group)) for group in range(plan.group_count)]
-    assert list(plan.walk_groups()) == everything
-    located = plan.locate_groups(np.ix_(*(np.arange(length) for length in shape)))
+    plan = make_plan(request_, shape, np.dtype("f8"))
+    expected = np.empty(plan.grid.view_shape, dtype=int)
+    for group in range(plan.grid.group_count):
+        expected[plan.grid.select_group(group)] = group
+    everything = [
+        (plan.grid.group_index(group), plan.grid.select_group(group)) for group in range(plan.grid.group_count)
+    ]
+    assert list(plan.grid.walk_groups()) == everything
+    located = plan.grid.locate_groups(np.ix_(*(np.arange(length) for length in shape)))
     np.testing.assert_array_equal(located, expected.reshape(shape))
 
 
@@ -173,6 +175,6 @@ def test_cells_are_located_in_the_group_that_select_group_picks(request_):
     ],
 )
 def test_window(size, like, before, after):
-    window = make_plan(Request("lrn", size=size, like=like), SHAPE).window
+    window = make_plan(Request("lrn", size=size, like=like), SHAPE, np.dtype("f8")).spec.window
     assert window is not None
     assert (window.before, window.after, window.size) == (before, after, size)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.test_kernel import ORACLES
 
 from normcli.errors import UsageError
 from normcli.norms.table import NORMS, Divisor, EpsMode, ParameterRule, find_norm
 from tests.conftest import ROOT
+from tests.numerics.test_kernel import ORACLES
 
 ROWS = [pytest.param(row, id=name) for name, row in NORMS.items()]
 

@@ -146,9 +146,9 @@ def test_owners_are_the_groups_that_the_plan_locates(norm):
     page = make(normal(*SHAPE), norm)
     plan = page.results[0].plan
     shown = describe(page)["results"][0]
-    expected = plan.locate_groups(np.ix_(*map(np.arange, SHAPE))).reshape(-1)
+    expected = plan.grid.locate_groups(np.ix_(*map(np.arange, SHAPE))).reshape(-1)
     assert [shown["numbers"][owner] for owner in shown["owner"]] == expected.tolist()
-    if plan.window is None:
+    if plan.spec.window is None:
         assert np.bincount(shown["owner"]).tolist() == shown["counts"]
 
 
@@ -165,7 +165,7 @@ def test_owners_are_the_groups_that_the_plan_locates(norm):
 def test_each_cell_has_its_gamma_and_beta(norm, options):
     values = normal(*SHAPE, dtype="float64")
     chosen = options_for(norm, SHAPE) | options
-    shape = normalize(values, norm, **chosen).plan.parameter_shape
+    shape = normalize(values, norm, **chosen).plan.parameters.shape
     parameters = {
         name: np.random.default_rng(i).normal(size=shape) for i, name in enumerate(NORMS[norm].parameter_names)
     }

@@ -168,8 +168,8 @@ def normal(*shape, dtype="float64"):
 
 
 def owners(result):
-    shape = result.plan.shape
-    return result.plan.locate_groups(np.ix_(*map(np.arange, shape))).reshape(-1)
+    shape = result.plan.grid.shape
+    return result.plan.grid.locate_groups(np.ix_(*map(np.arange, shape))).reshape(-1)
 
 
 # -- lighting
@@ -234,7 +234,7 @@ def test_the_numbers_are_those_of_the_json_to_the_last_digit(norm, dtype, read, 
     for name in NORMS[norm].statistics:
         cells = reader.page.locator(f'#groups td[data-statistic="{name}"]')
         shown = [float(value) for value in cells.evaluate_all("boxes => boxes.map(box => box.dataset.value)")]
-        if reader.results[0].plan.window is None:
+        if reader.results[0].plan.spec.window is None:
             assert shown == np.reshape(told["stats"][name], -1).tolist()[:24]
 
 

@@ -168,8 +168,8 @@ def test_the_values_are_the_results_to_the_last_bit(norm, shape, values):
     for cell in found:
         index = tuple(int(i) for i in cell.get("data-index").split(",") if i)
         assert float(cell.get("data-value")) == float(array[index])
-        if result.plan.window is None:
-            group = int(result.plan.locate_groups([np.array([i]) for i in index]).reshape(-1)[0])
+        if result.plan.spec.window is None:
+            group = int(result.plan.grid.locate_groups([np.array([i]) for i in index]).reshape(-1)[0])
             assert cell.get("data-group") == str(group)
 
 
@@ -178,7 +178,7 @@ def test_the_legend_has_the_colour_of_every_group_that_is_shown_exactly_once(nor
     result, tensor = make(norm, shape)
     for view in VIEWS:
         root = ET.fromstring(spell(draw([result], tensor, Options(view=view))))
-        key = "data-group" if result.plan.window is None else "data-part"
+        key = "data-group" if result.plan.spec.window is None else "data-part"
         legend = {s.get(key): paint_of(s) for s in swatches(root)}
         assert len(legend) == len(swatches(root)) == len(set(legend.values()))
         shown = {
@@ -191,13 +191,13 @@ def test_the_legend_has_the_colour_of_every_group_that_is_shown_exactly_once(nor
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
 def test_the_legend_states_the_statistics(norm, shape):
     result, tensor = make(norm, shape)
-    if result.plan.window is not None:
+    if result.plan.spec.window is not None:
         pytest.skip("a window has no groups")
     root = ET.fromstring(spell(draw([result], tensor)))
     for entry in (e for e in root.iter(f"{SVG}g") if e.get("class") == "entry"):
         swatch, name, *stated = entry
         group = int(swatch.get("data-group"))
-        assert name.text == result.plan.group_name(group)
+        assert name.text == result.plan.grid.group_name(group)
         for text, statistic in zip(stated, list(result.statistics)[:2], strict=True):
             expected = float(result.statistics[statistic].reshape(-1)[group])
             assert float(text.text) == pytest.approx(expected, rel=1e-7, nan_ok=True)
@@ -401,9 +401,9 @@ def test_histograms_count_every_value_of_a_group(norm):
     assert plots
     for plot in plots:
         values = result.input if plot.get("data-plot") == "input" else result.normalized
-        if result.plan.window is None:
+        if result.plan.spec.window is None:
             group = int(plot.get("data-group"))
-            values = values.reshape(result.plan.view_shape)[result.plan.select_group(group)]
+            values = values.reshape(result.plan.grid.view_shape)[result.plan.grid.select_group(group)]
         flat = values.astype(np.float64).reshape(-1)
         bars = [e for e in plot if e.get("class") == "cell"]
         edges = [float(bar.get("data-low")) for bar in bars] + [float(bars[-1].get("data-high"))]

@@ -39,10 +39,10 @@ def test_statistics_and_values_are_exact_of_what_counts(norm, dtype, shape, rng)
         warnings.simplefilter("error")
         result = normalize(x, norm, mask=mask, **options(norm))
     plan = result.plan
-    views = (array.reshape(plan.view_shape) for array in (x, result.normalized, mask))
+    views = (array.reshape(plan.grid.view_shape) for array in (x, result.normalized, mask))
     before, after, counting = (view for view in views)
-    for group in range(0, plan.group_count, max(1, plan.group_count // 40)):
-        place = plan.select_group(group)
+    for group in range(0, plan.grid.group_count, max(1, plan.grid.group_count // 40)):
+        place = plan.grid.select_group(group)
         here = counting[place]
         assert result.counts.reshape(-1)[group] == here.sum()
         np.testing.assert_array_equal(after[place][~here], before[place][~here])
@@ -248,7 +248,7 @@ def test_check_knows_what_counts(normcli, tmp_path):
 def test_windows_tell_how_many_of_their_values_count(size, rng):
     x, mask = rng.normal(size=(2, 7, 3)), rng.random((7, 3)) < 0.5
     result = normalize(x, "lrn", size=size, mask=mask)
-    window = result.plan.window
+    window = result.plan.spec.window
     for n, c, i in np.ndindex(x.shape):
         marks = mask[max(0, c - window.before) : c + window.after + 1, i]
         assert result.counts[n, c, i] == marks.sum()

@@ -19,16 +19,16 @@ EVERY = [Entry(name, Request(name, **options_for(name, SHAPE))) for name in NORM
 
 def shares_over_batch(plan):
     """Whether two values of one group, or window, differ in their place along the batch axis: cell by cell."""
-    if plan.window is not None:
-        return plan.axes[0] == plan.layout.batch and plan.window.length > 1
-    groups = plan.locate_groups(np.ix_(*map(np.arange, plan.shape)))
-    along = np.moveaxis(groups, plan.layout.batch, 0)
+    if plan.spec.window is not None:
+        return plan.grid.axes[0] == plan.grid.layout.batch and plan.spec.window.length > 1
+    groups = plan.grid.locate_groups(np.ix_(*map(np.arange, plan.grid.shape)))
+    along = np.moveaxis(groups, plan.grid.layout.batch, 0)
     return any(np.intersect1d(along[0], other).size > 0 for other in along[1:])
 
 
 @pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry.name)
 def test_a_norm_depends_on_the_batch_where_its_groups_hold_several_samples(entry):
-    plan = make_plan(entry.request, SHAPE)
+    plan = make_plan(entry.request, SHAPE, np.dtype("f8"))
     assert depends_on_batch(plan) == shares_over_batch(plan)
 
 
@@ -36,7 +36,7 @@ def test_a_norm_depends_on_the_batch_where_its_groups_hold_several_samples(entry
 @pytest.mark.parametrize("shape", [(2, 4, 3, 3), (3, 4), (2, 4, 3)], ids=str)
 def test_a_batch_of_one_works_where_something_is_left_of_the_values(name, shape):
     request = Request(name, **options_for(name, shape))
-    alone = try_batch_of_one(request, make_plan(request, shape), np.dtype("f8"))
+    alone = try_batch_of_one(request, make_plan(request, shape, np.dtype("f8")), np.dtype("f8"))
     sample = np.random.default_rng(0).normal(3, 1, (1, *shape[1:]))
     y = calculate(request, sample).normalized
     nothing_left = not y.any() or np.array_equal(y, np.sign(sample))
@@ -62,14 +62,14 @@ def test_a_batch_of_one_works_where_something_is_left_of_the_values(name, shape)
     ],
 )  # fmt: skip
 def test_batch_of_one(request_, shape, works, reason, becomes):
-    found = try_batch_of_one(request_, make_plan(request_, shape), np.dtype("f8"))
+    found = try_batch_of_one(request_, make_plan(request_, shape, np.dtype("f8")), np.dtype("f8"))
     assert (found.works, found.reason, found.becomes) == (works, reason, becomes)
 
 
 @pytest.mark.parametrize("name", NORMS)
 def test_what_a_norm_becomes_gives_the_same_numbers(name):
     request = Request(name, **options_for(name, SHAPE))
-    becomes = try_batch_of_one(request, make_plan(request, SHAPE), np.dtype("f8")).becomes
+    becomes = try_batch_of_one(request, make_plan(request, SHAPE, np.dtype("f8")), np.dtype("f8")).becomes
     if becomes is None:
         assert name != "bn"
         return
@@ -95,11 +95,11 @@ def test_the_first_group_holds_the_values_of_group_0(entry):
     values = np.arange(72.0).reshape(SHAPE)
     (column, _) = compare([entry, Entry("other", Request("ln", axes="HW"))], values).columns
     plan = column.result.plan
-    if plan.window is None:
-        owners = plan.locate_groups(np.ix_(*map(np.arange, SHAPE)))
+    if plan.spec.window is None:
+        owners = plan.grid.locate_groups(np.ix_(*map(np.arange, SHAPE)))
         assert sorted(column.first_group) == values[owners == 0].tolist()
     else:
-        assert column.first_group.tolist() == values[0, : plan.window.after + 1, 0, 0].tolist()
+        assert column.first_group.tolist() == values[0, : plan.spec.window.after + 1, 0, 0].tolist()
 
 
 def test_equalities_are_of_what_comes_before_gamma_and_beta(rng):

@@ -153,7 +153,7 @@ def test_statistics_and_results_are_those_of_the_result(case):
             assert group.statistics == {n: a.reshape(-1)[number] for n, a in result.statistics.items()}
             assert group.outcomes[0].normalized == result.normalized[at]
             assert (group.outcomes[0].index, group.outcomes[0].value) == (at, x[at])
-            assert group.index(place) == at or result.plan.window is not None
+            assert group.index(place) == at or result.plan.spec.window is not None
 
 
 @pytest.mark.parametrize("name", NORMS)

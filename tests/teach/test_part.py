@@ -31,7 +31,7 @@ def results(rng, monkeypatch):
         x = rng.normal(3, 2, size=(4, 6, 3, 6)).astype("f4")
         plan = normalize(x, norm, **options).plan
         names = plan.norm.parameter_names
-        given = {name: rng.normal(size=plan.parameter_shape).astype("f4") for name in names}
+        given = {name: rng.normal(size=plan.parameters.shape).astype("f4") for name in names}
         whole = normalize(x, norm, **options, **given)
         monkeypatch.setattr(part, "SMALL", 0)
         bare = calculate(
@@ -54,10 +54,10 @@ def test_a_part_is_that_of_the_whole(norm, options, results):
 def test_a_group_is_that_of_the_whole(norm, options, results):
     whole, bare = results(norm, options)
     plan = whole.plan
-    if plan.window is not None:
+    if plan.spec.window is not None:
         pytest.skip("a window is no group")
-    for group in range(plan.group_count):
-        expected = whole.normalized.reshape(plan.view_shape)[plan.select_group(group)].reshape(-1)
+    for group in range(plan.grid.group_count):
+        expected = whole.normalized.reshape(plan.grid.view_shape)[plan.grid.select_group(group)].reshape(-1)
         np.testing.assert_array_equal(normalize_group(bare, group), expected, strict=True)
     assert "normalized" not in vars(bare)
 

@@ -33,7 +33,7 @@ def test_gamma_and_beta_are_measured_over_the_axes_that_they_do_not_vary_along(n
     x, norm = draw(), NORMS[name]
     attempt = restore(Request(name, **options_for(name, SHAPE)), x)
     plan = attempt.result.plan
-    over = tuple(axis for axis in range(x.ndim) if axis not in plan.parameter_axes)
+    over = tuple(axis for axis in range(x.ndim) if axis not in plan.parameters.axes)
     gamma = {
         Divisor.DEVIATION: lambda: x.std(axis=over),
         Divisor.ROOT_MEAN_SQUARE: lambda: np.sqrt((x * x).mean(axis=over)),
@@ -41,7 +41,7 @@ def test_gamma_and_beta_are_measured_over_the_axes_that_they_do_not_vary_along(n
         Divisor.RANGE: lambda: np.ptp(x, axis=over),
     }[norm.divisor]()
     beta = {
-        Centre.NOTHING: lambda: np.zeros(plan.parameter_shape),
+        Centre.NOTHING: lambda: np.zeros(plan.parameters.shape),
         Centre.MEAN: lambda: x.mean(axis=over),
         Centre.MINIMUM: lambda: x.min(axis=over),
     }[norm.centre]()
@@ -125,7 +125,7 @@ def test_one_value_recovers():
 
 @pytest.mark.parametrize(("mode", "size"), [("inside", 0.3), ("inside", 1e-200), ("outside", 0.3)])
 def test_what_eps_takes(mode, size):
-    plan = make_plan(Request("bn", eps=1e-3, eps_mode=mode), (3, 4))
+    plan = make_plan(Request("bn", eps=1e-3, eps_mode=mode), (3, 4), np.dtype("f8"))
     root = np.sqrt(size**2 + 1e-3) if mode == "inside" else size + 1e-3
     np.testing.assert_allclose(find_shrinkage(plan, size), 1 - size / root, rtol=1e-12)
 
@@ -203,5 +203,5 @@ def test_a_tolerance_that_is_none_is_refused(tolerance):
 
 def test_the_parameters_of_every_norm_have_a_plan_of_their_shape():
     for name in ABLE:
-        plan = make_plan(Request(name, **options_for(name, SHAPE)), SHAPE)
-        assert np.prod(plan_parameters(plan).stats_shape) == np.prod(plan.parameter_shape)
+        plan = make_plan(Request(name, **options_for(name, SHAPE)), SHAPE, np.dtype("f8"))
+        assert np.prod(plan_parameters(plan).grid.stats_shape) == np.prod(plan.parameters.shape)

@@ -26,7 +26,7 @@ def x(rng):
 
 
 def plan_of(norm, shape=SHAPE, **options):
-    return make_plan(Request(norm, **(options_for(norm, shape) | options)), shape)
+    return make_plan(Request(norm, **(options_for(norm, shape) | options)), shape, np.dtype("f8"))
 
 
 def compare(plan, x, y, *, effort=None, **options):
@@ -53,8 +53,8 @@ def test_one_corrupted_value_is_found_with_its_place_and_group(norm, x):
     found = compare(plan, x, y)
     place = int(np.ravel_multi_index((2, 3, 1, 4), SHAPE))
     assert (found.ok, found.tally.mismatches, found.tally.worst.place) == (False, 1, place)
-    if plan.window is None:
-        group = int(plan.locate_groups([np.array(i) for i in (2, 3, 1, 4)]))
+    if plan.spec.window is None:
+        group = int(plan.grid.locate_groups([np.array(i) for i in (2, 3, 1, 4)]))
         assert [(g.group, g.mismatches) for g in found.groups] == [(group, 1)]
 
 

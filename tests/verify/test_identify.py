@@ -45,9 +45,9 @@ def test_exact_results_are_named(norm, dtype, rank):
     options = {"groups": 2} if norm == "gn" else {"p": 1.0} if norm == "lp" else {}
     result = normalize(x, norm, **options)
     found = identify(x, result.normalized)
-    eps = result.plan.eps or 0.0
+    eps = result.plan.spec.eps or 0.0
     named = [m for m in best(found, norm=norm) if m.eps_range[0] <= eps <= m.eps_range[1]]
-    assert any(m.eps_mode in (None, result.plan.eps_mode) or eps == 0.0 for m in named), found
+    assert any(m.eps_mode in (None, result.plan.spec.eps_mode) or eps == 0.0 for m in named), found
     match = named[0]
     assert match.groups == options.get("groups")
     assert dtype == "float64" or match.max_ulp <= 0.501

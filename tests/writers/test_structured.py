@@ -75,15 +75,15 @@ def test_json_lines_hold_every_group_once(norm):
     answer = make(norm)
     records = [json.loads(line, parse_constant=reject) for line in render(answer, "jsonl").splitlines()]
     plan = answer.result.plan
-    assert len(records) == plan.group_count
+    assert len(records) == plan.grid.group_count
     for number, record in enumerate(records):
         assert list(record)[:2] == ["group", "count"]
-        assert record["group"] == plan.group_index(number)
-        expected = answer.result.normalized.reshape(plan.view_shape)[plan.select_group(number)]
+        assert record["group"] == plan.grid.group_index(number)
+        expected = answer.result.normalized.reshape(plan.grid.view_shape)[plan.grid.select_group(number)]
         np.testing.assert_array_equal(np.array(record["normalized"], dtype=np.float32), expected)
         for name, values in answer.result.statistics.items():
             assert record[name] == values.reshape(-1)[number]
-    if plan.window is None:
+    if plan.spec.window is None:
         assert sum(record["count"] for record in records) == answer.result.input.size
 
 
@@ -103,7 +103,7 @@ def test_csv_holds_every_value_once(norm):
         assert tuple(int(row[name]) for name in "nchw") == index
         assert np.float32(row["normalized"]) == value
         assert np.float32(row["input"]) == result.input[index]
-    owners = result.plan.locate_groups(np.ix_(*(np.arange(length) for length in result.input.shape)))
+    owners = result.plan.grid.locate_groups(np.ix_(*(np.arange(length) for length in result.input.shape)))
     name = next(iter(result.statistics))
     expected = result.statistics[name].reshape(-1)[owners].reshape(-1)
     np.testing.assert_array_equal([float(row[name]) for row in rows], expected)

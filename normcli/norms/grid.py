@@ -1,0 +1,273 @@
+"""Which values of a tensor share one statistic: the groups of a shape, their numbers, indices and names."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from normcli.errors import DataError
+from normcli.norms.layout import Layout
+from normcli.norms.table import GroupOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+ONLY_GROUP = "all"
+"""The name of the one group of a norm that reduces every axis."""
+
+
+class Split(NamedTuple):
+    """An axis whose values stand in groups: which one, how many groups, and which values each is made of."""
+
+    axis: int
+    groups: int
+    order: GroupOrder = GroupOrder.CONTIGUOUS
+
+
+class Reach(NamedTuple):
+    """How many neighbours a sliding window holds before and after its own value."""
+
+    before: int
+    after: int
+
+    @property
+    def length(self) -> int:
+        """The number of values in a window that no edge cuts."""
+        return self.before + self.after + 1
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How the values of a shape fall into groups that share one statistic each.
+
+    The tensor is worked on in its *view*, which has its own shape but for a split axis, which stands there as
+    two: (groups, values of a group), or the other way round where the groups are interleaved.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The tensor's.
+    layout : Layout
+        The names of its axes.
+    axes : tuple of int
+        The axes reduced, whole or (the split one) in part; for a window the axis that it slides along.
+    split : Split or None
+        The channel axis of `gn`.
+    reach : Reach or None
+        Of a sliding window: then each value has a group of its own, and groups overlap.
+    """
+
+    shape: tuple[int, ...]
+    layout: Layout
+    axes: tuple[int, ...]
+    split: Split | None = None
+    reach: Reach | None = None
+
+    @property
+    def groups(self) -> int | None:
+        """The number of groups along the split axis; None without one."""
+        return None if self.split is None else self.split.groups
+
+    @property
+    def group_order(self) -> GroupOrder | None:
+        """Which values of the split axis a group is made of; None without one."""
+        return None if self.split is None else self.split.order
+
+    @functools.cached_property
+    def kept(self) -> tuple[int, ...]:
+        """The axes of the tensor over which there is one statistic each."""
+        if self.reach is not None:
+            return tuple(range(len(self.shape)))
+        split = None if self.split is None else self.split.axis
+        return tuple(axis for axis in range(len(self.shape)) if axis not in self.axes or axis == split)
+
+    @functools.cached_property
+    def view_shape(self) -> tuple[int, ...]:
+        """The shape that is worked on."""
+        return self.split_shape(self.shape)
+
+    @functools.cached_property
+    def view_axes(self) -> tuple[int, ...]:
+        """The reduced axes of the view."""
+        if self.split is None:
+            return self.axes
+        inner = self.split.axis + (self.split.order is GroupOrder.CONTIGUOUS)
+        moved = (inner if axis == self.split.axis else axis + (axis > self.split.axis) for axis in self.axes)
+        return tuple(sorted(moved))
+
+    @functools.cached_property
+    def kept_view_axes(self) -> tuple[int, ...]:
+        """The axes of the view that are kept; for a window, all of them."""
+        every = range(len(self.view_shape))
+        return tuple(axis for axis in every if self.reach is not None or axis not in self.view_axes)
+
+    @functools.cached_property
+    def stats_shape(self) -> tuple[int, ...]:
+        """The shape of each statistic: the kept axes only."""
+        return tuple(self.view_shape[axis] for axis in self.kept_view_axes)
+
+    @property
+    def keepdims_shape(self) -> tuple[int, ...]:
+        """The shape of each statistic with 1 for each reduced axis, as `keepdims=True` gives it."""
+        return tuple(self._kept_length(axis) if axis in self.kept else 1 for axis in range(len(self.shape)))
+
+    @functools.cached_property
+    def group_count(self) -> int:
+        """The number of groups."""
+        return math.prod(self.stats_shape)
+
+    @functools.cached_property
+    def group_size(self) -> int:
+        """The number of values in a group; of a window, where no edge cuts it."""
+        if self.reach is not None:
+            return self.reach.length
+        return math.prod(self.view_shape[axis] for axis in self.view_axes)
+
+    @functools.cached_property
+    def kept_names(self) -> tuple[str, ...]:
+        """What the axes of `stats_shape` are called: `("n", "g")`."""
+        group = "g" if "G" not in (self.layout.letters or "") else "group"
+        split = None if self.split is None else self.split.axis
+        return tuple(group if axis == split else self.layout.name(axis) for axis in self.kept)
+
+    def group_index(self, group: int) -> dict[str, int]:
+        """Return the named indices of a group, given its number in C order over the kept axes."""
+        return dict(zip(self.kept_names, self._unravel(group), strict=True))
+
+    def group_name(self, group: int) -> str:
+        """Return what a group is called in tables and messages: `n=0 c=1`, or `all` if nothing is kept."""
+        return " ".join(f"{name}={i}" for name, i in self.group_index(group).items()) or ONLY_GROUP
+
+    def locate_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+        """Return the numbers of the groups that cells belong to.
+
+        Parameters
+        ----------
+        indices : sequence of integer arrays
+            The cells' positions along each axis of the tensor; they broadcast against each other, so that
+            `numpy.ix_` gives an excerpt.
+
+        Returns
+        -------
+        ndarray
+            Of the shape that the indices broadcast to.
+        """
+        numbers: NDArray[np.intp] = np.zeros((), dtype=np.intp)
+        for axis in self.kept:
+            positions = indices[axis]
+            if self.split is not None and axis == self.split.axis:
+                positions = self._group_positions(positions, self.split)
+            numbers = numbers * self._kept_length(axis) + positions
+        return np.broadcast_to(numbers, np.broadcast_shapes(*(index.shape for index in indices)))
+
+    def select_group(self, group: int) -> tuple[int | slice, ...]:
+        """Return what picks the values of a group out of the view (for a window: the one value)."""
+        index = iter(self._unravel(group))
+        kept = self.kept_view_axes
+        return tuple(next(index) if axis in kept else slice(None) for axis in range(len(self.view_shape)))
+
+    def walk_groups(self) -> Iterator[tuple[dict[str, int], tuple[int | slice, ...]]]:
+        """Yield `group_index` and `select_group` of every group, in order: for many, much faster than those."""
+        names, kept = self.kept_names, self.kept_view_axes
+        selection: list[int | slice] = [slice(None)] * len(self.view_shape)
+        for index in itertools.product(*map(range, self.stats_shape)):
+            for axis, place in zip(kept, index, strict=True):
+                selection[axis] = place
+            yield dict(zip(names, index, strict=True)), tuple(selection)
+
+    def split_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return a shape of the tensor's rank at the view's: an axis of 1 that is split stays two of 1."""
+        if self.split is None:
+            return shape
+        axis, groups, order = self.split
+        pair = (1, 1) if shape[axis] == 1 != self.shape[axis] else (groups, shape[axis] // groups)
+        return (*shape[:axis], *(pair if order is GroupOrder.CONTIGUOUS else pair[::-1]), *shape[axis + 1 :])
+
+    def restrict(self, lengths: tuple[int, ...]) -> Grid:
+        """Return the grid of a part of the view, which keeps the view's axes in fewer places.
+
+        Parameters
+        ----------
+        lengths : tuple of int
+            How many places of each axis of the view there are.
+        """
+        return Grid(lengths, Layout(len(lengths), None), self.view_axes, reach=self.reach)
+
+    def fit_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask at the tensor's rank, with 1 for the axes that it does not vary along.
+
+        Parameters
+        ----------
+        mask : ndarray of bool
+            Of a shape that broadcasts to the tensor's.
+
+        Raises
+        ------
+        DataError
+            If it does not.
+        """
+        try:
+            np.broadcast_to(mask, self.shape)
+        except ValueError as error:
+            raise DataError(
+                f"the mask has the shape {mask.shape}, which does not broadcast to {self.shape}"
+            ) from error
+        return mask.reshape((1,) * (len(self.shape) - mask.ndim) + mask.shape)
+
+    def view_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask of the tensor's rank at the rank of the view."""
+        return mask.reshape(self.split_shape(mask.shape))
+
+    @property
+    def running_shape(self) -> tuple[int, ...]:
+        """The shape of running statistics: where each sample has its own, their average is kept."""
+        return tuple(length for axis, length in self._kept_lengths() if axis != self.layout.batch)
+
+    def running_name(self, number: int) -> str:
+        """Return what a running statistic is called, given its number in C order: `c=1`."""
+        index = []
+        for name, (axis, length) in reversed([*zip(self.kept_names, self._kept_lengths(), strict=True)]):
+            if axis != self.layout.batch:
+                number, place = divmod(number, length)
+                index.append(f"{name}={place}")
+        return " ".join(reversed(index)) or ONLY_GROUP
+
+    def spread_running(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a running statistic, of `running_shape`, as one value for each group, of `stats_shape`."""
+        lengths = (1 if axis == self.layout.batch else length for axis, length in self._kept_lengths())
+        return np.broadcast_to(values.reshape(tuple(lengths)), self.stats_shape)
+
+    def place_kept(self) -> tuple[int, ...]:
+        """Return the shape of running statistics at the tensor's rank, with 1 for all other axes."""
+        lengths = dict(self._kept_lengths())
+        return tuple(
+            1 if axis == self.layout.batch else lengths.get(axis, 1) for axis in range(len(self.shape))
+        )
+
+    def _kept_lengths(self) -> list[tuple[int, int]]:
+        """Return the kept axes of the tensor, each with the number of statistics along it."""
+        return [(axis, self._kept_length(axis)) for axis in self.kept]
+
+    def _kept_length(self, axis: int) -> int:
+        return self.split.groups if self.split is not None and axis == self.split.axis else self.shape[axis]
+
+    def _group_positions(self, positions: NDArray[np.intp], split: Split) -> NDArray[np.intp]:
+        """Return which group along the split axis each of some positions belongs to."""
+        if split.order is GroupOrder.INTERLEAVED:
+            return positions % split.groups
+        return positions // max(1, self.shape[split.axis] // split.groups)
+
+    def _unravel(self, group: int) -> tuple[int, ...]:
+        """Return a group's index over the kept axes; for one group, much faster than NumPy's function."""
+        index = []
+        for length in reversed(self.stats_shape):
+            group, place = divmod(group, length)
+            index.append(place)
+        return tuple(reversed(index))
