@@ -12,7 +12,8 @@ from normcli.cli.problem import tell_note
 from normcli.cli.progress import show_progress
 from normcli.cli.sources import SourceOptions, load_input, load_parameters
 from normcli.errors import NormError, UsageError
-from normcli.norms.table import NORMS, EpsMode
+from normcli.norms.options import NAMES, find_option
+from normcli.norms.table import NORMS
 from normcli.writers import PICTURES, WRITERS
 
 if TYPE_CHECKING:
@@ -26,21 +27,13 @@ if TYPE_CHECKING:
 
 _PARTS = ("facts", "equalities", "normalized", "groups")
 
-_EVERY = ("axes", "keep", "layout", "dtype")
-"""The shared options that every norm has."""
-
-_SOME = ("like", "eps", "eps_mode", *options.NUMERIC)
+_SOME = ("like", *options.NUMERIC)
+"""The shared options that go to those norms alone that take them."""
 
 _SHARED = (
-    options.make("--eps", type=float, help="Keeps the divisor from 0. [default: each norm's]"),
-    options.make(
-        "--eps-mode",
-        type=click.Choice((EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)),
-        help="√(var + eps) or √var + eps. [default: each norm's]",
-    ),
     *options.NUMERIC.values(),
     options.DTYPE,
-    options.make("--like", metavar="FRAMEWORK", help="Follow a framework; other options override it."),
+    options.declare(find_option("like")),
     options.AFFINE_SEED,
 )
 
@@ -118,11 +111,10 @@ def _share(specs: Sequence[NormSpec], settings: Mapping[str, Any]) -> list[Reque
             raise UsageError(f"none of {names} has --{option.replace('_', '-')}{value}")
     requests = []
     for spec in specs:
-        shared = {name: settings[name] for name in _EVERY}
-        shared |= {name: settings[name] for name in _SOME if _takes(spec, name, settings)}
+        shared = {name: settings[name] for name in NAMES if name not in _SOME or _takes(spec, name, settings)}
         if spec.own.keys() & {"axes", "keep"}:
             shared["axes"] = shared["keep"] = None
-        requests.append(Request(norm=spec.name, **{**shared, **spec.own}))
+        requests.append(Request.collect(spec.name, {**shared, **spec.own}))
     return requests
 
 

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from normcli.fitting.fit import Source
 
-_FIELDS = ("axes", "keep", "layout", "groups", "group_order", "eps", "eps_mode", "ddof", "p", "size", "alpha",
-           "exponent", "k", "like")  # fmt: skip
-
 FILES_FROM = options.make(
     "--files-from",
     metavar="FILE",
@@ -90,7 +87,7 @@ def _fit(name: str, settings: dict[str, Any]) -> None:
     from normcli.fitting.fit import Policy, fit
     from normcli.norms.request import Request
 
-    request = Request(norm=name, **{key: settings[key] for key in _FIELDS if key in settings})
+    request = Request.collect(name, settings)
     policy = Policy(settings["nan"], skips_bad=settings["skip_bad"])
     with show_progress(quiet=settings["quiet"]) as observer:
         sources = _list_sources(settings["files"], settings["files_from"])

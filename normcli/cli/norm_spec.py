@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.errors import UsageError
+from normcli.norms.options import OPTIONS
 from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
@@ -12,9 +13,8 @@ if TYPE_CHECKING:
 
     from normcli.norms.table import Norm
 
-_ANY_NORM = ("axes", "keep", "layout", "like")
-_INTEGERS = ("groups", "ddof", "size")
-_WORDS = (*_ANY_NORM, "group_order", "eps_mode")
+_SHARED = "dtype"
+"""The option that norms on one tensor have in common: behind the name of one of them it is refused."""
 
 
 class NormSpec(NamedTuple):
@@ -56,8 +56,12 @@ def parse_norm_spec(text: str) -> NormSpec:
     """
     name, *parts = text.split(":")
     norm, fixed = find_norm(name)
-    numeric = (set(norm.options) - set(fixed)) | {"eps"}  # a framework's convention may bring an eps
-    known = (*_ANY_NORM, *sorted(numeric))
+    known = {
+        option.name: option
+        for option in OPTIONS
+        # A framework's convention may bring an eps.
+        if (option.belongs_to(norm) or option.name == "eps") and option.name not in (_SHARED, *fixed)
+    }
     own: dict[str, Any] = {}
     for part in parts:
         key, equals, value = part.partition("=")
@@ -65,19 +69,12 @@ def parse_norm_spec(text: str) -> NormSpec:
         if not equals or not value.strip() or not option:
             raise UsageError(f"{text}: {part!r} is no KEY=VALUE, such as {name}:axes=0")
         if option not in known:
-            listed = ", ".join(other.replace("_", "-") for other in known)
+            listed = ", ".join(other.word for other in known.values())
             raise UsageError(f"{text}: {name} has no option {key.strip()!r}; it has {listed}")
         if option in own:
             raise UsageError(f"{text} says {key.strip()} twice")
-        own[option] = _convert(text, option, value.strip())
+        try:
+            own[option] = known[option].parse(value.strip())
+        except UsageError as error:
+            raise UsageError(f"{text}: {error}") from error
     return NormSpec(text, name, norm, own, frozenset(known))
-
-
-def _convert(text: str, option: str, value: str) -> Any:
-    if option in _WORDS:
-        return value
-    kind, noun = (int, "an integer") if option in _INTEGERS else (float, "a number")
-    try:
-        return kind(value)
-    except ValueError:
-        raise UsageError(f"{text}: {option} takes {noun}, not {value!r}") from None

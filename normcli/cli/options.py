@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from normcli.cli.types import LENGTHS, NUMBER, SHAPE, Framework, Momentum, Parts
-from normcli.dtypes import OUTPUT_DTYPES
+from normcli.norms.options import OPTIONS, Kind, find_option
 from normcli.norms.request import Fill, NanRule
-from normcli.norms.table import EpsMode, GroupOrder
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 from normcli.writers import FORMATS, WRITERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from normcli.norms import options as norms
     from normcli.norms.table import Norm
 
     Function = Callable[..., Any]
@@ -76,30 +76,26 @@ RECIPE = (
     make("--skip", type=click.IntRange(min=0), metavar="N", help="Pass over N values of the stream first."),
 )
 
-LAYOUT = make("--layout", metavar="LETTERS", help="One letter an axis: NCHW, NLC, bnd. [default: by rank]")
 
-AXES = (
-    LAYOUT,
-    make("--axes", metavar="AXES", help="The axes to reduce, by letter or number: CHW, 1,2,3 or -1."),
-    make("--keep", metavar="AXES", help="The axes to keep; all others are reduced."),
-)
+def declare(option: norms.Option, norm: Norm | None = None) -> Option:
+    """Return a row of the table of options as an option of a command of a norm, or of any norm."""
+    default = option.say_default(norm)
+    kinds: Mapping[Kind, Any] = {Kind.INTEGER: int, Kind.NUMBER: float}
+    kind, metavar = kinds.get(option.kind), option.metavar or None
+    if option.choices:
+        kind = click.Choice(option.choices)
+    elif option.kind is Kind.FRAMEWORK and norm is not None:
+        kind, metavar = Framework(norm.name), None
+    told = f"{option.help} [default: {default}]" if default else option.help
+    return make(f"--{option.word}", type=kind, metavar=metavar, help=told)
 
-NUMERIC = {
-    "groups": make("--groups", type=int, metavar="G", help="The number of channel groups."),
-    "group_order": make(
-        "--group-order", type=click.Choice([order.value for order in GroupOrder]),
-        help="A group's channels: neighbours, or every G-th. [default: contiguous]",
-    ),
-    "ddof": make("--ddof", type=int, help="The variance's divisor is n − ddof. [default: 0]"),
-    "p": make("--p", type=float, help="The exponent of the length, ≥ 0 or inf. [default: 2]"),
-    "size": make("--size", type=int, help="Channels in a window. [default: 5]"),
-    "alpha": make("--alpha", type=float, help="Factor of the mean square. [default: 0.0001]"),
-    "exponent": make("--exponent", type=float, help="Power of the divisor. [default: 0.75]"),
-    "k": make("--k", type=float, help="Summand of the divisor. [default: 1]"),
-}  # fmt: skip
-"""The options that only some norms have, by the names that the table of norms gives them (eps aside)."""
 
-DTYPE = make("--dtype", type=click.Choice(OUTPUT_DTYPES), help="Of the output (and of a generated tensor).")
+LAYOUT, *_ = AXES = tuple(declare(find_option(name)) for name in ("layout", "axes", "keep"))
+
+NUMERIC = {option.name: declare(option) for option in OPTIONS if option.is_of is not None}
+"""The options that only some norms have, for a command of several norms."""
+
+DTYPE = declare(find_option("dtype"))
 
 GAMMA = make(
     "--gamma", "--weight", "gamma", metavar="VALUE", help="The scale: a file, JSON in place or one number."
@@ -182,7 +178,7 @@ def show(parts: tuple[str, ...]) -> Option:
 
 def like(norm: Norm) -> Option:
     """Return the option that follows a framework's convention for a norm."""
-    return make("--like", type=Framework(norm.name), help="Follow a framework; other options override it.")
+    return declare(find_option("like"), norm)
 
 
 def parameters(norm: Norm) -> Sequence[Option]:
@@ -203,9 +199,7 @@ def tracking(norm: Norm) -> Sequence[Option]:
 
 
 def numeric(norm: Norm, fixed: Mapping[str, float]) -> Sequence[Option]:
-    """Return the numeric options that mean something for a norm and are not fixed by its preset."""
-    eps = make("--eps", type=float, help=f"Keeps the divisor from 0. [default: {norm.eps or 0:g}]")
-    modes = click.Choice((EpsMode.INSIDE.value, EpsMode.OUTSIDE.value))
-    eps_mode = make("--eps-mode", type=modes, help=f"√(var + eps) or √var + eps. [default: {norm.eps_mode}]")
-    every = {"eps": eps, "eps_mode": eps_mode, **NUMERIC}
-    return [option for name, option in every.items() if name in norm.options and name not in fixed]
+    """Return the options that not every norm has and this one does, but for those that its preset fixes."""
+    return [
+        declare(option, norm) for option in OPTIONS if option.name in norm.options and option.name not in fixed
+    ]

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from normcli.running.average import State
     from normcli.tensors.tensor import Tensor
 
-_REQUEST_FIELDS = (
-    "axes", "keep", "layout", "groups", "group_order", "eps", "eps_mode", "ddof", "dtype", "p",
-    "size", "alpha", "exponent", "k", "like",
-)  # fmt: skip
-
 
 class Problem(NamedTuple):
     """A norm and what it is to be applied to.
@@ -93,7 +88,7 @@ def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
     running = load_running(settings, norm=find_norm(name)[0].name)
     if running is not None and running.state is not None:
         settings = adopt_eps(settings, running.state)
-    request = Request(norm=name, **{key: settings[key] for key in _REQUEST_FIELDS if key in settings})
+    request = Request.collect(name, settings)
     source = SourceOptions.collect(dict(settings))
     tensor = load_input(source)
     tell_note(tensor, settings)

@@ -3,9 +3,9 @@
 Its members are
 
 - `schema` ("normcli-stats/1");
-- what the statistics are of: `norm`, `layout` (or ""), `axes`, `shape` (0 for the batch axis), `dtype`, `eps`
-  (NaN if the norm's own), `eps_mode`, `ddof` (-1 if the norm's own), `p` (NaN if none), `like`, `nan`
-  (propagate or omit);
+- what the statistics are of: `norm`, `axes`, `shape` (0 for the batch axis), `dtype`, `nan` (propagate or
+  omit), and every other option by its name, where NaN, -1 and "" stand for the norm's own number, integer and
+  word;
 - `files` and `samples`, how many;
 - what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
   `nan_count`, `inf_count` (of inf, then -inf), `min`, `max`, `images`; and as integers the exact sums of x,
@@ -27,6 +27,7 @@ import numpy as np
 from normcli.errors import DataError, NormError
 from normcli.fitting.subject import Subject, require_fittable
 from normcli.fitting.sums import Sums
+from normcli.norms.options import OPTIONS, Kind
 from normcli.norms.request import Request
 from normcli.norms.table import Divisor
 from normcli.numerics.fixed import Fixed
@@ -39,11 +40,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.norms.options import Option
+
 SCHEMA = "normcli-stats/1"
 
 SUFFIX = ".npz"
 
-_TEXTS = ("layout", "eps_mode", "like")
+_STORED = tuple(option for option in OPTIONS if option.kind not in (Kind.AXES, Kind.DTYPE))
+"""The options that are stored by their names; axes are, as numbers, and a dtype is that of the tensors."""
+
+_OPEN: Mapping[Kind, float] = {Kind.INTEGER: -1, Kind.NUMBER: np.nan}
+"""What stands for an option that the caller left open; of words, the empty one."""
+
 _COUNTS = {"count": "count", "nan": "nan_count", "images": "images"}
 _EXACT = {"total": "sum", "square": "square", "deviation": "image_std_sum"}
 
@@ -105,13 +113,10 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
         "axes": np.array(request.axes, dtype=np.int64),
         "shape": np.array(stats.subject.shape, dtype=np.int64),
         "dtype": stats.subject.dtype,
-        "eps": np.nan if request.eps is None else float(request.eps),
-        "ddof": -1 if request.ddof is None else request.ddof,
-        "p": np.nan if request.p is None else float(request.p),
         "nan": "omit" if stats.omits_nan else "propagate",
         "files": stats.files,
         "samples": stats.samples,
-        **{name: getattr(request, name) or "" for name in _TEXTS},
+        **{option.name: _store(option, getattr(request, option.name)) for option in _STORED},
         "inf_count": np.stack([sums.above, sums.below]).reshape(2, *shape),
         "min": sums.low.reshape(shape),
         "max": sums.high.reshape(shape),
@@ -125,6 +130,18 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
         members[name] = settled.digits.reshape(-1, *shape)
         members[f"{name}_low"] = settled.low
     return {name: np.asarray(member) for name, member in members.items()}
+
+
+def _store(option: Option, value: Any) -> Any:
+    return _OPEN.get(option.kind, "") if value is None else value
+
+
+def _restore(option: Option, members: Mapping[str, NDArray[Any]]) -> Any:
+    """Return an option; files of earlier versions have fewer of them, and these were open."""
+    if option.name not in members:
+        return None
+    value = members[option.name].item()
+    return None if value == _store(option, None) or value != value else option.read(value)  # NaN is not itself
 
 
 def read_stats(path: str) -> Stats:
@@ -157,22 +174,8 @@ def _understand(members: Mapping[str, NDArray[Any]]) -> Stats:
     def text(name: str) -> str:
         return str(members[name][()])
 
-    def number(name: str) -> float | None:
-        value = float(members[name])
-        return None if np.isnan(value) else value
-
-    ddof = int(members["ddof"])
-    layout, eps_mode, like = (text(name) or None for name in _TEXTS)
-    request = Request(
-        text("norm"),
-        axes=tuple(members["axes"].tolist()),
-        eps=number("eps"),
-        ddof=None if ddof < 0 else ddof,
-        p=number("p"),
-        layout=layout,
-        eps_mode=eps_mode,
-        like=like,
-    )
+    options = {option.name: _restore(option, members) for option in _STORED}
+    request = Request(text("norm"), axes=tuple(members["axes"].tolist()), **options)
     subject = Subject(request, tuple(members["shape"].tolist()), text("dtype"))
     plan = subject.plan(1)
     require_fittable(plan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from normcli.norms.options import NAMES, find_option
 from normcli.norms.table import (
     AxesRule,
     Divisor,
@@ -21,15 +22,6 @@ if TYPE_CHECKING:
 
     from normcli.norms.conventions import Convention
     from normcli.norms.request import Request
-
-DEFAULT_P = 2.0
-"""ℓ2, the default of every framework's `normalize`."""
-
-DEFAULT_WINDOW_SIZE = 5
-"""Krizhevsky et al. 2012, section 3.3 (n = 5); ONNX and torch have no default."""
-
-DEFAULT_ALPHA, DEFAULT_EXPONENT, DEFAULT_K = 1e-4, 0.75, 1.0
-"""The defaults of ONNX LRN (opset 13) and of torch 2.13; the 2012 paper has k = 2 and an undivided α."""
 
 
 class Choices(NamedTuple):
@@ -103,6 +95,8 @@ def choose(request: Request, norm: Norm, convention: Convention | None, fixed: M
 
     def pick(option: str, default: Any = None) -> Any:
         chosen = (getattr(record, option, None) for record in (request, convention, norm))
+        if option in NAMES:
+            default = find_option(option).default
         return next((value for value in chosen if value is not None), default)
 
     rules = convention or norm
@@ -113,16 +107,16 @@ def choose(request: Request, norm: Norm, convention: Convention | None, fixed: M
         axes=rules.axes or norm.axes,
         # Gamma is the caller's to give, whether the framework's own norm takes one or not.
         parameters=norm.parameters if rules.parameters in (None, ParameterRule.NONE) else rules.parameters,
-        group_order=GroupOrder(pick("group_order", GroupOrder.CONTIGUOUS)),
+        group_order=GroupOrder(pick("group_order")),
         eps=pick("eps"),
         eps_mode=None if mode is None else EpsMode(mode),
-        ddof=pick("ddof", 0),
+        ddof=pick("ddof"),
         zero_rule=pick("zero_rule"),
-        p=fixed.get("p", pick("p", DEFAULT_P)) if norm.divisor is Divisor.LP_NORM else None,
-        size=pick("size", DEFAULT_WINDOW_SIZE),
-        alpha=pick("alpha", DEFAULT_ALPHA),
-        exponent=pick("exponent", DEFAULT_EXPONENT),
-        k=pick("k", DEFAULT_K),
+        p=fixed.get("p", pick("p")) if norm.divisor is Divisor.LP_NORM else None,
+        size=pick("size"),
+        alpha=pick("alpha"),
+        exponent=pick("exponent"),
+        k=pick("k"),
         extra_neighbour=pick("extra_neighbour", ExtraNeighbour.AFTER),
         divides_alpha=pick("divides_alpha", True),  # noqa: FBT003
         gamma_offset=pick("gamma_offset", 0),

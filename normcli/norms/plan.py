@@ -14,9 +14,10 @@ import numpy as np
 
 from normcli.dtypes import get_eps, is_short_float
 from normcli.errors import DataError, UsageError
-from normcli.norms.choices import DEFAULT_P, choose
+from normcli.norms.choices import choose
 from normcli.norms.grid import Grid, Reach, Split
 from normcli.norms.layout import Layout, make_layout
+from normcli.norms.options import find_option
 from normcli.norms.request import Request, check_options
 from normcli.norms.table import (
     AxesRule,
@@ -352,7 +353,7 @@ def _check_length(norm: Norm, chosen: Choices) -> None:
     """Refuse an eps among the squares of a length that has none."""
     if norm.divisor is not Divisor.LP_NORM or chosen.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
         return
-    if chosen.p != DEFAULT_P:
+    if chosen.p != find_option("p").default:
         raise UsageError(
             f"{norm.name} like {chosen.like} has eps among the squares of ℓ2; p {chosen.p:g} has none"
         )

@@ -231,21 +231,10 @@ class Norm(NamedTuple):
 
     @property
     def options(self) -> frozenset[str]:
-        """The numeric options that mean something for this row."""
-        options: set[str] = set()
-        if self.eps is not None:
-            options.add("eps")
-        if self.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
-            options.add("eps_mode")
-        if self.centre is Centre.MEAN:
-            options.add("ddof")
-        if self.axes is AxesRule.CHANNEL_GROUPS:
-            options |= {"groups", "group_order"}
-        if self.divisor is Divisor.LP_NORM and self.p is None:
-            options.add("p")
-        if self.divisor is Divisor.WINDOW_POWER:
-            options |= {"size", "alpha", "exponent", "k"}
-        return frozenset(options)
+        """The names of the options that not every norm has and this one does."""
+        from normcli.norms.options import OPTIONS  # the table of options is of these rows
+
+        return frozenset(option.name for option in OPTIONS if option.is_of is not None and option.is_of(self))
 
     def say_zero(self, rule: ZeroRule) -> str:
         """Return what the normalized values of a group are whose divisor is 0: `0`, `x − mean`, `nan`."""

@@ -345,24 +345,10 @@ def normalize(
     array([[-1.34, -0.45,  0.45,  1.34],
            [-1.34, -0.45,  0.45,  1.34]])
     """
-    request = Request(
-        norm=_as_text("norm", norm),
-        axes=_freeze("axes", axes),
-        keep=_freeze("keep", keep),
-        layout=None if layout is None else _as_text("layout", layout),
-        groups=_as_integer("groups", groups),
-        group_order=group_order,
-        eps=_as_number("eps", eps),
-        eps_mode=eps_mode,
-        ddof=_as_integer("ddof", ddof),
-        dtype=_name_dtype(dtype),
-        p=_as_number("p", p),
-        size=_as_integer("size", size),
-        alpha=_as_number("alpha", alpha),
-        exponent=_as_number("exponent", exponent),
-        k=_as_number("k", k),
-        like=None if like is None else _as_text("like", like),
-    )
+    options = locals()  # nothing else is bound yet: the arguments by their names
+    if not isinstance(norm, str):
+        raise UsageError(f"norm {norm!r} is not a name")
+    request = Request.collect(norm, {**options, "dtype": _name_dtype(dtype)})
     return calculate(
         request,
         _as_real(x, "x"),
@@ -371,7 +357,7 @@ def normalize(
         running=_pair_running(running_mean, running_var),
         counted=_say_what_counts(mask, lengths, nan, fill),
         out=out,
-        effort=Effort(threads=_as_integer("threads", threads)),
+        effort=Effort(threads=None if threads is None else _require_integer("threads", threads)),
     )
 
 
@@ -475,39 +461,6 @@ def _say_what_counts(
     return Counted(None if mask is None else _as_real(mask, "mask"), whole, nan, fill)
 
 
-def _freeze(option: str, spec: AxisSpec | None) -> str | int | tuple[int | str, ...] | None:
-    if spec is None or isinstance(spec, str):
-        return spec
-    try:
-        return operator.index(spec)  # type: ignore[arg-type]  # whatever is an integer: NumPy's too
-    except TypeError:
-        pass
-    try:
-        return tuple(part if isinstance(part, str) else operator.index(part) for part in spec)  # type: ignore[union-attr]
-    except TypeError as error:
-        raise UsageError(f"{option} {spec!r} is no list of axes, by number or letter") from error
-
-
-def _as_integer(option: str, value: int | None) -> int | None:
-    try:
-        return None if value is None else operator.index(value)
-    except TypeError as error:
-        raise UsageError(f"{option} {value!r} is not an integer") from error
-
-
-def _as_number(option: str, value: float | None) -> float | None:
-    try:
-        return None if value is None else float(operator.pos(value))  # a string has no sign
-    except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{option} {value!r} is not a number") from error
-
-
-def _as_text(option: str, value: str) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{option} {value!r} is not a name")
-    return value
-
-
 def _name_dtype(dtype: DTypeLike | None) -> str | None:
     if dtype is None or (isinstance(dtype, str) and dtype in OUTPUT_DTYPES):
         return dtype
@@ -515,6 +468,13 @@ def _name_dtype(dtype: DTypeLike | None) -> str | None:
         return np.dtype(dtype).name
     except TypeError as error:
         raise UsageError(f"dtype {dtype!r} is none of {', '.join(OUTPUT_DTYPES)}") from error
+
+
+def _require_integer(name: str, value: int) -> int:
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise UsageError(f"{name} {value!r} is not an integer") from error
 
 
 def _as_real(x: ArrayLike, name: str) -> NDArray[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from normcli.dtypes import get_eps, is_short_float
 from normcli.engine import run
 from normcli.errors import UsageError
-from normcli.norms.choices import DEFAULT_P
+from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, Centre, EpsMode, ParameterRule, ZeroRule
@@ -190,17 +190,12 @@ def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
     ):
         return
     eps = (plan.spec.eps or 0.0) if "eps" in row.options else None
-    modes = (EpsMode.INSIDE, EpsMode.OUTSIDE)
     if eps != row.eps and (row.eps, row.eps_mode) != (plan.norm.eps, plan.norm.eps_mode):
         return
-    base = Request(
-        row.name,
-        layout=plan.grid.layout.letters,
-        eps=eps,
-        eps_mode=plan.spec.eps_mode if "eps_mode" in row.options and plan.spec.eps_mode in modes else None,
-        ddof=plan.spec.ddof if "ddof" in row.options else None,
-        p=plan.spec.p if "p" in row.options else None,
-    )
+    chosen: dict[str, Any] = {name: getattr(plan.spec, name, None) for name in row.options} | {"eps": eps}
+    if not eps or chosen.get("eps_mode") not in find_option("eps_mode").choices:
+        chosen["eps_mode"] = None
+    base = Request(row.name, layout=plan.grid.layout.letters)._replace(**chosen)
     if "groups" in row.options:
         channel = plan.grid.layout.channel
         for groups in (
@@ -219,22 +214,11 @@ def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
 def _write_name(request: Request, row: Norm) -> str:
     """Return a request as a command line puts it behind the norm's name."""
     parts = [row.name]
-    if request.axes is not None:
-        axes = request.axes
-        parts.append(f"axes={axes if isinstance(axes, str) else ','.join(map(str, axes))}")  # type: ignore[arg-type]
-    if request.groups is not None:
-        parts.append(f"groups={request.groups}")
-    if request.eps is not None and request.eps != row.eps:
-        short = f"{request.eps:g}"
-        parts.append(f"eps={short if float(short) == request.eps else repr(request.eps)}")
-    if request.eps and request.eps_mode not in (None, row.eps_mode):
-        parts.append(f"eps-mode={request.eps_mode}")
-    if request.ddof:
-        parts.append(f"ddof={request.ddof}")
-    if request.p not in (None, DEFAULT_P):
-        parts.append(f"p={request.p:g}")
-    if request.layout is not None:
-        parts.append(f"layout={request.layout}")
+    for option in sorted(OPTIONS, key=lambda option: option.name == "layout"):
+        value = getattr(request, option.name)
+        default = getattr(row, option.name, None) if option.is_of else None
+        if value not in (None, option.default if default is None else default):
+            parts.append(f"{option.word}={option.format(value)}")
     return ":".join(parts)
 
 

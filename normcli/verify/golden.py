@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +17,7 @@ from normcli.dtypes import is_bfloat16, is_short_float
 from normcli.engine import choose_output_dtype
 from normcli.engine.effort import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
+from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.result import calculate
@@ -46,15 +46,6 @@ INPUT, PARAMETERS = "input", ("gamma", "beta")
 _SHORT_ULP, _LONG_ULP = 0.501, 6.0
 """How far golden values may be from those calculated anew: short floats were rounded once, and float64 is
 within 3 ulp each time, whichever version and machine it was."""
-
-_NUMBER, _AXES = (int, float), (str, int, list)
-
-_OPTION_TYPES: Mapping[str, tuple[type, ...]] = {
-    "axes": _AXES, "keep": _AXES, "layout": (str,), "groups": (int,), "eps": _NUMBER, "eps_mode": (str,),
-    "ddof": (int,), "dtype": (str,), "p": _NUMBER, "size": (int,), "alpha": _NUMBER, "exponent": _NUMBER,
-    "k": _NUMBER, "like": (str,),
-}  # fmt: skip
-"""What a manifest's options may be, by the fields of `Request`."""
 
 
 class Golden(NamedTuple):
@@ -184,12 +175,12 @@ def _describe(
     folder: Path, request: Request, result: Result, source: str, recipe: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     plan = result.plan
-    given = {name: value for name, value in request._asdict().items() if value is not None}
+    given = {option: getattr(request, option.name) for option in OPTIONS}
     return {
         "schema": SCHEMA,
         "normcli": __version__,
-        "norm": given.pop("norm"),
-        "options": {name: _spell(value) for name, value in given.items()},
+        "norm": request.norm,
+        "options": {o.name: o.describe(value) for o, value in given.items() if value is not None},
         "source": source,
         "recipe": recipe,
         "convention": {
@@ -204,7 +195,7 @@ def _describe(
             "eps": plan.spec.eps,
             "eps_mode": plan.spec.eps_mode,
             "ddof": plan.spec.ddof,
-            "p": _spell(plan.spec.p),
+            "p": find_option("p").describe(plan.spec.p),
             "window": None if plan.spec.window is None else plan.spec.window._asdict(),
             "like": plan.spec.like,
         },
@@ -234,10 +225,6 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _spell(value: Any) -> Any:
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
 def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -259,13 +246,13 @@ def _read_request(manifest: Mapping[str, Any], path: Path) -> Request:
     norm, given = manifest.get("norm"), manifest.get("options")
     if not isinstance(norm, str) or not isinstance(given, dict):
         raise DataError(f"{path} names no norm, or no options")
+    rows = {option.name: option for option in OPTIONS}
     options: dict[str, Any] = {}
     for name, value in given.items():
-        if value == "inf":
-            value = math.inf
-        if not isinstance(value, _OPTION_TYPES.get(name, ())):
-            raise DataError(f"{path}: there is no option {name} = {json.dumps(value)}")
-        options[name] = tuple(map(str, value)) if isinstance(value, list) else value
+        try:
+            options[name] = rows[name].read(value)
+        except (KeyError, UsageError) as error:
+            raise DataError(f"{path}: there is no option {name} = {json.dumps(value)}") from error
     return Request(norm, **options)
 
 

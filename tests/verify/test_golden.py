@@ -101,7 +101,7 @@ def spoil(name):
         pytest.param(lambda f: rewrite(f, lambda m: m.update(norm="xn")), "there is no norm 'xn'", id="no norm"),
         pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(eps="a")), 'no option eps = "a"', id="eps"),
         pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(foo=1)), "no option foo = 1", id="option"),
-        pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(eps=-1)), "eps -1 is not a finite", id="negative"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(eps=-1)), "eps -1.0 is not a finite", id="negative"),
         pytest.param(lambda f: rewrite(f, lambda m: m["files"].update({"../x": {}})), "'../x' is the name of no", id="path"),
         pytest.param(lambda f: rewrite(f, lambda m: m["files"]["mean"].update(shape=[2])), "says float64 of [2]", id="shape"),
     ],

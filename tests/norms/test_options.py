@@ -1,0 +1,51 @@
+"""The table of options walked row by row, and each way that a value of one is written and read back."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from normcli.errors import UsageError
+from normcli.norms.options import NAMES, OPTIONS, Kind
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS
+
+VALUES = {
+    Kind.INTEGER: (0, 3), Kind.NUMBER: (0.1, 1e-5, 2.0, math.inf), Kind.TEXT: ("NCL",),
+    Kind.AXES: ("CL", (0, -1), ("C",), 1), Kind.FRAMEWORK: ("torch",),
+}  # fmt: skip
+ROWS = [pytest.param(option, id=option.name) for option in OPTIONS]
+
+
+def list_values(option):
+    values = option.choices or VALUES[option.kind]
+    return [value for value in values if not isinstance(value, int | float) or option.is_allowed(value)]
+
+
+def test_a_request_has_a_field_for_each_option_in_their_order():
+    assert Request._fields == ("norm", *NAMES)
+
+
+@pytest.mark.parametrize("option", ROWS)
+def test_each_option_has_help_and_belongs_to_a_norm(option):
+    assert option.help.endswith(".")
+    assert any(option.belongs_to(norm) for norm in NORMS.values())
+
+
+@pytest.mark.parametrize("option", ROWS)
+def test_each_value_is_allowed_and_comes_back_from_json(option):
+    for value in list_values(option):
+        assert option.read(option.describe(value)) == option.convert(value) == value
+
+
+@pytest.mark.parametrize("option", [option for option in OPTIONS if option.kind is not Kind.AXES])
+def test_each_value_comes_back_from_a_command_line(option):
+    for value in list_values(option):
+        assert option.parse(option.format(value)) == value
+
+
+@pytest.mark.parametrize("option", ROWS)
+def test_what_is_of_another_kind_is_refused_by_name(option):
+    with pytest.raises(UsageError, match=f"^{option.name} "):
+        option.convert(object())
