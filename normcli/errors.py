@@ -1,10 +1,40 @@
-"""What can go wrong, as exceptions. The library raises these and nothing of Python's or NumPy's own."""
+"""What can go wrong, as exceptions, and the exit code of each. The library raises no others."""
 
 from __future__ import annotations
+
+import enum
+from typing import ClassVar
+
+
+class ExitCode(enum.IntEnum):
+    """What the command line returns to the shell; `meaning` says when."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        """Return a code that knows its meaning."""
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
+
+    DONE = 0, "done; also when the reader of a pipe stops reading"
+    DIFFERENT = 1, "check found a difference, or identify found nothing that fits"
+    WRONG_USAGE = 2, "wrong usage: unknown axes, groups that do not divide, two sources, no such output folder"
+    BAD_DATA = (
+        3,
+        "bad data: unreadable, malformed, of an impossible shape or dtype; or no way to write",
+    )
+    DEGENERATE = 4, "under --strict: a group is empty, constant, of one value, or not finite"
+    OWN_FAULT = 70, "a fault of normcli's own: please report it"
+    HUNG_UP = 129, "the terminal hung up (SIGHUP)"
+    INTERRUPTED = 130, "interrupted (SIGINT, Ctrl-C)"
+    TERMINATED = 143, "terminated (SIGTERM)"
 
 
 class NormError(Exception):
     """Anything that normcli refuses, with one line that says what, why and what would be right."""
+
+    exit_code: ClassVar = ExitCode.WRONG_USAGE
 
 
 class UsageError(NormError):
@@ -13,6 +43,8 @@ class UsageError(NormError):
 
 class DataError(NormError):
     """The data cannot be used: unreadable, malformed, of an impossible shape or dtype, or unwritable."""
+
+    exit_code = ExitCode.BAD_DATA
 
 
 class MissingExtraError(DataError):
@@ -24,6 +56,8 @@ class MissingExtraError(DataError):
 
 class DegenerateError(NormError):
     """Under `strict`: a group is empty, constant, of one value or not finite."""
+
+    exit_code = ExitCode.DEGENERATE
 
 
 class MissingStatisticError(NormError, AttributeError):

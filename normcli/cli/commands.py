@@ -30,6 +30,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "generate": ("normcli.cli.generate", "Write a seeded tensor and nothing else."),
     "norms": ("normcli.cli.norms", "Print the table of norms: axes, formulas, parameters, sources."),
     "conventions": ("normcli.cli.conventions", "Print what each framework does where a norm leaves a choice."),
+    "help": ("normcli.cli.help", "Explain file formats, exit codes or layouts; show the help of a command."),
 }
 """Verb → the module whose `command` it is, and its line in the list of commands."""
 

@@ -12,29 +12,24 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from normcli.cli.commands import commands
-from normcli.errors import DataError, DegenerateError, NormError
+from normcli.errors import ExitCode, NormError
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM = "normcli"
-DONE, WRONG_USAGE, BAD_DATA, DEGENERATE, OWN_FAULT, INTERRUPTED = 0, 2, 3, 4, 70, 130
 
 _SIGNALLED = 128
 """A shell adds the number of the signal to this."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line and return its exit code.
-
-    0 done; 1 a check found a difference; 2 wrong usage; 3 bad data; 4 degenerate under `--strict`; 70 a fault
-    of normcli's own; 130 interrupted. A reader that stops reading (`| head`) ends the run quietly, with 0.
-    """
+    """Run a command line and return its exit code, one of `ExitCode`."""
     if sys.stderr is None:  # closed by the caller: messages go nowhere
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if sys.stdout is None:
-        return _report("standard output is closed", BAD_DATA)
+        return _report("standard output is closed", ExitCode.BAD_DATA)
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _terminate)
@@ -48,31 +43,27 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         _close_stdout()
-        return DONE
+        return ExitCode.DONE
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except _Terminated as stop:
         return _SIGNALLED + stop.number
     except (click.Abort, KeyboardInterrupt):
-        return _report("interrupted", INTERRUPTED)
+        return _report("interrupted", ExitCode.INTERRUPTED)
     except click.ClickException as error:
-        return _report(_shorten(error), WRONG_USAGE)
-    except DataError as error:
-        return _report(str(error), BAD_DATA)
-    except DegenerateError as error:
-        return _report(str(error), DEGENERATE)
+        return _report(_shorten(error), ExitCode.WRONG_USAGE)
     except NormError as error:
-        return _report(str(error), WRONG_USAGE)
+        return _report(str(error), error.exit_code)
     except MemoryError:
-        return _report("this does not fit into memory", BAD_DATA)
+        return _report("this does not fit into memory", ExitCode.BAD_DATA)
     except OSError as error:
-        return _report(f"the system refuses: {error.strerror}", BAD_DATA)
+        return _report(f"the system refuses: {error.strerror}", ExitCode.BAD_DATA)
     except Exception as error:
         if "NORMCLI_DEBUG" in os.environ:
             raise
         told = f"a fault of normcli's own, {type(error).__name__}: {error}"
-        return _report(f"{told} (NORMCLI_DEBUG=1 shows where)", OWN_FAULT)
-    return DONE
+        return _report(f"{told} (NORMCLI_DEBUG=1 shows where)", ExitCode.OWN_FAULT)
+    return ExitCode.DONE
 
 
 def _report(message: str, code: int) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from normcli.errors import DegenerateError
+from normcli.errors import DegenerateError, ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
     from normcli.verify.check import Checked
-
-DIFFERENT = 1
-"""The exit code of a check that found a difference, and of a search that found nothing."""
 
 
 def tell_warnings(
@@ -56,4 +53,4 @@ def show_verdict(document: Document, settings: Mapping[str, Any], *, ok: bool) -
     write(document, settings["format_"] or "table", sys.stdout, view)
     if not ok:
         sys.stdout.flush()
-        raise click.exceptions.Exit(DIFFERENT)
+        raise click.exceptions.Exit(ExitCode.DIFFERENT)

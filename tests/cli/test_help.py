@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import pytest
 
-from normcli import NORMS
+from normcli import NORMS, errors
 from normcli.cli.commands import VERBS, commands
+from normcli.cli.help import TOPICS
 from normcli.cli.options import NUMERIC
+from normcli.errors import ExitCode, NormError
+from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
+from normcli.tensors.files import FORMATS
 from normcli.version import __version__
+from normcli.writers import PICTURES, SUFFIXES, WRITERS
 from tests.conftest import ROOT
 
 
@@ -56,6 +63,46 @@ def test_each_norm_has_the_numeric_options_of_its_row_and_no_others(name):
 
 def test_a_preset_does_not_offer_what_it_fixes():
     assert "p" not in {parameter.name for parameter in build("l1").params}
+
+
+@pytest.mark.parametrize(
+    ("topic", "names"),
+    [
+        pytest.param("formats", [*FORMATS, *WRITERS, *PICTURES, *SUFFIXES], id="formats"),
+        pytest.param("exit-codes", [str(int(code)) for code in ExitCode], id="exit-codes"),
+        pytest.param("layouts", [*DEFAULT_LAYOUTS.values(), *CHANNEL_LAST_LAYOUTS.values()], id="layouts"),
+    ],
+)
+def test_a_topic_names_each_row_of_its_tables(topic, names, normcli):
+    ran = normcli("help", topic)
+    assert (ran.code, ran.err) == (0, "")
+    assert set(names) <= set(re.split(r"[\s;,:]+", ran.out))
+    assert topic in normcli("help", "--help").out
+
+
+def test_every_topic_is_tested():
+    assert [*TOPICS] == ["formats", "exit-codes", "layouts"]
+
+
+def test_every_error_has_a_code_that_is_explained():
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, NormError)]
+    assert len(kinds) > 1
+    assert all(isinstance(kind.exit_code, ExitCode) for kind in kinds)
+
+
+@pytest.mark.parametrize("words", [["bn"], ["fit"], ["check", "gn"], []], ids=" ".join)
+def test_help_of_a_command_is_its_own(words, normcli):
+    assert normcli("help", *words).out == normcli(*words, "--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [(["format"], "format"), (["check", "gm"], "gm"), (["formats", "layouts"], "formats")],
+)
+def test_help_on_what_there_is_not(words, unknown, normcli):
+    ran = normcli("help", *words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert repr(unknown) in ran.err
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
