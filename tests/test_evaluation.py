@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from normcli import normalize
-from normcli.engine.effort import Effort
+from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
@@ -119,7 +119,7 @@ def test_tensors_without_values(norm, shape):
 
 
 def test_a_large_file_is_evaluated_as_memory_is(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr("normcli.engine.effort.BLOCK", 1 << 12)
+    monkeypatch.setattr("normcli.engine.walk.BLOCK", 1 << 12)
     x = rng.normal(size=(8, 6, 40, 40)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")

@@ -12,7 +12,7 @@ from normcli.cli.use import OPTIONS, use_statistics
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.fitting.use import Use
     from normcli.norms.plan import Plan
 

@@ -89,7 +89,7 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     from normcli.answers.calculation import Answer
     from normcli.cli.large import open_large_output
     from normcli.documents.document import View
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.results.result import calculate
 
     problem = load_problem(name, settings)

@@ -131,7 +131,7 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
         raise UsageError("standard input holds one of the tensors; the others need files")
     from normcli.answers.verdict import Verdict
     from normcli.documents.problem import name_running
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.results.result import fit_given
     from normcli.verify.check import NORMALIZED, Limits, check
 

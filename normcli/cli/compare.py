@@ -145,7 +145,7 @@ def _prepare(spec: NormSpec, request: Request, source: SourceOptions, values: ND
 
 
 def _compare(entries: Sequence[Entry], values: NDArray[Any], settings: Mapping[str, Any]) -> Comparison:
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.errors import DegenerateError
     from normcli.teach.comparison import compare
 

@@ -95,7 +95,7 @@ def _draw(name: str, settings: dict[str, Any]) -> None:
     _check_options(settings)
     from normcli.answers.drawing import Drawing
     from normcli.cli.view import make_view
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.pictures.options import Options
     from normcli.results.result import calculate
 

@@ -82,7 +82,7 @@ def _explain(name: str, settings: dict[str, Any]) -> None:
     from normcli.answers.explanation import Explanation
     from normcli.cli.view import make_view
     from normcli.documents.problem import name_running
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.results.result import fit_given
     from normcli.teach.explain import explain
     from normcli.teach.place import parse_index

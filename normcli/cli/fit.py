@@ -83,7 +83,7 @@ def _fit(name: str, settings: dict[str, Any]) -> None:
     require_answer(settings)
     if not settings["files"] and settings["files_from"] is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.fitting.fit import Policy, fit
     from normcli.norms.request import Request
 

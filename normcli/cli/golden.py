@@ -62,7 +62,7 @@ def command() -> None:
 def _write(name: str, settings: dict[str, Any]) -> None:
     if settings["output"] is None:
         raise UsageError("golden needs a folder: -o DIR")
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.tensors.folder import open_folder, require_new_folder
     from normcli.verify.golden import write_golden
 
@@ -120,7 +120,7 @@ def _verify(folder: str, settings: dict[str, Any]) -> None:
     from pathlib import Path
 
     from normcli.answers.verdict import Verdict
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.verify.golden import verify_golden
 
     with show_progress(quiet=settings["quiet"]) as observer:

@@ -12,8 +12,8 @@ from normcli.cli.use import OPTIONS, tell, use_statistics
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
-    from normcli.engine.known import Loss
+    from normcli.engine.invert import Loss
+    from normcli.engine.walk import Effort
     from normcli.fitting.use import Use
     from normcli.norms.plan import Plan
 

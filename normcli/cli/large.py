@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine import choose_output_dtype
+from normcli.engine.run import choose_output_dtype
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:

@@ -89,7 +89,7 @@ def _restore(name: str, settings: dict[str, Any]) -> None:
     destination = choose_destination(settings["output"], settings["format_"], FORMATS)
     from normcli.answers.restoration import RestorationAnswer
     from normcli.cli.view import make_view
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.teach.restore import RTOL, plan_parameters, restore
 
     problem = load_problem(name, settings)

@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from normcli.engine import choose_output_dtype
+from normcli.engine.run import choose_output_dtype
 from normcli.errors import UsageError
 from normcli.tensors.files import Saved, require_holdable, require_saveable, save
 from normcli.tensors.nested import NestedLists

@@ -131,7 +131,7 @@ def _begin(problem: Problem, kept: State | None) -> State:
 def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, Any]) -> Entry:
     from normcli.answers.tracking import Entry
     from normcli.cli.progress import show_progress
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.results.result import calculate
     from normcli.running.average import measure_gap, update
 

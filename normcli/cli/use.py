@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.fitting.use import Use
     from normcli.norms.plan import Plan
 
@@ -49,7 +49,7 @@ def use_statistics(stats_path: str | None, files: Sequence[str], settings: dict[
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
     if settings["output"] is None:
         raise UsageError("say where the result goes: -o FILE, or -o DIR/ for several files")
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.fitting.stats_file import read_stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import expand, name_tensors

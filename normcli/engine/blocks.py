@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]
@@ -185,3 +187,38 @@ class ArraySink:
 
     def close(self) -> None:
         """Say that all of it is."""
+
+
+def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
+    """Return what gives the tiles of a tensor of the plan's shape, by position where it lies in a file."""
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        with np.errstate(all="ignore"):
+            values = values.astype(np.float64)
+    if isinstance(values, np.memmap) and lies_in_file(values):
+        return FileSource(values, geometry)
+    return ArraySource(values, plan.grid.view_shape, geometry)
+
+
+def open_parameter(
+    plan: Plan, geometry: Geometry, gamma: NDArray[Any] | None, beta: NDArray[Any] | None
+) -> tuple[Spread | None, Spread | None]:
+    """Return gamma and beta, of the plan's `parameter_shape`, as what is cut to tiles."""
+    scale, shift = (
+        None if values is None else _spread_parameter(plan, geometry, values, offset)
+        for values, offset in ((gamma, plan.spec.gamma_offset), (beta, 0))
+    )
+    return scale, shift
+
+
+def _spread_parameter(plan: Plan, geometry: Geometry, values: NDArray[Any], offset: int) -> Spread:
+    values = np.asarray(values, dtype=np.float64)
+    if offset:  # a zero keeps its sign
+        values = values + offset
+    return Spread(values.reshape(plan.parameters.view_shape), plan.grid.view_shape, geometry)
+
+
+def open_sink(out: NDArray[Any], geometry: Geometry) -> Sink:
+    """Return what takes the tiles of a result, by position where it lies in a file."""
+    if isinstance(out, np.memmap) and lies_in_file(out):
+        return FileSink(out, geometry)
+    return ArraySink(out, geometry)

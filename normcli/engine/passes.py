@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import choose_arithmetic, is_short_float
-from normcli.engine.counting import COUNT, leave_counting
-from normcli.engine.effort import DEFAULT_EFFORT
-from normcli.engine.segments import Segments, fold_rows
-from normcli.engine.walk import Walk
+from normcli.engine.geometry import Segments, fold_rows
+from normcli.engine.selection import COUNT, leave_counting
+from normcli.engine.walk import DEFAULT_EFFORT, Walk
 from normcli.norms.table import Centre, Divisor
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply, apply_affine
 from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import Sink, Source, Spread
-    from normcli.engine.counting import Counting, Marks
-    from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.selection import Counting, Marks
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
     from normcli.numerics.quartiles import Quartiles

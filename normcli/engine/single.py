@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine import choose_output_dtype, find_geometry, run_source
 from normcli.engine.blocks import ArraySource
-from normcli.engine.effort import DEFAULT_EFFORT
-from normcli.engine.geometry import Geometry
+from normcli.engine.geometry import Geometry, find_geometry
+from normcli.engine.run import choose_output_dtype, run_source
+from normcli.engine.walk import DEFAULT_EFFORT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
     from normcli.engine.geometry import Slices
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 
@@ -114,7 +114,7 @@ def normalize_group(
         Which values of the group to return: their numbers in C order over the reduced axes of the view. A
         window has one value, number 0.
     gamma, beta, effort
-        As in `normcli.engine.run`.
+        As in `normcli.engine.run.run`.
 
     Returns
     -------

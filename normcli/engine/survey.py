@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import Source
-    from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.walk import Effort
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,10 +15,50 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from normcli.engine.blocks import Source
-    from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
 
     Work = Callable[[Slices, Workspace], None]
+
+BLOCK = 1 << 20
+"""Values in a tile: enough that a hundred calls on its groups cost little beside those on its values."""
+
+WHOLE = 1 << 18
+"""Groups of at most so many values are read once and written at once."""
+
+
+class Observer(Protocol):
+    """Somebody who watches a long run, from several threads at once."""
+
+    def expect(self, byte_count: int) -> None:
+        """Hear that so many more bytes are to be worked through."""
+        ...
+
+    def advance(self, byte_count: int) -> None:
+        """Hear that so many have been."""
+        ...
+
+
+class Effort(NamedTuple):
+    """What changes the speed alone.
+
+    Parameters
+    ----------
+    threads : int or None
+        At most so many; as many as there are processors by default.
+    observer : Observer or None
+        Hears how far the work is.
+    block, whole : int
+        Values in a tile, and in the largest group that is read only once.
+    """
+
+    threads: int | None = None
+    observer: Observer | None = None
+    block: int = BLOCK
+    whole: int = WHOLE
+
+
+DEFAULT_EFFORT = Effort()
+
 
 _SMALL_BUFFER = 256
 """NumPy's iterator copies operands that broadcast along rows shorter than its buffer: so we shorten it."""

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine.counting import Selection
-from normcli.engine.effort import Effort
-from normcli.engine.walk import count_processors
+from normcli.engine.selection import Selection
+from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
 from normcli.fitting.gather import gather
 from normcli.fitting.order import find_quartiles

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine import open_source
+from normcli.engine.blocks import open_source
 from normcli.engine.geometry import Geometry
 from normcli.engine.survey import survey
 from normcli.fitting.subject import find_batch, find_positions, has_images
@@ -21,8 +21,8 @@ from normcli.numerics.pairs import divide_by_count, pair_root, two_prod, two_squ
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
     from normcli.engine.survey import Batch
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
 
     Floats = NDArray[np.float64]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine import measure
-from normcli.engine.counting import COUNT
-from normcli.engine.effort import DEFAULT_EFFORT
-from normcli.engine.quartiles import choose_key_dtype, feed, start_search
+from normcli.engine.order import choose_key_dtype, feed, start_search
+from normcli.engine.run import measure
+from normcli.engine.selection import COUNT
+from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
 from normcli.numerics.extremes import hold_extremes
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.counting import Selection
-    from normcli.engine.effort import Effort
+    from normcli.engine.selection import Selection
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.moments import Moments
     from normcli.numerics.quartiles import Quartiles

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine import choose_output_dtype, open_sink
-from normcli.engine.known import Loss, follow, invert
+from normcli.engine.blocks import open_sink
+from normcli.engine.geometry import find_geometry
+from normcli.engine.invert import Loss, follow, invert
+from normcli.engine.run import choose_output_dtype
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import find_moments
 from normcli.norms.plan import make_plan
@@ -15,7 +17,7 @@ from normcli.norms.plan import make_plan
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.fitting.stats_file import Stats
     from normcli.norms.plan import Plan
 
@@ -88,7 +90,7 @@ def apply_stats(
     """
     gamma, beta = use.fit_parameters(plan)
     out = _make_room(plan, values) if out is None else out
-    sink = open_sink(out, plan)
+    sink = open_sink(out, find_geometry(plan))
     try:
         follow(plan, values, find_moments(plan, use.stats), sink, gamma, beta, effort)
     finally:
@@ -110,7 +112,7 @@ def invert_stats(
     if gamma is not None and (np.asarray(gamma, dtype=np.float64) + plan.spec.gamma_offset == 0.0).any():
         raise UsageError("gamma is 0 somewhere: what it multiplied is lost")
     out = _make_room(plan, values) if out is None else out
-    sink = open_sink(out, plan)
+    sink = open_sink(out, find_geometry(plan))
     try:
         loss = invert(plan, values, find_moments(plan, use.stats), sink, gamma, beta, effort)
     finally:

@@ -11,7 +11,7 @@ import numpy as np
 from normcli.answers.calculation import count_values
 from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
 from normcli.documents.problem import describe_reduction
-from normcli.engine import run
+from normcli.engine.run import run
 from normcli.norms.table import Centre
 from normcli.printable import make_printable
 from normcli.tensors.nested import to_lists

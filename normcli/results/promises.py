@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import get_eps
-from normcli.engine import measure
-from normcli.engine.counting import COUNT
-from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.run import measure
+from normcli.engine.selection import COUNT
+from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.table import Divisor, EpsMode, ZeroRule
 from normcli.tensors.pieces import iterate_pieces
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.counting import Selection
-    from normcli.engine.effort import Effort
+    from normcli.engine.selection import Selection
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
 
     FloatArray = NDArray[np.float64]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import OUTPUT_DTYPES, require_real
-from normcli.engine import choose_output_dtype, measure, run
-from normcli.engine.counting import COUNT, Selection
-from normcli.engine.effort import DEFAULT_EFFORT, Effort
+from normcli.engine.run import choose_output_dtype, measure, run
+from normcli.engine.selection import COUNT, Selection
+from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Fill, Request

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from normcli.engine import run
+from normcli.engine.run import run
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import find_convention
 from normcli.numerics.solution import Given

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine import run
-from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.run import run
+from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.table import Centre
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.results.result import Result

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import get_eps, is_short_float
-from normcli.engine import run
+from normcli.engine.run import run
 from normcli.errors import UsageError
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.plan import make_plan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from normcli.engine import measure
-from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.run import measure
+from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.table import Divisor
 from normcli.results.result import Result
 from normcli.teach.expression import (
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine import choose_output_dtype
+from normcli.engine.run import choose_output_dtype
 from normcli.engine.single import normalize_group
 from normcli.results.degenerate import find_degeneracies
 from normcli.teach.expression import MOST_TERMS
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.degenerate import Degeneracy
     from normcli.results.result import Result

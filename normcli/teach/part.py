@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine import run
 from normcli.engine import single as engine
+from normcli.engine.run import run
 from normcli.norms.table import GroupOrder
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine import measure, run
-from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.run import measure, run
+from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
 
 RTOL, ATOL = 1e-4, 1e-4

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import find_type
-from normcli.engine import carry, find_geometry, measure, open_source
-from normcli.engine.counting import COUNT
-from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.blocks import open_source
+from normcli.engine.geometry import find_geometry
+from normcli.engine.run import carry, measure
+from normcli.engine.selection import COUNT
+from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.results.result import fit_given
 from normcli.results.selection import select
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import Source
-    from normcli.engine.counting import Selection
-    from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.selection import Selection
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
     from normcli.numerics.workspace import Workspace

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_bfloat16, is_short_float
-from normcli.engine import choose_output_dtype
-from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.run import choose_output_dtype
+from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.plan import make_plan
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.effort import Effort
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
     from normcli.tensors.tensor import Tensor

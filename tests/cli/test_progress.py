@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from normcli.cli.progress import ProgressBar
-from normcli.engine import run
-from normcli.engine.effort import Effort
+from normcli.engine.run import run
+from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine import measure, passes, run
-from normcli.engine.effort import Effort
+from normcli.engine import passes
+from normcli.engine.run import measure, run
+from normcli.engine.walk import Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -73,7 +74,7 @@ def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
     for values in (x, np.asfortranarray(x), mapped):
         for effort in (Effort(threads=2), Effort(block=100), Effort(threads=3, block=1)):
             assert equal(run(plan, values, effort=effort), plain)
-    monkeypatch.setattr("normcli.engine.apart.MOST_VALUES", 64)
+    monkeypatch.setattr("normcli.engine.computation.MOST_VALUES", 64)
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine import run
-from normcli.engine.effort import Effort
 from normcli.engine.files import lies_in_file
+from normcli.engine.run import run
+from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.conftest import is_writing

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.engine.effort import Effort
+from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import Policy, Source, fit
 from normcli.fitting.statistics import round_stats

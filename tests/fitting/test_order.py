@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.counting import Selection
-from normcli.engine.effort import Effort
+from normcli.engine.selection import Selection
+from normcli.engine.walk import Effort
 from normcli.errors import DataError
 from normcli.fitting.order import find_extremes, find_quartiles, merge_extremes
 from normcli.norms.plan import make_plan

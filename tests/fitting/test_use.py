@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.engine.effort import Effort
+from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.use import Use, apply_stats, invert_stats
 from normcli.norms.conventions import find_convention, list_frameworks

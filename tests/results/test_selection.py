@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from normcli import normalize
-from normcli.engine.effort import Effort
+from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, Request
 from normcli.norms.table import NORMS

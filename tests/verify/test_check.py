@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.engine.effort import Effort
+from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request

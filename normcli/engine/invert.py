@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine import find_geometry, open_parameter, open_source
-from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.blocks import open_parameter, open_source
+from normcli.engine.geometry import find_geometry
 from normcli.engine.passes import Run
-from normcli.engine.walk import Walk
+from normcli.engine.walk import DEFAULT_EFFORT, Walk
 from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, two_diff
 from normcli.numerics.rounding import store
 from normcli.numerics.solution import solve
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import Sink, Spread
-    from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
     from normcli.numerics.moments import Moments

@@ -1,7 +1,7 @@
-"""Passes that look for the quartiles of groups.
+"""Runs of norms that go by the order of values: the extremes of groups, or their quartiles.
 
-The values of groups that lie within a tile are put in order. Of larger ones the quartiles' keys are found digit
-by digit, with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
+Groups that lie within a tile are sorted. Of larger ones the keys of the quartiles are found digit by digit,
+with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.engine import find_geometry, open_source
-from normcli.engine.blocks import ArraySource
-from normcli.engine.counting import Counting, leave_counting
-from normcli.engine.effort import DEFAULT_EFFORT
+from normcli.engine.blocks import ArraySource, open_source
+from normcli.engine.geometry import find_geometry
 from normcli.engine.passes import Run
-from normcli.engine.walk import Walk
+from normcli.engine.selection import Counting, leave_counting
+from normcli.engine.walk import DEFAULT_EFFORT, Walk
+from normcli.numerics.extremes import fold_extremes, measure_extremes, merge_extremes
 from normcli.numerics.order import RankSearch, measure_quartiles
 from normcli.numerics.solution import solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.engine.counting import Marks, Selection
-    from normcli.engine.effort import Effort
     from normcli.engine.geometry import Slices
+    from normcli.engine.selection import Marks, Selection
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
+    from normcli.numerics.leaves import Leaves
+    from normcli.numerics.moments import Moments
     from normcli.numerics.workspace import Workspace
 
 
@@ -38,6 +40,26 @@ MOST_VALUES = 1 << 19
 
 SHORTEST_LINE = 4096
 """Bytes of a file that are read at intervals as well as in a row; in memory it hardly matters."""
+
+
+class RangeRun(Run):
+    """One scaling by the range: the leaves of `Run`, measured otherwise."""
+
+    def _measure(self, leaves: NDArray[Any], work: Workspace, marks: Marks | None) -> Leaves:
+        return measure_extremes(leaves, marks)
+
+    def _fold(self, leaves: Leaves) -> Leaves:
+        return fold_extremes(leaves)
+
+    def _merge(self, leaves: Leaves) -> Moments:
+        count = self.geometry.count if self.counting is None else np.add.reduce(leaves.count, axis=-1)
+        return merge_extremes(leaves, count)
+
+    def _measure_standing(
+        self, columns: NDArray[Any], tile: Slices, work: Workspace, marks: Marks | None
+    ) -> Moments:
+        lying = None if marks is None else np.ascontiguousarray(marks.T)
+        return self._measure_groups(np.ascontiguousarray(columns.T), tile, work, lying)
 
 
 class QuartileRun(Run):

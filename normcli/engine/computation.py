@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.engine.counting import COUNT, leave_counting
+from normcli.engine.selection import COUNT, leave_counting
 from normcli.engine.walk import Walk
+from normcli.numerics.powers import LARGEST_P, normalize_by_large_powers
 from normcli.numerics.rounding import store
-from normcli.numerics.window import count_in_windows
+from normcli.numerics.window import count_in_windows, normalize_windows
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.blocks import Sink, Source
-    from normcli.engine.counting import Counting, Marks
-    from normcli.engine.effort import Effort
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.selection import Counting, Marks
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 
@@ -32,7 +33,7 @@ MOST_VALUES = 1 << 17
 """Values in a tile: a computation makes a dozen arrays of its size."""
 
 
-def run_apart(
+def run_computation(
     plan: Plan,
     computation: Computation,
     geometry: Geometry,
@@ -81,3 +82,12 @@ def _count(plan: Plan, marks: Marks, axes: tuple[int, ...]) -> Floats:
     if plan.spec.window is not None:
         return count_in_windows(marks, plan.spec.window, axes[0])
     return np.asarray(np.add.reduce(marks, axis=axes, dtype=np.float64))
+
+
+def find_computation(plan: Plan) -> Computation | None:
+    """Return what is done to a tile of groups, where it is not centring and dividing."""
+    if plan.spec.window is not None:
+        return normalize_windows
+    if plan.spec.p is not None and LARGEST_P < plan.spec.p < np.inf:
+        return normalize_by_large_powers
+    return None

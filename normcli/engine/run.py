@@ -1,0 +1,221 @@
+"""The engine's entrances: a tensor normalized into an array or a sink, or measured alone."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import find_type, is_float
+from normcli.engine.blocks import open_parameter, open_sink, open_source
+from normcli.engine.computation import find_computation, run_computation
+from normcli.engine.geometry import find_geometry
+from normcli.engine.passes import Run
+from normcli.engine.selection import Counting
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.errors import DataError, UsageError
+from normcli.norms.table import Divisor
+from normcli.numerics.solution import solve_given
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.blocks import Sink, Source
+    from normcli.engine.geometry import Geometry
+    from normcli.engine.selection import Selection
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+    from normcli.numerics.solution import Given
+
+    Floats = NDArray[np.float64]
+
+
+def choose_output_dtype(plan: Plan, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the result: the plan's, else the input's if a float of up to 8 bytes, or float64."""
+    if plan.spec.dtype is not None:
+        asked: np.dtype[Any] = np.dtype(find_type(plan.spec.dtype))
+        return asked
+    if is_float(dtype) and dtype.itemsize <= np.dtype(np.float64).itemsize:
+        return dtype.newbyteorder("=")
+    return np.dtype(np.float64)
+
+
+def run(
+    plan: Plan,
+    values: NDArray[Any],
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    out: NDArray[Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+    given: Given | None = None,
+    selection: Selection | None = None,
+) -> tuple[NDArray[Any], dict[str, Floats]]:
+    """Normalize a tensor.
+
+    Parameters
+    ----------
+    plan : Plan
+        Made for the shape of `values`.
+    values : ndarray
+        Real numbers of any dtype and memory order; it is not written to.
+    gamma, beta : ndarray or None
+        Of the plan's `parameter_shape`.
+    out : ndarray or None
+        Where the result goes: C-contiguous, of the tensor's shape and of `choose_output_dtype`.
+    effort : Effort
+        Threads and sizes of tiles: they change the speed alone.
+    given : Given or None
+        Known statistics, of `Grid.running_shape`, to normalize with instead of the groups' own.
+    selection : Selection or None
+        Which values count; all do by default. Where not all need to, `count` is told of each group too.
+
+    Returns
+    -------
+    tuple of (ndarray, dict)
+        The normalized tensor, in C order; the statistics, of `Grid.stats_shape`.
+
+    Raises
+    ------
+    DataError
+        If the result does not fit into memory.
+    UsageError
+        If `out` is not what it has to be.
+    """
+    dtype = choose_output_dtype(plan, values.dtype)
+    if out is not None:
+        _require_place(out, plan, values, dtype)
+    if _has_no_values(plan):
+        return np.empty(plan.grid.shape, dtype) if out is None else out, _state_nothing(plan, given)
+    with _open(plan, values) as (geometry, source):
+        try:
+            place = source.make_array(plan.grid.shape, dtype) if out is None else out
+        except MemoryError as error:
+            raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error
+        with contextlib.closing(open_sink(place, geometry)) as sink:
+            return place, run_source(plan, geometry, source, sink, gamma, beta, effort, given, selection)
+
+
+def carry(
+    plan: Plan,
+    values: NDArray[Any],
+    sink: Sink,
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+    given: Given | None = None,
+    selection: Selection | None = None,
+) -> dict[str, Floats]:
+    """Normalize a tensor into a sink of any kind, tile by tile, and return the statistics.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+    sink : Sink
+        Made for `find_geometry(plan)`; of its dtype is the result. It hears of each tile once, in any order and
+        from several threads. The caller closes it.
+    gamma, beta, effort, given, selection
+        As in `run`.
+    """
+    if _has_no_values(plan):
+        return _state_nothing(plan, given)
+    with _open(plan, values) as (geometry, source):
+        return run_source(plan, geometry, source, sink, gamma, beta, effort, given, selection)
+
+
+def measure(
+    plan: Plan,
+    values: NDArray[Any],
+    effort: Effort = DEFAULT_EFFORT,
+    given: Given | None = None,
+    selection: Selection | None = None,
+) -> dict[str, Floats]:
+    """Return the statistics of a tensor's groups, of `Grid.stats_shape`, without normalizing it.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+    effort : Effort
+    given : Given or None
+        Known statistics, which are then not measured.
+    selection : Selection or None
+        As in `run`.
+    """
+    if _has_no_values(plan) or (given is not None and selection is None):
+        return _state_nothing(plan, given)
+    with _open(plan, values) as (geometry, source):
+        return run_source(plan, geometry, source, None, None, None, effort, given, selection)
+
+
+def _has_no_values(plan: Plan) -> bool:
+    return plan.grid.group_count == 0 or plan.grid.group_size == 0
+
+
+def _state_nothing(plan: Plan, given: Given | None = None) -> dict[str, Floats]:
+    """Return the statistics of groups that nothing is measured of: what is known beforehand, or NaN."""
+    if given is not None:
+        with np.errstate(all="ignore"):
+            return solve_given(plan, given, exact=True).statistics
+    empty = 0.0 if plan.norm.divisor is Divisor.LP_NORM else np.nan
+    return {name: np.full(plan.grid.stats_shape, empty) for name in plan.norm.statistics}
+
+
+def _require_place(out: NDArray[Any], plan: Plan, values: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    if (
+        not isinstance(out, np.ndarray)
+        or out.shape != plan.grid.shape
+        or out.dtype != dtype
+        or not out.flags.c_contiguous
+        or not out.flags.writeable
+    ):
+        raise UsageError(f"out must be a writable C-contiguous {dtype} array of the shape {plan.grid.shape}")
+    if np.may_share_memory(out, values):
+        raise UsageError("out must not share memory with the input")
+
+
+@contextlib.contextmanager
+def _open(plan: Plan, values: NDArray[Any]) -> Iterator[tuple[Geometry, Source]]:
+    geometry = find_geometry(plan)
+    with contextlib.closing(open_source(values, plan, geometry)) as source:
+        yield geometry, source
+
+
+def run_source(
+    plan: Plan,
+    geometry: Geometry,
+    source: Source,
+    sink: Sink | None,
+    gamma: NDArray[Any] | None,
+    beta: NDArray[Any] | None,
+    effort: Effort,
+    given: Given | None = None,
+    selection: Selection | None = None,
+) -> dict[str, Floats]:
+    """Carry a source through a geometry into a sink (or none), and return the statistics."""
+    scale, shift = open_parameter(plan, geometry, gamma, beta)
+    counting = None if selection is None else Counting(selection, plan, geometry)
+    computation = find_computation(plan)
+    if computation is None:
+        passes = _find_run(plan)(plan, geometry, source, sink, scale, shift, effort, counting)
+        statistics = passes.do() if given is None else passes.use(given)
+    else:
+        statistics = run_computation(plan, computation, geometry, source, sink, effort, counting)
+    shape = plan.grid.stats_shape
+    return {name: array.reshape(shape) for name, array in statistics.items()}
+
+
+def _find_run(plan: Plan) -> type[Run]:
+    """Return how the groups are measured; what goes by the order of values is imported on use."""
+    if plan.norm.divisor is Divisor.RANGE:
+        from normcli.engine.order import RangeRun
+
+        return RangeRun
+    if plan.norm.divisor is Divisor.QUARTILES:
+        from normcli.engine.order import QuartileRun
+
+        return QuartileRun
+    return Run
