@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
@@ -49,7 +50,7 @@ def test_statistics_are_of_what_counts(norm, rows, effort, rng):
     marks[1, 4] = True
     plan = make_plan(Request(norm), x.shape, x.dtype)
     selection = select(plan, x, Counted(marks, None, None, None))
-    y, statistics = run(plan, x, effort=effort, selection=selection)
+    y, statistics = run(plan, x, Inputs(selection=selection), effort=effort)
     np.testing.assert_allclose(y, scale_columns(norm, x, marks), rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(statistics["count"], marks.sum(axis=0))
 

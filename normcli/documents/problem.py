@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import View
-    from normcli.engine.selection import Selection
+    from normcli.engine.inputs import Selection
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
     from normcli.tensors.tensor import Tensor

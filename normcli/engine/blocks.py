@@ -199,7 +199,7 @@ def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
     return ArraySource(values, plan.grid.view_shape, geometry)
 
 
-def open_parameter(
+def open_parameters(
     plan: Plan, geometry: Geometry, gamma: NDArray[Any] | None, beta: NDArray[Any] | None
 ) -> tuple[Spread | None, Spread | None]:
     """Return gamma and beta, of the plan's `parameter_shape`, as what is cut to tiles."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.engine.selection import COUNT, leave_counting
+from normcli.engine.inputs import COUNT, leave_counting
 from normcli.engine.walk import Walk
 from normcli.numerics.powers import LARGEST_P, normalize_by_large_powers
 from normcli.numerics.rounding import store
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.blocks import Sink, Source
-    from normcli.engine.geometry import Geometry, Slices
-    from normcli.engine.selection import Counting, Marks
-    from normcli.engine.walk import Effort
+    from normcli.engine.geometry import Slices
+    from normcli.engine.inputs import Marks
+    from normcli.engine.passes import Run
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 
@@ -33,19 +32,12 @@ MOST_VALUES = 1 << 17
 """Values in a tile: a computation makes a dozen arrays of its size."""
 
 
-def run_computation(
-    plan: Plan,
-    computation: Computation,
-    geometry: Geometry,
-    source: Source,
-    sink: Sink | None,
-    effort: Effort,
-    counting: Counting | None = None,
-) -> dict[str, Floats]:
-    """Apply a computation to every tile, write what comes out, and return the statistics.
+def run_computation(run: Run, computation: Computation) -> dict[str, Floats]:
+    """Apply a computation to every tile of a run's source, write the results, and return the statistics.
 
     They are of the shape of the kept runs, or of all runs where each value has its own.
     """
+    plan, geometry, source, sink, counting = run.plan, run.geometry, run.source, run.sink, run.counting
     statistics: dict[str, Floats] = {}
     lock = threading.Lock()
     natural = tuple(range(len(geometry.dims)))
@@ -71,7 +63,7 @@ def run_computation(
                 counting.fill(place, raw, marks)
             sink.put(tile, place, work)
 
-    walk = Walk(geometry, source, effort, min(effort.block, MOST_VALUES))
+    walk = Walk(geometry, source, run.walk.effort, min(run.walk.effort.block, MOST_VALUES))
     walk.expect(1)
     walk.each(work_on, whole=True, line=0)
     return statistics

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.blocks import open_parameter, open_source
+from normcli.engine.blocks import open_parameters, open_source
 from normcli.engine.geometry import find_geometry
+from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT, Walk
 from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, two_diff
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.blocks import Sink, Spread
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
@@ -39,8 +41,7 @@ def follow(
     values: NDArray[Any],
     moments: Moments | Quartiles,
     sink: Sink,
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
+    inputs: Inputs = NO_INPUTS,
     effort: Effort = DEFAULT_EFFORT,
 ) -> None:
     """Normalize a tensor into a sink with the moments of its groups, instead of their own.
@@ -53,16 +54,16 @@ def follow(
     moments : Moments or Quartiles
     sink : Sink
         The caller closes it.
-    gamma, beta, effort
-        As in `engine.run`.
+    inputs : Inputs
+        Of which gamma and beta are used.
+    effort : Effort
     """
     if values.size == 0:
         return
     geometry = find_geometry(plan)
     source = open_source(values, plan, geometry)
-    scale, shift = open_parameter(plan, geometry, gamma, beta)
     try:
-        Run(plan, geometry, source, sink, scale, shift, effort).follow(moments)
+        Run(plan, geometry, source, sink, inputs, effort).follow(moments)
     finally:
         source.close()
 
@@ -99,15 +100,14 @@ def invert(
     values: NDArray[Any],
     moments: Moments | Quartiles,
     sink: Sink,
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
+    inputs: Inputs = NO_INPUTS,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Loss:
     """Undo `follow`: x = (y − beta) / gamma · divisor + mean, in pairs of doubles and rounded once.
 
     Parameters
     ----------
-    plan, values, moments, sink, gamma, beta, effort
+    plan, values, moments, sink, inputs, effort
         As in `follow`; the values are the normalized ones.
 
     Returns
@@ -119,10 +119,10 @@ def invert(
         return loss
     geometry = find_geometry(plan)
     source = open_source(values, plan, geometry)
-    scale, shift = open_parameter(plan, geometry, gamma, beta)
+    affine = open_parameters(plan, geometry, inputs.gamma, inputs.beta)
     with np.errstate(all="ignore"):
         solution = solve(plan, moments, exact=True)
-    undoing = _Undoing(geometry, source, sink, solution, (scale, shift), loss, values.dtype)
+    undoing = _Undoing(geometry, source, sink, solution, affine, loss, values.dtype)
     walk = Walk(geometry, source, effort, min(effort.block, _BLOCK))
     try:
         walk.expect(1)

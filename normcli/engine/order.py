@@ -15,8 +15,8 @@ import numpy as np
 from normcli.dtypes import is_short_float
 from normcli.engine.blocks import ArraySource, open_source
 from normcli.engine.geometry import find_geometry
+from normcli.engine.inputs import NO_INPUTS, leave_counting
 from normcli.engine.passes import Run
-from normcli.engine.selection import Counting, leave_counting
 from normcli.engine.walk import DEFAULT_EFFORT, Walk
 from normcli.numerics.extremes import fold_extremes, measure_extremes, merge_extremes
 from normcli.numerics.order import RankSearch, measure_quartiles
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.geometry import Slices
-    from normcli.engine.selection import Marks, Selection
+    from normcli.engine.inputs import Inputs, Marks
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
@@ -128,8 +128,8 @@ def feed(
     search: RankSearch,
     plan: Plan,
     values: NDArray[Any],
+    inputs: Inputs = NO_INPUTS,
     effort: Effort = DEFAULT_EFFORT,
-    selection: Selection | None = None,
 ) -> None:
     """Add every value of a tensor to a search.
 
@@ -140,15 +140,14 @@ def feed(
     plan : Plan
         Of the tensor's shape.
     values : ndarray
+    inputs : Inputs
+        Of which the selection says which values count.
     effort : Effort
-    selection : Selection or None
-        Which values count.
     """
     if values.size == 0:
         return
     geometry = find_geometry(plan)
-    counting = None if selection is None else Counting(selection, plan, geometry)
     with contextlib.closing(open_source(values, plan, geometry)) as source:
-        run = QuartileRun(plan, geometry, source, None, effort=effort, counting=counting)
+        run = QuartileRun(plan, geometry, source, None, inputs, effort)
         run.walk.expect(1)
         run.feed(search)

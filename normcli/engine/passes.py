@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import choose_arithmetic, is_short_float
+from normcli.engine.blocks import open_parameters
 from normcli.engine.geometry import Segments, fold_rows
-from normcli.engine.selection import COUNT, leave_counting
+from normcli.engine.inputs import COUNT, NO_INPUTS, Counting, leave_counting
 from normcli.engine.walk import DEFAULT_EFFORT, Walk
 from normcli.norms.table import Centre, Divisor
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply, apply_affine
@@ -35,9 +36,9 @@ from normcli.tensors.pieces import forget
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.engine.blocks import Sink, Source, Spread
+    from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.engine.selection import Counting, Marks
+    from normcli.engine.inputs import Inputs, Marks
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
@@ -59,13 +60,12 @@ class Run:
         geometry: Geometry,
         source: Source,
         sink: Sink | None,
-        gamma: Spread | None = None,
-        beta: Spread | None = None,
+        inputs: Inputs = NO_INPUTS,
         effort: Effort = DEFAULT_EFFORT,
-        counting: Counting | None = None,
     ) -> None:
         self.plan, self.geometry, self.source, self.sink = plan, geometry, source, sink
-        self.gamma, self.beta, self.counting = gamma, beta, counting
+        self.gamma, self.beta = open_parameters(plan, geometry, inputs.gamma, inputs.beta)
+        self.counting = None if inputs.selection is None else Counting(inputs.selection, plan, geometry)
         self.centred = plan.norm.centre is Centre.MEAN
         block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
         self.walk = Walk(geometry, source, effort, block)
@@ -73,7 +73,7 @@ class Run:
         short = all(is_short_float(dtype) for dtype in dtypes)
         self.exact_output = not short
         self.exact = (
-            not short or beta is not None
+            not short or inputs.beta is not None
         )  # beta may cancel all but the last bits of what it is added to
         self.native = np.dtype(np.float64 if self.exact else choose_arithmetic(source.dtype))
         kept, reduced = geometry.kept_runs, geometry.reduced_runs

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import find_type, is_float
-from normcli.engine.blocks import open_parameter, open_sink, open_source
+from normcli.engine.blocks import open_sink, open_source
 from normcli.engine.computation import find_computation, run_computation
 from normcli.engine.geometry import find_geometry
+from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Run
-from normcli.engine.selection import Counting
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.table import Divisor
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry
-    from normcli.engine.selection import Selection
+    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
@@ -46,12 +46,9 @@ def choose_output_dtype(plan: Plan, dtype: np.dtype[Any]) -> np.dtype[Any]:
 def run(
     plan: Plan,
     values: NDArray[Any],
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
+    inputs: Inputs = NO_INPUTS,
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
-    given: Given | None = None,
-    selection: Selection | None = None,
 ) -> tuple[NDArray[Any], dict[str, Floats]]:
     """Normalize a tensor.
 
@@ -61,21 +58,18 @@ def run(
         Made for the shape of `values`.
     values : ndarray
         Real numbers of any dtype and memory order; it is not written to.
-    gamma, beta : ndarray or None
-        Of the plan's `parameter_shape`.
+    inputs : Inputs
+        Gamma, beta, known statistics, and which values count.
     out : ndarray or None
         Where the result goes: C-contiguous, of the tensor's shape and of `choose_output_dtype`.
     effort : Effort
         Threads and sizes of tiles: they change the speed alone.
-    given : Given or None
-        Known statistics, of `Grid.running_shape`, to normalize with instead of the groups' own.
-    selection : Selection or None
-        Which values count; all do by default. Where not all need to, `count` is told of each group too.
 
     Returns
     -------
     tuple of (ndarray, dict)
-        The normalized tensor, in C order; the statistics, of `Grid.stats_shape`.
+        The normalized tensor, in C order; the statistics, of `Grid.stats_shape`; with a selection also, under
+        `COUNT`, how many values of each group count.
 
     Raises
     ------
@@ -88,25 +82,18 @@ def run(
     if out is not None:
         _require_place(out, plan, values, dtype)
     if _has_no_values(plan):
-        return np.empty(plan.grid.shape, dtype) if out is None else out, _state_nothing(plan, given)
+        return np.empty(plan.grid.shape, dtype) if out is None else out, _fill_statistics(plan, inputs.given)
     with _open(plan, values) as (geometry, source):
         try:
             place = source.make_array(plan.grid.shape, dtype) if out is None else out
         except MemoryError as error:
             raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error
         with contextlib.closing(open_sink(place, geometry)) as sink:
-            return place, run_source(plan, geometry, source, sink, gamma, beta, effort, given, selection)
+            return place, run_source(plan, geometry, source, sink, inputs, effort)
 
 
-def carry(
-    plan: Plan,
-    values: NDArray[Any],
-    sink: Sink,
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
-    effort: Effort = DEFAULT_EFFORT,
-    given: Given | None = None,
-    selection: Selection | None = None,
+def run_into(
+    plan: Plan, values: NDArray[Any], sink: Sink, inputs: Inputs = NO_INPUTS, effort: Effort = DEFAULT_EFFORT
 ) -> dict[str, Floats]:
     """Normalize a tensor into a sink of any kind, tile by tile, and return the statistics.
 
@@ -115,23 +102,22 @@ def carry(
     plan : Plan
     values : ndarray
     sink : Sink
-        Made for `find_geometry(plan)`; of its dtype is the result. It hears of each tile once, in any order and
+        Made for `find_geometry(plan)`; the result has its dtype. It is given each tile once, in any order and
         from several threads. The caller closes it.
-    gamma, beta, effort, given, selection
-        As in `run`.
+    inputs : Inputs
+    effort : Effort
     """
     if _has_no_values(plan):
-        return _state_nothing(plan, given)
+        return _fill_statistics(plan, inputs.given)
     with _open(plan, values) as (geometry, source):
-        return run_source(plan, geometry, source, sink, gamma, beta, effort, given, selection)
+        return run_source(plan, geometry, source, sink, inputs, effort)
 
 
 def measure(
     plan: Plan,
     values: NDArray[Any],
+    inputs: Inputs = NO_INPUTS,
     effort: Effort = DEFAULT_EFFORT,
-    given: Given | None = None,
-    selection: Selection | None = None,
 ) -> dict[str, Floats]:
     """Return the statistics of a tensor's groups, of `Grid.stats_shape`, without normalizing it.
 
@@ -139,23 +125,21 @@ def measure(
     ----------
     plan : Plan
     values : ndarray
+    inputs : Inputs
+        Of which gamma and beta change nothing. Known statistics are not measured.
     effort : Effort
-    given : Given or None
-        Known statistics, which are then not measured.
-    selection : Selection or None
-        As in `run`.
     """
-    if _has_no_values(plan) or (given is not None and selection is None):
-        return _state_nothing(plan, given)
+    if _has_no_values(plan) or (inputs.given is not None and inputs.selection is None):
+        return _fill_statistics(plan, inputs.given)
     with _open(plan, values) as (geometry, source):
-        return run_source(plan, geometry, source, None, None, None, effort, given, selection)
+        return run_source(plan, geometry, source, None, inputs, effort)
 
 
 def _has_no_values(plan: Plan) -> bool:
     return plan.grid.group_count == 0 or plan.grid.group_size == 0
 
 
-def _state_nothing(plan: Plan, given: Given | None = None) -> dict[str, Floats]:
+def _fill_statistics(plan: Plan, given: Given | None = None) -> dict[str, Floats]:
     """Return the statistics of groups that nothing is measured of: what is known beforehand, or NaN."""
     if given is not None:
         with np.errstate(all="ignore"):
@@ -189,21 +173,16 @@ def run_source(
     geometry: Geometry,
     source: Source,
     sink: Sink | None,
-    gamma: NDArray[Any] | None,
-    beta: NDArray[Any] | None,
+    inputs: Inputs,
     effort: Effort,
-    given: Given | None = None,
-    selection: Selection | None = None,
 ) -> dict[str, Floats]:
-    """Carry a source through a geometry into a sink (or none), and return the statistics."""
-    scale, shift = open_parameter(plan, geometry, gamma, beta)
-    counting = None if selection is None else Counting(selection, plan, geometry)
+    """Normalize the tiles of a source into a sink, or measure them alone, and return the statistics."""
+    passes = _find_run(plan)(plan, geometry, source, sink, inputs, effort)
     computation = find_computation(plan)
-    if computation is None:
-        passes = _find_run(plan)(plan, geometry, source, sink, scale, shift, effort, counting)
-        statistics = passes.do() if given is None else passes.use(given)
+    if computation is not None:
+        statistics = run_computation(passes, computation)
     else:
-        statistics = run_computation(plan, computation, geometry, source, sink, effort, counting)
+        statistics = passes.do() if inputs.given is None else passes.use(inputs.given)
     shape = plan.grid.stats_shape
     return {name: array.reshape(shape) for name, array in statistics.items()}
 

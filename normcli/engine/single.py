@@ -11,6 +11,7 @@ import numpy as np
 
 from normcli.engine.blocks import ArraySource
 from normcli.engine.geometry import Geometry, find_geometry
+from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.run import choose_output_dtype, run_source
 from normcli.engine.walk import DEFAULT_EFFORT
 
@@ -97,8 +98,7 @@ def normalize_group(
     values: NDArray[Any],
     group: int,
     wanted: Sequence[int],
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
+    inputs: Inputs = NO_INPUTS,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Single:
     """Normalize some values of one group; of the others of the tensor, none is read.
@@ -113,8 +113,9 @@ def normalize_group(
     wanted : sequence of int
         Which values of the group to return: their numbers in C order over the reduced axes of the view. A
         window has one value, number 0.
-    gamma, beta, effort
-        As in `normcli.engine.run.run`.
+    inputs : Inputs
+        Of which gamma and beta are used.
+    effort : Effort
 
     Returns
     -------
@@ -140,10 +141,10 @@ def normalize_group(
     picker = _Picker(geometry, wanted, dtype)
     scale, shift = (
         None if parameter is None else _take(parameter.reshape(plan.parameters.view_shape), index)
-        for parameter in (gamma, beta)
+        for parameter in (inputs.gamma, inputs.beta)
     )
     effort = _choose_effort(values, among, effort)
-    statistics = run_source(alone, geometry, source, picker, scale, shift, effort)
+    statistics = run_source(alone, geometry, source, picker, Inputs(scale, shift), effort)
     return Single({name: float(array[place]) for name, array in statistics.items()}, picker.values)
 
 

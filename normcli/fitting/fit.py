@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine.selection import Selection
+from normcli.engine.inputs import Selection
 from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
 from normcli.fitting.gather import gather

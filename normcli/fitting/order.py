@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.order import choose_key_dtype, feed, start_search
 from normcli.engine.run import measure
-from normcli.engine.selection import COUNT
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
 from normcli.numerics.extremes import hold_extremes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.selection import Selection
+    from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.moments import Moments
@@ -64,7 +64,7 @@ def find_quartiles(
                 )
             if choose_key_dtype(values.dtype) != search.dtype:
                 raise DataError(f"{values.dtype} is not of the width of the values before")
-            feed(search, plan, values, effort, selection)
+            feed(search, plan, values, Inputs(selection=selection), effort)
         if search is None:
             raise DataError("there is no tensor to find quartiles of")
         search.advance()
@@ -85,7 +85,7 @@ def find_extremes(
     selection : Selection or None
         Which values count.
     """
-    statistics = measure(plan, values, effort, selection=selection)
+    statistics = measure(plan, values, Inputs(selection=selection), effort)
     count = statistics.get(COUNT, np.full(plan.grid.stats_shape, float(plan.grid.group_size)))
     return hold_extremes(*(array.reshape(-1) for array in (count, statistics["min"], statistics["max"])))
 

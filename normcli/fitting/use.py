@@ -8,6 +8,7 @@ import numpy as np
 
 from normcli.engine.blocks import open_sink
 from normcli.engine.geometry import find_geometry
+from normcli.engine.inputs import Inputs
 from normcli.engine.invert import Loss, follow, invert
 from normcli.engine.run import choose_output_dtype
 from normcli.errors import DataError, UsageError
@@ -66,11 +67,11 @@ class Use(NamedTuple):
             )
         return plan
 
-    def fit_parameters(self, plan: Plan) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    def fit_parameters(self, plan: Plan) -> Inputs:
         """Return gamma and beta in the shape that the plan has for them."""
         gamma = None if self.gamma is None else plan.fit_parameter("gamma", self.gamma)
         beta = None if self.beta is None else plan.fit_parameter("beta", self.beta)
-        return gamma, beta
+        return Inputs(gamma, beta)
 
 
 def apply_stats(
@@ -88,11 +89,11 @@ def apply_stats(
         Where the result goes.
     effort : Effort
     """
-    gamma, beta = use.fit_parameters(plan)
+    inputs = use.fit_parameters(plan)
     out = _make_room(plan, values) if out is None else out
     sink = open_sink(out, find_geometry(plan))
     try:
-        follow(plan, values, find_moments(plan, use.stats), sink, gamma, beta, effort)
+        follow(plan, values, find_moments(plan, use.stats), sink, inputs, effort)
     finally:
         sink.close()
     return out
@@ -108,13 +109,14 @@ def invert_stats(
     UsageError
         If gamma is 0 somewhere: what it multiplied is lost.
     """
-    gamma, beta = use.fit_parameters(plan)
+    inputs = use.fit_parameters(plan)
+    gamma = inputs.gamma
     if gamma is not None and (np.asarray(gamma, dtype=np.float64) + plan.spec.gamma_offset == 0.0).any():
         raise UsageError("gamma is 0 somewhere: what it multiplied is lost")
     out = _make_room(plan, values) if out is None else out
     sink = open_sink(out, find_geometry(plan))
     try:
-        loss = invert(plan, values, find_moments(plan, use.stats), sink, gamma, beta, effort)
+        loss = invert(plan, values, find_moments(plan, use.stats), sink, inputs, effort)
     finally:
         sink.close()
     return out, loss

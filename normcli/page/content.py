@@ -11,6 +11,7 @@ import numpy as np
 from normcli.answers.calculation import count_values
 from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
 from normcli.documents.problem import describe_reduction
+from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 from normcli.norms.table import Centre
 from normcli.printable import make_printable
@@ -179,7 +180,7 @@ def _round_before_gamma(result: Result, grid: tuple[NDArray[np.intp], ...]) -> l
     affine = result.gamma is not None or result.beta is not None
     if not (plan.spec.rounds_before_gamma and affine) or result.dtype == np.float64:
         return None
-    rounded = run(plan, result.input, effort=result.effort, given=result.running)[0]
+    rounded = run(plan, result.input, Inputs(given=result.running), effort=result.effort)[0]
     return _list(rounded[grid] if grid else rounded)
 
 

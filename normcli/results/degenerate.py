@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.selection import Selection
+    from normcli.engine.inputs import Selection
     from normcli.norms.plan import Plan
 
     Marks = NDArray[np.bool_]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import get_eps
+from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
-from normcli.engine.selection import COUNT
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.table import Divisor, EpsMode, ZeroRule
 from normcli.tensors.pieces import iterate_pieces
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.selection import Selection
+    from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
 
@@ -119,7 +119,7 @@ def check_promises(
     ):
         return ()
     with np.errstate(all="ignore"):
-        measured = measure(plan, normalized, effort, selection=selection)
+        measured = measure(plan, normalized, Inputs(selection=selection), effort)
         # Rounding moves each value by half a unit of it at most, and their mean square is 1 at most.
         tolerance = _ROUNDINGS * get_eps(normalized.dtype)
         overall = _combine(plan, measured)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import OUTPUT_DTYPES, require_real
+from normcli.engine.inputs import COUNT, Inputs, Selection
 from normcli.engine.run import choose_output_dtype, measure, run
-from normcli.engine.selection import COUNT, Selection
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
 from normcli.norms.plan import Plan, make_plan
@@ -205,7 +205,7 @@ class Result:
             return ()
         if self.selection is not None:
             marked = self.selection._replace(fill=Fill.NAN)
-            values = run(self.plan, self.input, effort=self.effort, selection=marked)[0]
+            values = run(self.plan, self.input, Inputs(selection=marked), effort=self.effort)[0]
             return check_promises(self.plan, self.statistics, values, self.effort, Selection(omits_nan=True))
         scaled = self.gamma is not None or self.beta is not None
         values = self._run(None, None) if scaled else self.normalized
@@ -229,10 +229,8 @@ class Result:
             raise DegenerateError(f"{self.plan.norm.name}: {'; '.join(self.warnings)}")
 
     def _run(self, gamma: NDArray[Any] | None, beta: NDArray[Any] | None) -> NDArray[Any]:
-        return run(
-            self.plan, self.input, gamma, beta,
-            effort=self.effort, given=self.running, selection=self.selection,
-        )[0]  # fmt: skip
+        inputs = Inputs(gamma, beta, self.running, self.selection)
+        return run(self.plan, self.input, inputs, effort=self.effort)[0]
 
     def _statistic(self, name: str) -> NDArray[np.float64]:
         try:
@@ -403,11 +401,12 @@ def calculate(
         raise UsageError(f"threads {effort.threads} is less than one")
     given = None if running is None else fit_given(plan, running)
     selection = None if counted is None else select(plan, values, counted)
+    inputs = Inputs(gamma, beta, given, selection)
     if statistics_alone:
-        statistics = measure(plan, values, effort, given, selection)
+        statistics = measure(plan, values, inputs, effort)
         counts = statistics.pop(COUNT, None)
         return Result(plan, values, statistics, gamma, beta, effort, given, selection, counts)
-    normalized, statistics = run(plan, values, gamma, beta, out, effort, given, selection)
+    normalized, statistics = run(plan, values, inputs, out, effort)
     counts = statistics.pop(COUNT, None)
     result = Result(plan, values, statistics, gamma, beta, effort, given, selection, counts)
     result.__dict__["normalized"] = normalized  # where the cached property keeps it

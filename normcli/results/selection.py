@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.selection import Selection
+from normcli.engine.inputs import Selection
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, NanRule
 from normcli.tensors.pieces import iterate_pieces

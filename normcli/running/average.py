@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import find_convention
@@ -213,10 +214,8 @@ def measure_gap(result: Result, after: State) -> float:
     NaN where either is not finite; 0 for a batch without values.
     """
     plan = result.plan
-    evaluated, _ = run(
-        plan, result.input, result.gamma, result.beta,
-        effort=result.effort, given=after.statistics, selection=result.selection,
-    )  # fmt: skip
+    inputs = Inputs(result.gamma, result.beta, after.statistics, result.selection)
+    evaluated, _ = run(plan, result.input, inputs, effort=result.effort)
     largest = 0.0
     for mine, theirs in zip(iterate_pieces(result.normalized), iterate_pieces(evaluated), strict=True):
         with np.errstate(invalid="ignore"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.table import Divisor
@@ -74,7 +75,7 @@ def explain(
     at = at if at is not None or plan.spec.window is None else (0,) * len(plan.grid.shape)
     if running is None:
         return tell_story(measure_group(plan, values, gamma, beta, number, places, effort), at)
-    statistics = measure(plan, values, effort, running)
+    statistics = measure(plan, values, Inputs(given=running), effort)
     result = Result(plan, values, statistics, gamma, beta, effort, running)
     return tell_story(take_group(result, number, places, running=True), at, running=True)
 

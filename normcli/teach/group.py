@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
+from normcli.engine.inputs import Inputs
 from normcli.engine.run import choose_output_dtype
 from normcli.engine.single import normalize_group
 from normcli.results.degenerate import find_degeneracies
@@ -168,7 +169,7 @@ def measure_group(
     effort : Effort
     """
     run = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
-    final = run(plan, gamma=gamma, beta=beta)
+    final = run(plan, inputs=Inputs(gamma, beta))
     wide = plan._replace(spec=plan.spec._replace(dtype="float64"))
     scaled = run(wide).values
     return _collect(

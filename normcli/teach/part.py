@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine import single as engine
+from normcli.engine import single
+from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 from normcli.norms.table import GroupOrder
 
@@ -75,9 +76,8 @@ def normalize_group(result: Result, group: int) -> NDArray[Any]:
     if _has_whole(result):
         return result.normalized.reshape(plan.grid.view_shape)[selection].reshape(-1)
     every = range(plan.grid.group_size)
-    return engine.normalize_group(
-        plan, result.input, group, every, result.gamma, result.beta, result.effort
-    ).values
+    inputs = Inputs(result.gamma, result.beta)
+    return single.normalize_group(plan, result.input, group, every, inputs, result.effort).values
 
 
 def _has_whole(result: Result) -> bool:
@@ -114,4 +114,5 @@ def _run(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
         spread = parameter.reshape(plan.parameters.view_shape)
         return spread[np.ix_(*(p if n > 1 else p[:1] * 0 for p, n in zip(picks, spread.shape, strict=True)))]
 
-    return run(plan.restrict(part.shape), part, take(result.gamma), take(result.beta), effort=result.effort)[0]
+    inputs = Inputs(take(result.gamma), take(result.beta))
+    return run(plan.restrict(part.shape), part, inputs, effort=result.effort)[0]

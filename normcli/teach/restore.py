@@ -130,7 +130,7 @@ def restore(
     own = plan_parameters(plan)
     spread, centre = plan.norm.spread, plan.norm.centre.statistic
     assert spread is not None  # a norm with gamma divides by a statistic
-    statistics = measure(own, values, effort)
+    statistics = measure(own, values, effort=effort)
     gamma = statistics[spread].reshape(plan.parameters.shape) - plan.spec.gamma_offset
     beta = None
     if plan.norm.takes_beta:

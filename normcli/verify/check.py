@@ -11,8 +11,8 @@ import numpy as np
 from normcli.dtypes import find_type
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import find_geometry
-from normcli.engine.run import carry, measure
-from normcli.engine.selection import COUNT
+from normcli.engine.inputs import COUNT, Inputs
+from normcli.engine.run import measure, run_into
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.results.result import fit_given
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.engine.selection import Selection
+    from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
@@ -179,16 +179,17 @@ def check(
     selection = None if counted is None else select(plan, values, counted)
     gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
     beta = None if beta is None else plan.fit_parameter("beta", beta)
+    inputs = Inputs(gamma, beta, given, selection)
     comparisons: dict[str, Comparison] = {}
     if NORMALIZED in actual:
         geometry = find_geometry(plan)
         array, dtype, tolerance = actual[NORMALIZED], settings[NORMALIZED], tolerances[NORMALIZED]
         with contextlib.closing(open_source(array, plan, geometry)) as source:
             sink = ComparingSink(plan, geometry, source, dtype, tolerance)
-            statistics = carry(plan, values, sink, gamma, beta, effort, given, selection)
+            statistics = run_into(plan, values, sink, inputs, effort)
         comparisons[NORMALIZED] = Comparison(dtype, tolerance, sink.tally, sink.groups)
     else:
-        statistics = measure(plan, values, effort, given, selection)
+        statistics = measure(plan, values, inputs, effort)
     counts = statistics.pop(COUNT, None)
     for name, array in actual.items():
         if name != NORMALIZED:

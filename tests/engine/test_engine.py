@@ -9,6 +9,7 @@ import pytest
 
 from normcli import normalize
 from normcli.engine import passes
+from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure, run
 from normcli.engine.walk import Effort
 from normcli.errors import UsageError
@@ -161,7 +162,7 @@ def test_parameters_meet_their_values_in_every_tile(norm, block):
     )
     gamma, beta = rng.normal(size=plan.parameters.shape), rng.normal(size=plan.parameters.shape)
     plain, _ = run(plan, x)
-    scaled, _ = run(plan, x, gamma, beta, effort=Effort(block=block, whole=64))
+    scaled, _ = run(plan, x, Inputs(gamma, beta), effort=Effort(block=block, whole=64))
     full = tuple(
         n if axis in {"bn": (1,), "gn": (1,), "ln": (1, 3), "ws": (0,)}[norm] else 1
         for axis, n in enumerate(x.shape)

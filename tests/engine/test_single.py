@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from normcli.engine.inputs import Inputs
 from normcli.engine.single import normalize_group
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -35,7 +36,7 @@ def test_a_group_alone_has_the_bits_that_it_has_in_the_tensor(name, shape, dtype
             size = 1 if plan.spec.window is not None else plan.grid.group_size
             wanted = sorted({0, size // 3, size - 1})
             for group in sorted({0, plan.grid.group_count // 2, plan.grid.group_count - 1}):
-                single = normalize_group(plan, x, group, wanted, result.gamma, result.beta)
+                single = normalize_group(plan, x, group, wanted, Inputs(result.gamma, result.beta))
                 whole = result.normalized.reshape(plan.grid.view_shape)[plan.grid.select_group(group)]
                 np.testing.assert_array_equal(single.values, whole.reshape(-1)[wanted])
                 assert single.values.dtype == result.dtype

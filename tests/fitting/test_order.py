@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.engine.selection import Selection
+from normcli.engine.inputs import Selection
 from normcli.engine.walk import Effort
 from normcli.errors import DataError
 from normcli.fitting.order import find_extremes, find_quartiles, merge_extremes

@@ -1,4 +1,4 @@
-"""Which values count: the others are in no statistic, and come out as they are asked to."""
+"""What a calculation is given beside the tensor: gamma, beta, known statistics, and which values count."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
+    from normcli.numerics.solution import Given
 
     Marks = NDArray[np.bool_]
     Places = tuple[NDArray[np.intp], ...]
@@ -85,6 +86,28 @@ class Selection(NamedTuple):
         if self.fill is not Fill.NAN:
             excused &= ~np.isfinite(values[places])
         return ~excused
+
+
+class Inputs(NamedTuple):
+    """What a calculation is given beside the tensor, of the shapes that its plan has for it.
+
+    Parameters
+    ----------
+    gamma, beta : ndarray or None
+        Of `ParameterShapes.shape`.
+    given : Given or None
+        Known statistics, of `Grid.running_shape`, to normalize with instead of the groups' own.
+    selection : Selection or None
+        Which values count; None if all do.
+    """
+
+    gamma: NDArray[Any] | None = None
+    beta: NDArray[Any] | None = None
+    given: Given | None = None
+    selection: Selection | None = None
+
+
+NO_INPUTS = Inputs()
 
 
 class Counting:
