@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.blocks import NOBODY, build_blocks
-from normcli.documents.document import Facts, Grid, Line, Page, Row
+from normcli.documents.document import Facts, Line, Page, Row, Table
 from normcli.documents.excerpt import choose_groups
 from normcli.documents.numbers import format_statistic
-from normcli.documents.problem import (
+from normcli.documents.plans import (
     describe_asked,
     describe_problem,
     describe_selection,
@@ -191,7 +191,7 @@ class Answer:
         lines = (*describe_problem(plan, self.tensor, dtypes, parameters, view), *told)
         return Facts(f"{plan.norm.name} · {plan.norm.title}", lines)
 
-    def _group_table(self, view: View) -> Grid:
+    def _group_table(self, view: View) -> Table:
         result, plan = self.result, self.result.plan
         names = tuple(result.statistics)
         flat = {name: array.reshape(-1) for name, array in result.statistics.items()}
@@ -205,7 +205,7 @@ class Answer:
             rows.append(Row((self.label_group(group), str(count_values(result, group)), *cells), colour))
         hidden = plan.grid.group_count - chosen.size
         note = f"{hidden:,} of {plan.grid.group_count:,} groups hidden; --full shows all" if hidden else None
-        return Grid(None, ("group", "count", *names), (False, *(True for _ in ("count", *names))), rows, note)
+        return Table(None, ("group", "count", *names), (False, *(True for _ in ("count", *names))), rows, note)
 
     def label_group(self, group: int) -> str:
         """Return what a group is called, with the name of its column where the source named some."""

@@ -1,17 +1,25 @@
-"""The table of norms as a document."""
+"""The tables of norms and of conventions as documents."""
 
 from __future__ import annotations
 
+import enum
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Grid, Row
-from normcli.norms.conventions import list_frameworks
-from normcli.norms.table import NORMS, EpsMode, Norm
+from normcli.documents.document import SCHEMA, Facts, Row, Table
+from normcli.norms.conventions import CONVENTIONS, Convention, Running, list_frameworks
+from normcli.norms.table import NORMS, Divisor, EpsMode, EpsRule, GroupOrder, Norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.documents.document import Section, View
+
+_COLUMNS = (
+    "framework", "norm", "eps", "place", "ddof", "axes", "channel", "parameters", "running", "zero variance",
+    "precision", "source",
+)  # fmt: skip
+
+_NOTHING = "–"
 
 
 class Catalogue:
@@ -20,7 +28,9 @@ class Catalogue:
     def sections(self, view: View) -> Iterator[Section]:
         """Return the table a reader sees: one grid."""
         columns = ("norm", "name", "axes by default", "formula", "eps", "gamma, beta", "source")
-        yield Grid(None, columns, (False,) * len(columns), [Row(_describe(norm)) for norm in NORMS.values()])
+        yield Table(
+            None, columns, (False,) * len(columns), [Row(_describe_norm(norm)) for norm in NORMS.values()]
+        )
 
     def data(self) -> Mapping[str, Any]:
         """Return every row as an object."""
@@ -55,10 +65,102 @@ class Catalogue:
             yield [" ".join(v) if isinstance(v, list) else "" if v is None else v for v in record.values()]
 
 
-def _describe(norm: Norm) -> tuple[str, ...]:
+def _describe_norm(norm: Norm) -> tuple[str, ...]:
     eps = "–" if norm.eps is None else f"{norm.eps:g}"
     if norm.eps_mode is EpsMode.OUTSIDE:
         eps += " outside"
     parameters = norm.parameters.value if norm.takes_beta else f"{norm.parameters.value}, gamma alone"
     name = ", ".join((norm.name, *(preset.name for preset in norm.presets)))
     return (name, norm.title, norm.axes.value, norm.formula(), eps, parameters, norm.source)
+
+
+class ConventionTable:
+    """The rows of the table of conventions, of one norm or of all.
+
+    Parameters
+    ----------
+    norm : str or None
+        The short name.
+    """
+
+    def __init__(self, norm: str | None = None) -> None:
+        self._norm = norm
+        self._conventions = [row for row in CONVENTIONS if norm in (None, row.norm)]
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the table that a reader sees, and of one norm what there is to note of each row."""
+        rows = [Row(_describe_convention(row)) for row in self._conventions]
+        yield Table(None, _COLUMNS, (False,) * len(_COLUMNS), rows)
+        notes = tuple((row.framework, (row.note,)) for row in self._conventions if row.note)
+        if self._norm is not None and notes:
+            yield Facts("notes", notes)
+
+    def data(self) -> Mapping[str, Any]:
+        """Return every row as an object."""
+        return {"schema": SCHEMA, "conventions": list(self.records())}
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object a row."""
+        for row in self._conventions:
+            yield {name: _spell(value) for name, value in row._asdict().items()}
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line a row."""
+        yield list(Convention._fields)
+        for row in self._conventions:
+            yield ["" if value is None else _spell_flat(value) for value in row]
+
+
+def _spell(value: Any) -> Any:
+    if isinstance(value, Running):
+        return value._asdict()
+    return value.value if isinstance(value, enum.Enum) else value
+
+
+def _spell_flat(value: Any) -> Any:
+    return str(value) if isinstance(value, Running) else _spell(value)
+
+
+def _describe_convention(row: Convention) -> tuple[str, ...]:
+    norm = NORMS[row.norm]
+    return (
+        row.framework,
+        row.norm,
+        _describe_eps(row.eps),
+        row.eps_mode or _NOTHING,
+        _NOTHING if row.ddof is None else str(row.ddof),
+        _describe_axes(row),
+        row.channel or _NOTHING,
+        _describe_parameters(row),
+        _NOTHING if row.running is None else str(row.running),
+        _NOTHING if norm.divisor is Divisor.WINDOW_POWER else norm.say_zero(row.zero_rule or norm.zero_rule),
+        row.precision,
+        f"{row.version}: {row.source}",
+    )
+
+
+def _describe_eps(eps: float | EpsRule | None) -> str:
+    if eps is None:
+        return _NOTHING
+    return eps.value if isinstance(eps, EpsRule) else f"{eps:g}"
+
+
+def _describe_axes(row: Convention) -> str:
+    norm = NORMS[row.norm]
+    axes = (row.axes or norm.axes).value
+    if norm.divisor is Divisor.WINDOW_POWER:
+        return f"{axes}, {_describe_window(row)}"
+    return f"{axes}, interleaved" if row.group_order is GroupOrder.INTERLEAVED else axes
+
+
+def _describe_window(row: Convention) -> str:
+    names = ("size", "alpha", "exponent", "k")
+    numbers = [f"{name} {getattr(row, name):g}" for name in names if getattr(row, name) is not None]
+    even = [] if row.extra_neighbour is None else [f"even: the extra one {row.extra_neighbour}"]
+    undivided = [] if row.divides_alpha else ["alpha not divided"]
+    return ", ".join((*numbers, *undivided, *even))
+
+
+def _describe_parameters(row: Convention) -> str:
+    rule = (row.parameters or NORMS[row.norm].parameters).value
+    return f"{rule}, as {row.gamma_offset} + gamma" if row.gamma_offset else rule

@@ -10,9 +10,9 @@ import numpy as np
 
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import build_blocks, build_map, build_slice, name_slice
-from normcli.documents.document import SCHEMA, Blocks, Facts, Grid, Line, Page, Row
+from normcli.documents.document import SCHEMA, Blocks, Facts, Line, Page, Row, Table
 from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statistic
-from normcli.documents.problem import describe_options, find_reduction, write_formula
+from normcli.documents.plans import describe_options, find_reduction, write_formula
 from normcli.norms.table import Centre
 from normcli.printable import make_printable
 from normcli.teach.equalities import PARAMETERS, Kind, name_parameters
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from normcli.teach.comparison import Column, Comparison
     from normcli.teach.equalities import Equality
     from normcli.tensors.tensor import Tensor
-
-COMPARED = ("facts", "equalities", "normalized", "groups")
-"""What the table of a comparison can show."""
 
 _MOST_MEMBERS = 8
 """Of a longer group, the first values and the last are written."""
@@ -137,12 +134,12 @@ class ComparisonAnswer:
         title = f"compare · {', '.join(column.name for column in self.comparison.columns)}"
         return Facts(title, (("input", facts),))
 
-    def _tabulate(self, view: View) -> Grid:
+    def _tabulate(self, view: View) -> Table:
         columns = self.comparison.columns
         told = [_tell(column, view) for column in columns]
         rows = [Row((label, *(facts[label] for facts in told))) for label in told[0]]
         names = ("", *(column.name for column in columns))
-        return Grid(None, names, (False,) * len(names), rows, wraps=True)
+        return Table(None, names, (False,) * len(names), rows, wraps=True)
 
     def _list_equalities(self) -> Iterator[Section]:
         equalities = self.comparison.equalities

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import build_blocks, build_map
-from normcli.documents.document import Blocks, Grid, Line, Matrix, Row
+from normcli.documents.document import Blocks, Line, Matrix, Row, Table
 from normcli.documents.excerpt import choose_positions
 from normcli.documents.numbers import format_statistic
 from normcli.errors import UsageError
-from normcli.pictures.owners import LISTED, WindowOwners
+from normcli.pictures.legend import LISTED, WindowOwners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from normcli.documents.document import Section, View
     from normcli.documents.scene import Scene
-    from normcli.pictures.options import Options
+    from normcli.pictures import Options
     from normcli.results.result import Result
     from normcli.tensors.tensor import Tensor
 
@@ -86,7 +86,7 @@ class Drawing(Answer):
         channels = choose_positions(plan.grid.shape, full=view.full)[plan.grid.axes[0]].shown
         return WindowOwners(self.result, self.label_group, view.digits, channels)
 
-    def _list_groups(self, shown: Sequence[int], view: View) -> Grid:
+    def _list_groups(self, shown: Sequence[int], view: View) -> Table:
         names = tuple(self.result.statistics)[:LISTED]
         flat = [self.result.statistics[name].reshape(-1) for name in names]
         kept = shown if view.full else shown[:_MOST_LINES]
@@ -97,14 +97,14 @@ class Drawing(Answer):
         count = self.result.plan.grid.group_count
         hidden = count - len(kept)
         note = f"{hidden:,} of {count:,} groups hidden; --full shows all" if hidden else None
-        return Grid(None, ("group", *names), (False, *(True for _ in names)), rows, note)
+        return Table(None, ("group", *names), (False, *(True for _ in names)), rows, note)
 
 
-def _list_window(window: WindowOwners, view: View) -> Grid:
+def _list_window(window: WindowOwners, view: View) -> Table:
     rows = [
         Row((_number(entry.name, number, view), *entry.cells), number) for number, entry in window.numbered()
     ]
-    return Grid(None, ("shown", *window.statistics), (False, *(True for _ in window.statistics)), rows)
+    return Table(None, ("shown", *window.statistics), (False, *(True for _ in window.statistics)), rows)
 
 
 def _number(label: str, number: int, view: View) -> str:

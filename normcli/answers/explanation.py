@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Facts, Formulas, Grid, Page, Row
+from normcli.documents.document import Facts, Formulas, Page, Row, Table
 from normcli.documents.notation import MOST_SHOWN, print_number, spell_step, write_code
-from normcli.documents.problem import describe_asked, describe_problem
+from normcli.documents.plans import describe_asked, describe_problem
 from normcli.teach.expression import Number
 from normcli.teach.place import describe_index
 
@@ -134,7 +134,7 @@ class Explanation:
     def _own(self) -> list[Step]:
         return [step for step in self.story.steps if step.outcome is not None]
 
-    def _list_members(self, title: str, group: Group, view: View) -> Grid:
+    def _list_members(self, title: str, group: Group, view: View) -> Table:
         asked = self._find_asked(group)
         places = _choose(group.count, asked, _HEAD, _TAIL, full=view.full)
         colour = None if group.plan.spec.window is not None else group.number
@@ -148,7 +148,7 @@ class Explanation:
         columns, numeric = (
             (("value", "x", ""), (False, True, False)) if asked else (("value", "x"), (False, True))
         )
-        return Grid(title, columns, numeric, rows, _tell_hidden(places, group.count))
+        return Table(title, columns, numeric, rows, _tell_hidden(places, group.count))
 
     def _find_asked(self, group: Group) -> set[int]:
         """Return the number of the value that was asked for, unless it is the only one."""
@@ -190,7 +190,7 @@ class Explanation:
             rows.append(Row((where, *(print_number(cell, view.digits) for cell in cells)), group.number))
         again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
         title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."
-        yield Grid(title, ("value", "x", "y"), (False, True, True), rows, note)
+        yield Table(title, ("value", "x", "y"), (False, True, True), rows, note)
 
     # -- for a machine
 
@@ -244,7 +244,7 @@ class _Positions:
     def __init__(self, group: Group) -> None:
         self.group = group
 
-    def spell(self) -> Iterator[str]:
+    def format_json(self) -> Iterator[str]:
         """Yield the JSON text of a list of indices."""
         yield "["
         for start in range(0, self.group.count, _AT_ONCE):
@@ -259,7 +259,7 @@ class _Values:
     def __init__(self, group: Group) -> None:
         self.group = group
 
-    def spell(self) -> Iterator[str]:
+    def format_json(self) -> Iterator[str]:
         """Yield the JSON text of a list of numbers."""
         from normcli.tensors.nested import to_lists
         from normcli.tensors.pieces import iterate_pieces

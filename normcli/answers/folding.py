@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from normcli.documents.document import SCHEMA, Facts, Grid, Line, Row
+from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
 from normcli.documents.excerpt import choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.printable import make_printable
@@ -145,10 +145,10 @@ class Folding:
             write_npz(stream, self._arrays())
             return
         from normcli.tensors.nested import NestedLists
-        from normcli.writers.json_object import spell
+        from normcli.writers.structured import format_json
 
         lists = {name: NestedLists(array) for name, array in self._arrays().items()}
-        stream.writelines(piece.encode() for piece in spell(lists))
+        stream.writelines(piece.encode() for piece in format_json(lists))
         stream.write(b"\n")
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -163,7 +163,7 @@ class Folding:
         for channel, row in enumerate(zip(mean, var, factor, bias, strict=True)):
             yield (channel, *(float(value) for value in row))  # type: ignore[misc]  # of four
 
-    def _list_channels(self, view: View) -> Grid:
+    def _list_channels(self, view: View) -> Table:
         channels = list(self._channels())
         chosen = choose_groups(len(channels), full=view.full)
         rows: list[Row | None] = []
@@ -174,4 +174,4 @@ class Folding:
             rows.append(Row((str(channel), *(format_statistic(value, view.digits) for value in values))))
         hidden = len(channels) - chosen.size
         note = f"{hidden:,} of {len(channels):,} channels hidden; --full shows all" if hidden else None
-        return Grid(None, _COLUMNS, (True,) * len(_COLUMNS), rows, note)
+        return Table(None, _COLUMNS, (True,) * len(_COLUMNS), rows, note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Facts, Grid, Line, Row
+from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
 from normcli.documents.numbers import format_shape
 from normcli.printable import make_printable
 from normcli.tensors.nested import spell_number
@@ -81,12 +81,12 @@ class IdentificationAnswer:
         for match in self.found.matches:
             yield self._to_cells(match)
 
-    def _list_matches(self, view: View) -> Grid:
+    def _list_matches(self, view: View) -> Table:
         matches = self.found.matches if view.full else self.found.matches[:_MOST_MATCHES]
         hidden = len(self.found.matches) - len(matches)
         note = f"{hidden} more fit; --full shows all" if hidden else None
         rows = [Row(self._to_cells(match)) for match in matches]
-        return Grid(None, _COLUMNS, tuple(name in _NUMERIC for name in _COLUMNS), rows, note)
+        return Table(None, _COLUMNS, tuple(name in _NUMERIC for name in _COLUMNS), rows, note)
 
     def _to_cells(self, match: Match) -> tuple[str, ...]:
         low, high = match.eps_range

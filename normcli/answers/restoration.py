@@ -9,7 +9,7 @@ import numpy as np
 from normcli.documents.blocks import build_blocks, build_slice
 from normcli.documents.document import Blocks, Facts, Line
 from normcli.documents.numbers import format_statistic
-from normcli.documents.problem import describe_asked, describe_problem
+from normcli.documents.plans import describe_asked, describe_problem
 from normcli.teach.restore import ATOL
 from normcli.tensors.nested import NestedLists, spell_number, to_lists
 

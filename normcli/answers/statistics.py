@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Facts, Grid, Line, Row
+from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.errors import UsageError
 from normcli.norms.table import Divisor
@@ -127,7 +127,7 @@ class StatisticsAnswer:
             ),
         )
 
-    def _list(self, names: Sequence[str], view: View) -> Grid:
+    def _list(self, names: Sequence[str], view: View) -> Table:
         plan = self.plan
         columns = ("group", *(_LABELS.get(name, name) for name in names))
         numbers: list[int | None] = list(range(plan.grid.group_count))
@@ -142,7 +142,7 @@ class StatisticsAnswer:
             else Row((plan.grid.group_name(number), *(_spell(values[number], view) for values in flat)), number)
             for number in numbers
         ]
-        return Grid(None, columns, (False, *(True for _ in names)), rows, note)
+        return Table(None, columns, (False, *(True for _ in names)), rows, note)
 
 
 def _spell(value: Any, view: View) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.documents.document import SCHEMA, Facts, Grid, Line, Row
+from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
 from normcli.documents.excerpt import choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.printable import make_printable
@@ -26,7 +26,7 @@ _COLUMNS = (
 _KEPT = ("mean", "var")
 
 
-class Entry(NamedTuple):
+class TrackedBatch(NamedTuple):
     """One batch's entry into the running statistics.
 
     Parameters
@@ -49,14 +49,14 @@ class Tracking:
 
     Parameters
     ----------
-    entries : sequence of Entry
+    entries : sequence of TrackedBatch
         At least one.
     rule : Rule
     path : str or None
         The state file.
     """
 
-    def __init__(self, entries: Sequence[Entry], rule: Rule, path: str | None) -> None:
+    def __init__(self, entries: Sequence[TrackedBatch], rule: Rule, path: str | None) -> None:
         self.entries, self.rule, self.path = entries, rule, path
 
     def sections(self, view: View) -> Iterator[Section]:
@@ -128,7 +128,7 @@ class Tracking:
             lines.append(("state", (make_printable(self.path), f"eps {last.step.after.eps:g}")))
         return Facts(f"{last.plan.norm.name} · running statistics", tuple(lines))
 
-    def _list_steps(self, view: View) -> Grid:
+    def _list_steps(self, view: View) -> Table:
         lines = [(entry, channel) for entry in self.entries for channel in range(entry.step.batch.mean.size)]
         chosen = choose_groups(len(lines), full=view.full)
         rows: list[Row | None] = []
@@ -141,9 +141,9 @@ class Tracking:
         hidden = len(lines) - chosen.size
         note = f"{hidden:,} of {len(lines):,} lines hidden; --full shows all" if hidden else None
         columns = ("batch", "channel", "batch mean", "batch var", "running mean", "running var")
-        return Grid(None, columns, (True, False, *(True,) * 4), rows, note)
+        return Table(None, columns, (True, False, *(True,) * 4), rows, note)
 
-    def _list_gaps(self, view: View) -> Grid:
+    def _list_gaps(self, view: View) -> Table:
         chosen = choose_groups(len(self.entries), full=view.full)
         rows: list[Row | None] = []
         for place, number in enumerate(chosen.shown):
@@ -153,7 +153,7 @@ class Tracking:
             gap = format_statistic(entry.gap, view.digits)
             rows.append(Row((str(entry.step.after.batches), make_printable(entry.source), gap)))
         title = "gap: the furthest that training output and evaluation, with the new statistics, are apart"
-        return Grid(title, ("batch", "input", "gap"), (True, False, True), rows)
+        return Table(title, ("batch", "input", "gap"), (True, False, True), rows)
 
     def _reckon(self, view: View) -> Iterator[str]:
         """Return the arithmetic of the first channel in the last step."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.documents.document import Facts, Grid, Line, Row
+from normcli.documents.document import Facts, Line, Row, Table
 from normcli.documents.excerpt import MOST_GROUPS
-from normcli.documents.problem import describe_asked, describe_problem, describe_selection, tell_selection
+from normcli.documents.plans import describe_asked, describe_problem, describe_selection, tell_selection
 from normcli.printable import make_printable
 from normcli.verify.check import NORMALIZED
-from normcli.writers.json_object import spell
+from normcli.writers.structured import format_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -147,7 +147,7 @@ class Verdict:
             ),
         )
 
-    def _draw_groups(self, comparison: Comparison, view: View) -> Grid:
+    def _draw_groups(self, comparison: Comparison, view: View) -> Table:
         assert comparison.groups is not None
         count, size = comparison.count_groups(), self.plan.grid.group_size
         most = count if view.full else MOST_GROUPS // 3
@@ -167,8 +167,8 @@ class Verdict:
         note = f"{count:,} of {self.plan.grid.group_count:,} groups differ{hidden}"
         columns = ("group", "mismatches", "of its values", "worst ulp")
         if comparison.tally.compared == self.plan.grid.group_count:  # one value a group
-            return Grid(None, ("group", "worst ulp"), (False, True), [_pick(row, 0, 3) for row in rows], note)
-        return Grid(None, columns, (False, True, True, True), rows, note)
+            return Table(None, ("group", "worst ulp"), (False, True), [_pick(row, 0, 3) for row in rows], note)
+        return Table(None, columns, (False, True, True, True), rows, note)
 
     # -- for a program
 
@@ -232,23 +232,23 @@ class _Groups(NamedTuple):
     verdict: Verdict
     comparison: Comparison
 
-    def spell(self) -> Iterator[str]:
+    def format_json(self) -> Iterator[str]:
         """Yield the text of a list."""
         yield "["
         for number, group in enumerate(self.comparison.groups or ()):
             yield ", " if number else ""
-            yield from spell(self.verdict._describe_group(group))
+            yield from format_json(self.verdict._describe_group(group))
         yield "]"
 
 
-def _draw_histogram(comparison: Comparison, view: View) -> Grid:
+def _draw_histogram(comparison: Comparison, view: View) -> Table:
     total = comparison.tally.compared
     bins = comparison.tally.histogram if view.full else _coarsen(comparison.tally.histogram)
     rows = [
         Row((_phrase_bin(part), f"{part.value_count:,}", _phrase_share(part.value_count, total)))
         for part in bins
     ]
-    return Grid(None, (f"ulp of {comparison.dtype.name}", "values", "share"), (False, True, True), rows)
+    return Table(None, (f"ulp of {comparison.dtype.name}", "values", "share"), (False, True, True), rows)
 
 
 def _coarsen(bins: Sequence[Bin]) -> list[Bin]:

@@ -190,7 +190,7 @@ def _print(
     answer: Answer, field: NDArray[Any] | None, show: frozenset[str] | None, settings: dict[str, Any]
 ) -> None:
     if field is not None:
-        from normcli.writers.field import write_field
+        from normcli.writers.structured import write_field
 
         write_field(field, sys.stdout)
     elif settings["output"] != STANDARD_STREAM:

@@ -130,7 +130,7 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
     if [settings["input_"], *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
     from normcli.answers.verdict import Verdict
-    from normcli.documents.problem import name_running
+    from normcli.documents.plans import name_running
     from normcli.engine.walk import Effort
     from normcli.results.result import fit_given
     from normcli.verify.check import NORMALIZED, Limits, check

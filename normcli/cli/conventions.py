@@ -22,7 +22,7 @@ def command(norm: str | None, format_: str | None, colour: str) -> None:
 
     Each row was read in the source that it names. "as given" stands for what the framework has no default for.
     """
-    from normcli.answers.conventions import ConventionTable
+    from normcli.answers.catalogue import ConventionTable
     from normcli.cli.view import make_view
     from normcli.norms.table import find_norm
     from normcli.writers import write

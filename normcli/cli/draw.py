@@ -13,7 +13,7 @@ from normcli.cli.progress import show_progress
 from normcli.cli.verbs import NormVerb
 from normcli.errors import DegenerateError, UsageError
 from normcli.norms.table import find_norm
-from normcli.pictures.options import PLOTS, VALUES, VIEWS
+from normcli.pictures import PLOTS, VALUES, VIEWS
 from normcli.writers import PICTURES, SUFFIXES
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _draw(name: str, settings: dict[str, Any]) -> None:
     from normcli.answers.drawing import Drawing
     from normcli.cli.view import make_view
     from normcli.engine.walk import Effort
-    from normcli.pictures.options import Options
+    from normcli.pictures import Options
     from normcli.results.result import calculate
 
     problem = load_problem(name, settings)

@@ -81,7 +81,7 @@ def _explain(name: str, settings: dict[str, Any]) -> None:
     destination = choose_destination(settings["output"], settings["format_"], WRITERS)
     from normcli.answers.explanation import Explanation
     from normcli.cli.view import make_view
-    from normcli.documents.problem import name_running
+    from normcli.documents.plans import name_running
     from normcli.engine.walk import Effort
     from normcli.results.result import fit_given
     from normcli.teach.explain import explain

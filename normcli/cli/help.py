@@ -85,13 +85,14 @@ def _write_formats(formatter: click.HelpFormatter) -> None:
         }
         return "; ".join(fact for fact, holds in facts.items() if holds)
 
-    def describe_writer(name: str, module: str) -> tuple[str, str]:
+    def describe_writer(name: str, module: str, function: str) -> tuple[str, str]:
         suffixes = " ".join(suffix for suffix, writes in SUFFIXES.items() if writes == name)
-        return f"{name}  {suffixes}", (import_module(module).__doc__ or "").split("\n")[0]
+        summary = (getattr(import_module(module), function).__doc__ or "").split("\n")[0]
+        return f"{name}  {suffixes}", summary.removeprefix("Write ").rstrip(".")
 
     files = {suffix: describe_file(form) for suffix, form in FORMATS.items()}
     _write(formatter, "Tensors: -i reads them, -o writes them", files, _ABOUT_TENSORS)
-    writers = dict(describe_writer(name, module) for name, module in (WRITERS | PICTURES).items())
+    writers = dict(describe_writer(name, *place) for name, place in (WRITERS | PICTURES).items())
     _write(formatter, "Answers: -f on standard output, or the suffix of -o", writers, _ABOUT_ANSWERS)
     statistics = {
         STATE_SCHEMA: "--state: norm, mean, var, batches, eps, eps_mode",

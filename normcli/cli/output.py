@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from normcli.errors import UsageError
-from normcli.writers import PICTURES, SUFFIXES, paint, write
+from normcli.writers import PICTURES, SUFFIXES, write, write_picture
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -44,7 +44,7 @@ class Destination(NamedTuple):
 
         with open_whole(self.path) as file:
             if self.format_name in PICTURES:
-                paint(cast("Drawable", document), self.format_name, file)
+                write_picture(cast("Drawable", document), self.format_name, file)
                 return
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             write(document, self.format_name, text, view._replace(width=None, colour=False))

@@ -13,7 +13,7 @@ from normcli.tensors.nested import NestedLists
 from normcli.tensors.npz import write_npz
 from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.tensors.whole import open_whole
-from normcli.writers.json_object import spell
+from normcli.writers.structured import format_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,5 +79,5 @@ def _write_statistics(stream: BinaryIO, answer: Answer, path: str) -> None:
         write_npz(stream, statistics)
         return
     lists = {name: NestedLists(array) for name, array in statistics.items()}
-    stream.writelines(piece.encode() for piece in spell(lists))
+    stream.writelines(piece.encode() for piece in format_json(lists))
     stream.write(b"\n")

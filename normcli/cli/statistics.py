@@ -65,7 +65,7 @@ def show_statistics(stats: Stats, settings: Mapping[str, Any]) -> None:
     if code is not None:
         click.echo(code)
     elif field is not None:
-        from normcli.writers.field import write_field
+        from normcli.writers.structured import write_field
 
         write_field(field, sys.stdout)
     else:

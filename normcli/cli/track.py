@@ -16,7 +16,7 @@ from normcli.writers import FORMATS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from normcli.answers.tracking import Entry
+    from normcli.answers.tracking import TrackedBatch
     from normcli.cli.problem import Problem
     from normcli.results.result import Result
     from normcli.running.average import Rule, State
@@ -64,7 +64,7 @@ def track(name: str, settings: dict[str, Any], inputs: Sequence[str]) -> None:
 
         require_state_path(path)
         require_writable(path, "--state")
-    entries: list[Entry] = []
+    entries: list[TrackedBatch] = []
     with contextlib.nullcontext() if path is None else hold(path):
         kept = None if path is None else read_state(path, find_norm(name)[0].name)
         if kept is not None:
@@ -82,7 +82,7 @@ def track(name: str, settings: dict[str, Any], inputs: Sequence[str]) -> None:
         _finish(entries, rule, path, settings)
 
 
-def _finish(entries: Sequence[Entry], rule: Rule, path: str | None, settings: Mapping[str, Any]) -> None:
+def _finish(entries: Sequence[TrackedBatch], rule: Rule, path: str | None, settings: Mapping[str, Any]) -> None:
     """Print the run, and let the state behind it take its place."""
     from normcli.answers.tracking import Tracking
     from normcli.cli.view import make_view
@@ -128,8 +128,8 @@ def _begin(problem: Problem, kept: State | None) -> State:
     return begin(problem.plan, given)
 
 
-def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, Any]) -> Entry:
-    from normcli.answers.tracking import Entry
+def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, Any]) -> TrackedBatch:
+    from normcli.answers.tracking import TrackedBatch
     from normcli.cli.progress import show_progress
     from normcli.engine.walk import Effort
     from normcli.results.result import calculate
@@ -147,7 +147,7 @@ def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, An
             raise DataError(f"{problem.tensor.source}: {error}") from error
         gap = measure_gap(result, step.after)
     _warn(result, problem, settings)
-    return Entry(problem.tensor.source, problem.plan, step, gap)
+    return TrackedBatch(problem.tensor.source, problem.plan, step, gap)
 
 
 def _warn(result: Result, problem: Problem, settings: Mapping[str, Any]) -> None:

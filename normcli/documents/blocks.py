@@ -29,8 +29,6 @@ NOBODY = -1
 Pick = Callable[[tuple["NDArray[np.intp]", ...]], "NDArray[Any]"]
 Locate = Callable[[Sequence["NDArray[np.intp]"]], "NDArray[np.intp]"]
 
-_Indices = tuple[tuple[int, ...] | None, ...]
-
 
 def build_blocks(
     title: str, values: NDArray[Any], plan: Plan, view: View, locate: Locate | None = None

@@ -6,7 +6,7 @@ verb.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -80,7 +80,7 @@ class Row(NamedTuple):
     group: int | None = None
 
 
-class Grid(NamedTuple):
+class Table(NamedTuple):
     """A table: a title, named columns, rows; a row of None stands for rows that are left out.
 
     Parameters
@@ -157,19 +157,19 @@ class Formulas(NamedTuple):
     note: str | None = None
 
 
-Section = Facts | Line | Grid | Blocks | Formulas
+Section = Facts | Line | Table | Blocks | Formulas
 
 
-class Spelled(Protocol):
-    """A value of a JSON object that is too long to be spelled at once."""
+class LongValue(Protocol):
+    """A value of a JSON object whose text is too long to be in memory at once."""
 
-    def spell(self) -> Iterator[str]:
+    def format_json(self) -> Iterator[str]:
         """Return its JSON text in pieces."""
         ...
 
 
 class Document(Protocol):
-    """What a writer can ask of any verb's answer. The values of its objects may be `Spelled`."""
+    """What a writer can ask of any verb's answer. The values of its objects may be a `LongValue`."""
 
     def sections(self, view: View) -> Iterable[Section]:
         """Return what a reader sees, from top to bottom."""
@@ -223,12 +223,4 @@ class Drawable(Document, Protocol):
 
     def scene(self) -> Scene:
         """Return what is drawn, before any writer decides how."""
-        ...
-
-
-class Writer(Protocol):
-    """The one signature of every output format: a module's `write`."""
-
-    def __call__(self, document: Document, stream: TextIO, view: View) -> None:
-        """Write a document."""
         ...

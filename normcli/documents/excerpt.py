@@ -1,11 +1,16 @@
-"""Which part of a large tensor is shown: head and tail of every long axis, and how much that hides."""
+"""Which part of a large tensor is shown, in text and in pictures: both ends of every long axis."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from normcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from normcli.norms.plan import Plan
 
 MOST_VALUES = 1000
 """A tensor of at most so many values is shown whole (NumPy's print threshold)."""
@@ -18,6 +23,21 @@ EDGE = 3
 
 MOST_GROUPS = 24
 GROUP_HEAD, GROUP_TAIL = 12, 4
+
+MOST_CELLS = 400
+"""A picture shows a tensor of at most so many values whole, unless an axis is long."""
+
+MOST_COLOURS = 32
+"""So many groups are told apart without pain: eight colours, plain and hatched in three ways."""
+
+MOST_AXES = 8
+"""With more axes than that nobody finds a cell in a picture."""
+
+_LADDER = (20, 12, 8, 6, 4, 3, 2, 1)
+"""The numbers of positions along an axis that are tried one after the other."""
+
+_REDUCED = 1.5
+"""Positions along a reduced axis say less than those along a kept one, each of which is another group."""
 
 
 class Positions(NamedTuple):
@@ -82,3 +102,63 @@ def choose_groups(count: int, *, full: bool) -> Positions:
 def to_arrays(positions: list[Positions]) -> list[np.ndarray[tuple[int], np.dtype[np.intp]]]:
     """Return the positions as index arrays, one per axis."""
     return [np.array(p.shown, dtype=np.intp) for p in positions]
+
+
+def choose_drawn(plan: Plan) -> list[Positions]:
+    """Return the positions along each axis that are drawn.
+
+    The axis of which most is shown is cut first, until the cells and the groups that they belong to are few
+    enough.
+
+    Raises
+    ------
+    UsageError
+        If the tensor has more axes than a picture can hold.
+    """
+    shape = plan.grid.shape
+    if len(shape) > MOST_AXES:
+        raise UsageError(
+            f"a picture holds at most {MOST_AXES} axes; the tensor has {len(shape)}: draw a slice of it, or "
+            "join axes that are kept or reduced together"
+        )
+    if 0 in shape:
+        return [cut(length, 1, 0) for length in shape]
+    shown = [_cut_to(length, _LADDER[0]) for length in shape]
+    while True:
+        groups = _count_groups(plan, shown) > MOST_COLOURS
+        if not groups and math.prod(p.size for p in shown) <= MOST_CELLS:
+            return shown
+        axes = [
+            axis
+            for axis in range(len(shape))
+            if shown[axis].size > 1 and (axis in plan.grid.kept or not groups)
+        ]
+        weights = {axis: shown[axis].size * (1 if axis in plan.grid.kept else _REDUCED) for axis in axes}
+        longest = max(axes, key=weights.__getitem__)
+        shown[longest] = _cut_to(shape[longest], _step_down(shown[longest].size))
+
+
+def _cut_to(length: int, most: int) -> Positions:
+    """Return both ends of an axis, more of the first."""
+    tail = most // 3 if most > 2 else most // 2
+    return cut(length, most - tail, tail)
+
+
+def _step_down(size: int) -> int:
+    return next(step for step in _LADDER if step < size)
+
+
+def _count_groups(plan: Plan, shown: list[Positions]) -> int:
+    """Return of how many groups the cells are; a window is drawn for one value alone."""
+    if plan.spec.window is not None or not shown:
+        return 1
+    return np.unique(plan.grid.locate_groups(np.ix_(*to_arrays(shown)))).size
+
+
+def narrow(positions: Positions, length: int, most: int) -> Positions:
+    """Return at most so many positions, all of them among those given."""
+    if positions.size <= most:
+        return positions
+    head = positions.size if positions.gap is None else positions.gap
+    tail = min(positions.size - head, most // 3) if positions.gap is not None else most // 3
+    return cut(length, min(head, most - tail), tail)

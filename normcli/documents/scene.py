@@ -78,7 +78,7 @@ class Text(NamedTuple):
         return measure(self.text, self.size, mono=self.mono, bold=self.bold)
 
 
-class Group(NamedTuple):
+class ShapeGroup(NamedTuple):
     """Shapes that belong together, moved by (x, y)."""
 
     children: tuple[Shape, ...]
@@ -88,19 +88,19 @@ class Group(NamedTuple):
     data: Data = ()
 
 
-Shape = Polygon | Rectangle | Polyline | Text | Group
+Shape = Polygon | Rectangle | Polyline | Text | ShapeGroup
 
 
-class Drawn(NamedTuple):
-    """Shapes within (0, 0) and (width, height)."""
+class Panel(NamedTuple):
+    """A part of a picture: shapes within (0, 0) and (width, height)."""
 
     width: float
     height: float
     shapes: tuple[Shape, ...]
 
-    def at(self, x: float, y: float) -> Group:
+    def at(self, x: float, y: float) -> ShapeGroup:
         """Return the shapes as one, moved."""
-        return Group(self.shapes, x, y)
+        return ShapeGroup(self.shapes, x, y)
 
 
 class Scene(NamedTuple):
@@ -133,16 +133,16 @@ def measure(text: str, size: float, *, mono: bool = False, bold: bool = False) -
     return (len(text) * (_BOLD if bold else _REGULAR) + wide * 0.3) * size
 
 
-def stack(parts: list[Drawn], gap: float) -> Drawn:
+def stack(parts: list[Panel], gap: float) -> Panel:
     """Return drawings one below the other."""
     y, shapes = 0.0, []
     for part in parts:
         shapes.append(part.at(0, y))
         y += part.height + gap
-    return Drawn(max((part.width for part in parts), default=0), max(0.0, y - gap), tuple(shapes))
+    return Panel(max((part.width for part in parts), default=0), max(0.0, y - gap), tuple(shapes))
 
 
-def flow(parts: list[Drawn], gap: float, most: float) -> Drawn:
+def flow(parts: list[Panel], gap: float, most: float) -> Panel:
     """Return drawings side by side, in as many lines as a width of `most` asks for."""
     x = y = width = tallest = 0.0
     shapes = []
@@ -152,18 +152,18 @@ def flow(parts: list[Drawn], gap: float, most: float) -> Drawn:
         shapes.append(part.at(x, y))
         width, tallest = max(width, x + part.width), max(tallest, part.height)
         x += part.width + gap
-    return Drawn(width, y + tallest, tuple(shapes))
+    return Panel(width, y + tallest, tuple(shapes))
 
 
 def write_lines(
     lines: list[str], size: float, role: str = "ink", *, mono: bool = False, bold: bool = False
-) -> Drawn:
+) -> Panel:
     """Return lines of text, one below the other."""
     texts = tuple(
         Text(0, (i + 0.85) * size * 1.35, line, size, role, mono=mono, bold=bold)
         for i, line in enumerate(lines)
     )
-    return Drawn(max((text.extent for text in texts), default=0), len(lines) * size * 1.35, texts)
+    return Panel(max((text.extent for text in texts), default=0), len(lines) * size * 1.35, texts)
 
 
 def wrap(facts: list[str], size: float, most: float) -> list[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
-    """Write the page of a `Paged` document.
+    """Write one page, without network, in which results of norms can be explored.
 
     Raises
     ------

@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.answers.calculation import count_values
 from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
-from normcli.documents.problem import describe_reduction
+from normcli.documents.plans import describe_reduction
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 from normcli.norms.table import Centre

@@ -1,1 +1,34 @@
-"""Pictures: a scene of shapes from results, and SVG and PNG of it."""
+"""Pictures: a scene of shapes from results, and SVG and PNG of it; here, what can be chosen of a picture."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+VIEWS = ("both", "cubes", "flat", "drawers")
+VALUES = ("input", "normalized", "none")
+PLOTS = ("groups", "histogram")
+"""How a picture shows a tensor, what stands in its cells, and of what it is. The first is the default."""
+
+
+class Options(NamedTuple):
+    """How a picture is drawn.
+
+    Parameters
+    ----------
+    view : str
+        One of `VIEWS`.
+    values : str
+        What is written into the cells: one of `VALUES`.
+    plot : str
+        One of `PLOTS`.
+    digits : int or None
+        Significant digits, as in `View`.
+    scale : float
+        Pixels to a unit, in PNG.
+    """
+
+    view: str = VIEWS[0]
+    values: str = VALUES[0]
+    plot: str = PLOTS[0]
+    digits: int | None = None
+    scale: float = 2.0

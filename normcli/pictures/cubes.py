@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.documents.excerpt import Positions, cut
-from normcli.documents.scene import Drawn, Group, Polygon, Polyline, Text, measure
-from normcli.pictures.cutting import count_hidden, narrow
-from normcli.pictures.owners import name_axis
+from normcli.documents.excerpt import Positions, cut, narrow
+from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, measure
+from normcli.pictures.legend import name_axis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +65,7 @@ class Edge(NamedTuple):
     @property
     def hidden(self) -> int:
         """How many positions are left out."""
-        return count_hidden(self.shown, math.prod(self.shape))
+        return math.prod(self.shape) - self.shown.size
 
     @property
     def offsets(self) -> list[float]:
@@ -146,7 +145,7 @@ class Cubes:
             for axis in range(len(self._plan.grid.shape))
         ]
 
-    def draw(self, fill: Callable[[tuple[int, ...]], Fill], describe: Describe) -> Drawn:
+    def draw(self, fill: Callable[[tuple[int, ...]], Fill], describe: Describe) -> Panel:
         """Return the blocks with their axes.
 
         Parameters
@@ -211,7 +210,7 @@ class Cubes:
             index = self._index(cell)
             colour = fill(index)
             polygons = tuple(Polygon(face.points, colour) for face in found)
-            shapes.append(Group(polygons, role="cell", data=describe(index)))
+            shapes.append(ShapeGroup(polygons, role="cell", data=describe(index)))
         (x0, x1), (y0, y1), (z0, z1) = self._bound(box)
         top = _quad((x0, y0, z0), (x1, y0, z0), (x1, y1, z0), (x0, y1, z0))
         front = _quad((x0, y0, z0), (x1, y0, z0), (x1, y0, z1), (x0, y0, z1))
@@ -358,10 +357,10 @@ def _zigzag(x0: float, y0: float, x1: float, y1: float) -> tuple[Point, ...]:
     return tuple((x0 + (x1 - x0) * t + nx * s, y0 + (y1 - y0) * t + ny * s) for t, s in steps)
 
 
-def _enclose(shapes: list[Shape]) -> Drawn:
+def _enclose(shapes: list[Shape]) -> Panel:
     """Return shapes moved so that their corner is (0, 0)."""
     left, top, right, bottom = find_bounds(shapes)
-    return Drawn(right - left, bottom - top, (Group(tuple(shapes), -left, -top),))
+    return Panel(right - left, bottom - top, (ShapeGroup(tuple(shapes), -left, -top),))
 
 
 def find_bounds(shapes: Sequence[Shape]) -> tuple[float, float, float, float]:
@@ -372,7 +371,7 @@ def find_bounds(shapes: Sequence[Shape]) -> tuple[float, float, float, float]:
             points += _bound_text(shape)
         elif isinstance(shape, Polygon | Polyline):
             points += shape.points
-        elif isinstance(shape, Group):
+        elif isinstance(shape, ShapeGroup):
             left, top, right, bottom = find_bounds(shape.children)
             points += [(left + shape.x, top + shape.y), (right + shape.x, bottom + shape.y)]
     xs, ys = zip(*points, strict=True)

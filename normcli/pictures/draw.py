@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.excerpt import to_arrays
+from normcli.documents.excerpt import choose_drawn, to_arrays
 from normcli.documents.numbers import format_cells, format_shape
-from normcli.documents.problem import describe_reduction, label_group
-from normcli.documents.scene import Drawn, Scene, flow, stack, wrap, write_lines
+from normcli.documents.plans import describe_reduction, label_group
+from normcli.documents.scene import Panel, Scene, flow, stack, wrap, write_lines
 from normcli.errors import UsageError
+from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
-from normcli.pictures.cutting import choose_shown
 from normcli.pictures.flat import MOST_WIDTH, Cells, Flat, select
 from normcli.pictures.histogram import choose_groups, draw_histograms
-from normcli.pictures.legend import draw_legend
-from normcli.pictures.options import Options
-from normcli.pictures.owners import Owners, WindowOwners
+from normcli.pictures.legend import Owners, WindowOwners, draw_legend
 from normcli.printable import make_printable
 from normcli.teach.part import normalize_part
 from normcli.tensors.nested import spell_number
@@ -102,7 +100,7 @@ def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
 
 def _draw_panel(
     result: Result, tensor: Tensor, options: Options, name: str, *, alone: bool
-) -> tuple[Drawn, str]:
+) -> tuple[Panel, str]:
     """Return the picture of one result, called so, and what it shows in words."""
     plan = result.plan
     name_group = functools.partial(label_group, plan, tensor)
@@ -124,9 +122,9 @@ def _draw_panel(
 
 def _draw_groups(
     result: Result, name_group: Callable[[int], str], options: Options, *, alone: bool
-) -> tuple[list[Drawn], str]:
+) -> tuple[list[Panel], str]:
     plan = result.plan
-    shown = choose_shown(plan)
+    shown = choose_drawn(plan)
     owners = _find_owners(result, name_group, options, shown)
     cubes = Cubes(plan, shown) if options.view in ("both", "cubes") else None
     flat = options.view != "cubes"
@@ -136,7 +134,7 @@ def _draw_groups(
         seen |= {int(number) for number in owners.locate(cubes.indices())} if plan.grid.shape else {0}
     owners.colour(seen)
     told = [owners.describe()]
-    parts: list[Drawn] = []
+    parts: list[Panel] = []
     if cubes is not None:
         parts.append(_draw_cubes(cubes, result, owners, options))
         told.append(f"Blocks of cubes: {', '.join(cubes.captions)}.")
@@ -148,7 +146,7 @@ def _draw_groups(
     return _arrange(parts, alone=alone), " ".join(told)
 
 
-def _arrange(parts: list[Drawn], *, alone: bool) -> list[Drawn]:
+def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
     """Set blocks, legend and matrices beside each other as far as there is room, else one below the other."""
     if len(parts) == 3:
         blocks, legend, matrices = parts
@@ -160,7 +158,7 @@ def _arrange(parts: list[Drawn], *, alone: bool) -> list[Drawn]:
     return parts
 
 
-def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) -> Drawn:
+def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) -> Panel:
     cells, plan = cubes.cells, result.plan
     of = dict(zip(cells, owners.locate(cubes.indices()).tolist() if plan.grid.shape else [0], strict=True))
     values = _pick_cells(result, cells, options)
@@ -173,7 +171,7 @@ def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) 
 
 def _draw_flat(
     result: Result, shown: list[Positions], numbers: NDArray[np.intp], owners: Owners, options: Options
-) -> tuple[Drawn, str]:
+) -> tuple[Panel, str]:
     plan = result.plan
     values = _pick(result, shown, options)
     texts = None
@@ -202,7 +200,7 @@ def _draw_flat(
     return stack([write_lines([caption], 11.5, "muted"), flat.draw()], 8), f"Laid flat, {caption}."
 
 
-def _plot(result: Result, name_group: Callable[[int], str], options: Options) -> tuple[list[Drawn], str]:
+def _plot(result: Result, name_group: Callable[[int], str], options: Options) -> tuple[list[Panel], str]:
     groups = choose_groups(result)
     owners = Owners(result, name_group, options.digits)
     owners.colour(set(groups or ()))

@@ -14,17 +14,16 @@ import numpy as np
 from normcli.documents.excerpt import Positions, to_arrays
 from normcli.documents.scene import (
     ASCENT,
-    Drawn,
-    Group,
+    Panel,
     Polyline,
     Rectangle,
+    ShapeGroup,
     Text,
     flow,
     measure,
     stack,
 )
-from normcli.pictures.cutting import count_hidden
-from normcli.pictures.owners import name_axis
+from normcli.pictures.legend import name_axis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,7 +91,7 @@ class Flat:
         self._reach = longest * _ADVANCE * _SIZE
         self._row = _ROW if longest else _BARE
 
-    def draw(self) -> Drawn:
+    def draw(self) -> Panel:
         """Return the drawing."""
         return self._nest(())
 
@@ -110,7 +109,7 @@ class Flat:
         outer = " ".join(self._names[:-2])
         return f"{rows}, a matrix for each {outer}" if outer else rows
 
-    def _nest(self, place: tuple[int, ...], *, heads: bool = True) -> Drawn:
+    def _nest(self, place: tuple[int, ...], *, heads: bool = True) -> Panel:
         axis = len(place)
         left = len(self._names) - axis
         if left <= (1 if self._drawers else 2):
@@ -137,15 +136,15 @@ class Flat:
         longest = max(len(str(position)) for position in self._shown[axis].shown)
         return measure(f"{self._plan.grid.layout.name(axis)}={'0' * longest}", _LABEL, mono=True) + 8
 
-    def _draw_gap(self, axis: int) -> Drawn:
+    def _draw_gap(self, axis: int) -> Panel:
         """Return what stands for the frames that are left out."""
-        hidden = count_hidden(self._shown[axis], self._plan.grid.shape[axis])
+        hidden = self._plan.grid.shape[axis] - self._shown[axis].size
         text = f"… {hidden:,} more {self._plan.grid.layout.name(axis)} …"
         width = measure(text, _LABEL) + 4
         line = Polyline(_zigzag(0, 21, width, 21), "gap")
-        return Drawn(width, 28, (Text(width / 2, 12, text, _LABEL, "muted", "middle"), line))
+        return Panel(width, 28, (Text(width / 2, 12, text, _LABEL, "muted", "middle"), line))
 
-    def _draw_matrix(self, place: tuple[int, ...], *, heads: bool) -> Drawn:
+    def _draw_matrix(self, place: tuple[int, ...], *, heads: bool) -> Panel:
         """Return the cells of the last two axes (or one), with their positions beside them."""
         ndim = len(self._names)
         rows = self._shown[-2] if ndim - len(place) == 2 else None
@@ -193,14 +192,14 @@ class Flat:
                 shapes.append(Polyline(_zigzag(text.x + half, y, width, y), "gap"))
             spare = max(0.0, text.extent / 2 - text.x, text.x + text.extent / 2 - width)
             width += spare
-            shapes = [Group(tuple(shapes), spare, 0)] if spare else shapes
+            shapes = [ShapeGroup(tuple(shapes), spare, 0)] if spare else shapes
             width += spare
-        return Drawn(width, height, tuple(shapes))
+        return Panel(width, height, tuple(shapes))
 
     def _text_gap(self, positions: Positions | None, axis: int) -> str:
         if positions is None or positions.gap is None:
             return ""
-        return f"…{count_hidden(positions, self._plan.grid.shape[axis]):,}…"
+        return f"…{self._plan.grid.shape[axis] - positions.size:,}…"
 
     def _draw_cell(self, place: tuple[int, ...], x: float, y: float) -> list[Shape]:
         cells = self._cells
@@ -215,7 +214,7 @@ class Flat:
             right = x + self._width / 2 + self._reach / 2
             baseline = y + self._row / 2 + _SIZE * ASCENT
             children = (box, Text(right, baseline, text, _SIZE, role, "end", mono=True, look=look))
-        return [Group(children, role="cell", data=cells.describe(index))]
+        return [ShapeGroup(children, role="cell", data=cells.describe(index))]
 
 
 def select(values: NDArray[np.generic], shown: Sequence[Positions]) -> NDArray[np.generic]:
@@ -238,12 +237,12 @@ def _reach(positions: Positions | None, places: list[float], step: float, gap: f
     return places[-1] + step + (gap if trailing else 0)
 
 
-def _frame(label: str, inner: Drawn, role: str) -> Drawn:
+def _frame(label: str, inner: Panel, role: str) -> Panel:
     """Return a drawing in a frame with a name."""
     top = 20.0
     width = max(inner.width, measure(label, _LABEL, mono=True)) + 2 * _PAD
     height = inner.height + top + _PAD
-    return Drawn(
+    return Panel(
         width,
         height,
         (
@@ -254,11 +253,11 @@ def _frame(label: str, inner: Drawn, role: str) -> Drawn:
     )
 
 
-def _tag(label: str, inner: Drawn, left: float) -> Drawn:
+def _tag(label: str, inner: Panel, left: float) -> Panel:
     """Return a drawing with its name on the left."""
     height = inner.height
     text = Text(0, height - _ROW / 2 + _LABEL * ASCENT, label, _LABEL, "ink", mono=True)
-    return Drawn(inner.width + left, height, (text, inner.at(left, 0)))
+    return Panel(inner.width + left, height, (text, inner.at(left, 0)))
 
 
 def _zigzag(x0: float, y0: float, x1: float, y1: float) -> tuple[tuple[float, float], ...]:

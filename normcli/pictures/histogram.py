@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.documents.scene import Drawn, Group, Polyline, Rectangle, Text, flow, measure, stack
+from normcli.documents.scene import Panel, Polyline, Rectangle, ShapeGroup, Text, flow, measure, stack
 from normcli.teach.part import normalize_group
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.scene import Data, Fill, Shape
-    from normcli.pictures.owners import Owners
+    from normcli.pictures.legend import Owners
     from normcli.results.result import Result
 
 MOST_LINES = 8
@@ -84,7 +84,7 @@ def choose_groups(result: Result) -> list[int] | None:
     return list(range(min(result.plan.grid.group_count, MOST_LINES)))
 
 
-def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, names: Sequence[str]) -> Drawn:
+def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, names: Sequence[str]) -> Panel:
     """Return a line for each group: the histogram of its input on the left, of what came out on the right."""
     view = result.input.reshape(result.plan.grid.view_shape)
     if groups is None:
@@ -112,7 +112,7 @@ def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, na
             )
             for number, counts in enumerate(counted)
         ]
-        head = Drawn(width, 20, (Text(0, 14, title, _SIZE, bold=True),))
+        head = Panel(width, 20, (Text(0, 14, title, _SIZE, bold=True),))
         columns.append(stack([head, *parts, _draw_scale(edges, width)], 8))
     return flow(columns, 48, math.inf)
 
@@ -122,7 +122,7 @@ def _to_float(values: NDArray[Any]) -> NDArray[np.float64]:
         return values.astype(np.float64)
 
 
-def _draw_one(counts: Counts, tallest: int, width: float, fill: Fill, name: str, data: Data) -> Drawn:
+def _draw_one(counts: Counts, tallest: int, width: float, fill: Fill, name: str, data: Data) -> Panel:
     top, bins = 18.0, len(counts.counts)
     step = width / bins
     shapes: list[Shape] = []
@@ -136,12 +136,12 @@ def _draw_one(counts: Counts, tallest: int, width: float, fill: Fill, name: str,
         low, high = float(counts.edges[i]), float(counts.edges[i + 1])
         told: Data = (("count", str(count)), ("low", repr(low)), ("high", repr(high)))
         bar = Rectangle(i * step + 0.5, _HEIGHT - height, step - 1, height, fill)
-        shapes.append(Group((bar,), role="cell", data=told))
+        shapes.append(ShapeGroup((bar,), role="cell", data=told))
     shapes.append(Polyline(((0, _HEIGHT), (width, _HEIGHT)), "axis"))
-    return Drawn(width, _HEIGHT, (Group(tuple(shapes), role="histogram", data=data),))
+    return Panel(width, _HEIGHT, (ShapeGroup(tuple(shapes), role="histogram", data=data),))
 
 
-def _draw_scale(edges: NDArray[np.float64], width: float) -> Drawn:
+def _draw_scale(edges: NDArray[np.float64], width: float) -> Panel:
     """Return the ends and the middle of the bins as numbers."""
     low, high = float(edges[0]), float(edges[-1])
     texts = [f"{value:.4g}" for value in (low, low / 2 + high / 2, high)]
@@ -150,4 +150,4 @@ def _draw_scale(edges: NDArray[np.float64], width: float) -> Drawn:
         Text(width / 2, 9, texts[1], _TICK, "muted", "middle", mono=True),
         Text(width, 9, texts[2], _TICK, "muted", "end", mono=True),
     ]
-    return Drawn(width, 14, tuple(shapes))
+    return Panel(width, 14, tuple(shapes))

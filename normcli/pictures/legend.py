@@ -1,15 +1,32 @@
-"""The legend: a line for each owner that is shown, with its colour, its name and its statistics."""
+"""The owners of cells (groups, or places in a window), their colours, and the legend that lists them."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from normcli.documents.scene import ASCENT, Drawn, Group, Rectangle, Text, flow, measure
+import numpy as np
+
+from normcli.documents.numbers import format_statistic
+from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
 
 if TYPE_CHECKING:
-    from normcli.documents.scene import Shape
-    from normcli.pictures.owners import Entry, Owners
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.scene import Data, Fill, Shape
+    from normcli.norms.plan import Plan
+    from normcli.results.result import Result
+
+    Indices = Sequence[NDArray[np.intp]]
+
+LISTED = 2
+"""Of each group's statistics, the legend has so many: the others follow from these."""
+
+VALUE, WINDOW, OTHER = range(3)
+"""The owners where a window slides: the one value whose window is shown, the rest of that window, all else."""
+
 
 _SIZE, _LINE, _SWATCH, _GUTTER = 11.5, 20.0, 14.0, 16.0
 
@@ -17,7 +34,140 @@ _TALL = 16
 """A legend of more lines is set in columns."""
 
 
-def draw_legend(owners: Owners, most: float) -> Drawn:
+class LegendEntry(NamedTuple):
+    """A line of the legend."""
+
+    fill: Fill
+    name: str
+    cells: tuple[str, ...]
+    data: Data
+
+
+class Owners:
+    """The groups of a result."""
+
+    most: int | None = None
+    """How many values the one window holds, where there is one."""
+
+    def __init__(self, result: Result, name_group: Callable[[int], str], digits: int | None) -> None:
+        self._result, self._plan, self._digits = result, result.plan, digits
+        self._name_group = name_group
+        self.statistics = tuple(result.statistics)[:LISTED]
+        self._looks: dict[int, int] = {}
+
+    def locate(self, indices: Indices) -> NDArray[np.intp]:
+        """Return the owner of each cell; the indices broadcast, as those of `Plan.locate_groups`."""
+        return self._plan.grid.locate_groups(indices)
+
+    def colour(self, owners: set[int]) -> None:
+        """Give each owner that is shown a look of its own, in their order."""
+        self._looks = {owner: number for number, owner in enumerate(sorted(owners))}
+
+    def fill(self, owner: int) -> Fill:
+        """Return the look of an owner."""
+        return self._looks[owner]
+
+    def data(self, owner: int) -> Data:
+        """Return what machines are told of an owner."""
+        return (("group", str(owner)),)
+
+    def entries(self) -> list[LegendEntry]:
+        """Return a line of the legend for each owner that is shown."""
+        return [
+            LegendEntry(look, self._name_group(owner), self._state(owner), self.data(owner))
+            for owner, look in self._looks.items()
+        ]
+
+    def describe_hidden(self) -> str | None:
+        """Return how many groups are not in the picture."""
+        hidden = self._plan.grid.group_count - len(self._looks)
+        return f"… {hidden:,} of {self._plan.grid.group_count:,} groups are not shown" if hidden > 0 else None
+
+    def describe(self) -> str:
+        """Return a sentence on the colours, for those who do not see them."""
+        count = self._plan.grid.group_count
+        means = "Each colour is one group of values that share their statistics"
+        listed = "; ".join(
+            f"{entry.name}: " + ", ".join(map(" ".join, zip(self.statistics, entry.cells, strict=True)))
+            for entry in self.entries()
+        )
+        return f"{means}: {count:,} in all. {listed}." if listed else f"{means}."
+
+    def _state(self, group: int) -> tuple[str, ...]:
+        flat = (self._result.statistics[name].reshape(-1) for name in self.statistics)
+        return tuple(format_statistic(float(values[group]), self._digits) for values in flat)
+
+
+class WindowOwners(Owners):
+    """The window of one value, in the middle of the channels that are shown, at the start of all other axes."""
+
+    def __init__(
+        self, result: Result, name_group: Callable[[int], str], digits: int | None, channels: Sequence[int]
+    ) -> None:
+        super().__init__(result, name_group, digits)
+        plan, window = result.plan, result.plan.spec.window
+        assert window is not None
+        self._axis = plan.grid.axes[0]
+        length = plan.grid.shape[self._axis]
+        near = [channel for place, channel in enumerate(channels) if channel == place] or [0]
+        self._channel = near[len(near) // 2]
+        self._first = max(0, self._channel - window.before)
+        self._last = min(length - 1, self._channel + window.after)
+        self._at = tuple(self._channel if axis == self._axis else 0 for axis in range(len(plan.grid.shape)))
+
+    def locate(self, indices: Indices) -> NDArray[np.intp]:
+        """Return `VALUE`, `WINDOW` or `OTHER` for each cell."""
+        along = indices[self._axis]
+        inside = (along >= self._first) & (along <= self._last)
+        for axis, index in enumerate(indices):
+            if axis != self._axis:
+                inside = inside & (index == 0)
+        whole = np.where(inside, np.where(along == self._channel, VALUE, WINDOW), OTHER)
+        return np.broadcast_to(whole, np.broadcast_shapes(*(index.shape for index in indices)))
+
+    def fill(self, owner: int) -> Fill:
+        """Return two colours for the window and its value; all else has none."""
+        return "neutral" if owner == OTHER else (1 if owner == VALUE else 0)
+
+    def data(self, owner: int) -> Data:
+        """Return what machines are told of an owner."""
+        return (("part", ("value", "window", "other")[owner]),)
+
+    def entries(self) -> list[LegendEntry]:
+        """Return lines for the value, for its window and for the rest."""
+        return [
+            LegendEntry(self.fill(owner), *self._tell(owner), self.data(owner)) for owner in sorted(self._looks)
+        ]
+
+    def numbered(self) -> list[tuple[int, LegendEntry]]:
+        """Return the lines of the legend with the numbers of the owners."""
+        return list(zip(sorted(self._looks), self.entries(), strict=True))
+
+    def describe_hidden(self) -> str | None:
+        """Return nothing: a sliding window has no groups to hide."""
+        return None
+
+    def describe(self) -> str:
+        """Return a sentence on the window that is shown."""
+        return (
+            f"Each value has a window of its own; shown is that of {self._name()}: "
+            f"{self._tell(WINDOW)[0]}. All other values are grey."
+        )
+
+    def _tell(self, owner: int) -> tuple[str, tuple[str, ...]]:
+        if owner == VALUE:
+            group = int(np.ravel_multi_index(self._at, self._plan.grid.shape))
+            return f"the value {self._name()}", self._state(group)
+        blank = ("",) * len(self.statistics)
+        if owner == OTHER:
+            return "values outside this window", blank
+        return f"its window: {self._plan.grid.layout.name(self._axis)}={self._first}…{self._last}", blank
+
+    def _name(self) -> str:
+        return " ".join(f"{self._plan.grid.layout.name(axis)}={place}" for axis, place in enumerate(self._at))
+
+
+def draw_legend(owners: Owners, most: float) -> Panel:
     """Return the legend, in columns where it is long, within a width of `most` if it can."""
     entries = owners.entries()
     columns = max(1, math.ceil(len(entries) / _TALL))
@@ -28,10 +178,10 @@ def draw_legend(owners: Owners, most: float) -> Drawn:
     if hidden is None:
         return drawn
     text = Text(0, drawn.height + 14, hidden, _SIZE, "muted")
-    return Drawn(max(drawn.width, text.extent), drawn.height + 20, (*drawn.shapes, text))
+    return Panel(max(drawn.width, text.extent), drawn.height + 20, (*drawn.shapes, text))
 
 
-def _draw_column(entries: list[Entry], statistics: tuple[str, ...]) -> Drawn:
+def _draw_column(entries: list[LegendEntry], statistics: tuple[str, ...]) -> Panel:
     widths = [
         max(measure(text, _SIZE, mono=True) for text in (name, *(entry.cells[i] for entry in entries)))
         for i, name in enumerate(statistics)
@@ -55,5 +205,11 @@ def _draw_column(entries: list[Entry], statistics: tuple[str, ...]) -> Drawn:
             for right, cell in zip(rights, entry.cells, strict=True)
             if cell
         ]
-        shapes.append(Group((swatch, Text(left, baseline, entry.name, _SIZE), *texts), role="entry"))
-    return Drawn(x, _LINE * (len(entries) + 0.9), tuple(shapes))
+        shapes.append(ShapeGroup((swatch, Text(left, baseline, entry.name, _SIZE), *texts), role="entry"))
+    return Panel(x, _LINE * (len(entries) + 0.9), tuple(shapes))
+
+
+def name_axis(plan: Plan, axis: int) -> str:
+    """Return an axis as a picture labels it: its letter in capitals, or `axis0`."""
+    name = plan.grid.layout.name(axis)
+    return name if plan.grid.layout.letters is None else name.upper()

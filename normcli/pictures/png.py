@@ -30,7 +30,7 @@ def require_painter() -> None:
 
 
 def write(scene: Scene, stream: BinaryIO) -> None:
-    """Write a scene, `scene.scale` pixels to a unit.
+    """Write a picture as PNG: the same on every machine, with fonts of its own.
 
     Raises
     ------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
 from normcli.documents.palette import HATCHES, choose_look
-from normcli.documents.scene import Group, Polygon, Polyline, Rectangle, Text
+from normcli.documents.scene import Polygon, Polyline, Rectangle, ShapeGroup, Text
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _HATCH_SHAPES = {
 
 
 def write(scene: Scene, stream: BinaryIO) -> None:
-    """Write a scene as SVG."""
+    """Write a picture as SVG, without scripts, fonts or anything from elsewhere."""
     for piece in _spell(scene, themed=True):
         stream.write(f"{piece}\n".encode())
 
@@ -108,7 +108,7 @@ def _write_hatch(number: int) -> str:
 
 def _find_looks(shapes: Sequence[Shape]) -> Iterator[int]:
     for shape in shapes:
-        if isinstance(shape, Group):
+        if isinstance(shape, ShapeGroup):
             yield from _find_looks(shape.children)
         elif isinstance(shape, Polygon | Rectangle) and isinstance(shape.fill, int):
             yield shape.fill
@@ -116,7 +116,7 @@ def _find_looks(shapes: Sequence[Shape]) -> Iterator[int]:
 
 def _write_shape(shape: Shape) -> Iterator[str]:
     match shape:
-        case Group(children, x, y, role, data):
+        case ShapeGroup(children, x, y, role, data):
             moved = f' transform="translate({_number(x)} {_number(y)})"' if x or y else ""
             named = f' class="{role}"' if role else ""
             inner = [line for child in children for line in _write_shape(child)]

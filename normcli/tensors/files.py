@@ -105,7 +105,7 @@ def _write_text(delimiter: str) -> Callable[[BinaryIO, Saved], None]:
 
 
 def _write_json(stream: BinaryIO, saved: Saved) -> None:
-    stream.writelines(piece.encode() for piece in nested.NestedLists(saved.values).spell())
+    stream.writelines(piece.encode() for piece in nested.NestedLists(saved.values).format_json())
     stream.write(b"\n")
 
 

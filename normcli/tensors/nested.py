@@ -119,7 +119,7 @@ class NestedLists(NamedTuple):
 
     values: NDArray[Any]
 
-    def spell(self) -> Iterator[str]:
+    def format_json(self) -> Iterator[str]:
         """Yield the pieces of what `json.dumps(to_lists(values))` would return."""
         return _spell_array(self.values)
 

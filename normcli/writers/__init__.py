@@ -1,4 +1,4 @@
-"""How answers look: documents made of results, and a writer for each format. To add a format, add a file."""
+"""A writer for each format of a document, and for each kind of picture."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from normcli.documents.document import Document, Drawable, View
 
 WRITERS = {
-    "table": "normcli.writers.table",
-    "json": "normcli.writers.json_object",
-    "jsonl": "normcli.writers.json_lines",
-    "csv": "normcli.writers.csv_rows",
-    "markdown": "normcli.writers.markdown",
-    "html": "normcli.page",
+    "table": ("normcli.writers.table", "write"),
+    "json": ("normcli.writers.structured", "write_json"),
+    "jsonl": ("normcli.writers.structured", "write_json_lines"),
+    "csv": ("normcli.writers.structured", "write_csv"),
+    "markdown": ("normcli.writers.markdown", "write"),
+    "html": ("normcli.page", "write"),
 }
-"""Format → the module whose `write` renders it; imported on use, so that only tables cost rich's import."""
+"""Format → the module and function that write it; imported on use, so that only tables cost rich's import."""
 
 PAGE = "html"
 
 FORMATS = tuple(name for name in WRITERS if name != PAGE)
 """The formats that every document has; a page is made of results alone."""
 
-PICTURES = {"svg": "normcli.pictures.svg", "png": "normcli.pictures.png"}
-"""Format of a picture → the module whose `write` paints it."""
+PICTURES = {"svg": ("normcli.pictures.svg", "write"), "png": ("normcli.pictures.png", "write")}
+"""Format of a picture → the module and function that write it."""
 
 SUFFIXES = {
     ".txt": "table", ".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown",
@@ -40,9 +42,16 @@ PARTS = ("input", "stats", "normalized", "check")
 
 def write(document: Document, format_name: str, stream: TextIO, view: View) -> None:
     """Write a document in one of the formats of `WRITERS`."""
-    import_module(WRITERS[format_name]).write(document, stream, view)
+    _find(WRITERS[format_name])(document, stream, view)
 
 
-def paint(drawable: Drawable, format_name: str, stream: BinaryIO) -> None:
+def write_picture(drawable: Drawable, format_name: str, stream: BinaryIO) -> None:
     """Write a picture in one of the formats of `PICTURES`."""
-    import_module(PICTURES[format_name]).write(drawable.scene(), stream)
+    _find(PICTURES[format_name])(drawable.scene(), stream)
+
+
+def _find(place: tuple[str, str]) -> Callable[..., None]:
+    """Import a module and return the function of it that writes."""
+    module, function = place
+    writer: Callable[..., None] = getattr(import_module(module), function)
+    return writer

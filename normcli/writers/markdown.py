@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, TextIO
 
-from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Grid, Line, Row
+from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Row, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _LONG_FORMULA = 72
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
-    """Write the document's sections as Markdown, separated by empty lines."""
+    """Write the tables of the terminal as Markdown, as GitHub shows it."""
     for number, section in enumerate(document.sections(view)):
         if number:
             stream.write("\n")
@@ -42,8 +42,8 @@ def _(section: Line) -> Iterator[str]:
     yield _escape(GUTTER.join(section.marked))
 
 
-@_write_section.register(Grid)
-def _(section: Grid) -> Iterator[str]:
+@_write_section.register(Table)
+def _(section: Table) -> Iterator[str]:
     if section.title:
         yield f"### {_escape(section.title)}"
         yield ""

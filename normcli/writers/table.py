@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Span, Text
 
-from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Grid, Line, Row
+from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Row, Table
 from normcli.documents.palette import choose_colour
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ UNBOUNDED = 1_000_000
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
-    """Write the document's sections for a reader."""
+    """Write tables for a reader: coloured on a terminal, plain and never cut on a pipe."""
     text = io.StringIO()  # whole before any of it is written: an error leaves stdout empty
     console = _make_console(text, view)
     for number, section in enumerate(document.sections(view)):
@@ -86,8 +86,8 @@ def _(section: Line, view: View) -> Iterator[Text]:
         yield line
 
 
-@_render.register(Grid)
-def _(section: Grid, view: View) -> Iterator[Text]:
+@_render.register(Table)
+def _(section: Table, view: View) -> Iterator[Text]:
     widths = [
         max(len(name), *(len(row.cells[i]) for row in section.rows if row), 1)
         for i, name in enumerate(section.columns)
@@ -169,7 +169,7 @@ def _cut_at_depth(text: str, deepest: int) -> list[str]:
     return [text[start:stop].rstrip() for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
 
 
-def _tabulate(section: Grid, widths: Sequence[int], view: View) -> Iterator[Text]:
+def _tabulate(section: Table, widths: Sequence[int], view: View) -> Iterator[Text]:
     """Set a table in columns. By hand: rich's own takes a third of a millisecond a row."""
     if section.title:
         yield Text(section.title)
@@ -218,7 +218,7 @@ def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], lis
     return []
 
 
-def _pick_columns(section: Grid, columns: Sequence[int]) -> Grid:
+def _pick_columns(section: Table, columns: Sequence[int]) -> Table:
     def pick(items: Sequence[str]) -> tuple[str, ...]:
         return tuple(items[column] for column in columns)
 
@@ -227,7 +227,7 @@ def _pick_columns(section: Grid, columns: Sequence[int]) -> Grid:
     return section._replace(columns=pick(section.columns), numeric=numeric, rows=rows)
 
 
-def _wrap(section: Grid, widths: Sequence[int]) -> Grid:
+def _wrap(section: Table, widths: Sequence[int]) -> Table:
     """Return a table whose cells are broken over rows that follow each other."""
     from textwrap import wrap
 
@@ -241,7 +241,7 @@ def _wrap(section: Grid, widths: Sequence[int]) -> Grid:
     return section._replace(rows=rows)
 
 
-def _stack(section: Grid, view: View) -> Iterator[Text]:
+def _stack(section: Table, view: View) -> Iterator[Text]:
     """Set a table that is wider than the terminal as one paragraph a row."""
     if section.title:
         yield Text(section.title)

@@ -8,10 +8,10 @@ import os
 import numpy as np
 import pytest
 
-from normcli.answers.comparison import COMPARED, ComparisonAnswer
+from normcli.answers.comparison import ComparisonAnswer
 from normcli.answers.restoration import RestorationAnswer
 from normcli.documents.blocks import build_map
-from normcli.documents.document import Grid, Row, View
+from normcli.documents.document import Row, Table, View
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.teach.comparison import Entry, compare
@@ -94,7 +94,10 @@ def test_other_terminals_are_not_overrun_by_the_facts(width):
 
 
 def test_the_parts_that_are_asked_for_are_shown():
-    texts = {part: render(words(), View(show=frozenset((part,)))) for part in COMPARED}
+    texts = {
+        part: render(words(), View(show=frozenset((part,))))
+        for part in ("facts", "equalities", "normalized", "groups")
+    }
     marks = {
         "facts": "typical use",
         "equalities": "no two of these",
@@ -106,7 +109,7 @@ def test_the_parts_that_are_asked_for_are_shown():
 
 
 def test_a_pipe_gets_whole_cells():
-    grid = Grid(None, ("", "a", "b"), (False,) * 3, [Row(("label", "long " * 40, "x"))], wraps=True)
+    grid = Table(None, ("", "a", "b"), (False,) * 3, [Row(("label", "long " * 40, "x"))], wraps=True)
 
     class One:
         def sections(self, view):

@@ -15,7 +15,7 @@ from normcli.documents.document import View
 from normcli.documents.palette import choose_colour
 from normcli.errors import UsageError
 from normcli.norms.table import AxesRule
-from normcli.pictures.options import Options
+from normcli.pictures import Options
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.writers import write

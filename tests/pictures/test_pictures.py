@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from normcli.documents.excerpt import MOST_AXES, MOST_CELLS, MOST_COLOURS, choose_drawn
 from normcli.documents.palette import HATCHES, PALETTE, choose_look
 from normcli.documents.scene import measure, wrap
 from normcli.errors import UsageError
 from normcli.norms.table import AxesRule
+from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
-from normcli.pictures.cutting import MOST_AXES, MOST_CELLS, MOST_GROUPS, choose_shown
 from normcli.pictures.draw import draw
-from normcli.pictures.options import Options
 from normcli.pictures.svg import DARK, LIGHT, write
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
@@ -277,7 +277,7 @@ def test_large_tensors_are_cut_with_the_number_of_what_is_left_out(norm, view):
     assert channels < 64
     assert (f"… {64 - channels} more" if view == "cubes" else f"… {64 - channels} more c …") in words
     assert len(text) < 200_000
-    assert len(swatches(root)) <= MOST_GROUPS
+    assert len(swatches(root)) <= MOST_COLOURS
     if view != "cubes":
         assert any(f"{len(indices)} of 524,288 values" in word for word in words)
 
@@ -286,13 +286,13 @@ def test_large_tensors_are_cut_with_the_number_of_what_is_left_out(norm, view):
 def test_the_cubes_show_no_group_that_the_matrices_do_not(norm):
     result, tensor = make(norm, (8, 64, 32, 32))
     root = ET.fromstring(spell(draw([result], tensor)))
-    assert len(swatches(root)) <= MOST_GROUPS
+    assert len(swatches(root)) <= MOST_COLOURS
 
 
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
 def test_what_is_shown_is_bounded(norm, shape):
     plan = make(norm, shape)[0].plan
-    shown = choose_shown(plan)
+    shown = choose_drawn(plan)
     assert np.prod([p.size for p in shown]) <= MOST_CELLS
     for positions, length in zip(shown, shape, strict=True):
         assert sorted(set(positions.shown)) == list(positions.shown)
@@ -324,7 +324,7 @@ def test_the_axes_of_the_cubes_are_labelled_with_letter_and_size(layout, axes, l
 
 def test_the_cubes_that_face_the_viewer_are_drawn_and_no_others():
     plan = make("bn", (3, 4, 5))[0].plan
-    seen = set(Cubes(plan, choose_shown(plan)).cells)
+    seen = set(Cubes(plan, choose_drawn(plan)).cells)
     assert seen == {
         (n, c, h) for n in range(3) for c in range(4) for h in range(5) if n == 0 or c == 3 or h == 0
     }
@@ -332,7 +332,7 @@ def test_the_cubes_that_face_the_viewer_are_drawn_and_no_others():
 
 def test_gaps_open_faces_that_nothing_hides():
     plan = make("bn", (2, 64, 2))[0].plan
-    cubes = Cubes(plan, choose_shown(plan))
+    cubes = Cubes(plan, choose_drawn(plan))
     right = cubes.edges[0]
     before = right.shown.shown[right.shown.gap - 1]
     assert (1, before, 1) in set(cubes.cells)
@@ -463,7 +463,7 @@ def test_looks_are_distinct_and_the_first_are_the_palette():
     assert all(one.ground != other.ground for one, other in itertools.pairwise(LOOKS))
 
 
-@pytest.mark.parametrize("look", LOOKS[: 2 * MOST_GROUPS], ids=str)
+@pytest.mark.parametrize("look", LOOKS[: 2 * MOST_COLOURS], ids=str)
 def test_text_on_a_colour_and_on_its_hatching_is_readable(look):
     assert contrast(look.text, look.ground) >= 4.5
     assert contrast(look.text, look.lines) >= 4.5

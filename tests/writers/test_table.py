@@ -12,8 +12,7 @@ import pytest
 
 from normcli import normalize
 from normcli.answers.calculation import Answer
-from normcli.answers.catalogue import Catalogue
-from normcli.answers.conventions import ConventionTable
+from normcli.answers.catalogue import Catalogue, ConventionTable
 from normcli.answers.explanation import Explanation
 from normcli.answers.restoration import RestorationAnswer
 from normcli.answers.verdict import Verdict

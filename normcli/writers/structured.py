@@ -1,0 +1,74 @@
+"""What programs read: strict JSON, JSON lines, CSV, and `--print` of one field. All of it complete."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import Document, View
+
+_LINES_AT_ONCE = 8192
+
+
+def write_json(document: Document, stream: TextIO, view: View) -> None:
+    """Write all there is as one object of strict JSON, on one line."""
+    stream.writelines(format_json(document.data()))
+    stream.write("\n")
+
+
+def write_json_lines(document: Document, stream: TextIO, view: View) -> None:
+    """Write an object for each record (for a norm, each group), a line each."""
+    for record in document.records():
+        stream.writelines(format_json(record))
+        stream.write("\n")
+
+
+def write_csv(document: Document, stream: TextIO, view: View) -> None:
+    """Write a header, then a line for each row (for a norm, each value)."""
+    csv.writer(stream, lineterminator="\n").writerows(document.rows())
+
+
+def write_field(values: NDArray[Any], stream: TextIO) -> None:
+    """Write values in C order, each on a line, so that they read back to the same bits."""
+    from normcli.tensors.delimited import to_cell
+    from normcli.tensors.pieces import iterate_pieces
+
+    for piece in iterate_pieces(values, _LINES_AT_ONCE):
+        stream.write("\n".join(map(to_cell, piece.tolist())) + "\n")
+
+
+def format_json(value: Any) -> Iterator[str]:
+    """Yield the JSON text of a value, in pieces where something in it is `LongValue`."""
+    if not _holds_long_value(value):
+        yield json.dumps(value, allow_nan=False)
+    elif hasattr(value, "format_json"):
+        yield from value.format_json()
+    elif isinstance(value, Mapping):
+        yield "{"
+        for number, (key, member) in enumerate(value.items()):
+            yield f"{', ' if number else ''}{json.dumps(key)}: "
+            yield from format_json(member)
+        yield "}"
+    else:
+        yield "["
+        for number, member in enumerate(value):
+            yield ", " if number else ""
+            yield from format_json(member)
+        yield "]"
+
+
+def _holds_long_value(value: Any) -> bool:
+    if hasattr(value, "format_json"):
+        return True
+    if isinstance(value, Mapping):
+        return any(map(_holds_long_value, value.values()))
+    return isinstance(value, list | tuple) and any(
+        isinstance(member, Mapping) and _holds_long_value(member) for member in value
+    )
