@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -64,6 +65,26 @@ def normcli(capsysbinary, monkeypatch):
         return Ran(code, captured.out, captured.err.decode())
 
     return call
+
+
+@pytest.fixture
+def interruptible():
+    """Let processes that a test starts be interrupted, also where SIGINT is ignored here: a run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def truecolor(monkeypatch):
+    """A terminal of 24-bit colours. rich keeps a style's codes from the first terminal that it meets: forget them."""
+    from rich.style import Style
+
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm")
+    Style._add.cache_clear()
+    yield
+    Style._add.cache_clear()
 
 
 @pytest.fixture

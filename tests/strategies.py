@@ -6,12 +6,22 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from normcli.norms.table import NORMS, AxesRule, Divisor
+from normcli.norms.table import NORMS, AxesRule, Centre, Divisor, EpsMode
 
 shapes = hnp.array_shapes(min_dims=2, max_dims=5, min_side=1, max_side=5)
 
-deviation_norms = st.sampled_from([n.name for n in NORMS.values() if n.divisor is Divisor.DEVIATION])
+GROUPED = [n.name for n in NORMS.values() if n.axes is not AxesRule.CHANNEL_WINDOW]
+"""Norms whose values fall into groups: all but those of a window."""
+
+SCALERS = [n.name for n in NORMS.values() if n.axes is AxesRule.FIRST and n.centre is not Centre.MEAN]
+"""Norms of columns, by the order of their values."""
+
+DEVIATION = [n for n in NORMS.values() if n.divisor is Divisor.DEVIATION]
+
 every_norm = st.sampled_from(list(NORMS))
+grouped_norms = st.sampled_from(GROUPED)
+deviation_norms = st.sampled_from([n.name for n in DEVIATION])
+deviation_norms_with_eps_inside = st.sampled_from([n.name for n in DEVIATION if n.eps_mode is EpsMode.INSIDE])
 
 
 @st.composite

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from normcli import NORMS
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "normcli"
@@ -104,21 +105,9 @@ def test_no_norm_is_called_by_name_outside_the_table_and_the_plan(module):
     for node in ast.walk(ast.parse(MODULES[module].read_text())):
         if isinstance(node, ast.Compare):
             constants = [c.value for c in ast.walk(node) if isinstance(c, ast.Constant)]
-            assert not {
-                "bn",
-                "ln",
-                "gn",
-                "rms",
-                "lp",
-                "wn",
-                "ws",
-                "mvn",
-                "zscore",
-                "minmax",
-                "maxabs",
-                "robust",
-                "lrn",
-            } & {value for value in constants if isinstance(value, str)}, f"{module}, line {node.lineno}"
+            assert not set(NORMS) & {value for value in constants if isinstance(value, str)}, (
+                f"{module}, line {node.lineno}"
+            )
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.selection import Counted, select
 from tests.engine.test_large_files import measure_peak
-
-SCALERS = ["minmax", "maxabs", "robust"]
+from tests.strategies import SCALERS
 
 
 def scale(norm, values):

@@ -57,8 +57,8 @@ def test_no_line_is_wider_than_the_terminal(name):
     assert max(map(len, CASES[name]().splitlines())) <= 80
 
 
-def test_without_values_each_cell_is_a_block_of_its_groups_colour(monkeypatch):
-    monkeypatch.setenv("COLORTERM", "truecolor")
+@pytest.mark.usefixtures("truecolor")
+def test_without_values_each_cell_is_a_block_of_its_groups_colour():
     text = render("bn", (1, 2, 1, 2), View(width=80, colour=True), Options(values="none"))
     matrices, legend = text.split("group ", 1)
     for group in range(2):

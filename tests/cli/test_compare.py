@@ -78,8 +78,8 @@ def test_a_window_is_drawn_around_one_value(normcli):
     assert "window of lrn:size=3 at n=0 c=1  rows n, columns c\n 1 1 1 0 0\n" in ran.out
 
 
-def test_a_terminal_gets_the_colours_of_each_norms_groups(normcli, monkeypatch):
-    monkeypatch.setenv("COLORTERM", "truecolor")
+@pytest.mark.usefixtures("truecolor")
+def test_a_terminal_gets_the_colours_of_each_norms_groups(normcli):
     ran = normcli("compare", "bn", "ln", "--shape", "2,3", "--show", "normalized", "--color", "always")
     first, second = ran.lines[-2:]
     colours = [line.count("48;2;") for line in (first, second)]

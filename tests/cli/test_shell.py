@@ -62,6 +62,7 @@ def test_a_reader_that_never_reads_ends_it_quietly():
     assert (process.returncode, process.stderr) == (0, b"")
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_the_old_file_whole(tmp_path, number, code):
     target = tmp_path / "y.csv"

@@ -292,6 +292,7 @@ def test_memory_stays_as_low_when_both_ends_are_pipes(big, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux' /proc")
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],

@@ -140,8 +140,8 @@ def test_a_pipe_gets_neither_colours_nor_cut_cells():
     assert "…" not in text.split("check")[0].split("group")[0]
 
 
-def test_cells_of_one_group_share_a_colour_and_neighbours_differ(monkeypatch):
-    monkeypatch.setenv("COLORTERM", "truecolor")
+@pytest.mark.usefixtures("truecolor")
+def test_cells_of_one_group_share_a_colour_and_neighbours_differ():
     text = render(answer((2, 3)), View(width=80, colour=True, show=frozenset(("normalized",))))
     first, second = (re.findall(r"48;2;[0-9;]*", line) for line in text.splitlines()[-2:])
     assert first == second
@@ -149,8 +149,8 @@ def test_cells_of_one_group_share_a_colour_and_neighbours_differ(monkeypatch):
     assert len(columns) == 3
 
 
-def test_the_name_of_a_group_has_its_colour_and_its_numbers_have_none(monkeypatch):
-    monkeypatch.setenv("COLORTERM", "truecolor")
+@pytest.mark.usefixtures("truecolor")
+def test_the_name_of_a_group_has_its_colour_and_its_numbers_have_none():
     text = render(answer((2, 3)), View(width=80, colour=True, show=frozenset(("stats",))))
     (row,) = (line for line in text.splitlines() if "c=1" in line)
     assert re.search(r"48;2;[0-9;]*m +c=1 +\x1b\[0m {3,}2 ", row)
