@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -131,6 +131,25 @@ class Grid:
         return math.prod(self.view_shape[axis] for axis in self.view_axes)
 
     @functools.cached_property
+    def canonical(self) -> Grid:
+        """These groups written in the one way that is equal for two grids of a shape where their groups are.
+
+        An axis of length 1 counts as kept, one group of all channels as a reduced axis, a group for each
+        channel as a kept one; a window reaches no further than the axis is long.
+        """
+        write = functools.partial(Grid, self.shape, Layout(len(self.shape), None))
+        if self.reach is not None:
+            last = max(0, self.shape[self.axes[0]] - 1)
+            reach = Reach(min(self.reach.before, last), min(self.reach.after, last))
+            return write(self.axes, reach=reach) if any(reach) else write(())
+        wide = tuple(axis for axis in self.axes if self.shape[axis] != 1)
+        if self.split is None or self.split.groups == 1:
+            return write(wide)
+        if self.split.groups == self.shape[self.split.axis]:
+            return write(tuple(axis for axis in wide if axis != self.split.axis))
+        return write(wide, self.split)
+
+    @functools.cached_property
     def kept_names(self) -> tuple[str, ...]:
         """What the axes of `stats_shape` are called: `("n", "g")`."""
         group = "g" if "G" not in (self.layout.letters or "") else "group"
@@ -181,6 +200,51 @@ class Grid:
             for axis, place in zip(kept, index, strict=True):
                 selection[axis] = place
             yield dict(zip(names, index, strict=True)), tuple(selection)
+
+    def take_group(self, values: NDArray[Any], group: int) -> NDArray[Any]:
+        """Return the values that a group's statistics are of, in the order of the view and without a copy.
+
+        Parameters
+        ----------
+        values : ndarray
+            Of the tensor's shape.
+        group : int
+            Its number in C order over the kept axes; of a window, that of the value that it belongs to.
+        """
+        if self.reach is None:
+            taken: NDArray[Any] = values.reshape(self.view_shape)[self.select_group(group)]
+            return np.asarray(taken)
+        index: list[int | slice] = list(self._unravel(group))
+        axis = self.axes[0]
+        centre = self._unravel(group)[axis]
+        index[axis] = slice(max(0, centre - self.reach.before), centre + self.reach.after + 1)
+        taken = values[tuple(index)]
+        return np.asarray(taken)
+
+    def locate_values(
+        self, groups: NDArray[np.intp] | int, places: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], ...]:
+        """Return where values of groups lie in the tensor: their positions along each of its axes.
+
+        Parameters
+        ----------
+        groups : int or ndarray of int
+            The groups' numbers, in C order over the kept axes.
+        places : ndarray of int
+            The values' numbers among those that `take_group` returns, in C order.
+        """
+        groups = np.broadcast_to(np.asarray(groups, dtype=np.intp), places.shape)
+        kept = iter(np.unravel_index(groups, self.stats_shape) if self.stats_shape else ())
+        if self.reach is not None:
+            index = list(kept)
+            index[self.axes[0]] = np.maximum(0, index[self.axes[0]] - self.reach.before) + places
+            return tuple(index)
+        lengths = tuple(self.view_shape[axis] for axis in self.view_axes)
+        reduced = iter(np.unravel_index(places, lengths) if lengths else ())
+        flat = np.zeros(places.shape, dtype=np.intp)
+        for axis, length in enumerate(self.view_shape):
+            flat = flat * length + next(reduced if axis in self.view_axes else kept)
+        return np.unravel_index(flat, self.shape) if self.shape else ()
 
     def split_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return a shape of the tensor's rank at the view's: an axis of 1 that is split stays two of 1."""

@@ -13,7 +13,6 @@ from normcli.norms.plan import make_plan
 from normcli.norms.table import Centre
 from normcli.results.result import calculate
 from normcli.teach.equalities import Equality, Member, find_equalities, find_relatives
-from normcli.teach.partition import find_partition
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -89,13 +88,7 @@ class Column(NamedTuple):
         plan = self.result.plan
         if not self.result.input.size:
             return self.result.input.reshape(-1)
-        if plan.spec.window is not None:
-            axis = plan.grid.axes[0]
-            reach: list[int | slice] = [0] * len(plan.grid.shape)
-            reach[axis] = slice(plan.spec.window.after + 1)
-            values: NDArray[Any] = self.result.input[tuple(reach)]
-            return values
-        return self.result.input.reshape(plan.grid.view_shape)[plan.grid.select_group(0)].reshape(-1)
+        return plan.grid.take_group(self.result.input, 0).reshape(-1)
 
 
 class Comparison(NamedTuple):
@@ -178,11 +171,8 @@ def depends_on_batch(plan: Plan) -> bool:
         return False
     if plan.spec.window is not None:
         return plan.grid.group_size > 1
-    return (
-        plan.grid.groups is None
-        or batch != plan.grid.layout.channel
-        or plan.grid.groups != plan.grid.shape[batch]
-    )
+    split = plan.grid.split
+    return split is None or batch != split.axis or split.groups != plan.grid.shape[batch]
 
 
 def try_batch_of_one(
@@ -220,7 +210,7 @@ def try_batch_of_one(
     if alone.spec.window is None and alone.grid.group_size == 1:
         return BatchOfOne(works=False, reason="a group of one value, which is divided by its own size")
     becomes = None
-    if needy and find_partition(alone).window is None:
+    if needy and alone.spec.window is None:
         others = [other for other in find_relatives(alone, layout) if not depends_on_batch(other.plan)]
         others.sort(key=lambda relative: relative.plan.parameters.axes != alone.parameters.axes)
         becomes = others[0].name if others else None

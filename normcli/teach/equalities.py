@@ -19,8 +19,7 @@ from normcli.errors import UsageError
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, Centre, EpsMode, ParameterRule, ZeroRule
-from normcli.teach.partition import find_formula, find_partition, find_quotient
+from normcli.norms.table import NORMS, Centre, Divisor, EpsMode, ParameterRule, ZeroRule
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -136,7 +135,30 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
 
 def is_same(a: Plan, b: Plan) -> bool:
     """Whether two plans of one shape give equal x̂ for every tensor."""
-    return find_partition(a) == find_partition(b) and find_formula(a) == find_formula(b)
+    return a.grid.canonical == b.grid.canonical and find_formula(a) == find_formula(b)
+
+
+def find_formula(plan: Plan) -> tuple[Any, ...]:
+    """Return what is done to the values of a group; equal for two plans that do the same to every group.
+
+    An eps of 0 has no place; what becomes of a group whose divisor is 0 matters only then, and centred values
+    of a constant group are 0 whether they are divided by 1 or said to be 0.
+    """
+    norm = plan.norm
+    if plan.spec.window is not None:
+        return norm.centre, norm.divisor, *plan.spec.window[3:]
+    eps, mode = plan.spec.eps or 0.0, plan.spec.eps_mode
+    if not eps:
+        mode = None
+    elif mode is EpsMode.SQUARE_FLOOR:
+        eps, mode = math.sqrt(eps), EpsMode.FLOOR
+    spoils = not eps and plan.spec.zero_rule is ZeroRule.NAN
+    return *find_quotient(plan), eps, mode, plan.spec.ddof if norm.divisor is Divisor.DEVIATION else 0, spoils
+
+
+def find_quotient(plan: Plan) -> tuple[Any, ...]:
+    """Return what a value is centred by and divided by, whatever eps and ddof."""
+    return plan.norm.centre, plan.norm.divisor, plan.spec.p
 
 
 def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[Relative]:
@@ -204,7 +226,7 @@ def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
             yield base._replace(groups=groups)
         return
     yield base
-    reduced = find_partition(plan).reduced
+    reduced = plan.grid.canonical.axes
     wide = [axis for axis, length in enumerate(plan.grid.shape) if length != 1]
     trailing = bool(reduced) and tuple(wide[-len(reduced) :]) == reduced
     if row.parameters is ParameterRule.REDUCED and trailing and plan.grid.layout.batch not in reduced:
@@ -230,12 +252,12 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
             continue
         seen.append(member.plan)
         known = [
-            (other.plan.norm, find_partition(other.plan))
+            (other.plan.norm, other.plan.grid.canonical)
             for other in members
             if is_same(member.plan, other.plan)
         ]
         for relative in find_relatives(member.plan, layout):
-            own = (relative.plan.norm, find_partition(relative.plan))
+            own = (relative.plan.norm, relative.plan.grid.canonical)
             if own in known:
                 continue
             known.append(own)
@@ -258,7 +280,8 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
 
 def _compare(a: Member, b: Member) -> Equality | None:
     names, apart = (a.name, b.name), _measure(a.standardized, b.standardized)
-    alike = find_partition(a.plan) == find_partition(b.plan) and find_quotient(a.plan) == find_quotient(b.plan)
+    same_groups = a.plan.grid.canonical == b.plan.grid.canonical
+    alike = same_groups and find_quotient(a.plan) == find_quotient(b.plan)
     if is_same(a.plan, b.plan) and apart.rounding:
         kind, reason = Kind.IDENTICAL, _explain_groups(a.plan, b.plan)
     elif apart.equal:
@@ -317,10 +340,9 @@ def _explain_groups(a: Plan, b: Plan) -> str:
     if a.spec.window is not None:
         return "the same window"
     names = [a.grid.layout.name(axis) for axis in range(len(a.grid.shape))]
-    reduced, split, _ = find_partition(a)
-    over = [names[axis] for axis in range(len(names)) if axis in reduced or (split and axis == split[0])]
-    if split:
-        over[over.index(names[split[0]])] += f"/{split[1]}"
+    grid = a.grid.canonical
+    split = grid.split.axis if grid.split is not None else None
+    over = [f"{names[axis]}/{grid.groups}" if axis == split else names[axis] for axis in grid.axes]
     parts = [f"both reduce {' '.join(over)}" if over else "in both each value is a group of its own"]
     kinds = [[_name_kind(plan, axis) for axis in range(len(names))] for plan in (a, b)]
     for axis, (one, other) in enumerate(zip(*kinds, strict=True)):
@@ -336,7 +358,7 @@ def _explain_groups(a: Plan, b: Plan) -> str:
 
 
 def _name_kind(plan: Plan, axis: int) -> str:
-    if plan.grid.groups is not None and axis == plan.grid.layout.channel:
+    if plan.grid.split is not None and axis == plan.grid.split.axis:
         return "split"
     return "reduced" if axis in plan.grid.axes else "kept"
 
@@ -383,7 +405,7 @@ def _explain_coincidence(a: Result, b: Result) -> str:
     """Return why the numbers of one tensor are the same where the norms are not."""
     if not a.input.any():
         return "on this tensor, whose values are all 0"
-    if find_partition(a.plan) != find_partition(b.plan):
+    if a.plan.grid.canonical != b.plan.grid.canonical:
         return f"on this tensor, whose different groups {_explain_different_groups(a, b)}"
     if a.plan.grid.group_size == 1 and a.plan.spec.window is None:
         return "on this tensor, whose groups have one value each"

@@ -105,16 +105,12 @@ class Group:
 
     def index(self, place: int) -> tuple[int, ...]:
         """Return where a value of the group lies in the tensor."""
-        return tuple(self.indices(np.array([place], dtype=np.intp))[0].tolist())
+        return tuple(map(int, self.plan.grid.locate_values(self.number, np.asarray(place))))
 
     def indices(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return where some values of the group lie, of shape (values, axes)."""
-        if self.plan.spec.window is None:
-            return _locate_members(self.plan, self.number, places)
-        axis, at = self.plan.grid.axes[0], _locate(self.plan, self.number, 0)
-        held = np.tile(np.array(at, dtype=np.intp), (places.size, 1))
-        held[:, axis] = max(0, at[axis] - self.plan.spec.window.before) + places
-        return held
+        located = self.plan.grid.locate_values(self.number, places)
+        return np.array(located, dtype=np.intp).reshape(len(located), places.size).T
 
     @functools.cached_property
     def finite(self) -> bool:
@@ -214,7 +210,7 @@ def _collect(
     *,
     degenerate: bool,
 ) -> Group:
-    members = _select_members(plan, values, number)
+    members = plan.grid.take_group(values, number)
     outcomes = []
     for place, x_hat, y in zip(places, scaled, normalized.tolist(), strict=True):
         index = _locate(plan, number, place)
@@ -244,37 +240,11 @@ def _number(item: Any) -> float:
     return int(value) if abs(value) <= _WHOLE_DOUBLES else float(value)
 
 
-def _select_members(plan: Plan, values: NDArray[Any], number: int) -> NDArray[Any]:
-    if plan.spec.window is None:
-        selected: NDArray[Any] = np.asarray(
-            values.reshape(plan.grid.view_shape)[plan.grid.select_group(number)]
-        )
-        return selected
-    index: list[Any] = list(_locate(plan, number, 0))
-    axis = plan.grid.axes[0]
-    channel = index[axis]
-    index[axis] = slice(max(0, channel - plan.spec.window.before), channel + plan.spec.window.after + 1)
-    held: NDArray[Any] = np.asarray(values[tuple(index)])
-    return held
-
-
 def _locate(plan: Plan, number: int, place: int) -> tuple[int, ...]:
     """Return where the outcome of a place lies: of a window, the value that it belongs to."""
     if plan.spec.window is not None:
         return tuple(int(i) for i in np.unravel_index(number, plan.grid.shape))
-    return tuple(_locate_members(plan, number, np.array([place], dtype=np.intp))[0].tolist())
-
-
-def _locate_members(plan: Plan, number: int, places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the indices of some of a group's values, of shape (values, axes)."""
-    lengths = [plan.grid.view_shape[axis] for axis in plan.grid.view_axes]
-    within = iter(np.unravel_index(places, lengths)) if lengths else iter(())
-    flat = np.zeros(places.shape, dtype=np.intp)
-    for part, length in zip(plan.grid.select_group(number), plan.grid.view_shape, strict=True):
-        flat = flat * length + (part if isinstance(part, int) else next(within))
-    if not plan.grid.shape:
-        return np.zeros((places.size, 0), dtype=np.intp)
-    return np.stack(np.unravel_index(flat, plan.grid.shape), axis=-1)
+    return tuple(map(int, plan.grid.locate_values(number, np.asarray(place))))
 
 
 def _pick_parameter(plan: Plan, parameter: NDArray[Any] | None, index: tuple[int, ...]) -> float | None:

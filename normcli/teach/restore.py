@@ -14,7 +14,6 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, EpsMode, Norm, ParameterRule
 from normcli.results.result import Result, calculate
-from normcli.teach.partition import find_partition
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def restore(
     allowed = choose_atol(values) if atol is None else atol
     scaled = atol is None and allowed < ATOL
     closeness = measure_closeness(result.normalized, values, rtol, allowed)
-    aligned = find_partition(own) == find_partition(plan)
+    aligned = own.grid.canonical == plan.grid.canonical
     attempt = Restoration(result, standardized, spread, centre, aligned, rtol, allowed, scaled, closeness, "")
     return attempt._replace(why=_explain(attempt, own))
 

@@ -12,6 +12,7 @@ from normcli.dtypes import get_eps
 from normcli.norms.table import EpsMode
 from normcli.verify.affine import Affine
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
+from normcli.verify.groups import put_back, take_groups
 from normcli.verify.hypothesis import Hypothesis
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.verify.groupings import Grouping
+    from normcli.norms.grid import Grid
 
     Floats = NDArray[np.float64]
 
@@ -35,7 +36,7 @@ _ROUNDINGS = 16.0
 ESTIMATED = "estimated"
 
 
-def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], groupings: Sequence[Grouping]) -> Iterator[Hypothesis]:
+def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) -> Iterator[Hypothesis]:
     """Yield the hypotheses that reproduce y with some gamma and beta along a channel axis or the reduced axes.
 
     Parameters
@@ -44,17 +45,17 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], groupings: Sequence[Gro
         Of one shape.
     dtype : numpy.dtype
         In which y was rounded.
-    groupings : sequence of Grouping
+    grids : sequence of Grid
     """
-    for grouping, divisor in itertools.product(groupings, MOMENTS):  # any other differs by a scale and a shift
-        rows = grouping.take(x)
+    for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
+        rows = take_groups(grid, x)
         if not np.isfinite(rows).all():
             continue
         standard = standardize(rows, divisor)
-        for axes in _choose_parameter_axes(grouping):
+        for axes in _choose_parameter_axes(grid):
             if math.prod(n for axis, n in enumerate(x.shape) if axis not in axes) >= LEAST_VALUES:
                 without_eps = Model(divisor, EpsMode.INSIDE, 0, None, 0.0, 0.0)
-                plain = Hypothesis(grouping, Affine(ESTIMATED), standard, without_eps, None)
+                plain = Hypothesis(grid, Affine(ESTIMATED), standard, without_eps, None)
                 yield from _pursue(plain, y, axes, dtype)
 
 
@@ -77,17 +78,17 @@ def _pursue(plain: Hypothesis, y: Floats, axes: tuple[int, ...], dtype: np.dtype
             yield best._replace(model=best.model._replace(low=min(fitted), high=high))
 
 
-def _choose_parameter_axes(grouping: Grouping) -> Iterator[tuple[int, ...]]:
+def _choose_parameter_axes(grid: Grid) -> Iterator[tuple[int, ...]]:
     """Yield the axes that gamma and beta may run along: a channel axis, or the axes reduced.
 
     Where groups are larger than whole channels, any scale and shift of a channel fits: that proves nothing.
     """
-    rank = len(grouping.shape)
-    kept = {axis for axis, length in enumerate(grouping.shape) if length > 1} - set(grouping.axes)
+    rank = len(grid.shape)
+    kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
     channels = sorted({min(1, rank - 1), rank - 1})
     yield from ((axis,) for axis in channels if kept - {axis} or kept == {axis})
-    if grouping.split is None and len(grouping.axes) > 1 and len(grouping.axes) < rank:
-        yield grouping.axes
+    if grid.split is None and len(grid.axes) > 1 and len(grid.axes) < rank:
+        yield grid.axes
 
 
 def _regress(
@@ -95,7 +96,7 @@ def _regress(
 ) -> tuple[Affine, float, float]:
     """Return gamma and beta, the largest distance that they leave, and what rounding allows."""
     normalized = hypothesis._replace(affine=Affine("none")).predict(hypothesis.model.low)
-    h = hypothesis.grouping.put_back(normalized)
+    h = put_back(hypothesis.grid, normalized)
     mean_h, mean_y = h.mean(others, keepdims=True), y.mean(others, keepdims=True)
     centred = h - mean_h
     spread = (centred * centred).sum(others, keepdims=True)

@@ -10,6 +10,7 @@ import numpy as np
 from normcli.norms.table import NORMS, EpsMode
 from normcli.numerics.rounding import store
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
+from normcli.verify.groups import take_groups
 from normcli.verify.names import WINDOWED, find_like_window, name_hypothesis
 from normcli.verify.ulp import measure_distance
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.norms.grid import Grid
     from normcli.norms.plan import Window
     from normcli.verify.affine import Affine
     from normcli.verify.evidence import Model, Standard
-    from normcli.verify.groupings import Grouping
 
     Floats = NDArray[np.float64]
 
@@ -103,7 +104,7 @@ class Hypothesis(NamedTuple):
 
     Parameters
     ----------
-    grouping : Grouping
+    grid : Grid
     affine : Affine
         As it applies to the whole tensor.
     standard : Standard
@@ -112,7 +113,7 @@ class Hypothesis(NamedTuple):
         The groups' numbers; None for all.
     """
 
-    grouping: Grouping
+    grid: Grid
     affine: Affine
     standard: Standard
     model: Model
@@ -131,9 +132,9 @@ class Hypothesis(NamedTuple):
 
     def _scale(self, result: Floats) -> Floats:
         if self.affine.scale is not None:
-            result = result * self.grouping.take(self.affine.scale, self.chosen)
+            result = result * take_groups(self.grid, self.affine.scale, self.chosen)
         if self.affine.shift is not None:
-            result = result + self.grouping.take(self.affine.shift, self.chosen)
+            result = result + take_groups(self.grid, self.affine.shift, self.chosen)
         return result
 
     def _is_rounded_first(self, rows: Floats, eps: float, ulp: float, dtype: np.dtype[Any]) -> bool | None:
@@ -178,19 +179,19 @@ class Hypothesis(NamedTuple):
         channels : frozenset of int
             The axes that may be the channel.
         """
-        grouping, model = self.grouping, self.model
+        grid, model = self.grid, self.model
         eps = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
         with np.errstate(all="ignore"):
             error, ulp = measure_distance(rows, self.predict(eps), dtype)
             first = self._is_rounded_first(rows, eps, float(ulp.max()), dtype)
         if first:
             precision = f"{precision}, rounded before gamma"
-        for named in name_hypothesis(grouping, model, self.affine, channels, dtype, first):
+        for named in name_hypothesis(grid, model, self.affine, channels, dtype, first):
             yield Match(
                 norm=named.name.norm,
-                axes=grouping.axes,
+                axes=grid.axes,
                 groups=named.name.groups,
-                group_order=None if named.name.groups is None else grouping.order,
+                group_order=None if named.name.groups is None else grid.group_order,
                 eps=eps,
                 eps_range=(model.low, model.high),
                 eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,

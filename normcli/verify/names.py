@@ -1,4 +1,4 @@
-"""What a way of grouping and dividing is called, and which frameworks do just so."""
+"""What a way of grid and dividing is called, and which frameworks do just so."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from normcli.verify.evidence import choose_eps
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan, Window
     from normcli.norms.table import Norm
     from normcli.verify.affine import Affine
     from normcli.verify.evidence import Model
-    from normcli.verify.groupings import Grouping
 
 _ANY_DTYPE = np.dtype(np.float64)
 """For plans of which only the groups matter."""
@@ -48,7 +48,7 @@ class Named(NamedTuple):
 
 
 def name_hypothesis(
-    grouping: Grouping,
+    grid: Grid,
     model: Model,
     affine: Affine,
     channels: frozenset[int],
@@ -59,7 +59,8 @@ def name_hypothesis(
 
     Parameters
     ----------
-    grouping : Grouping
+    grid : Grid
+        In its canonical form.
     model : Model
     affine : Affine
     channels : frozenset of int
@@ -72,22 +73,22 @@ def name_hypothesis(
     rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
     found = False
     for norm in rows:
-        name = _name(norm, grouping)
-        like = find_like(name, grouping, model, affine, dtype, rounded_first)
-        own = _has_own_eps(norm, model) and any(_reduces_so(norm, grouping, channel) for channel in channels)
+        name = _name(norm, grid)
+        like = find_like(name, grid, model, affine, dtype, rounded_first)
+        own = _has_own_eps(norm, model) and any(_reduces_so(norm, grid, channel) for channel in channels)
         if like or own:
             found = True
             chosen = [find_convention(framework, norm.name).axes for framework in like]
             yield Named(name, like, own or any(axes is not AxesRule.GIVEN for axes in chosen))
     if not found:  # a choice of axes that is nobody's default
-        rule = AxesRule.LAST if grouping.split is None else AxesRule.CHANNEL_GROUPS
+        rule = AxesRule.LAST if grid.split is None else AxesRule.CHANNEL_GROUPS
         norm = next((norm for norm in rows if norm.axes is rule), rows[0])
-        yield Named(_name(norm, grouping), (), by_default=False)
+        yield Named(_name(norm, grid), (), by_default=False)
 
 
-def _name(norm: Norm, grouping: Grouping) -> Name:
+def _name(norm: Norm, grid: Grid) -> Name:
     one = 1 if norm.axes is AxesRule.CHANNEL_GROUPS else None
-    return Name(norm.name, grouping.groups or one)
+    return Name(norm.name, grid.groups or one)
 
 
 def _divides_so(norm: Norm, model: Model) -> bool:
@@ -103,24 +104,18 @@ def _has_own_eps(norm: Norm, model: Model) -> bool:
     return norm.eps_mode in (EpsMode.INSIDE, model.eps_mode)
 
 
-def _reduces_so(norm: Norm, grouping: Grouping, channel: int) -> bool:
-    shape, axes = grouping.shape, grouping.axes
+def _reduces_so(norm: Norm, grid: Grid, channel: int) -> bool:
+    shape, axes = grid.shape, grid.axes
     if norm.axes is AxesRule.LAST:
         wide = [axis for axis, length in enumerate(shape) if length > 1]
-        return grouping.split is None and list(axes) == [axis for axis in wide if axis >= axes[0]]
-    groups = (grouping.groups or 1) if norm.axes is AxesRule.CHANNEL_GROUPS else None
-    if grouping.split is not None and (groups is None or grouping.interleaved):
-        return groups is not None and grouping.split == channel and set(axes) == _all_but_first(shape)
+        return grid.split is None and list(axes) == [axis for axis in wide if axis >= axes[0]]
+    request = Request(norm=norm.name, layout=_name_axes(len(shape), channel))
+    if norm.axes is AxesRule.CHANNEL_GROUPS:
+        request = request._replace(groups=grid.groups or 1, group_order=grid.group_order)
     try:
-        request = Request(norm=norm.name, groups=groups, layout=_name_axes(len(shape), channel))
-        plan = make_plan(request, shape, _ANY_DTYPE)
+        return make_plan(request, shape, _ANY_DTYPE).grid.canonical == grid
     except NormError:  # no such norm of such a shape
         return False
-    return sign(plan.grid.view_shape, plan.grid.view_axes) == sign(grouping.view_shape, grouping.view_axes)
-
-
-def _all_but_first(shape: tuple[int, ...]) -> set[int]:
-    return {axis for axis, length in enumerate(shape) if length > 1 and axis > 0}
 
 
 def _name_axes(rank: int, channel: int) -> str:
@@ -132,7 +127,7 @@ def _name_axes(rank: int, channel: int) -> str:
 
 def find_like(
     name: Name,
-    grouping: Grouping,
+    grid: Grid,
     model: Model,
     affine: Affine,
     dtype: np.dtype[Any],
@@ -141,32 +136,28 @@ def find_like(
     """Return the frameworks whose defaults for a norm of this shape are just these."""
     found = []
     for framework in list_frameworks(name.norm):
-        plan = _plan_like(framework, name, grouping, model, dtype)
+        plan = _plan_like(framework, name, grid, model, dtype)
         if plan is None or not _agrees(plan, model):
             continue
         own_affine = affine.scale is None or affine.estimated
         same_affine = own_affine or (plan.spec.gamma_offset == 1) == affine.name.startswith("1 +")
-        same_groups = sign(plan.grid.view_shape, plan.grid.view_axes) == sign(
-            grouping.view_shape, grouping.view_axes
-        )
+        same_groups = plan.grid.canonical == grid
         same_rounding = rounded_first in (None, plan.spec.rounds_before_gamma)
         if same_affine and same_groups and same_rounding:
             found.append(framework)
     return tuple(found)
 
 
-def _plan_like(
-    framework: str, name: Name, grouping: Grouping, model: Model, dtype: np.dtype[Any]
-) -> Plan | None:
+def _plan_like(framework: str, name: Name, grid: Grid, model: Model, dtype: np.dtype[Any]) -> Plan | None:
     """Return a framework's plan, given the axes and eps that it asks for; None if it has none."""
     request = Request(norm=name.norm, groups=name.groups, like=framework)
     convention = find_convention(framework, name.norm)
     if convention.eps is EpsRule.GIVEN:
         request = request._replace(eps=choose_eps(model.low, model.high))
     if convention.axes is AxesRule.GIVEN:
-        request = request._replace(axes=grouping.axes)
+        request = request._replace(axes=grid.axes)
     try:
-        return make_plan(request, grouping.shape, dtype)
+        return make_plan(request, grid.shape, dtype)
     except NormError:  # a framework that does not take such a shape
         return None
 
@@ -203,8 +194,3 @@ def find_like_window(window: Window, shape: tuple[int, ...], axis: int) -> tuple
         if theirs is not None and (theirs.before, theirs.after) == (window.before, window.after):
             found.append(framework)
     return tuple(found)
-
-
-def sign(view_shape: tuple[int, ...], view_axes: tuple[int, ...]) -> list[tuple[int, bool]]:
-    """Return what tells groupings apart: the lengths above 1, and whether each is reduced."""
-    return [(length, axis in view_axes) for axis, length in enumerate(view_shape) if length > 1]

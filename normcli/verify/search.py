@@ -22,7 +22,7 @@ from normcli.verify.evidence import (
     fit_models,
     standardize,
 )
-from normcli.verify.groupings import Grouping, enumerate_groupings
+from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Match, describe_window
 from normcli.verify.names import WINDOWED
 from normcli.verify.ulp import choose_counting_dtype, measure_unit
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.norms.grid import Grid
+
     Floats = NDArray[np.float64]
-    Candidate = tuple[Grouping, Divisor, Affine]
+    Candidate = tuple[Grid, Divisor, Affine]
 
 MOST_VALUES = 1 << 17
 """Values that a hypothesis is held against; of larger tensors whole groups are drawn."""
@@ -73,7 +75,7 @@ class Drawn(NamedTuple):
 
     Parameters
     ----------
-    grouping : Grouping
+    grid : Grid
     standard : Standard
         The input's values, standardized.
     rows : ndarray, shape (groups, group_size)
@@ -82,7 +84,7 @@ class Drawn(NamedTuple):
         The groups' numbers; None for all.
     """
 
-    grouping: Grouping
+    grid: Grid
     standard: Standard
     rows: Floats
     chosen: NDArray[np.intp] | None
@@ -122,17 +124,17 @@ class Search:
         self.norm, self.channels = norm, channels
         self.dtype = choose_counting_dtype(y.dtype)
         large = x.size > MOST_VALUES  # there, the first axis is the batch and no channel
-        self.groupings = [
-            grouping
-            for grouping in enumerate_groupings(x.shape)
-            if grouping.group_size <= LARGEST_GROUP and not (large and grouping.split == 0)
+        self.grids = [
+            grid
+            for grid in enumerate_grids(x.shape)
+            if grid.group_size <= LARGEST_GROUP and not (large and grid.split and grid.split.axis == 0)
         ]
         self.standards = [
             divisor
             for divisor in STANDARDS
             if norm is None or divisor in MOMENTS or NORMS[norm].divisor is divisor
         ]
-        self._drawn: dict[tuple[Grouping, Divisor], Drawn | None] = {}
+        self._drawn: dict[tuple[Grid, Divisor], Drawn | None] = {}
 
     def find_matches(self) -> tuple[int, list[Match]]:
         """Return the first level at which anything fits, and what does."""
@@ -163,27 +165,27 @@ class Search:
             if not rows:
                 return []
             return self._of(self.x[:rows], self.y[:rows]).estimate_matches()
-        hypotheses = estimate(_widen(self.x), _widen(self.y), self.dtype, self.groupings)
+        hypotheses = estimate(_widen(self.x), _widen(self.y), self.dtype, self.grids)
         return [match for hypothesis in hypotheses for match in self._describe(hypothesis, len(LEVELS) - 2)]
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
         best: tuple[tuple[float, float], Hypothesis, NDArray[np.bool_]] | None = None
-        for grouping, divisor in itertools.product(self.groupings, self.standards):
-            drawn = self._draw(grouping, MOST_VALUES, divisor)
+        for grid, divisor in itertools.product(self.grids, self.standards):
+            drawn = self._draw(grid, MOST_VALUES, divisor)
             if drawn is None:
                 continue
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS):
                 if _find_standard(model) is divisor:
-                    hypothesis = Hypothesis(grouping, affine, drawn.standard, model, drawn.chosen)
+                    hypothesis = Hypothesis(grid, affine, drawn.standard, model, drawn.chosen)
                     key, wrong = self._judge(hypothesis, drawn.rows)
                     if (best is None or key < best[0]) and self._names(hypothesis):
                         best = key, hypothesis, wrong
         return None if best is None else self._refine(best[1])
 
     def _refine(self, hypothesis: Hypothesis) -> Nearest:
-        """Return the best eps, place and ddof for a way of grouping."""
-        rows = self._take(hypothesis.grouping, hypothesis.chosen)
+        """Return the best eps, place and ddof for a way of grid."""
+        rows = self._take(hypothesis.grid, hypothesis.chosen)
         models = [
             hypothesis.model._replace(eps_mode=mode, ddof=ddof, low=eps, high=eps)
             for mode, ddof, eps in itertools.product((EpsMode.INSIDE, EpsMode.OUTSIDE), (0, 1), COMMON_EPS)
@@ -193,7 +195,7 @@ class Search:
         best = min(tried, key=lambda h: self._judge(h, rows)[0])
         (_, wrong) = self._judge(best, rows)
         match = min(self._describe(best, len(LEVELS) - 1), key=rank_match)
-        first = hypothesis.grouping.locate_first(wrong, hypothesis.chosen)
+        first = _locate_first(hypothesis, wrong)
         return Nearest(match, int(wrong.sum()), wrong.size, first)
 
     def _judge(self, hypothesis: Hypothesis, rows: Floats) -> tuple[tuple[float, float], NDArray[np.bool_]]:
@@ -201,7 +203,7 @@ class Search:
         predicted = hypothesis.predict(hypothesis.model.low)
         with np.errstate(all="ignore"):
             error = np.abs(rows - predicted)
-            drawn = Drawn(hypothesis.grouping, hypothesis.standard, rows, hypothesis.chosen)
+            drawn = Drawn(hypothesis.grid, hypothesis.standard, rows, hypothesis.chosen)
             wrong = ~(error <= self._allow(drawn, hypothesis.affine, LEVELS[-1]))
             part = float(wrong.mean())
             explained = error if part >= _MOSTLY else error[~wrong]
@@ -213,28 +215,28 @@ class Search:
 
     def _survive(self) -> Iterator[Candidate]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
-        for grouping, divisor in itertools.product(self.groupings, self.standards):
-            drawn = self._draw(grouping, FEW_VALUES, divisor)
+        for grid, divisor in itertools.product(self.grids, self.standards):
+            drawn = self._draw(grid, FEW_VALUES, divisor)
             if drawn is None:
                 continue
             for affine in self.affines:
                 if self._bound(drawn, affine, LEVELS[-1]) is not None:
-                    yield grouping, divisor, affine
+                    yield grid, divisor, affine
 
     def _try(self, candidate: Candidate, level: Level, number: int) -> Iterator[Match]:
-        grouping, divisor, affine = candidate
-        if (grouping, divisor) not in self._drawn:
-            self._drawn[grouping, divisor] = self._draw(grouping, MOST_VALUES, divisor)
-        drawn = self._drawn[grouping, divisor]
+        grid, divisor, affine = candidate
+        if (grid, divisor) not in self._drawn:
+            self._drawn[grid, divisor] = self._draw(grid, MOST_VALUES, divisor)
+        drawn = self._drawn[grid, divisor]
         bounds = None if drawn is None else self._bound(drawn, affine, level)
         if drawn is None or bounds is None:
             return
         for model in fit_models(drawn.standard, *bounds):
-            yield from self._describe(Hypothesis(grouping, affine, drawn.standard, model, drawn.chosen), number)
+            yield from self._describe(Hypothesis(grid, affine, drawn.standard, model, drawn.chosen), number)
 
     def _describe(self, hypothesis: Hypothesis, level: int) -> Iterator[Match]:
         precision = self._name_precision(level)
-        rows = self._take(hypothesis.grouping, hypothesis.chosen)
+        rows = self._take(hypothesis.grid, hypothesis.chosen)
         for match in hypothesis.describe(rows, self.dtype, precision, self.order, self.channels):
             if self.norm in (None, match.norm):
                 yield match
@@ -246,18 +248,18 @@ class Search:
     def _names(self, hypothesis: Hypothesis) -> bool:
         return self.norm is None or any(True for _ in self._describe(hypothesis, 0))
 
-    def _take(self, grouping: Grouping, chosen: NDArray[np.intp] | None) -> Floats:
-        return _widen(grouping.take(self.y, chosen))
+    def _take(self, grid: Grid, chosen: NDArray[np.intp] | None) -> Floats:
+        return _widen(take_groups(grid, self.y, chosen))
 
-    def _draw(self, grouping: Grouping, most: int, divisor: Divisor) -> Drawn | None:
+    def _draw(self, grid: Grid, most: int, divisor: Divisor) -> Drawn | None:
         """Return some groups of finite values, or None if there are none."""
-        chosen = _choose_groups(grouping, most)
-        inputs, rows = _widen(grouping.take(self.x, chosen)), self._take(grouping, chosen)
+        chosen = _choose_groups(grid, most)
+        inputs, rows = _widen(take_groups(grid, self.x, chosen)), self._take(grid, chosen)
         finite = np.isfinite(inputs).all(axis=1)
         if not finite.all():
-            numbers = np.arange(grouping.group_count) if chosen is None else chosen
+            numbers = np.arange(grid.group_count) if chosen is None else chosen
             chosen, inputs, rows = numbers[finite], inputs[finite], rows[finite]
-        return Drawn(grouping, standardize(inputs, divisor), rows, chosen) if len(rows) else None
+        return Drawn(grid, standardize(inputs, divisor), rows, chosen) if len(rows) else None
 
     def _allow(self, drawn: Drawn, affine: Affine, level: Level) -> Floats:
         """Return how far each value may be off."""
@@ -266,15 +268,15 @@ class Search:
             standard = drawn.standard
             terms = (1.0 + np.abs(standard.values)) * (1.0 + standard.offset[:, None])
             if affine.scale is not None:
-                terms = terms * np.abs(drawn.grouping.take(affine.scale, drawn.chosen))
+                terms = terms * np.abs(take_groups(drawn.grid, affine.scale, drawn.chosen))
             if affine.shift is not None:
-                terms = terms + np.abs(drawn.grouping.take(affine.shift, drawn.chosen))
+                terms = terms + np.abs(take_groups(drawn.grid, affine.shift, drawn.chosen))
             slack = slack + level.roundings * get_eps(self.dtype) * terms
         return slack
 
     def _bound(self, drawn: Drawn, affine: Affine, level: Level) -> tuple[Floats, Floats] | None:
         scale, shift = (
-            None if values is None else drawn.grouping.take(values, drawn.chosen)
+            None if values is None else take_groups(drawn.grid, values, drawn.chosen)
             for values in (affine.scale, affine.shift)
         )
         placed = affine._replace(scale=scale, shift=shift)
@@ -292,7 +294,7 @@ _PLAIN_MODELS = (
     Model(Divisor.RANGE, EpsMode.FLOOR, 0, None, 0.0, 0.0),
     Model(Divisor.QUARTILES, EpsMode.FLOOR, 0, None, 0.0, 0.0),
 )
-"""What is tried for each way of grouping where nothing fits."""
+"""What is tried for each way of grid where nothing fits."""
 
 
 def _find_standard(model: Model) -> Divisor:
@@ -304,12 +306,21 @@ def _widen(values: NDArray[Any]) -> Floats:
         return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _choose_groups(grouping: Grouping, most: int) -> NDArray[np.intp] | None:
+def _locate_first(hypothesis: Hypothesis, wrong: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the index in the tensor of the first value that is wrong; of none, the last."""
+    rows, columns = np.nonzero(wrong)
+    groups = rows if hypothesis.chosen is None else hypothesis.chosen[rows]
+    shape = hypothesis.grid.shape
+    flat = np.ravel_multi_index(hypothesis.grid.locate_values(groups, columns), shape)
+    return tuple(int(i) for i in np.unravel_index(flat.min(initial=math.prod(shape) - 1), shape))
+
+
+def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp] | None:
     """Return the numbers of groups of about so many values, spread evenly; None for all."""
-    count = max(1, most // grouping.group_size)
-    if count >= grouping.group_count:
+    count = max(1, most // grid.group_size)
+    if count >= grid.group_count:
         return None
-    return np.unique(np.linspace(0, grouping.group_count - 1, count).astype(np.intp))
+    return np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
 
 
 def rank_match(match: Match) -> tuple[Any, ...]:

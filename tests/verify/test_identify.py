@@ -11,7 +11,7 @@ from normcli import normalize
 from normcli.errors import DataError, NormError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.table import AxesRule, EpsRule
-from normcli.verify.groupings import enumerate_groupings
+from normcli.verify.groups import enumerate_grids, put_back, take_groups
 from normcli.verify.identify import identify
 from normcli.verify.sentence import Question, write_sentence
 
@@ -328,21 +328,17 @@ def test_a_hundred_thousand_values_take_little_time_and_larger_tensors_a_sample(
 
 
 @pytest.mark.parametrize("shape", [(4, 6), (2, 6, 3), (2, 1, 6)])
-def test_groupings_take_and_put_back(shape, tmp_path, monkeypatch):
-    monkeypatch.setattr("normcli.verify.groupings.PIECE", 5)
+def test_groups_are_taken_and_put_back(shape, tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.verify.groups.PIECE", 5)
     values = np.arange(np.prod(shape)).reshape(shape)
     np.save(tmp_path / "x.npy", values)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    for grouping in enumerate_groupings(shape):
-        rows = grouping.take(values)
-        assert rows.shape == (grouping.group_count, grouping.group_size)
-        np.testing.assert_array_equal(grouping.put_back(rows), values)
-        chosen = np.arange(grouping.group_count)[::2]
-        np.testing.assert_array_equal(grouping.take(values, chosen), rows[chosen])
-        np.testing.assert_array_equal(grouping.take(mapped, chosen), rows[chosen])
-        np.testing.assert_array_equal(grouping.take(mapped), rows)
-        for marks, numbers in ((rows == values.size // 2, None), (rows[::2] % 3 == 2, chosen)):
-            expected = rows[marks] if numbers is None else rows[::2][marks]
-            if expected.size:
-                first = grouping.locate_first(marks, numbers)
-                assert values[first] == expected.min()
+    for grid in enumerate_grids(shape):
+        assert grid.canonical == grid
+        rows = take_groups(grid, values)
+        assert rows.shape == (grid.group_count, grid.group_size)
+        np.testing.assert_array_equal(put_back(grid, rows), values)
+        chosen = np.arange(grid.group_count)[::2]
+        np.testing.assert_array_equal(take_groups(grid, values, chosen), rows[chosen])
+        np.testing.assert_array_equal(take_groups(grid, mapped, chosen), rows[chosen])
+        np.testing.assert_array_equal(take_groups(grid, mapped), rows)

@@ -1,0 +1,100 @@
+"""Every way in which the values of a shape may share statistics, and the values of some of the groups."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.norms.grid import Grid, Split
+from normcli.norms.layout import Layout
+from normcli.norms.table import GroupOrder
+from normcli.tensors.pieces import PIECE, forget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+MOST_DIVISORS = 12
+"""Numbers of channel groups that are tried for an axis: of more divisors, the smallest and the largest."""
+
+
+def enumerate_grids(shape: tuple[int, ...]) -> Iterator[Grid]:
+    """Yield every set of axes, and every split of an axis with sets of axes that channel groups come with.
+
+    Each is in its canonical form, without groups of one value: these say nothing of the norm that made them.
+    """
+    layout = Layout(len(shape), None)
+    wide = [axis for axis, length in enumerate(shape) if length > 1]
+    for count in range(1, len(wide) + 1):
+        for axes in itertools.combinations(wide, count):
+            yield Grid(shape, layout, axes)
+    for axis in wide:
+        others = [other for other in wide if other != axis]
+        sets = {tuple(others), ()}
+        sets.update(tuple(other for other in others if other != left) for left in others)
+        sets.add(tuple(other for other in others if other > axis))
+        for groups in _choose_divisors(shape[axis]):
+            for rest in sorted(sets, key=len, reverse=True):
+                for order in GroupOrder:
+                    yield Grid(shape, layout, tuple(sorted((*rest, axis))), Split(axis, groups, order))
+
+
+def _choose_divisors(length: int) -> list[int]:
+    """Return the numbers of groups of at least two values, but for one group."""
+    small = [n for n in range(2, math.isqrt(length) + 1) if length % n == 0]
+    every = sorted({*small, *(length // n for n in small)})
+    if len(every) <= MOST_DIVISORS:
+        return every
+    half = MOST_DIVISORS // 2
+    return every[:half] + every[-half:]
+
+
+def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    """Return the values of some groups (all by default), of shape (groups, group_size).
+
+    Parameters
+    ----------
+    grid : Grid
+    values : ndarray
+        Of the grid's shape, or with lengths of 1 where it is to be repeated.
+    chosen : ndarray of int or None
+        The groups' numbers, in C order over the kept axes.
+    """
+    if not isinstance(values, np.memmap) or 0 in grid.kept:
+        return _gather(grid, values, chosen)
+    step = max(1, PIECE // max(1, math.prod(grid.shape[1:])))
+    parts = []
+    for start in range(0, grid.shape[0], step):  # pages of a map that were read stay resident until forgotten
+        block = values[start : start + step]
+        parts.append(_gather(replace(grid, shape=block.shape), block, chosen))
+    return np.concatenate(parts, axis=1)
+
+
+def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:
+    view = np.broadcast_to(values.reshape(grid.split_shape(values.shape)), grid.view_shape)
+    view = view.transpose(_order_axes(grid))
+    if chosen is None:
+        return view.reshape(grid.group_count, grid.group_size).copy()
+    rows = np.empty((len(chosen), grid.group_size), values.dtype)
+    places = np.unravel_index(chosen, grid.stats_shape) if grid.stats_shape else ()
+    for row, *place in zip(rows, *places, strict=True):
+        row[:] = view[tuple(place)].reshape(-1)
+        forget(values)
+    return rows
+
+
+def put_back(grid: Grid, rows: NDArray[Any]) -> NDArray[Any]:
+    """Return the tensor of which `take_groups` would give these rows of all groups."""
+    order = _order_axes(grid)
+    view = rows.reshape([grid.view_shape[axis] for axis in order])
+    return view.transpose(np.argsort(order)).reshape(grid.shape)
+
+
+def _order_axes(grid: Grid) -> tuple[int, ...]:
+    """Return the axes of the view with the kept ones first."""
+    return (*grid.kept_view_axes, *grid.view_axes)

@@ -1,0 +1,64 @@
+"""Where the values of a group lie, and when two grids hold the same groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+
+REQUESTS = [
+    pytest.param(Request("bn"), id="bn"),
+    pytest.param(Request("ln"), id="ln"),
+    pytest.param(Request("bn", axes=()), id="nothing reduced"),
+    pytest.param(Request("bn", keep=()), id="all reduced"),
+    pytest.param(Request("gn", groups=2), id="gn"),
+    pytest.param(Request("gn", groups=2, group_order="interleaved"), id="gn, interleaved"),
+    pytest.param(Request("lrn", size=4), id="lrn"),
+]
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_values_of_a_group_are_located_where_they_were_taken(request_):
+    values = np.arange(2 * 6 * 3 * 4).reshape(2, 6, 3, 4)
+    grid = make_plan(request_, values.shape, values.dtype).grid
+    for group in range(grid.group_count):
+        taken = grid.take_group(values, group).reshape(-1)
+        found = values[grid.locate_values(group, np.arange(taken.size))]
+        np.testing.assert_array_equal(found, taken, strict=True)
+
+
+def test_values_of_several_groups_are_located_at_once():
+    values = np.arange(24).reshape(2, 3, 4)
+    grid = make_plan(Request("bn"), values.shape, values.dtype).grid
+    assert values[grid.locate_values(np.array([2, 0]), np.array([0, 5]))].tolist() == [8, 13]
+
+
+def test_the_one_value_of_a_tensor_without_axes_is_at_the_empty_index():
+    grid = make_plan(Request("zscore", axes=()), (), np.dtype("f8")).grid
+    assert grid.locate_values(0, np.array([0])) == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param(Request("gn", groups=1), Request("ln", axes="CHW"), True, id="one group"),
+        pytest.param(Request("gn", groups=6), Request("in"), True, id="a group for each channel"),
+        pytest.param(Request("gn", groups=2), Request("gn", groups=3), False, id="other numbers of groups"),
+        pytest.param(
+            Request("gn", groups=2), Request("gn", groups=2, group_order="interleaved"), False, id="order"
+        ),
+        pytest.param(Request("bn"), Request("bn", axes="NHW"), True, id="an axis of length 1"),
+        pytest.param(Request("lrn", size=11), Request("lrn", size=21), True, id="windows over the edges"),
+        pytest.param(Request("lrn", size=3), Request("lrn", size=5), False, id="other windows"),
+    ],
+)
+def test_grids_of_the_same_groups_are_equal_in_their_canonical_form(one, other, same):
+    shape = (2, 6, 4, 5, 1)
+    layouts = [request.layout or "NCHWL" for request in (one, other)]
+    plans = [
+        make_plan(request._replace(layout=layout), shape, np.dtype("f8"))
+        for request, layout in zip((one, other), layouts, strict=True)
+    ]
+    assert (plans[0].grid.canonical == plans[1].grid.canonical) is same
