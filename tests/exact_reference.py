@@ -11,7 +11,8 @@ import mpmath
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.norms.table import Centre, Divisor, EpsMode, ZeroRule
+from normcli.norms.divisors import LENGTH, RANGE
+from normcli.norms.table import Centre, EpsMode, ZeroRule
 
 if TYPE_CHECKING:
     from normcli import Result
@@ -29,36 +30,35 @@ def widen(value: Any) -> mpmath.mpf:
 
 def solve_group(plan: Plan, values: list[Fraction]) -> tuple[dict[str, mpmath.mpf], Fraction, mpmath.mpf]:
     """Return a group's statistics, its centre and its divisor."""
-    if plan.norm.divisor in (Divisor.RANGE, Divisor.QUARTILES):
+    if plan.norm.divisor.is_by_order:
         return _solve_by_order(plan, sorted(values))
     n = len(values)
     eps = widen(plan.spec.eps or 0.0)
     centre = sum(values, Fraction(0)) / n if plan.norm.centre is Centre.MEAN else Fraction(0)
-    if plan.norm.divisor is Divisor.LP_NORM:
+    if plan.norm.divisor == LENGTH:
         length = _length(values, plan.spec.p)
         divisor = length if plan.spec.eps is None else max(length, eps)
         return {"norm": length}, centre, divisor or mpmath.mpf(1)
-    freedom = n - plan.spec.ddof if plan.norm.divisor is Divisor.DEVIATION else n
+    freedom = n - plan.spec.ddof
     square = widen(sum(((v - centre) ** 2 for v in values), Fraction(0)) / freedom)
     root = mpmath.sqrt(square)
     divisor = mpmath.sqrt(square + eps) if plan.spec.eps_mode is EpsMode.INSIDE else root + eps
     if divisor == 0 and plan.spec.zero_rule is ZeroRule.ONE:
         divisor = mpmath.mpf(1)
-    names = ("var", "std") if plan.norm.divisor is Divisor.DEVIATION else ("ms", "rms")
-    statistics = {names[0]: square, names[1]: root, "rstd": 1 / divisor if divisor else mpmath.inf}
+    row = plan.norm.divisor
+    statistics = {row.square: square, row.spread: root, "rstd": 1 / divisor if divisor else mpmath.inf}
     if plan.norm.centre is Centre.MEAN:
         statistics["mean"] = widen(centre)
     return statistics, centre, divisor or mpmath.mpf(1)
 
 
 def _solve_by_order(plan: Plan, ordered: list[Fraction]) -> tuple[dict[str, mpmath.mpf], Fraction, mpmath.mpf]:
-    if plan.norm.divisor is Divisor.RANGE:
+    if plan.norm.divisor == RANGE:
         statistics = {"min": ordered[0], "max": ordered[-1], "range": ordered[-1] - ordered[0]}
-        centre, divisor = statistics["min"], statistics["range"]
     else:
         first, median, third = (_quantile(ordered, Fraction(part, 4)) for part in (1, 2, 3))
         statistics = {"median": median, "q1": first, "q3": third, "iqr": third - first}
-        centre, divisor = median, statistics["iqr"]
+    centre, divisor = statistics[plan.norm.centre.value], statistics[plan.norm.divisor.spread]
     return {name: widen(value) for name, value in statistics.items()}, centre, widen(divisor or Fraction(1))
 
 

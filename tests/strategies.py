@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from normcli.norms.table import NORMS, AxesRule, Centre, Divisor, EpsMode
+from normcli.norms import divisors
+from normcli.norms.table import NORMS, AxesRule, Centre, EpsMode
 
 shapes = hnp.array_shapes(min_dims=2, max_dims=5, min_side=1, max_side=5)
 
@@ -16,7 +17,7 @@ GROUPED = [n.name for n in NORMS.values() if n.axes is not AxesRule.CHANNEL_WIND
 SCALERS = [n.name for n in NORMS.values() if n.axes is AxesRule.FIRST and n.centre is not Centre.MEAN]
 """Norms of columns, by the order of their values."""
 
-DEVIATION = [n for n in NORMS.values() if n.divisor is Divisor.DEVIATION]
+DEVIATION = [n for n in NORMS.values() if n.divisor == divisors.DEVIATION]
 
 every_norm = st.sampled_from(list(NORMS))
 grouped_norms = st.sampled_from(GROUPED)

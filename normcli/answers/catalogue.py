@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.documents.document import SCHEMA, Facts, Row, Table
 from normcli.norms.conventions import CONVENTIONS, Convention, Running, list_frameworks
-from normcli.norms.table import NORMS, Divisor, EpsMode, EpsRule, GroupOrder, Norm
+from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, Norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -133,7 +133,7 @@ def _describe_convention(row: Convention) -> tuple[str, ...]:
         row.channel or _NOTHING,
         _describe_parameters(row),
         _NOTHING if row.running is None else str(row.running),
-        _NOTHING if norm.divisor is Divisor.WINDOW_POWER else norm.say_zero(row.zero_rule or norm.zero_rule),
+        _NOTHING if norm.axes is AxesRule.CHANNEL_WINDOW else norm.say_zero(row.zero_rule or norm.zero_rule),
         row.precision,
         f"{row.version}: {row.source}",
     )
@@ -148,7 +148,7 @@ def _describe_eps(eps: float | EpsRule | None) -> str:
 def _describe_axes(row: Convention) -> str:
     norm = NORMS[row.norm]
     axes = (row.axes or norm.axes).value
-    if norm.divisor is Divisor.WINDOW_POWER:
+    if norm.axes is AxesRule.CHANNEL_WINDOW:
         return f"{axes}, {_describe_window(row)}"
     return f"{axes}, interleaved" if row.group_order is GroupOrder.INTERLEAVED else axes
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.errors import UsageError
-from normcli.norms.table import Divisor
 from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ def emit(answer: StatisticsAnswer, framework: str) -> str:
 
 def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) -> Plan:
     plan = answer.plan
-    if plan.norm.divisor is not Divisor.DEVIATION:
+    if "std" not in plan.norm.statistics:
         raise UsageError(f"--emit {framework} takes a mean and a deviation; {plan.norm.name} has none")
     if axes is not None and len(plan.grid.kept) != axes:
         raise UsageError(

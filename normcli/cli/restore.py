@@ -59,9 +59,10 @@ def _write_help(norm: Norm, name: str) -> str:
         return f"Can gamma and beta undo {norm.title}? It has none, so this is refused.{example}"
     centre = norm.centre.statistic if norm.takes_beta else None
     beta = "" if centre is None else f" and beta = {centre}"
+    gamma = norm.divisor.spread
     return (
         f"Can gamma and beta undo {norm.title}?\n\n"
-        f"The norm is applied with gamma = {norm.spread}{beta}, measured along the axes that its parameters "
+        f"The norm is applied with gamma = {gamma}{beta}, measured along the axes that its parameters "
         f"vary along, and what comes out is held against the input. Exit code 0 either way.{example}"
     )
 

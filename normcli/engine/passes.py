@@ -18,7 +18,8 @@ from normcli.engine.blocks import open_parameters
 from normcli.engine.geometry import Segments, fold_rows
 from normcli.engine.inputs import COUNT, NO_INPUTS, Counting, leave_counting
 from normcli.engine.walk import DEFAULT_EFFORT, Walk
-from normcli.norms.table import Centre, Divisor
+from normcli.norms.divisors import Measurement
+from normcli.norms.table import Centre
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply, apply_affine
 from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
 from normcli.numerics.moments import (
@@ -85,7 +86,7 @@ class Run:
             geometry.count <= effort.whole and (behind == 1 or geometry.count * behind <= effort.block)
         )
         self._p = 2.0 if plan.spec.p is None else plan.spec.p
-        self.powers = plan.norm.divisor is Divisor.LP_NORM and self._p != 2.0
+        self.powers = plan.norm.divisor.measurement is Measurement.LENGTH and self._p != 2.0
         self.scales_always = self.powers and self._p not in (0.0, 1.0) and not math.isinf(self._p)
         self.statistics: dict[str, Floats] = {}
         self._lock = threading.Lock()

@@ -15,7 +15,7 @@ from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
-from normcli.norms.table import Divisor
+from normcli.norms.divisors import Measurement
 from normcli.numerics.solution import solve_given
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _fill_statistics(plan: Plan, given: Given | None = None) -> dict[str, Floats
     if given is not None:
         with np.errstate(all="ignore"):
             return solve_given(plan, given, exact=True).statistics
-    empty = 0.0 if plan.norm.divisor is Divisor.LP_NORM else np.nan
+    empty = 0.0 if plan.norm.divisor.is_0_of_nothing else np.nan
     return {name: np.full(plan.grid.stats_shape, empty) for name in plan.norm.statistics}
 
 
@@ -189,11 +189,11 @@ def run_source(
 
 def _find_run(plan: Plan) -> type[Run]:
     """Return how the groups are measured; what goes by the order of values is imported on use."""
-    if plan.norm.divisor is Divisor.RANGE:
+    if plan.norm.divisor.measurement is Measurement.EXTREMES:
         from normcli.engine.order import RangeRun
 
         return RangeRun
-    if plan.norm.divisor is Divisor.QUARTILES:
+    if plan.norm.divisor.measurement is Measurement.QUARTILES:
         from normcli.engine.order import QuartileRun
 
         return QuartileRun

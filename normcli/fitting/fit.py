@@ -15,7 +15,7 @@ from normcli.fitting.stats_file import Stats
 from normcli.fitting.subject import choose_subject, require_alike
 from normcli.fitting.sums import require_no_nan
 from normcli.fitting.workers import can_fork, run_apart
-from normcli.norms.table import Divisor
+from normcli.norms.divisors import Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -97,7 +97,7 @@ def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Eff
     stats = fitting.stats
     if stats is None:
         raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
-    if stats.subject.plan(1).norm.divisor is Divisor.QUARTILES:
+    if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
         stats = stats._replace(quartiles=_search_quartiles(stats, good, fitting.load, effort))
     return Fitted(stats, tuple(bad))
 

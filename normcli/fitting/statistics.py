@@ -8,7 +8,6 @@ import numpy as np
 
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import solve_sums
-from normcli.norms.table import Divisor
 from normcli.numerics.solution import solve
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def round_stats(stats: Stats) -> Rounded:
         solved = solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=images)
         own = solve(plan, stats.quartiles or solved.moments, exact=True).statistics
         fields: dict[str, NDArray[np.generic]] = dict(own)
-        if plan.norm.divisor is Divisor.DEVIATION:
+        if "std" in own:
             for ddof, names in ((0, ("var", "std")), (1, ("var1", "std1"))):
                 other = plan._replace(spec=plan.spec._replace(ddof=ddof))
                 told = solve(other, solved.moments, exact=True).statistics

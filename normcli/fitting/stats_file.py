@@ -27,9 +27,9 @@ import numpy as np
 from normcli.errors import DataError, NormError
 from normcli.fitting.subject import Subject, require_fittable
 from normcli.fitting.sums import Sums
+from normcli.norms.divisors import Measurement
 from normcli.norms.options import OPTIONS, Kind
 from normcli.norms.request import Request
-from normcli.norms.table import Divisor
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.quartiles import Quartiles
 from normcli.tensors.npz import write_npz
@@ -208,7 +208,7 @@ def _understand(members: Mapping[str, NDArray[Any]]) -> Stats:
     if nan not in ("omit", "propagate"):
         raise ValueError(nan)
     quartiles = None
-    if plan.norm.divisor is Divisor.QUARTILES:
+    if plan.norm.divisor.measurement is Measurement.QUARTILES:
         quartiles = _understand_quartiles(members, shape, sums)
     return Stats(subject, nan == "omit", int(members["files"]), int(members["samples"]), sums, quartiles)
 

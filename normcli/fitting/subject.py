@@ -10,7 +10,7 @@ import numpy as np
 from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
-from normcli.norms.table import Centre, Divisor
+from normcli.norms.table import Centre
 
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan
@@ -83,7 +83,7 @@ def require_fittable(plan: Plan) -> None:
         raise UsageError(
             told if plan.spec.window is not None else f"{told}; --axes or --keep choose other groups"
         )
-    if plan.norm.divisor is Divisor.LP_NORM and plan.spec.p not in _LENGTHS:
+    if plan.spec.p is not None and plan.spec.p not in _LENGTHS:
         raise UsageError(f"fit has lengths of p = 2 and inf, not of p = {plan.spec.p:g}")
 
 
@@ -126,8 +126,4 @@ def find_batch(plan: Plan) -> int:
 
 def has_images(plan: Plan) -> bool:
     """Whether each sample has a deviation of its own, of which the mean can be taken."""
-    return (
-        plan.norm.centre is Centre.MEAN
-        and plan.norm.divisor is Divisor.DEVIATION
-        and bool(find_positions(plan))
-    )
+    return plan.norm.centre is Centre.MEAN and bool(find_positions(plan))

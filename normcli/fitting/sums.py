@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from normcli.errors import DataError
-from normcli.norms.table import Centre, Divisor
+from normcli.norms.divisors import Measurement
+from normcli.norms.table import Centre
 from normcli.numerics.extremes import hold_extremes
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.moments import Moments, choose_scale
@@ -114,7 +115,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     nothing = count == 0
     low = np.where(spoiled | nothing, np.nan, sums.low)
     high = np.where(spoiled | nothing, np.nan, sums.high)
-    if plan.norm.divisor is Divisor.RANGE:
+    if plan.norm.divisor.measurement is Measurement.EXTREMES:
         moments = hold_extremes(count.astype(np.float64), low, high)
     else:
         moments = _make_moments(plan, sums, count.astype(np.float64))

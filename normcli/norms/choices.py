@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from normcli.norms.divisors import LENGTH
 from normcli.norms.options import NAMES, find_option
 from normcli.norms.table import (
     AxesRule,
-    Divisor,
     EpsMode,
     EpsRule,
     ExtraNeighbour,
@@ -112,7 +112,7 @@ def choose(request: Request, norm: Norm, convention: Convention | None, fixed: M
         eps_mode=None if mode is None else EpsMode(mode),
         ddof=pick("ddof"),
         zero_rule=pick("zero_rule"),
-        p=fixed.get("p", pick("p")) if norm.divisor is Divisor.LP_NORM else None,
+        p=fixed.get("p", pick("p")) if norm.divisor == LENGTH else None,
         size=pick("size"),
         alpha=pick("alpha"),
         exponent=pick("exponent"),

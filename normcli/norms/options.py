@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.dtypes import OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
-from normcli.norms.table import AxesRule, Centre, Divisor, EpsMode, GroupOrder, Norm
+from normcli.norms.divisors import LENGTH, WINDOW_POWER
+from normcli.norms.table import AxesRule, Centre, EpsMode, GroupOrder, Norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,7 +179,7 @@ class Option(NamedTuple):
 
 
 def _has_window(norm: Norm) -> bool:
-    return norm.divisor is Divisor.WINDOW_POWER
+    return norm.divisor == WINDOW_POWER
 
 
 _IS_NOT_FINITE = "not a finite number"
@@ -246,7 +247,7 @@ OPTIONS = (
         "p",
         Kind.NUMBER,
         "The exponent of the length, ≥ 0 or inf.",
-        is_of=lambda norm: norm.divisor is Divisor.LP_NORM and norm.p is None,
+        is_of=lambda norm: norm.divisor == LENGTH and norm.p is None,
         default=2.0,  # ℓ2, as in every framework's `normalize`
         is_allowed=lambda p: p >= 0,
         requirement="not a number ≥ 0 (inf is one)",

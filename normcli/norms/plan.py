@@ -15,13 +15,13 @@ import numpy as np
 from normcli.dtypes import get_eps, is_short_float
 from normcli.errors import DataError, UsageError
 from normcli.norms.choices import choose
+from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.grid import Grid, Reach, Split
 from normcli.norms.layout import Layout, make_layout
 from normcli.norms.options import find_option
 from normcli.norms.request import Request, check_options
 from normcli.norms.table import (
     AxesRule,
-    Divisor,
     EpsMode,
     EpsRule,
     ExtraNeighbour,
@@ -247,7 +247,7 @@ def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
     layout = make_layout(chosen.layout, len(shape), channel_last=chosen.channel_last)
     axes = _choose_axes(norm, layout, request, chosen)
     split = _choose_split(norm, layout, request.groups, chosen.group_order, axes, shape)
-    window = _make_window(chosen) if norm.divisor is Divisor.WINDOW_POWER else None
+    window = _make_window(chosen) if norm.divisor == WINDOW_POWER else None
     reach = None if window is None else Reach(window.before, window.after)
     grid = Grid(shape, layout, axes, split, reach)
     spec = NumericSpec(
@@ -351,7 +351,7 @@ def _choose_split(
 
 def _check_length(norm: Norm, chosen: Choices) -> None:
     """Refuse an eps among the squares of a length that has none."""
-    if norm.divisor is not Divisor.LP_NORM or chosen.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
+    if chosen.p is None or chosen.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
         return
     if chosen.p != find_option("p").default:
         raise UsageError(

@@ -12,6 +12,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.errors import UsageError
+from normcli.norms.divisors import (
+    DEVIATION,
+    LENGTH,
+    QUARTILE_RANGE,
+    RANGE,
+    ROOT_MEAN_SQUARE,
+    WINDOW_POWER,
+    Divisor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,16 +57,10 @@ class Centre(enum.Enum):
         """The statistic that is subtracted; None where nothing is."""
         return None if self is Centre.NOTHING else self.value
 
-
-class Divisor(enum.Enum):
-    """What the centred value is divided by."""
-
-    DEVIATION = "deviation"
-    ROOT_MEAN_SQUARE = "root mean square"
-    LP_NORM = "lp norm"
-    WINDOW_POWER = "power of the window's mean square"
-    RANGE = "range"
-    QUARTILES = "interquartile range"
+    @property
+    def word(self) -> str:
+        """What a sentence calls it."""
+        return self.name.lower()
 
 
 class EpsMode(enum.StrEnum):
@@ -112,32 +115,6 @@ class ParameterRule(enum.Enum):
 
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-
-STATISTICS: Mapping[Divisor, tuple[str, ...]] = MappingProxyType(
-    {
-        Divisor.DEVIATION: ("mean", "var", "std", "rstd"),
-        Divisor.ROOT_MEAN_SQUARE: ("ms", "rms", "rstd"),
-        Divisor.LP_NORM: ("norm",),
-        Divisor.WINDOW_POWER: ("ms", "rstd"),
-        Divisor.RANGE: ("min", "max", "range"),
-        Divisor.QUARTILES: ("median", "q1", "q3", "iqr"),
-    }
-)
-"""The statistics that a group has, by what it is divided by."""
-
-SPREADS: Mapping[Divisor, str] = MappingProxyType(
-    {
-        Divisor.DEVIATION: "std",
-        Divisor.ROOT_MEAN_SQUARE: "rms",
-        Divisor.LP_NORM: "norm",
-        Divisor.RANGE: "range",
-        Divisor.QUARTILES: "iqr",
-    }
-)
-"""The statistic that a value is divided by, eps aside; a power of a window's mean square is none."""
-
-_DIFFERENCES = {Divisor.RANGE: "(max − min)", Divisor.QUARTILES: "(q3 − q1)"}
-"""The divisors that have no root, and no eps, as a formula has them."""
 
 
 class Preset(NamedTuple):
@@ -210,17 +187,7 @@ class Norm(NamedTuple):
     @property
     def statistics(self) -> tuple[str, ...]:
         """The names of the statistics that each group has."""
-        return STATISTICS[self.divisor]
-
-    @property
-    def spread(self) -> str | None:
-        """The statistic that a value is divided by, eps aside; None where no statistic is the divisor."""
-        return SPREADS.get(self.divisor)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether normalized values, before gamma and beta, stay small however far out a value lies."""
-        return self.divisor not in (Divisor.WINDOW_POWER, Divisor.QUARTILES)
+        return self.divisor.statistics
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -244,12 +211,10 @@ class Norm(NamedTuple):
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
         eps_mode = eps_mode or self.eps_mode
         numerator = "x" if self.centre is Centre.NOTHING else f"(x − {self.centre.value})"
-        if self.divisor is Divisor.WINDOW_POWER:
-            return f"{numerator} / (k + alpha · Σx²{'/size' if divides_alpha else ''})^exponent"
-        root, square = self._divisor_words()
+        root, square = self.divisor.root.replace("ₚ", _write_subscript(self.p)), self.divisor.square
         match eps_mode:
             case None:
-                return f"{numerator} / {root}"
+                return f"{numerator} / {root if divides_alpha else root.replace('/size', '')}"
             case EpsMode.INSIDE:
                 return f"{numerator} / √({square} + eps)"
             case EpsMode.OUTSIDE:
@@ -258,15 +223,6 @@ class Norm(NamedTuple):
                 return f"{numerator} / max({root}, eps)"
             case EpsMode.SQUARE_FLOOR:
                 return f"{numerator} / √max({square}, eps)"
-
-    def _divisor_words(self) -> tuple[str, str]:
-        """Return the divisor without eps, and what is under its root."""
-        if self.divisor is Divisor.LP_NORM:
-            return f"‖x‖{_write_subscript(self.p)}", "Σx²"
-        if self.divisor in _DIFFERENCES:
-            return _DIFFERENCES[self.divisor], ""
-        spread = "var" if self.divisor is Divisor.DEVIATION else "ms"
-        return f"√{spread}", spread
 
 
 def _write_subscript(p: float | None) -> str:
@@ -283,7 +239,7 @@ _ROWS = (
         summary="one mean and variance per channel, over batch and positions",
         axes=AxesRule.ALL_BUT_CHANNEL,
         centre=Centre.MEAN,
-        divisor=Divisor.DEVIATION,
+        divisor=DEVIATION,
         eps=1e-5,
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.CHANNEL,
@@ -298,7 +254,7 @@ _ROWS = (
         summary="one mean and variance per sample (and position), over its features",
         axes=AxesRule.LAST,
         centre=Centre.MEAN,
-        divisor=Divisor.DEVIATION,
+        divisor=DEVIATION,
         eps=1e-5,
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.REDUCED,
@@ -312,7 +268,7 @@ _ROWS = (
         summary="one mean and variance per sample and channel, over its positions",
         axes=AxesRule.ALL_BUT_BATCH_AND_CHANNEL,
         centre=Centre.MEAN,
-        divisor=Divisor.DEVIATION,
+        divisor=DEVIATION,
         eps=1e-5,
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.CHANNEL,
@@ -327,7 +283,7 @@ _ROWS = (
         summary="one mean and variance per sample and group of channels",
         axes=AxesRule.CHANNEL_GROUPS,
         centre=Centre.MEAN,
-        divisor=Divisor.DEVIATION,
+        divisor=DEVIATION,
         eps=1e-5,
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.CHANNEL,
@@ -341,7 +297,7 @@ _ROWS = (
         summary="one root mean square per sample (and position); nothing is subtracted",
         axes=AxesRule.LAST,
         centre=Centre.NOTHING,
-        divisor=Divisor.ROOT_MEAN_SQUARE,
+        divisor=ROOT_MEAN_SQUARE,
         eps=1e-5,
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.REDUCED,
@@ -355,7 +311,7 @@ _ROWS = (
         summary="each vector divided by its ℓp length",
         axes=AxesRule.LAST,
         centre=Centre.NOTHING,
-        divisor=Divisor.LP_NORM,
+        divisor=LENGTH,
         eps=1e-12,
         eps_mode=EpsMode.FLOOR,
         presets=(Preset("l1", p=1.0), Preset("l2", p=2.0)),
@@ -369,7 +325,7 @@ _ROWS = (
         summary="each output unit's weights divided by their ℓ2 length, times a gain g",
         axes=AxesRule.ALL_BUT_FIRST,
         centre=Centre.NOTHING,
-        divisor=Divisor.LP_NORM,
+        divisor=LENGTH,
         parameters=ParameterRule.FIRST,
         takes_beta=False,
         p=2.0,
@@ -383,7 +339,7 @@ _ROWS = (
         summary="one mean and variance per output unit, over its weights",
         axes=AxesRule.ALL_BUT_FIRST,
         centre=Centre.MEAN,
-        divisor=Divisor.DEVIATION,
+        divisor=DEVIATION,
         eps=1e-5,
         eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.FIRST,
@@ -397,7 +353,7 @@ _ROWS = (
         summary="one mean and variance per channel, eps added to the deviation",
         axes=AxesRule.ALL_BUT_CHANNEL,
         centre=Centre.MEAN,
-        divisor=Divisor.DEVIATION,
+        divisor=DEVIATION,
         eps=1e-9,
         eps_mode=EpsMode.OUTSIDE,
         source="ONNX MeanVarianceNormalization, opset 13",
@@ -410,7 +366,7 @@ _ROWS = (
         summary="each column to mean 0 and deviation 1; a constant column is only centred",
         axes=AxesRule.FIRST,
         centre=Centre.MEAN,
-        divisor=Divisor.DEVIATION,
+        divisor=DEVIATION,
         zero_rule=ZeroRule.ONE,
         source="scikit-learn StandardScaler",
         use="features of tables, before any model sees them",
@@ -422,7 +378,7 @@ _ROWS = (
         summary="each column from its minimum to its maximum, as 0 to 1; a constant column is 0",
         axes=AxesRule.FIRST,
         centre=Centre.MINIMUM,
-        divisor=Divisor.RANGE,
+        divisor=RANGE,
         parameters=ParameterRule.LAST,
         source="scikit-learn MinMaxScaler",
         use="pixels and features that must lie between bounds",
@@ -434,7 +390,7 @@ _ROWS = (
         summary="each column divided by its largest absolute value; zeros stay zeros",
         axes=AxesRule.FIRST,
         centre=Centre.NOTHING,
-        divisor=Divisor.LP_NORM,
+        divisor=LENGTH,
         p=math.inf,
         source="scikit-learn MaxAbsScaler",
         use="sparse features, whose zeros stay zeros",
@@ -446,7 +402,7 @@ _ROWS = (
         summary="each column less its median, divided by its interquartile range",
         axes=AxesRule.FIRST,
         centre=Centre.MEDIAN,
-        divisor=Divisor.QUARTILES,
+        divisor=QUARTILE_RANGE,
         zero_rule=ZeroRule.ONE,
         source="scikit-learn RobustScaler",
         use="tables with outliers",
@@ -458,7 +414,7 @@ _ROWS = (
         summary="each value divided by a power of the mean square of its neighbouring channels",
         axes=AxesRule.CHANNEL_WINDOW,
         centre=Centre.NOTHING,
-        divisor=Divisor.WINDOW_POWER,
+        divisor=WINDOW_POWER,
         source="Krizhevsky et al. 2012; as in ONNX LRN, opset 13",
         use="early convolutional networks (AlexNet, GoogLeNet)",
     ),

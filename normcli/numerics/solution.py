@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.norms.table import Centre, Divisor, EpsMode, ZeroRule
+from normcli.norms.divisors import Measurement
+from normcli.norms.table import Centre, EpsMode, ZeroRule
 from normcli.numerics.divisor import Solution, replace_zeros
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, divide_by_count, pair_divide, pair_root, quick_two_sum, two_sum
@@ -35,14 +36,14 @@ def solve(plan: Plan, moments: Moments | Quartiles, *, exact: bool) -> Solution:
     for some 2**-40 of an ulp. Of a norm that divides by a range, the moments are its extremes, as
     `hold_extremes` returns them, or its quartiles.
     """
-    if plan.norm.divisor in _ORDERED:
+    if plan.norm.divisor.is_by_order:
         return _solve_by_order(plan, moments)
     assert isinstance(moments, Moments)  # by the divisor
     n, k = moments.count, moments.scale
     centred = plan.norm.centre is Centre.MEAN
-    if plan.norm.divisor is Divisor.LP_NORM:
+    if plan.norm.divisor.measurement is Measurement.LENGTH:
         return _solve_length(plan, moments.m2, k)
-    freedom = n - plan.spec.ddof if plan.norm.divisor is Divisor.DEVIATION else n
+    freedom = n - plan.spec.ddof
     if np.less_equal(freedom, 0.0).any():
         freedom = np.where(freedom > 0.0, freedom, np.nan)
     if exact:
@@ -97,8 +98,9 @@ def _divide_by(
         shifted = np.full_like(root.hi, eps) if k is None else np.ldexp(eps, k)
         divisor = two_sum(root.hi, shifted)
         divisor = quick_two_sum(divisor.hi, divisor.lo + root.lo)
-    names = ("var", "std") if plan.norm.divisor is Divisor.DEVIATION else ("ms", "rms")
-    return divisor, dict(zip(names, (square.hi, root.hi), strict=True))
+    row = plan.norm.divisor
+    assert row.spread is not None  # of every divisor that is a root of mean squares
+    return divisor, {row.square: square.hi, row.spread: root.hi}
 
 
 def _root_of_sum(square: Pair, eps: float, k: NDArray[np.int64] | None, exact: bool) -> Pair:
@@ -125,13 +127,9 @@ def _raise_to_floor(size: Pair, floor: float, k: NDArray[np.int64] | None) -> Pa
     return Pair(np.where(under, lowest, size.hi), np.where(under, 0.0, size.lo))
 
 
-_ORDERED = (Divisor.RANGE, Divisor.QUARTILES)
-"""The divisors that go by the order of values."""
-
-
 def _solve_by_order(plan: Plan, measured: Any) -> Solution:
     # Imported on use: a small calculation of another norm would pay for it.
-    if plan.norm.divisor is Divisor.RANGE:
+    if plan.norm.divisor.measurement is Measurement.EXTREMES:
         from normcli.numerics.extremes import solve_range
 
         return solve_range(plan, measured)

@@ -8,7 +8,7 @@ import numpy as np
 
 from normcli.dtypes import is_float
 from normcli.norms.grid import ONLY_GROUP
-from normcli.norms.table import Centre, Divisor, ZeroRule
+from normcli.norms.table import Centre, ZeroRule
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -22,32 +22,17 @@ if TYPE_CHECKING:
     Marks = NDArray[np.bool_]
 
 
-_SPREADS = ("std", "rms", "norm", "range", "iqr")
-"""The statistics that are 0 where a group is constant (or all zeros), in the unit of the input."""
-
-_SIZES = ("mean", "std", "rms", "norm", "min", "max", "median", "q1", "q3")
-"""The statistics that are finite unless the values are not; squares and inverses may lie beyond float64."""
-
-
-_SPREAD_WORDS = {
-    Divisor.DEVIATION: "variance",
-    Divisor.RANGE: "range",
-    Divisor.QUARTILES: "interquartile range",
-}
-"""What is 0 of a group of equal values, for divisors of centred ones."""
-
-
 class Degeneracy(NamedTuple):
     """One kind of degenerate group, with the first group of the kind.
 
     Parameters
     ----------
     kind : str
-        `empty`, `single`, `constant`, `zero`, `nan`, `infinite`, `overflow` (of the mean or the deviation) or
-        `output` (values that do not fit the output's dtype, or a gamma that is not finite).
+        `empty`, `masked` (no value counts), `single`, `constant`, `zero`, `nan`, `infinite`, `overflow` (of a
+        statistic) or `output` (normalized values that are not finite in the output's dtype).
     first_group : str or None
         The name of the first such group; None where there is no group to name.
-    count : int
+    group_count : int
         How many groups are of the kind.
     consequence : str
         What comes out for them.
@@ -165,22 +150,20 @@ def _search(
     counts: NDArray[np.float64] | None,
     selection: Selection | None,
 ) -> Iterator[Degeneracy]:
+    divisor = plan.norm.divisor
     if plan.grid.group_count == 0:
         yield Degeneracy("empty", None, 0, f"the tensor {plan.grid.shape} has no groups: nothing to normalize")
         return
     if plan.grid.group_size == 0:
-        told = "its statistics are NaN" if plan.norm.divisor is not Divisor.LP_NORM else "its length is 0"
-        yield _describe(plan, "empty", range(plan.grid.group_count), f"holds no values: {told}")
+        told = f"holds no values: {divisor.told_of_nothing}"
+        yield _describe(plan, "empty", range(plan.grid.group_count), told)
         return
-    telling = _SIZES if plan.spec.window is None else ("ms",)
-    sizes = [array for name, array in statistics.items() if name in telling]
-    suspect = _find_groups(_is_any_not_finite, *sizes)
+    suspect = _find_groups(_is_any_not_finite, *(statistics[name] for name in divisor.sizes))
     bad = np.zeros(0, dtype=np.intp)
     if counts is not None and plan.spec.window is None:  # a window may well be empty: it is a sum
         bad = _find_groups(_is_zero, counts)
         if bad.size:
-            told = "its length is 0" if plan.norm.divisor is Divisor.LP_NORM else "its statistics are NaN"
-            yield _describe(plan, "masked", bad, f"has no value that counts: {told}")
+            yield _describe(plan, "masked", bad, f"has no value that counts: {divisor.told_of_nothing}")
         suspect = _without(suspect, bad)
     if is_float(values.dtype) and (suspect.size or _passes_over_infinities(plan)):
         nan, infinite = _find_groups_with(np.isnan, values, plan), _find_groups_with(np.isinf, values, plan)
@@ -195,7 +178,7 @@ def _search(
     if counts is not None and plan.norm.centre is not Centre.NOTHING:
         few = _without(_find_groups(lambda n: n <= max(1, plan.spec.ddof), counts), bad)
         if few.size:
-            yield _describe(plan, "single", few, _tell_of_singles(plan, "that counts "))
+            yield _describe(plan, "single", few, _tell_of_singles(plan, " that counts"))
             bad = _unite(bad, few)
     elif plan.norm.centre is not Centre.NOTHING and plan.grid.group_size <= max(1, plan.spec.ddof):
         yield _describe(plan, "single", range(plan.grid.group_count), _tell_of_singles(plan, ""))
@@ -220,30 +203,29 @@ def _tell_of_singles(plan: Plan, which: str) -> str:
     if plan.spec.ddof:
         size = f"{plan.grid.group_size} value(s)" if not which else "no more values that count than that"
         return f"has {size} against ddof {plan.spec.ddof}: its variance is NaN"
-    spread = _SPREAD_WORDS[plan.norm.divisor]
-    return f"holds a single value {which}: its {spread} is 0 and its normalized value 0".replace(" :", ":")
+    return f"holds a single value{which}: its {plan.norm.divisor.size} is 0 and its normalized value 0"
 
 
 def _passes_over_infinities(plan: Plan) -> bool:
     """Whether statistics may be finite beside values that are not: a count, or quartiles."""
-    return plan.spec.p == 0 or plan.norm.divisor is Divisor.QUARTILES
+    return plan.spec.p == 0 or plan.norm.divisor.resists_outliers
 
 
 def _search_flat_groups(
     plan: Plan, statistics: Mapping[str, NDArray[np.float64]], bad: NDArray[np.intp]
 ) -> Iterator[Degeneracy]:
-    sizes = next(array for name, array in statistics.items() if name in _SPREADS)
-    flat = _without(_find_groups(_is_zero, sizes), bad)
+    size, spread = plan.norm.divisor.size, plan.norm.divisor.spread
+    assert spread is not None  # of every divisor but that of a window
+    flat = _without(_find_groups(_is_zero, statistics[spread]), bad)
     if not flat.size:
         return
     spoilt = plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps
-    if plan.norm.divisor is Divisor.QUARTILES:
+    if plan.norm.divisor.resists_outliers:
         values = "NaN" if spoilt else plan.norm.say_zero(plan.spec.zero_rule)
-        told = f"has the interquartile range 0: its normalized values are {values}"
+        told = f"has the {size} 0: its normalized values are {values}"
         yield _describe(plan, "constant", flat, told)
     elif plan.norm.centre is not Centre.NOTHING:
-        spread = _SPREAD_WORDS[plan.norm.divisor]
-        told = f"is constant: its {spread} is 0 and its normalized values {'NaN' if spoilt else '0'}"
+        told = f"is constant: its {size} is 0 and its normalized values {'NaN' if spoilt else '0'}"
         yield _describe(plan, "constant", flat, told)
     else:
         told = "its normalized values are NaN" if spoilt else "so are its normalized values"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from normcli.dtypes import get_eps
 from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.norms.table import Divisor, EpsMode, ZeroRule
+from normcli.norms.table import EpsMode, ZeroRule
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -22,30 +21,19 @@ if TYPE_CHECKING:
 
     from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
+    from normcli.norms.divisors import Promise
     from normcli.norms.plan import Plan
 
     FloatArray = NDArray[np.float64]
-
-PROMISES: Mapping[Divisor, Mapping[str, float]] = MappingProxyType(
-    {
-        Divisor.DEVIATION: MappingProxyType({"mean": 0.0, "var": 1.0}),
-        Divisor.ROOT_MEAN_SQUARE: MappingProxyType({"ms": 1.0}),
-        Divisor.LP_NORM: MappingProxyType({"norm": 1.0}),
-        Divisor.WINDOW_POWER: MappingProxyType({}),
-        Divisor.RANGE: MappingProxyType({"min": 0.0, "max": 1.0}),
-        Divisor.QUARTILES: MappingProxyType({"median": 0.0, "iqr": 1.0}),
-    }
-)
-"""What the definition makes of the statistics of a normalized group, but for eps."""
-
-_SPREADS = {Divisor.RANGE: "range", Divisor.QUARTILES: "iqr"}
-"""The statistic that a divisor is where nothing else is; it may lie beyond float64."""
 
 _SMALLEST_P = 1.0
 """Below, ‖x‖ₚ is no norm, and rounding single values can change it by any factor."""
 
 _ROUNDINGS = 4.0
-"""How many roundings of its root of mean square a group's mean, variance or length may be off."""
+"""How many units in the last place of 1 a statistic may be off.
+
+Rounding moves each value by half of one at most, and the mean square of the values is 1 at most.
+"""
 
 
 class Check(NamedTuple):
@@ -111,7 +99,6 @@ def check_promises(
         Empty where the norm promises nothing (a sliding window), where its length is no norm (p < 1), and where
         there are no values.
     """
-    promises = PROMISES[plan.norm.divisor]
     if (
         plan.grid.group_count == 0
         or plan.grid.group_size == 0
@@ -120,12 +107,13 @@ def check_promises(
         return ()
     with np.errstate(all="ignore"):
         measured = measure(plan, normalized, Inputs(selection=selection), effort)
-        # Rounding moves each value by half a unit of it at most, and their mean square is 1 at most.
-        tolerance = _ROUNDINGS * get_eps(normalized.dtype)
         overall = _combine(plan, measured)
+        tolerance = _ROUNDINGS * get_eps(normalized.dtype)
         return tuple(
-            _hold(plan, name, target, measured, statistics, overall[name], tolerance)
-            for name, target in promises.items()
+            _check(plan, promise, measured, statistics)._replace(
+                overall=overall.get(promise.statistic, math.nan), tolerance=tolerance
+            )
+            for promise in plan.norm.divisor.promises
         )
 
 
@@ -135,18 +123,15 @@ def _iterate_groups(statistics: Mapping[str, FloatArray]) -> Iterator[dict[str, 
         yield dict(zip(statistics, pieces, strict=True))
 
 
-def _hold(
-    plan: Plan,
-    name: str,
-    target: float,
-    measured: Mapping[str, FloatArray],
-    statistics: Mapping[str, FloatArray],
-    overall: float,
-    tolerance: float,
+def _check(
+    plan: Plan, promise: Promise, measured: Mapping[str, FloatArray], statistics: Mapping[str, FloatArray]
 ) -> Check:
+    """Compare each group with what its statistics predict."""
     lowest, highest, worst, any_usable = math.inf, -math.inf, 0.0, False
-    for mine, theirs in zip(iterate_pieces(measured[name]), _iterate_groups(statistics), strict=True):
-        predicted = _predict(plan, name, theirs)
+    for mine, theirs in zip(
+        iterate_pieces(measured[promise.statistic]), _iterate_groups(statistics), strict=True
+    ):
+        predicted = _predict(plan, promise, theirs)
         usable = np.isfinite(predicted)
         some = mine[usable]
         if some.size:
@@ -156,26 +141,23 @@ def _hold(
             worst = max(worst, float(error))
     if not any_usable:
         lowest = highest = worst = math.nan
-    return Check(name, target, lowest, highest, overall, worst, tolerance)
+    return Check(*promise, lowest, highest, math.nan, worst, 0.0)
 
 
-def _predict(plan: Plan, name: str, statistics: Mapping[str, FloatArray]) -> FloatArray:
+def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, FloatArray]) -> FloatArray:
     """Return what eps leaves of the promise: 0 for the mean, v / (v + eps) for the variance, and so on."""
-    original = statistics[name]
+    name, divisor = promise.statistic, plan.norm.divisor
+    assert divisor.spread is not None  # of every divisor that promises anything
+    size = statistics[divisor.spread]  # its square may lie beyond float64
     nothing = np.nan if plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps else 0.0
-    if name == "mean":
-        flat = statistics["std"] == 0.0
-        return np.where(np.isfinite(original), np.where(flat, nothing, 0.0), np.nan)
-    if plan.norm.divisor in _SPREADS:
-        spread = _SPREADS[plan.norm.divisor]
-        known = np.logical_and.reduce([np.isfinite(a) for key, a in statistics.items() if key != spread])
-        kept = np.where(statistics[spread] == 0.0, nothing, PROMISES[plan.norm.divisor][name])
-        return np.where(known, kept, np.nan)
-    if name == "norm":
-        return np.where(original == 0.0, nothing, original / _find_divisor(plan, original))
-    root = statistics["std" if name == "var" else "rms"]  # its square may lie beyond float64
-    kept = np.where(np.isinf(statistics["rstd"]), 1.0, root * statistics["rstd"])
-    return np.where(root == 0.0, nothing, kept**2)
+    if name == "mean" or divisor.is_by_order:
+        told = (name,) if name == "mean" else divisor.sizes
+        known = np.logical_and.reduce([np.isfinite(statistics[one]) for one in told])
+        return np.where(known, np.where(size == 0.0, nothing, promise.target), np.nan)
+    if name == divisor.spread:
+        return np.where(size == 0.0, nothing, size / _find_divisor(plan, size))
+    kept = np.where(np.isinf(statistics["rstd"]), 1.0, size * statistics["rstd"])
+    return np.where(size == 0.0, nothing, kept**2)
 
 
 def _find_divisor(plan: Plan, length: FloatArray) -> FloatArray:
@@ -187,39 +169,34 @@ def _find_divisor(plan: Plan, length: FloatArray) -> FloatArray:
 
 
 def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]:
-    """Return the statistics of all finite groups as one, from those of each."""
+    """Return the statistics of all finite groups as one, from those of each; quartiles do not follow."""
 
-    def weigh(groups: dict[str, FloatArray]) -> FloatArray:
-        return groups.get(COUNT, np.full(groups[next(iter(groups))].shape, float(plan.grid.group_size)))
-
-    def average(choose: Callable[[dict[str, FloatArray]], FloatArray]) -> float:
+    def average(choose: Callable[[dict[str, FloatArray], FloatArray], FloatArray]) -> float:
         total, count = 0.0, 0.0
         for groups in _iterate_finite(measured):
-            weights = weigh(groups)
-            total, count = total + float((choose(groups) * weights).sum()), count + float(weights.sum())
+            shape = next(iter(groups.values())).shape
+            weights = groups.get(COUNT, np.full(shape, float(plan.grid.group_size)))
+            values = choose(groups, weights)
+            total, count = total + float((values * weights).sum()), count + float(weights.sum())
         return total / count if count else math.nan
 
+    def spread(groups: dict[str, FloatArray], weights: FloatArray) -> FloatArray:
+        return groups["var"] * (1.0 - plan.spec.ddof / weights) + (groups["mean"] - combined["mean"]) ** 2
+
+    combined: dict[str, float] = {}
+    if "mean" in measured:
+        combined["mean"] = average(lambda groups, _: groups["mean"])
     if "ms" in measured:
-        return {"ms": average(lambda groups: groups["ms"])}
-    if "range" in measured:
-        return _combine_extremes(measured)
-    if "iqr" in measured:
-        return {"median": math.nan, "iqr": math.nan}
+        combined["ms"] = average(lambda groups, _: groups["ms"])
+    if "var" in measured:
+        combined["var"] = average(spread)
     if "norm" in measured:
-        return {"norm": _combine_lengths(measured, plan.spec.p or 0.0)}
-    mean = average(lambda groups: groups["mean"])
-
-    def gather(groups: dict[str, FloatArray]) -> FloatArray:
-        part = 1.0 - plan.spec.ddof / weigh(groups)
-        return groups["var"] * part + (groups["mean"] - mean) ** 2
-
-    return {"mean": mean, "var": average(gather)}
-
-
-def _combine_extremes(measured: Mapping[str, FloatArray]) -> dict[str, float]:
-    extremes = [(groups["min"].min(), groups["max"].max()) for groups in _iterate_finite(measured)]
-    least, largest = zip(*extremes, strict=True) if extremes else ((math.nan,), (math.nan,))
-    return {"min": float(min(least)), "max": float(max(largest))}
+        combined["norm"] = _combine_lengths(measured, plan.spec.p or 0.0)
+    if "min" in measured:
+        extremes = [(float(one["min"].min()), float(one["max"].max())) for one in _iterate_finite(measured)]
+        combined["min"] = min((low for low, _ in extremes), default=math.nan)
+        combined["max"] = max((high for _, high in extremes), default=math.nan)
+    return combined
 
 
 def _combine_lengths(measured: Mapping[str, FloatArray], p: float) -> float:

@@ -178,7 +178,7 @@ class Result:
                 self.plan, self.input, self.statistics, self.normalized, self.selection
             )
         scaled = self.gamma is not None or self.beta is not None
-        safe = not scaled and self.plan.norm.bounded and not self._carries_others
+        safe = not scaled and self.plan.norm.divisor.bounded and not self._carries_others
         promised = None if safe else self.normalized
         return find_degeneracies(self.plan, self.input, self.statistics, promised, self.counts, self.selection)
 

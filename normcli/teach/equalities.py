@@ -19,7 +19,7 @@ from normcli.errors import UsageError
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, Centre, Divisor, EpsMode, ParameterRule, ZeroRule
+from normcli.norms.table import NORMS, Centre, EpsMode, ParameterRule, ZeroRule
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def find_formula(plan: Plan) -> tuple[Any, ...]:
     elif mode is EpsMode.SQUARE_FLOOR:
         eps, mode = math.sqrt(eps), EpsMode.FLOOR
     spoils = not eps and plan.spec.zero_rule is ZeroRule.NAN
-    return *find_quotient(plan), eps, mode, plan.spec.ddof if norm.divisor is Divisor.DEVIATION else 0, spoils
+    return *find_quotient(plan), eps, mode, plan.spec.ddof, spoils
 
 
 def find_quotient(plan: Plan) -> tuple[Any, ...]:

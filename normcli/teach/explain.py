@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.norms.table import Divisor
 from normcli.results.result import Result
 from normcli.teach.expression import (
     MOST_TERMS,
@@ -90,6 +89,7 @@ def tell_of_nothing(plan: Plan, number: int | None) -> Story:
     if number is None:
         told = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
     else:
-        statistics = "length is 0" if plan.norm.divisor is Divisor.LP_NORM else "statistics are NaN"
-        told = f"{name_group(plan.grid.group_name(number))} holds no values: its {statistics}."
+        told = (
+            f"{name_group(plan.grid.group_name(number))} holds no values: {plan.norm.divisor.told_of_nothing}."
+        )
     return Story(plan, None, None, (Step("nothing", told),))

@@ -127,7 +127,7 @@ def restore(
             raise UsageError(f"{name} {tolerance} is not a number ≥ 0")
     plan = make_plan(request, values.shape, values.dtype)
     own = plan_parameters(plan)
-    spread, centre = plan.norm.spread, plan.norm.centre.statistic
+    spread, centre = plan.norm.divisor.spread, plan.norm.centre.statistic
     assert spread is not None  # a norm with gamma divides by a statistic
     statistics = measure(own, values, effort=effort)
     gamma = statistics[spread].reshape(plan.parameters.shape) - plan.spec.gamma_offset

@@ -9,8 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from normcli.dtypes import is_float
+from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import ONLY_GROUP
-from normcli.norms.table import Centre, Divisor, EpsMode, ZeroRule
+from normcli.norms.table import Centre, EpsMode, ZeroRule
 from normcli.teach.expression import (
     MOST_TERMS,
     Absolute,
@@ -33,6 +34,7 @@ from normcli.teach.story import Step, Story
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from normcli.norms.divisors import OrderStatistic
     from normcli.teach.group import Group, Outcome
 
 FEW = 8
@@ -42,20 +44,12 @@ MOST_WHOLE = 2**50
 """Sums of whole numbers up to here are told as whole numbers: the doubles that they follow from allow it."""
 
 _X, _X_HAT, _Y = Name("x", "x", "x"), Name("x̂", r"\hat{x}"), Name("y", "y")
-_MINIMUM, _MAXIMUM = Name("min x", r"\min x"), Name("max x", r"\max x")
-_MEDIAN, _FIRST, _THIRD = Name("x̃", r"\tilde{x}"), Name("q₁", "q_1"), Name("q₃", "q_3")
 _DIVISOR, _BASE = Name("d", "d"), Name("base", r"\mathrm{base}")
 
 
-_CENTRES = {Centre.MEAN: "mean", Centre.MINIMUM: "minimum", Centre.MEDIAN: "median"}
-
-
 class _Words(NamedTuple):
-    """What the mean of squares of a norm is called, with its root and its sum."""
+    """How formulas write a mean of squares, its root and its sum, and a sentence about the sum."""
 
-    name: str
-    told: str
-    statistics: tuple[str, str]
     mean_square: Name
     root: Name
     squares: Name
@@ -64,20 +58,16 @@ class _Words(NamedTuple):
 
 _ABOUT_ZERO = Name("Σx²", r"\sum x^2")
 
-_WORDS = {
-    Divisor.DEVIATION: _Words(
-        "variance", "The variance: the sum of squares over n", ("var", "std"),
-        Name("σ²", r"\sigma^2"), Name("σ", r"\sigma"),
-        Name("Σ(x − μ)²", r"\sum (x - \mu)^2"), "The squared deviations from the mean, and their sum.",
-    ),
-    Divisor.ROOT_MEAN_SQUARE: _Words(
-        "mean square", "The mean square: the sum of squares over n", ("ms", "rms"),
-        Name("ms", r"\mathrm{ms}"), Name("rms", r"\mathrm{rms}"),
-        _ABOUT_ZERO, "The squares, and their sum.",
-    ),
-}  # fmt: skip
-
 _SQUARES_TOLD = "The squares, and their sum."
+
+_MEAN_SQUARE = _Words(Name("ms", r"\mathrm{ms}"), Name("rms", r"\mathrm{rms}"), _ABOUT_ZERO, _SQUARES_TOLD)
+
+_VARIANCE = _Words(
+    Name("σ²", r"\sigma^2"),
+    Name("σ", r"\sigma"),
+    Name("Σ(x − μ)²", r"\sum (x - \mu)^2"),
+    "The squared deviations from the mean, and their sum.",
+)
 
 
 class _Terms(Sequence[Expression]):
@@ -146,10 +136,7 @@ class _Teller:
                 self._say("not finite", f"{name_group(self.group.name)} {consequence}.")
             self._give_up()
             return tuple(self.steps)
-        centred = self.plan.norm.centre is not Centre.NOTHING
-        centre = self._find_centre() if centred else None
-        lost = centred and centre is None
-        divisor = None if lost else self._find_divisor(centre)
+        centre, divisor = self._find_centre_and_divisor()
         divisor = None if divisor is None else self._replace_zero(divisor)
         if divisor is None:
             self._give_up()
@@ -187,29 +174,53 @@ class _Teller:
         )
         return f"The window of {describe_index(at, plan.grid.layout)} holds {_count(held)}, at {where}{cut}."
 
-    def _find_centre(self) -> Number | None:
-        match self.plan.norm.centre:
-            case Centre.MINIMUM:
-                told = f"The smallest of the {_count(self.group.count)}."
-                return self._give("min", told, _MINIMUM, self.group.statistics["min"], exact=True)
-            case Centre.MEDIAN:
-                told = "The median: as many values lie below it as above."
-                return self._find_quartile("median", told, _MEDIAN, 2)
-            case _:
-                return self._find_mean()
+    def _find_centre_and_divisor(self) -> tuple[Number | None, Number | None]:
+        """Return what is subtracted and what is divided by: None for the second if neither can be shown."""
+        match self.plan.norm.divisor.measurement:
+            case Measurement.EXTREMES | Measurement.QUARTILES:
+                return self._find_by_order()
+            case Measurement.LENGTH:
+                return None, self._find_length()
+            case Measurement.WINDOW:
+                return None, self._find_power()
+            case Measurement.MOMENTS if self.plan.norm.centre is Centre.NOTHING:
+                return None, self._find_deviation(None)
+            case Measurement.MOMENTS:
+                mean = self._find_mean()
+                return mean, None if mean is None else self._find_deviation(mean)
 
-    def _find_quartile(self, name: str, sentence: str, symbol: Name, quarter: int) -> Number | None:
-        """Tell of a quartile: the value at its place in order, or what lies between two of them."""
-        value = self.group.statistics[name]
+    def _find_by_order(self) -> tuple[Number | None, Number | None]:
+        """Tell of each statistic in turn: of values by their rank, and of sums and differences of those."""
+        norm, found = self.plan.norm, dict[str, Number]()
+        for row in map(ORDER_STATISTICS.__getitem__, norm.statistics):
+            symbol, value = Name(row.symbol, row.latex), self.group.statistics[row.name]
+            told = row.told.format(count=_count(self.group.count))
+            if row.combination is None:
+                number = self._find_rank(row, told, symbol)
+            else:
+                left, right = found[row.combination.left], found[row.combination.right]
+                joined = Sum((left, right)) if row.combination.sign == "+" else Difference(left, right)
+                whole = Quotient(joined, Number(2)) if row.combination.half else joined
+                number = self._add(row.name, told, symbol, whole, value=value)
+            if number is None:
+                return None, None
+            found[row.name] = number
+        return found[norm.centre.value], found[norm.divisor.spread or ""]
+
+    def _find_rank(self, row: OrderStatistic, sentence: str, symbol: Name) -> Number | None:
+        """Tell of the value at a place in order, or of what lies between two of them."""
+        value, last = self.group.statistics[row.name], self.group.count - 1
+        if row.quarter in (0, 4):
+            return self._give(row.name, sentence, symbol, value, exact=True)
         if self.group.count > MOST_TERMS:
-            return self._give(name, sentence, symbol, value)
+            return self._give(row.name, sentence, symbol, value)
         ordered = sorted(self.group.value(place) for place in range(self.group.count))
-        place, part = divmod((self.group.count - 1) * quarter, 4)
+        place, part = divmod(last * (row.quarter or 0), 4)
         if not part or ordered[place] == ordered[place + 1]:
-            return self._give(name, sentence, symbol, value, exact=True)
+            return self._give(row.name, sentence, symbol, value, exact=True)
         low, high = Number(ordered[place]), Number(ordered[place + 1])
         between = Sum((low, Product(Number(part / 4), Difference(high, low))))
-        return self._add(name, f"{sentence} It lies between two.", symbol, between, value=value)
+        return self._add(row.name, f"{sentence} It lies between two.", symbol, between, value=value)
 
     def _find_mean(self) -> Number | None:
         symbol, mean = Name("μ", r"\mu"), self.group.statistics["mean"]
@@ -233,41 +244,11 @@ class _Teller:
         told = "The mean: the sum over n, the number of values."
         return self._add("mean", told, symbol, Quotient(top, self.n), value=mean)
 
-    def _find_divisor(self, centre: Number | None) -> Number | None:
-        match self.plan.norm.divisor:
-            case Divisor.DEVIATION | Divisor.ROOT_MEAN_SQUARE:
-                return self._find_deviation(centre)
-            case Divisor.LP_NORM:
-                return self._find_length()
-            case Divisor.WINDOW_POWER:
-                return self._find_power()
-            case Divisor.RANGE:
-                return self._find_range(centre)
-            case Divisor.QUARTILES:
-                return self._find_interquartile_range()
-
-    def _find_range(self, low: Number | None) -> Number | None:
-        told = f"The largest of the {_count(self.group.count)}."
-        high = self._give("max", told, _MAXIMUM, self.group.statistics["max"], exact=True)
-        if low is None:
-            return high
-        spread = self.group.statistics["range"]
-        return self._add(
-            "range", "The range: the one less the other.", _DIVISOR, Difference(high, low), value=spread
-        )
-
-    def _find_interquartile_range(self) -> Number | None:
-        first = self._find_quartile("q1", "The first quartile: a quarter of the values lie below.", _FIRST, 1)
-        third = self._find_quartile("q3", "The third quartile: a quarter of the values lie above.", _THIRD, 3)
-        if first is None or third is None:
-            return None
-        told, spread = "The interquartile range: the one less the other.", self.group.statistics["iqr"]
-        return self._add("iqr", told, _DIVISOR, Difference(third, first), value=spread)
-
     def _find_deviation(self, centre: Number | None) -> Number | None:
         """Tell of the root of a mean of squares, about the mean or about 0."""
-        words = _WORDS[self.plan.norm.divisor]
-        square, root = (self.group.statistics[name] for name in words.statistics)
+        row, words = self.plan.norm.divisor, _MEAN_SQUARE if centre is None else _VARIANCE
+        told_sum = f"The {row.size}: the sum of squares over n"
+        square, root = self.group.statistics[row.square], self.group.statistics[row.spread or ""]
         if self.running and not math.isfinite(square):
             self._say("variance", _tell_endless_variance(square))
             return None
@@ -279,18 +260,18 @@ class _Teller:
         freedom = self.group.count - (self.plan.spec.ddof if centre is not None else 0)
         if freedom <= 0:
             counted = f"n − ddof = {self.group.count} − {self.plan.spec.ddof} = {freedom}"
-            self._say(words.name, f"The variance has the divisor {counted}: it is NaN.")
+            self._say(row.size, f"The variance has the divisor {counted}: it is NaN.")
             return None
         if _is_beyond(square, root):
             return self._root(None, words.mean_square, words.root, root)
         total = self._sum_squares(centre, Fraction(square) * freedom, words)
         if total is None:
-            mean_square: Number | None = self._give(words.name, f"{words.told}.", words.mean_square, square)
+            mean_square: Number | None = self._give(row.size, f"{told_sum}.", words.mean_square, square)
         else:
             bottom = Difference(self.n, Number(self.plan.spec.ddof)) if freedom < self.group.count else self.n
             less = f", less ddof {self.plan.spec.ddof}" if freedom < self.group.count else ""
-            told = f"{words.told}{less}."
-            mean_square = self._add(words.name, told, words.mean_square, Quotient(total, bottom), value=square)
+            told = f"{told_sum}{less}."
+            mean_square = self._add(row.size, told, words.mean_square, Quotient(total, bottom), value=square)
         return self._root(mean_square, words.mean_square, words.root, root)
 
     def _sum_squares(self, centre: Number | None, known: Fraction, words: _Words) -> Number | None:
@@ -463,7 +444,7 @@ class _Teller:
         if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
             self._give_result(outcome)
             return
-        less = "" if centre is None else f" less the {_CENTRES[self.plan.norm.centre]},"
+        less = "" if centre is None else f" less the {self.plan.norm.centre.word},"
         told = f"The value{less} over the divisor."
         x_hat = self._add("quotient", told, _X_HAT, Quotient(top, divisor), value=scaled, outcome=outcome)
         affine = outcome.gamma is not None or outcome.beta is not None

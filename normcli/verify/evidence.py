@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.norms.table import NORMS, Centre, Divisor, EpsMode, ZeroRule
+from normcli.norms.divisors import DIVISORS, LENGTH, Divisor, Measurement
+from normcli.norms.table import NORMS, Centre, EpsMode, ZeroRule
 from normcli.results.result import normalize
 
 if TYPE_CHECKING:
@@ -57,21 +58,13 @@ class Standard(NamedTuple):
         return int(self.values.shape[1])
 
 
-MOMENTS = (Divisor.DEVIATION, Divisor.ROOT_MEAN_SQUARE)
-"""The divisors with an eps; the second stands for lengths too."""
+MOMENTS = tuple(divisor for divisor in DIVISORS if divisor.measurement is Measurement.MOMENTS)
+"""The divisors with an eps; the root of the mean square stands for lengths too."""
 
-STANDARDS = (*MOMENTS, Divisor.RANGE, Divisor.QUARTILES)
+STANDARDS = (*MOMENTS, *(divisor for divisor in DIVISORS if divisor.is_by_order))
 """What groups are standardized by, each with a centre of its own, or none."""
 
-_SIZES = {
-    Divisor.DEVIATION: "std",
-    Divisor.ROOT_MEAN_SQUARE: "rms",
-    Divisor.RANGE: "range",
-    Divisor.QUARTILES: "iqr",
-}
-"""The statistic that is the divisor without eps."""
-
-_ROWS = {divisor: next(row for row in NORMS.values() if row.divisor is divisor) for divisor in STANDARDS}
+_ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) for divisor in STANDARDS}
 
 LENGTHS = (1.0, 2.0, math.inf)
 """The p of ℓp norms that are looked for."""
@@ -81,7 +74,8 @@ def standardize(rows: Floats, divisor: Divisor) -> Standard:
     """Return groups, shape (groups, group_size), without centre (if there is one) and scale."""
     row = _ROWS[divisor]
     result = normalize(rows, row.name, axes=1, eps=None if row.eps is None else 0.0)
-    size = result.statistics[_SIZES[divisor]]
+    assert divisor.spread is not None  # of every standard
+    size = result.statistics[divisor.spread]
     if row.zero_rule is ZeroRule.ONE:
         size = np.where(size == 0.0, 1.0, size)
     if row.centre is Centre.NOTHING:
@@ -181,10 +175,10 @@ def _fit_length(p: float, length: Floats, low: Floats, high: Floats) -> Iterator
     square = float((high**2 - length**2).min()) if p == _EUCLIDEAN else 0.0
     if np.all(low - doubt <= length) and np.all(length <= high + doubt):
         least = float(length.min())
-        yield Model(Divisor.LP_NORM, EpsMode.FLOOR, 0, p, 0.0, least, least, square)
+        yield Model(LENGTH, EpsMode.FLOOR, 0, p, 0.0, least, least, square)
     elif p == _EUCLIDEAN:
         yield from _intersect(
-            Model(Divisor.LP_NORM, EpsMode.INSIDE, 0, p, 0.0, 0.0), low**2 - length**2, high**2 - length**2
+            Model(LENGTH, EpsMode.INSIDE, 0, p, 0.0, 0.0), low**2 - length**2, high**2 - length**2
         )
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from normcli.errors import NormError
 from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, AxesRule, Divisor, EpsMode, EpsRule
+from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule
 from normcli.verify.evidence import choose_eps
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _name(norm: Norm, grid: Grid) -> Name:
 
 
 def _divides_so(norm: Norm, model: Model) -> bool:
-    return norm.divisor is model.divisor and (model.p is None or norm.p in (None, model.p))
+    return norm.divisor == model.divisor and (model.p is None or norm.p in (None, model.p))
 
 
 def _has_own_eps(norm: Norm, model: Model) -> bool:
@@ -178,7 +179,7 @@ def _agrees(plan: Plan, model: Model) -> bool:
     return model.low <= eps <= model.high and (plan.spec.eps_mode is model.eps_mode or eps == 0.0)
 
 
-WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor is Divisor.WINDOW_POWER)
+WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor == WINDOW_POWER)
 """The norm with a window."""
 
 

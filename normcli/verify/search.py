@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import get_eps
-from normcli.norms.table import NORMS, Divisor, EpsMode
+from normcli.norms.divisors import DEVIATION, LENGTH, ROOT_MEAN_SQUARE, Divisor
+from normcli.norms.table import NORMS, EpsMode
 from normcli.verify.affine import NONE, Affine, undo
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (
@@ -132,7 +133,7 @@ class Search:
         self.standards = [
             divisor
             for divisor in STANDARDS
-            if norm is None or divisor in MOMENTS or NORMS[norm].divisor is divisor
+            if norm is None or divisor in MOMENTS or NORMS[norm].divisor == divisor
         ]
         self._drawn: dict[tuple[Grid, Divisor], Drawn | None] = {}
 
@@ -176,7 +177,7 @@ class Search:
             if drawn is None:
                 continue
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS):
-                if _find_standard(model) is divisor:
+                if _find_standard(model) == divisor:
                     hypothesis = Hypothesis(grid, affine, drawn.standard, model, drawn.chosen)
                     key, wrong = self._judge(hypothesis, drawn.rows)
                     if (best is None or key < best[0]) and self._names(hypothesis):
@@ -287,18 +288,17 @@ _MOSTLY = 0.5
 """A hypothesis that leaves more than this part of the values unexplained explains nothing."""
 
 _PLAIN_MODELS = (
-    Model(Divisor.DEVIATION, EpsMode.INSIDE, 0, None, 1e-5, 1e-5),
-    Model(Divisor.ROOT_MEAN_SQUARE, EpsMode.INSIDE, 0, None, 1e-5, 1e-5),
-    Model(Divisor.LP_NORM, EpsMode.FLOOR, 0, 2.0, 1e-12, 1e-12),
-    Model(Divisor.LP_NORM, EpsMode.FLOOR, 0, 1.0, 1e-12, 1e-12),
-    Model(Divisor.RANGE, EpsMode.FLOOR, 0, None, 0.0, 0.0),
-    Model(Divisor.QUARTILES, EpsMode.FLOOR, 0, None, 0.0, 0.0),
+    Model(DEVIATION, EpsMode.INSIDE, 0, None, 1e-5, 1e-5),
+    Model(ROOT_MEAN_SQUARE, EpsMode.INSIDE, 0, None, 1e-5, 1e-5),
+    Model(LENGTH, EpsMode.FLOOR, 0, 2.0, 1e-12, 1e-12),
+    Model(LENGTH, EpsMode.FLOOR, 0, 1.0, 1e-12, 1e-12),
+    *(Model(divisor, EpsMode.FLOOR, 0, None, 0.0, 0.0) for divisor in STANDARDS if divisor not in MOMENTS),
 )
 """What is tried for each way of grid where nothing fits."""
 
 
 def _find_standard(model: Model) -> Divisor:
-    return model.divisor if model.divisor in STANDARDS else Divisor.ROOT_MEAN_SQUARE
+    return model.divisor if model.divisor in STANDARDS else ROOT_MEAN_SQUARE
 
 
 def _widen(values: NDArray[Any]) -> Floats:

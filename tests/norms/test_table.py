@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms.table import NORMS, Divisor, EpsMode, ParameterRule, find_norm
+from normcli.norms.divisors import DIVISORS
+from normcli.norms.table import NORMS, EpsMode, ParameterRule, find_norm
 from tests.conftest import ROOT
 from tests.numerics.test_kernel import ORACLES
 
@@ -103,4 +104,4 @@ def test_weight_norm_has_a_gain_and_no_bias():
 
 def test_each_divisor_has_statistics():
     assert all(row.statistics for row in NORMS.values())
-    assert {row.divisor for row in NORMS.values()} == set(Divisor)
+    assert {row.divisor for row in NORMS.values()} == set(DIVISORS)

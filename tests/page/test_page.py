@@ -19,7 +19,7 @@ from normcli.answers.catalogue import Catalogue
 from normcli.documents.document import Page, View
 from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError
-from normcli.norms.table import Divisor, EpsMode
+from normcli.norms.table import AxesRule, EpsMode
 from normcli.page.content import LONGEST_SIDE, MOST_CELLS, SLICE_CELLS, choose_slice, make_content
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
@@ -197,7 +197,7 @@ def test_the_script_is_told_words_that_it_knows(norm):
     assert shown["epsMode"] in (None, *EpsMode)
     assert (shown["eps"] is None) == (shown["epsMode"] is None)
     assert shown["zeroRule"] in ("0", "x − centre", "nan")
-    assert (shown["window"] is None) == (NORMS[norm].divisor is not Divisor.WINDOW_POWER)
+    assert (shown["window"] is None) == (NORMS[norm].axes is not AxesRule.CHANNEL_WINDOW)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from normcli.errors import UsageError
+from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, Centre, Divisor
+from normcli.norms.table import NORMS, Centre
 from normcli.results.result import calculate
 from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness, plan_parameters, restore
 from tests.strategies import options_for
@@ -35,10 +36,10 @@ def test_gamma_and_beta_are_measured_over_the_axes_that_they_do_not_vary_along(n
     plan = attempt.result.plan
     over = tuple(axis for axis in range(x.ndim) if axis not in plan.parameters.axes)
     gamma = {
-        Divisor.DEVIATION: lambda: x.std(axis=over),
-        Divisor.ROOT_MEAN_SQUARE: lambda: np.sqrt((x * x).mean(axis=over)),
-        Divisor.LP_NORM: lambda: np.sqrt((x * x).sum(axis=over)),
-        Divisor.RANGE: lambda: np.ptp(x, axis=over),
+        DEVIATION: lambda: x.std(axis=over),
+        ROOT_MEAN_SQUARE: lambda: np.sqrt((x * x).mean(axis=over)),
+        LENGTH: lambda: np.sqrt((x * x).sum(axis=over)),
+        RANGE: lambda: np.ptp(x, axis=over),
     }[norm.divisor]()
     beta = {
         Centre.NOTHING: lambda: np.zeros(plan.parameters.shape),

@@ -1,0 +1,215 @@
+"""The divisors: the statistics that each takes, its words, and what it promises. Data, no arithmetic.
+
+A norm that divides by something new is one new row here, as long as what is measured of a group is one of
+`Measurement`.
+"""
+
+from __future__ import annotations
+
+import enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Measurement(enum.Enum):
+    """What is measured of a group; each kind is an algorithm of its own."""
+
+    MOMENTS = "mean and mean square"
+    LENGTH = "length"
+    WINDOW = "mean square of a window"
+    EXTREMES = "smallest and largest value"
+    QUARTILES = "quartiles"
+
+
+class Combination(NamedTuple):
+    """The sum or the difference of two statistics, whole or half of it."""
+
+    left: str
+    sign: str
+    right: str
+    half: bool = False
+
+    def __str__(self) -> str:
+        both = f"({self.left} {self.sign} {self.right})"
+        return f"({both}/2)" if self.half else both
+
+
+class OrderStatistic(NamedTuple):
+    """A statistic that goes by the order of values.
+
+    Parameters
+    ----------
+    name : str
+    told : str
+        A sentence of what it is; `{count}` stands for the number of values.
+    symbol, latex : str
+        How a formula writes it.
+    quarter : int or None
+        How many quarters of the way from the smallest value to the largest it lies; None for a combination.
+    combination : Combination or None
+        The statistics that it is made of.
+    """
+
+    name: str
+    told: str
+    symbol: str
+    latex: str
+    quarter: int | None = None
+    combination: Combination | None = None
+
+
+_ORDER_STATISTICS = (
+    OrderStatistic("min", "The smallest of the {count}.", "min x", r"\min x", quarter=0),
+    OrderStatistic("max", "The largest of the {count}.", "max x", r"\max x", quarter=4),
+    OrderStatistic("median", "The median: as many values lie below it as above.", "x̃", r"\tilde{x}", quarter=2),
+    OrderStatistic("q1", "The first quartile: a quarter of the values lie below.", "q₁", "q_1", quarter=1),
+    OrderStatistic("q3", "The third quartile: a quarter of the values lie above.", "q₃", "q_3", quarter=3),
+    OrderStatistic(
+        "range", "The range: the one less the other.", "d", "d", combination=Combination("max", "−", "min")
+    ),
+    OrderStatistic(
+        "iqr",
+        "The interquartile range: the one less the other.",
+        "d",
+        "d",
+        combination=Combination("q3", "−", "q1"),
+    ),
+)
+
+ORDER_STATISTICS: Mapping[str, OrderStatistic] = MappingProxyType({row.name: row for row in _ORDER_STATISTICS})
+"""The statistics that go by the order of values, by name."""
+
+
+class Promise(NamedTuple):
+    """A statistic of a normalized group, and what the definition makes of it but for eps."""
+
+    statistic: str
+    target: float
+
+
+class Divisor(NamedTuple):
+    """What the centred value is divided by.
+
+    Parameters
+    ----------
+    name : str
+    measurement : Measurement
+    statistics : tuple of str
+        The names of the statistics that a group has, in the order in which they are shown.
+    sizes : tuple of str
+        Those of them that are finite unless the values are not; a square, an inverse or a difference may lie
+        beyond float64.
+    root, square : str
+        The divisor without eps as a formula has it, and what is under its root.
+    size : str
+        What is 0 of a group of equal values.
+    spread : str or None
+        The statistic that a value is divided by, eps aside; None where no statistic is the divisor.
+    promises : tuple of Promise
+    is_0_of_nothing : bool
+        Whether the statistics of a group without values are 0; they are NaN otherwise.
+    bounded : bool
+        Whether normalized values, before gamma and beta, stay small however far out a value lies.
+    resists_outliers : bool
+        Whether the statistics may be finite beside values that are not, and the size 0 of values that differ.
+    """
+
+    name: str
+    measurement: Measurement
+    statistics: tuple[str, ...]
+    sizes: tuple[str, ...]
+    root: str
+    square: str
+    size: str
+    spread: str | None
+    promises: tuple[Promise, ...] = ()
+    is_0_of_nothing: bool = False
+    bounded: bool = True
+    resists_outliers: bool = False
+
+    @property
+    def is_by_order(self) -> bool:
+        """Whether the statistics go by the order of values: there is no root then, and no eps."""
+        return self.measurement in (Measurement.EXTREMES, Measurement.QUARTILES)
+
+    @property
+    def told_of_nothing(self) -> str:
+        """What a sentence says of a group without values."""
+        return f"its {self.size} is 0" if self.is_0_of_nothing else "its statistics are NaN"
+
+
+DEVIATION = Divisor(
+    name="deviation",
+    measurement=Measurement.MOMENTS,
+    statistics=("mean", "var", "std", "rstd"),
+    sizes=("mean", "std"),
+    root="√var",
+    square="var",
+    size="variance",
+    spread="std",
+    promises=(Promise("mean", 0.0), Promise("var", 1.0)),
+)
+ROOT_MEAN_SQUARE = Divisor(
+    name="root_mean_square",
+    measurement=Measurement.MOMENTS,
+    statistics=("ms", "rms", "rstd"),
+    sizes=("rms",),
+    root="√ms",
+    square="ms",
+    size="mean square",
+    spread="rms",
+    promises=(Promise("ms", 1.0),),
+)
+LENGTH = Divisor(
+    name="lp_norm",
+    measurement=Measurement.LENGTH,
+    statistics=("norm",),
+    sizes=("norm",),
+    root="‖x‖ₚ",
+    square="Σx²",
+    size="length",
+    spread="norm",
+    promises=(Promise("norm", 1.0),),
+    is_0_of_nothing=True,
+)
+WINDOW_POWER = Divisor(
+    name="window_power",
+    measurement=Measurement.WINDOW,
+    statistics=("ms", "rstd"),
+    sizes=("ms",),
+    root="(k + alpha · Σx²/size)^exponent",
+    square="",
+    size="mean square",
+    spread=None,
+    bounded=False,
+)
+RANGE = Divisor(
+    name="range",
+    measurement=Measurement.EXTREMES,
+    statistics=("min", "max", "range"),
+    sizes=("min", "max"),
+    root=str(ORDER_STATISTICS["range"].combination),
+    square="",
+    size="range",
+    spread="range",
+    promises=(Promise("min", 0.0), Promise("max", 1.0)),
+)
+QUARTILE_RANGE = Divisor(
+    name="quartiles",
+    measurement=Measurement.QUARTILES,
+    statistics=("median", "q1", "q3", "iqr"),
+    sizes=("median", "q1", "q3"),
+    root=str(ORDER_STATISTICS["iqr"].combination),
+    square="",
+    size="interquartile range",
+    spread="iqr",
+    promises=(Promise("median", 0.0), Promise("iqr", 1.0)),
+    bounded=False,
+    resists_outliers=True,
+)
+
+DIVISORS = (DEVIATION, ROOT_MEAN_SQUARE, LENGTH, WINDOW_POWER, RANGE, QUARTILE_RANGE)
+"""Every divisor, once."""
