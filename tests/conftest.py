@@ -18,6 +18,17 @@ import pytest
 from normcli.cli.run import run
 from normcli.engine.geometry import Geometry
 
+ASKED_FOR = ("peers", "browser")
+"""Marks of tests that run only where `-m` names the mark: they need more than the [test] extra."""
+
+
+def pytest_collection_modifyitems(config, items):
+    asked = config.getoption("-m")
+    left_out = {item for item in items if any(item.get_closest_marker(m) and m not in asked for m in ASKED_FOR)}
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 collect_ignore = ["data/record_torch_stream.py", "data/record_conventions.py"]  # scripts that need frameworks
 
 DATA = Path(__file__).parent / "data"

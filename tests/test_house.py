@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,28 +20,20 @@ MODULES = {
     for path in PACKAGE.rglob("*.py")
 }
 
-FLOORS = [
-    {"version", "errors", "printable"},
-    {"dtypes"},
-    {"norms"},
-    {"tensors"},
-    {"numerics"},
-    {"engine"},
-    {"fitting"},
-    {"results"},
-    {"running", "verify", "teach"},
-    {"documents"},
-    {"writers"},
-    {"pictures"},
-    {"answers"},
-    {"page"},
-    {"cli"},
-    {"__main__", "normcli"},
-]
-"""From the ground up: a room imports from floors below its own."""
 
-STRANGERS = {"tensors": {"norms"}, "numerics": {"tensors"}, "pictures": {"writers"}}
-"""Rooms that know nothing of some that lie below them."""
+def read_floors() -> tuple[list[set[str]], dict[str, set[str]]]:
+    """Return the table of CONTRIBUTING: the rooms of each floor, and for each room those that it knows nothing of."""
+    floors, unknown = [], {}
+    for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines():
+        if re.match(r"\| \d+ \|", line):
+            _, number, rooms, _, others, _ = (cell.strip() for cell in line.split("|"))
+            floors.append(set(re.findall(r"`(\w+)`", rooms)))
+            assert int(number) == len(floors)
+            unknown |= {name: set(re.findall(r"`(\w+)`", others)) for name in floors[-1]}
+    return floors, unknown
+
+
+FLOORS, UNKNOWN = read_floors()
 
 
 def room(module: str) -> str:
@@ -75,7 +68,22 @@ def test_arrows_point_one_way(module):
         if not imported.startswith("normcli") or there == here:
             continue
         assert floors[there] < floors[here], f"{module} imports {imported}"
-        assert there not in STRANGERS.get(here, ()), f"{module} imports {imported}"
+        assert there not in UNKNOWN[here], f"{module} imports {imported}"
+
+
+def test_each_room_stands_on_one_floor():
+    rooms = [name for names in FLOORS for name in names]
+    assert sorted(rooms) == sorted({room(module) for module in MODULES})
+
+
+def test_the_tests_of_a_room_are_found_by_its_name():
+    here = ROOT / "tests"
+    rooms = {room(module) for module in MODULES if MODULES[module].name == "__init__.py"}
+    assert {path.parent.name for path in here.glob("*/test_*.py")} <= rooms
+    for path in here.glob("*/test_*.py"):
+        names = {module.stem for module in (PACKAGE / path.parent.name).glob("*.py")} | {path.parent.name}
+        tested = path.stem.removeprefix("test_")
+        assert any(tested == name or tested.startswith(f"{name}_") for name in names), path
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -150,5 +158,7 @@ def test_the_top_level_holds_what_it_may():
     if listed.returncode:
         pytest.skip("not a git checkout")
     tops = {line.split("/")[0] for line in listed.stdout.decode().splitlines()}
-    allowed = {"pyproject.toml", "README.md", "normcli", "tests", "samples", "LICENSE", "CHANGELOG.md"}
+    allowed = {"pyproject.toml", "normcli", "tests", "samples", "LICENSE"} | {
+        f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")
+    }
     assert {top for top in tops if not top.startswith(".")} <= allowed

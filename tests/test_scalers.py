@@ -15,8 +15,8 @@ from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.selection import Counted, select
-from tests.engine.test_large_files import measure_peak
 from tests.strategies import SCALERS
+from tests.test_large_files import measure_peak
 
 
 def scale(norm, values):
