@@ -153,7 +153,7 @@ class Answer:
         statistics = {name: spread(array) for name, array in result.statistics.items()}
         selection, counts = result.selection, {}
         if selection is not None:
-            counts = {"counts": lambda index: selection.mark(result.input, index).astype(np.int64)}
+            counts = {"counts": lambda index: selection.select(result.input, index).astype(np.int64)}
         return {
             "input": pick_from(result.input),
             **counts,
@@ -219,7 +219,9 @@ class Answer:
             return None
 
         def locate(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-            return np.where(selection.mark(result.input, index), result.plan.grid.locate_groups(index), NOBODY)
+            return np.where(
+                selection.select(result.input, index), result.plan.grid.locate_groups(index), NOBODY
+            )
 
         return locate
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from normcli.engine.files import FileSink, FileSource, lies_in_file
+from normcli.engine.geometry import find_lengths
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 
@@ -130,7 +131,7 @@ class ArraySource:
 
 def _gather(view: NDArray[Any], geometry: Geometry, tile: Slices, work: Workspace, dtype: Any) -> NDArray[Any]:
     """Copy a tile out of a view whose strides do not collapse: box by box of the view's own axes."""
-    result = work.get("gathered", tuple(s.stop - s.start for s in tile), dtype)
+    result = work.get("gathered", find_lengths(tile), dtype)
     boxes = [
         _boxes([view.shape[a] for a in run], part.start, part.stop)
         for run, part in zip(geometry.members, tile, strict=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.engine.geometry import find_lengths
 from normcli.errors import DataError
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.spool import make_scratch
@@ -60,7 +61,7 @@ class FileSource:
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order."""
-        buffer = work.get("read", tuple(part.stop - part.start for part in tile), self.dtype)
+        buffer = work.get("read", find_lengths(tile), self.dtype)
         for position, piece in _find_pieces(self._dims, tile, buffer):
             self._read(piece, self._offset + position * self.dtype.itemsize)
         return buffer.transpose(order)
@@ -96,7 +97,7 @@ class FileSink:
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""
-        return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
+        return work.get("write", find_lengths(tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Write the buffer to the file."""

@@ -34,6 +34,12 @@ RECORDS, SHORTEST_SEGMENT = 1 << 16, 16
 
 
 Slices = tuple[slice, ...]
+"""Where a tile lies: one slice for each run, or for some of them."""
+
+
+def find_lengths(slices: Slices) -> tuple[int, ...]:
+    """Return how long slices are."""
+    return tuple(part.stop - part.start for part in slices)
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,11 @@ class Geometry:
         return cls(tuple(dims), tuple(kinds), tuple(map(tuple, members)), cut, chunk)
 
     @functools.cached_property
+    def runs(self) -> tuple[int, ...]:
+        """The numbers of all runs, in their order in the view."""
+        return tuple(range(len(self.dims)))
+
+    @functools.cached_property
     def kept_runs(self) -> tuple[int, ...]:
         """The runs over which there is one group each."""
         return tuple(i for i, kind in enumerate(self.reduced) if not kind)
@@ -143,6 +154,11 @@ class Geometry:
             sizes = (sizes[:, None] * along).reshape(-1)
         return sizes
 
+    @property
+    def longest_leaf(self) -> int:
+        """The number of values of the longest leaf."""
+        return int(self.leaf_sizes.max())
+
     @functools.cached_property
     def segment(self) -> int:
         """How many leaves of a group are folded into one record, by shape alone; 1 where all are kept."""
@@ -176,6 +192,24 @@ class Geometry:
                 slice(start, min(start + size, length))
                 for start, size, length in zip(starts, step, self.dims, strict=True)
             )
+
+    def cut_groups(self, tile: Slices) -> Slices:
+        """Return where a tile's groups lie among all: its slices along the kept runs."""
+        return tuple(tile[run] for run in self.kept_runs)
+
+    def number_groups(self, tile: Slices) -> NDArray[np.int64]:
+        """Return the numbers of a tile's groups, in C order over the kept runs."""
+        numbers = np.zeros(1, dtype=np.int64)
+        for run in self.kept_runs:
+            part = np.arange(tile[run].start, tile[run].stop)
+            numbers = (numbers[:, None] * self.dims[run] + part).reshape(-1)
+        return numbers
+
+    def spread_groups(self, values: NDArray[Any], tile: Slices) -> NDArray[Any]:
+        """Return those of one value for each group that a tile needs, to be broadcast against it."""
+        lengths = [1 if kind else n for n, kind in zip(self.dims, self.reduced, strict=True)]
+        index = tuple(part if n > 1 else slice(None) for part, n in zip(tile, lengths, strict=True))
+        return values.reshape(lengths)[index]
 
     def first_leaf(self, tile: Slices) -> int:
         """Return the number of a tile's first leaf; those of its other leaves follow without a gap."""
@@ -213,7 +247,7 @@ def find_geometry(plan: Plan) -> Geometry:
 
 @dataclass(slots=True)
 class _Part:
-    """The leaves of a segment that have come so far."""
+    """A segment that is not complete: its leaves so far, and how many are missing."""
 
     leaves: Leaves
     missing: int
@@ -243,8 +277,8 @@ class Segments:
 
     def put(self, tile: Slices, leaves: Leaves) -> None:
         """Put a tile's leaves, of shape (groups, leaves)."""
-        kept = tuple(tile[i] for i in self.geometry.kept_runs)
-        groups = tuple(s.stop - s.start for s in kept)
+        kept = self.geometry.cut_groups(tile)
+        groups = find_lengths(kept)
         length, first = self.geometry.segment, self.geometry.first_leaf(tile)
         end = first + leaves.extreme.shape[1]
         if length == 1:
@@ -257,7 +291,7 @@ class Segments:
                 self.records.put((*kept, number), self.fold(whole).reshape(groups))
 
     def _complete(self, kept: Slices, number: int, at: int, leaves: Leaves) -> Leaves | None:
-        """Return a segment's leaves if these were the last that it missed."""
+        """Add leaves to a segment; return all of its leaves once it is complete, else None."""
         groups, count = leaves.extreme.shape
         length = min(self.geometry.segment, len(self.geometry.leaf_sizes) - number * self.geometry.segment)
         if count == length:

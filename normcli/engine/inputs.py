@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
 
-    Marks = NDArray[np.bool_]
+    Selected = NDArray[np.bool_]
     Places = tuple[NDArray[np.intp], ...]
 
 COUNT = "count"
@@ -43,8 +43,8 @@ class Selection(NamedTuple):
     omits_nan: bool = False
     fill: Fill = Fill.PASS
 
-    def mark(self, values: NDArray[Any], index: Sequence[NDArray[np.intp]]) -> Marks:
-        """Return whether the values of a tensor at some positions count.
+    def select(self, values: NDArray[Any], index: Sequence[NDArray[np.intp]]) -> Selected:
+        """Return which of a tensor's values at some positions count.
 
         Parameters
         ----------
@@ -55,12 +55,12 @@ class Selection(NamedTuple):
         """
         places = tuple(index)
         here = np.asarray(values[places])
-        marks = np.ones(here.shape, np.bool_)
+        selected = np.ones(here.shape, np.bool_)
         if self.mask is not None:
-            marks &= np.broadcast_to(self.mask, values.shape)[places]
+            selected &= np.broadcast_to(self.mask, values.shape)[places]
         if self.omits_nan:
-            marks &= ~np.isnan(here)
-        return marks
+            selected &= ~np.isnan(here)
+        return selected
 
     def count(self, values: NDArray[Any]) -> int:
         """Return how many values of a tensor count."""
@@ -68,11 +68,11 @@ class Selection(NamedTuple):
             if self.mask is None or not self.mask.size:
                 return values.size
             return int(np.count_nonzero(self.mask)) * (values.size // self.mask.size)
-        marks = np.broadcast_to(True if self.mask is None else self.mask, values.shape)
-        pieces = zip(iterate_pieces(values), iterate_pieces(marks), strict=True)
-        return sum(int(np.count_nonzero(here & ~np.isnan(piece))) for piece, here in pieces)
+        mask = np.broadcast_to(True if self.mask is None else self.mask, values.shape)
+        pieces = zip(iterate_pieces(values), iterate_pieces(mask), strict=True)
+        return sum(int(np.count_nonzero(part & ~np.isnan(piece))) for piece, part in pieces)
 
-    def find_spoilt(self, values: NDArray[Any], places: Places) -> Marks:
+    def find_spoilt(self, values: NDArray[Any], places: Places) -> Selected:
         """Return where a value that came out not finite is worth a word: not where that was asked for.
 
         Parameters
@@ -82,7 +82,7 @@ class Selection(NamedTuple):
         places : tuple of integer arrays
             Where what came out is not finite.
         """
-        excused = ~self.mark(values, places)
+        excused = ~self.select(values, places)
         if self.fill is not Fill.NAN:
             excused &= ~np.isfinite(values[places])
         return ~excused
@@ -110,8 +110,8 @@ class Inputs(NamedTuple):
 NO_INPUTS = Inputs()
 
 
-class Counting:
-    """A selection, tile by tile."""
+class TileSelection:
+    """A selection, cut to tiles."""
 
     def __init__(self, selection: Selection, plan: Plan, geometry: Geometry) -> None:
         self._selection = selection
@@ -123,19 +123,19 @@ class Counting:
         """Whether it takes the values to say which count."""
         return self._selection.omits_nan
 
-    def mark(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Marks:
-        """Return which values of a tile count, of its shape; its runs stand in an order."""
+    def select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected:
+        """Return which values of a tile count, of the shape of `x`: the tile, with its runs in an order."""
         if self._mask is None:
             return np.asarray(~np.isnan(x))
-        marks = np.broadcast_to(self._mask.cut(tile, order), x.shape)
-        return np.asarray(marks & ~np.isnan(x)) if self._selection.omits_nan else marks
+        selected = np.broadcast_to(self._mask.cut(tile, order), x.shape)
+        return np.asarray(selected & ~np.isnan(x)) if self._selection.omits_nan else selected
 
-    def fill(self, out: NDArray[Any], raw: NDArray[Any], marks: Marks) -> None:
-        """Write what becomes of the values that do not count; all of one shape."""
+    def fill(self, out: NDArray[Any], raw: NDArray[Any], selected: Selected) -> None:
+        """Write the values that do not count to `out`; all three arrays have one shape."""
         fill = self._selection.fill
-        if fill is Fill.NORMALIZE or marks.all():
+        if fill is Fill.NORMALIZE or selected.all():
             return
-        rest = ~marks
+        rest = ~selected
         if fill is Fill.PASS:
             kept = np.empty(raw.shape, out.dtype)
             store(kept, np.where(rest, raw, 0).astype(np.float64))
@@ -144,6 +144,6 @@ class Counting:
             np.copyto(out, out.dtype.type(0.0 if fill is Fill.ZERO else np.nan), where=rest)
 
 
-def leave_counting(x: NDArray[Any], marks: Marks | None) -> NDArray[Any]:
-    """Return values with 0 where they do not count: it adds nothing to a sum, whatever the value was."""
-    return x if marks is None else np.where(marks, x, x.dtype.type(0))
+def zero_unselected(x: NDArray[Any], selected: Selected | None) -> NDArray[Any]:
+    """Return values with 0 in place of those that do not count, so that they add nothing to a sum."""
+    return x if selected is None else np.where(selected, x, x.dtype.type(0))

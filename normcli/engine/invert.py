@@ -63,7 +63,7 @@ def follow(
     geometry = find_geometry(plan)
     source = open_source(values, plan, geometry)
     try:
-        Run(plan, geometry, source, sink, inputs, effort).follow(moments)
+        Run(plan, geometry, source, sink, inputs, effort).apply(moments)
     finally:
         source.close()
 
@@ -156,21 +156,15 @@ class _Undoing:
     ) -> None:
         self._source, self._sink, self._solution, self._loss = source, sink, solution, loss
         self._affine = affine
-        self._order = tuple(range(len(geometry.dims)))
-        self._spread = [1 if kind else n for n, kind in zip(geometry.dims, geometry.reduced, strict=True)]
+        self._geometry = geometry
         self._bits = _BITS.get(dtype.name, 53) if is_float(dtype) else None
 
     def work_on(self, tile: Slices, work: Workspace) -> None:
-        raw = self._source.read(tile, self._order, work)
+        raw = self._source.read(tile, self._geometry.runs, work)
         y = raw.astype(np.float64)
-        index = tuple(s if n > 1 else slice(None) for s, n in zip(tile, self._spread, strict=True))
-
-        def cut(values: NDArray[Any]) -> NDArray[Any]:
-            return values.reshape(self._spread)[index]
-
-        gamma, beta = (None if part is None else part.cut(tile, self._order) for part in self._affine)
-        solution = self._solution.take(cut)
-        k = None if self._solution.scale is None else cut(self._solution.scale)
+        gamma, beta = (None if part is None else part.cut(tile, self._geometry.runs) for part in self._affine)
+        solution = self._solution.take(lambda a: self._geometry.spread_groups(a, tile))
+        k = solution.scale
         z = Pair(y, np.zeros_like(y)) if beta is None else two_diff(y, beta)
         if gamma is not None:
             z = pair_divide(z, Pair(gamma, np.zeros_like(gamma)))

@@ -7,7 +7,6 @@ with one pass for each digit: two for values of 32 bits, four for 64, more of ma
 from __future__ import annotations
 
 import contextlib
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,139 +14,156 @@ import numpy as np
 from normcli.dtypes import is_short_float
 from normcli.engine.blocks import ArraySource, open_source
 from normcli.engine.geometry import find_geometry
-from normcli.engine.inputs import NO_INPUTS, leave_counting
+from normcli.engine.inputs import Inputs, zero_unselected
 from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT, Walk
+from normcli.errors import DataError
 from normcli.numerics.extremes import fold_extremes, measure_extremes, merge_extremes
 from normcli.numerics.order import RankSearch, measure_quartiles
 from normcli.numerics.solution import solve
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from numpy.typing import NDArray
 
     from normcli.engine.geometry import Slices
-    from normcli.engine.inputs import Inputs, Marks
+    from normcli.engine.inputs import Selected, Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
     from normcli.numerics.leaves import Leaves
     from normcli.numerics.moments import Moments
+    from normcli.numerics.quartiles import Quartiles
     from normcli.numerics.workspace import Workspace
 
 
 MOST_VALUES = 1 << 19
-"""Values in a tile that is counted: each is an integer too, and a number of a cell."""
+"""Values in a tile that is counted: each is also held as an integer and as the number of a bin."""
 
 SHORTEST_LINE = 4096
-"""Bytes of a file that are read at intervals as well as in a row; in memory it hardly matters."""
+"""Bytes of a file that are read at intervals as fast as in a row; in memory it hardly matters."""
 
 
 class RangeRun(Run):
-    """One scaling by the range: the leaves of `Run`, measured otherwise."""
+    """A run of a norm that divides by the range: its leaves are extremes."""
 
-    def _measure(self, leaves: NDArray[Any], work: Workspace, marks: Marks | None) -> Leaves:
-        return measure_extremes(leaves, marks)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.by_columns = False
+
+    def _measure_leaves(self, rows: NDArray[Any], work: Workspace, selected: Selected | None) -> Leaves:
+        return measure_extremes(rows, selected)
 
     def _fold(self, leaves: Leaves) -> Leaves:
         return fold_extremes(leaves)
 
     def _merge(self, leaves: Leaves) -> Moments:
-        count = self.geometry.count if self.counting is None else np.add.reduce(leaves.count, axis=-1)
-        return merge_extremes(leaves, count)
-
-    def _measure_standing(
-        self, columns: NDArray[Any], tile: Slices, work: Workspace, marks: Marks | None
-    ) -> Moments:
-        lying = None if marks is None else np.ascontiguousarray(marks.T)
-        return self._measure_groups(np.ascontiguousarray(columns.T), tile, work, lying)
+        return merge_extremes(leaves, self._count(leaves))
 
 
 class QuartileRun(Run):
-    """One scaling by the interquartile range."""
+    """A run of a norm that divides by the interquartile range."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         count, effort = self.geometry.count, self.walk.effort
         line = effort.block // count * self.source.dtype.itemsize
         if isinstance(self.source, ArraySource) or line >= SHORTEST_LINE:
             self.whole = self.whole or count <= effort.whole
 
     def _solve_tile(
-        self, x: NDArray[Any], tile: Slices, work: Workspace, marks: Marks | None
+        self, x: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
     ) -> tuple[Solution, Any]:
-        groups = math.prod(self._tile_groups(tile))
-
-        def lay(values: NDArray[Any]) -> NDArray[Any]:
-            if not self.geometry.columns:
-                return values.reshape(groups, -1)
-            return np.ascontiguousarray(values.reshape(-1, groups).T)
-
-        counting = None if marks is None else lay(marks)
-        quartiles = measure_quartiles(lay(x), counting)
+        rows = None if selected is None else self._lay_rows(selected, tile)
+        quartiles = measure_quartiles(self._lay_rows(x, tile), rows)
         return solve(self.plan, quartiles, exact=self.exact), quartiles.count
 
-    def _do_two_passes(self) -> None:
-        search = start_search(self.plan, self.source.dtype)
+    def _measure_in_passes(self) -> None:
+        search = _start_search(self.plan, self.source.dtype)
         self.walk.expect(search.passes - 1)
         while not search.done:
-            self.feed(search)
+            self.add_values(search)
             search.advance()
         quartiles = search.find()
         self._write_all(solve(self.plan, quartiles, exact=self.exact), quartiles.count)
 
-    def feed(self, search: RankSearch) -> None:
-        """Add every value to a search."""
-        geometry = self.geometry
-        numbers = np.arange(len(search.count)).reshape(geometry.kept_shape)
+    def add_values(self, search: RankSearch) -> None:
+        """Add every value to a search, in one pass."""
+        geometry, effort = self.geometry, self.walk.effort
         order = geometry.kept_runs + geometry.reduced_runs
 
-        def gather(tile: Slices, work: Workspace) -> None:
+        def add(tile: Slices, work: Workspace) -> None:
+            groups = geometry.number_groups(tile)
             raw = self._load(tile, work, order)
-            marks = self._mark(raw, tile, order)
-            groups = math.prod(self._tile_groups(tile))
-            rows = leave_counting(raw, marks).reshape(groups, -1)
-            counting = None if marks is None else marks.reshape(groups, -1)
-            mine = numbers[tuple(tile[i] for i in geometry.kept_runs)].reshape(-1)
-            search.add(mine, rows, counting)
+            selected = self._select(raw, tile, order)
+            rows = zero_unselected(raw, selected).reshape(len(groups), -1)
+            search.add(groups, rows, None if selected is None else selected.reshape(len(groups), -1))
 
-        walk = Walk(geometry, self.source, self.walk.effort, min(self.walk.effort.block, MOST_VALUES))
-        walk.each(gather, whole=False, line=int(geometry.leaf_sizes.max()))
+        walk = Walk(geometry, self.source, effort, min(effort.block, MOST_VALUES))
+        walk.each(add, whole=False, line=geometry.longest_leaf)
 
 
-def start_search(plan: Plan, dtype: np.dtype[Any]) -> RankSearch:
-    """Return a search for the quartiles of a plan's groups, of values of a dtype."""
-    return RankSearch(plan.grid.group_count, choose_key_dtype(dtype))
-
-
-def choose_key_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the shorter of float32 and float64 that holds values of a dtype as they count."""
-    return np.dtype(np.float32 if is_short_float(dtype) else np.float64)
-
-
-def feed(
-    search: RankSearch,
-    plan: Plan,
-    values: NDArray[Any],
-    inputs: Inputs = NO_INPUTS,
+def find_quartiles(
+    parts: Callable[[], Iterable[tuple[Plan, NDArray[Any]]]],
     effort: Effort = DEFAULT_EFFORT,
-) -> None:
-    """Add every value of a tensor to a search.
+    selection: Selection | None = None,
+) -> Quartiles:
+    """Return the quartiles of tensors as if they were one.
 
     Parameters
     ----------
-    search : RankSearch
-        For as many groups as the plan has, in its order.
-    plan : Plan
-        Of the tensor's shape.
-    values : ndarray
-    inputs : Inputs
-        Of which the selection says which values count.
+    parts : callable
+        Yields the tensors, each with a plan for its shape, in any order. It is called once for each digit of a
+        value: twice for float32, four times for float64, more often where groups are many.
     effort : Effort
+    selection : Selection or None
+        Which values count: a mask, if there is one, broadcasts to every tensor.
+
+    Raises
+    ------
+    DataError
+        If there is no tensor, or their groups or dtypes differ.
+
+    Notes
+    -----
+    Tensors larger than memory are read tile by tile; what is kept is one histogram for each quartile and group.
+    Two results cannot be merged: the tensors of both have to be read again.
     """
-    if values.size == 0:
-        return
+    search = None
+    while search is None or not search.done:
+        for plan, values in parts():
+            if search is None:
+                search = _start_search(plan, values.dtype)
+            elif plan.grid.group_count != len(search.count):
+                raise DataError(
+                    f"{plan.grid.shape} has {plan.grid.group_count} groups; there are {len(search.count)}"
+                )
+            if _choose_key_dtype(values.dtype) != search.dtype:
+                raise DataError(f"{values.dtype} is not of the width of the values before")
+            if values.size:
+                _add_tensor(search, plan, values, effort, selection)
+        if search is None:
+            raise DataError("there is no tensor to find quartiles of")
+        search.advance()
+    return search.find()
+
+
+def _start_search(plan: Plan, dtype: np.dtype[Any]) -> RankSearch:
+    """Return a search for the quartiles of a plan's groups, of values of a dtype."""
+    return RankSearch(plan.grid.group_count, _choose_key_dtype(dtype))
+
+
+def _choose_key_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32 if that holds every value of a dtype, else float64."""
+    return np.dtype(np.float32 if is_short_float(dtype) else np.float64)
+
+
+def _add_tensor(
+    search: RankSearch, plan: Plan, values: NDArray[Any], effort: Effort, selection: Selection | None
+) -> None:
     geometry = find_geometry(plan)
     with contextlib.closing(open_source(values, plan, geometry)) as source:
-        run = QuartileRun(plan, geometry, source, None, inputs, effort)
+        run = QuartileRun(plan, geometry, source, None, Inputs(selection=selection), effort)
         run.walk.expect(1)
-        run.feed(search)
+        run.add_values(search)

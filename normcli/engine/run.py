@@ -9,13 +9,13 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_float
 from normcli.engine.blocks import open_sink, open_source
-from normcli.engine.computation import find_computation, run_computation
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
+from normcli.numerics.powers import LARGEST_P
 from normcli.numerics.solution import solve_given
 
 if TYPE_CHECKING:
@@ -178,17 +178,18 @@ def run_source(
 ) -> dict[str, Floats]:
     """Normalize the tiles of a source into a sink, or measure them alone, and return the statistics."""
     passes = _find_run(plan)(plan, geometry, source, sink, inputs, effort)
-    computation = find_computation(plan)
-    if computation is not None:
-        statistics = run_computation(passes, computation)
-    else:
-        statistics = passes.do() if inputs.given is None else passes.use(inputs.given)
+    statistics = passes.measure() if inputs.given is None else passes.apply(inputs.given)
     shape = plan.grid.stats_shape
     return {name: array.reshape(shape) for name, array in statistics.items()}
 
 
 def _find_run(plan: Plan) -> type[Run]:
-    """Return how the groups are measured; what goes by the order of values is imported on use."""
+    """Return the kind of run that measures a norm's groups; the rarer ones are imported on use."""
+    p = plan.spec.p
+    if plan.spec.window is not None or (p is not None and LARGEST_P < p < np.inf):
+        from normcli.engine.computation import ComputationRun
+
+        return ComputationRun
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
         from normcli.engine.order import RangeRun
 

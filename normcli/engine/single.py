@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.engine.blocks import ArraySource
-from normcli.engine.geometry import Geometry, find_geometry
+from normcli.engine.geometry import Geometry, find_geometry, find_lengths
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.run import choose_output_dtype, run_source
 from normcli.engine.walk import DEFAULT_EFFORT
@@ -75,7 +75,7 @@ class _Picker:
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return a buffer for a tile."""
-        return work.get("write", tuple(part.stop - part.start for part in tile), self.dtype)
+        return work.get("write", find_lengths(tile), self.dtype)
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Keep those of the tile's values that are wanted."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from normcli.engine.geometry import find_lengths
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -137,6 +138,4 @@ class Walk:
 
     def _tell_observer(self, tile: Slices) -> None:
         if self._observer is not None:
-            self._observer.advance(
-                math.prod(part.stop - part.start for part in tile) * self._source.dtype.itemsize
-            )
+            self._observer.advance(math.prod(find_lengths(tile)) * self._source.dtype.itemsize)

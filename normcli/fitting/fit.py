@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.engine.inputs import Selection
+from normcli.engine.order import find_quartiles
 from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
 from normcli.fitting.gather import gather
-from normcli.fitting.order import find_quartiles
 from normcli.fitting.stats_file import Stats
 from normcli.fitting.subject import choose_subject, require_alike
 from normcli.fitting.sums import require_no_nan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,9 @@ import numpy as np
 
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import Geometry
-from normcli.engine.survey import survey
+from normcli.engine.passes import Run
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, solve_deviations
-from normcli.norms.table import Centre
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.leaves import Leaves
 from normcli.numerics.moments import merge_leaves
@@ -57,10 +57,9 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
         return sums
     positions = find_positions(plan)
     geometry = Geometry.of(plan.grid.view_shape, positions or plan.grid.view_axes)
-    source = open_source(values, plan, geometry)
     gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions))
-    with np.errstate(all="ignore"):
-        survey(source, geometry, gatherer.hear, effort, need_sum=gatherer.centred)
+    with contextlib.closing(open_source(values, plan, geometry)) as source, np.errstate(all="ignore"):
+        Run(plan, geometry, source, None, effort=effort).survey(gatherer.add)
         gatherer.flush()
     return sums
 
@@ -69,7 +68,7 @@ class _Gatherer:
     """Adds what a survey tells to sums."""
 
     def __init__(self, plan: Plan, geometry: Geometry, sums: Sums, *, by_sample: bool) -> None:
-        self.sums, self.centred = sums, plan.norm.centre is Centre.MEAN
+        self.sums = sums
         self._images = has_images(plan)
         self._leaf_count = len(geometry.leaf_sizes)
         self._plain: list[Batch] = []
@@ -83,9 +82,9 @@ class _Gatherer:
             ]
             self._inner = math.prod(plan.grid.view_shape[axis] for axis in kept)
 
-    def hear(self, batch: Batch) -> None:
+    def add(self, batch: Batch) -> None:
         """Add a tile, or keep it until several are added at once: exactly, so that no order matters."""
-        if batch.odd is not None or batch.scale is not None or (self._images and not batch.whole):
+        if batch.not_finite is not None or batch.scale is not None or (self._images and not batch.whole):
             self._add(batch)
             return
         same = not self._plain or self._plain[0].leaves.count.shape[-1] == batch.leaves.count.shape[-1]
@@ -108,14 +107,14 @@ class _Gatherer:
         np.minimum.at(sums.low, groups, batch.low)
         np.maximum.at(sums.high, groups, batch.high)
         np.add.at(sums.count, groups, np.add.reduce(batch.leaves.count, axis=-1).astype(np.int64))
-        if batch.odd is not None:
-            for mine, found in zip((sums.nan, sums.above, sums.below), batch.odd, strict=True):
+        if batch.not_finite is not None:
+            for mine, found in zip((sums.nan, sums.above, sums.below), batch.not_finite, strict=True):
                 np.add.at(mine, groups, found)
         add_leaves(sums.total, sums.square, groups, batch.leaves, batch.scale)
         if self._images:
-            self._hear_images(groups, batch)
+            self._add_batch_images(groups, batch)
 
-    def _hear_images(self, groups: Integers, batch: Batch) -> None:
+    def _add_batch_images(self, groups: Integers, batch: Batch) -> None:
         if batch.whole or batch.leaves.count.shape[-1] == self._leaf_count:
             self._add_images(groups, batch.leaves, batch.scale)
             return

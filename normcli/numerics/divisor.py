@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,12 +29,12 @@ class Solution:
     centred: bool
     statistics: dict[str, Floats] = field(default_factory=dict)
 
-    def take(self, function: Callable[[Floats], Floats]) -> Solution:
-        """Return mean and divisor with a function (an index, a reshape) applied to each array."""
+    def take(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Solution:
+        """Return mean, divisor and scale with a function (an index, a reshape) applied to each array."""
         return Solution(
             Pair(function(self.mean.hi), function(self.mean.lo)),
             Pair(function(self.divisor.hi), function(self.divisor.lo)),
-            None,
+            None if self.scale is None else function(self.scale),
             self.centred,
         )
 

@@ -1,4 +1,4 @@
-"""Quartiles and extremes over many tensors: those of all as one, in any order and split."""
+"""Quartiles over many tensors: those of all as one, in any order and split."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 
 from normcli import normalize
 from normcli.engine.inputs import Selection
+from normcli.engine.order import find_quartiles
 from normcli.engine.walk import Effort
 from normcli.errors import DataError
-from normcli.fitting.order import find_extremes, find_quartiles, merge_extremes
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.solution import solve
@@ -17,8 +17,8 @@ from normcli.numerics.solution import solve
 OMIT = Selection(omits_nan=True)
 
 
-def plan_for(x, norm):
-    return make_plan(Request(norm, axes=(0, 2)), x.shape, x.dtype)
+def plan_for(x):
+    return make_plan(Request("robust", axes=(0, 2)), x.shape, x.dtype)
 
 
 def hold(plan, measured, x, **options):
@@ -36,17 +36,8 @@ def test_quartiles_of_parts_are_those_of_all(dtype, cuts, rng):
     parts = np.split(x, sorted(cuts))
     if cuts != sorted(cuts):
         parts.reverse()
-    found = find_quartiles(lambda: ((plan_for(part, "robust"), part) for part in parts), Effort(block=50))
-    hold(plan_for(x, "robust"), found, x)
-
-
-@pytest.mark.parametrize("cuts", [[1], [5, 6, 30], [0]])
-def test_extremes_of_parts_are_those_of_all(cuts, rng):
-    x = rng.normal(3, 2, (40, 3, 7)).astype("float32")
-    merged, *others = (find_extremes(plan_for(part, "minmax"), part) for part in np.split(x, cuts))
-    for other in others:
-        merged = merge_extremes(other, merged)
-    hold(plan_for(x, "minmax"), merged, x)
+    found = find_quartiles(lambda: ((plan_for(part), part) for part in parts), Effort(block=50))
+    hold(plan_for(x), found, x)
 
 
 def test_nan_is_left_out_where_it_does_not_count(rng):
@@ -54,23 +45,14 @@ def test_nan_is_left_out_where_it_does_not_count(rng):
     x[::3, 1] = np.nan
     x[:20, 2] = np.nan
     halves = x[:20], x[20:]
-    found = find_quartiles(lambda: ((plan_for(part, "robust"), part) for part in halves), selection=OMIT)
-    hold(plan_for(x, "robust"), found, x, nan="omit")
-    one, other = (find_extremes(plan_for(part, "minmax"), part, selection=OMIT) for part in halves)
-    hold(plan_for(x, "minmax"), merge_extremes(one, other), x, nan="omit")
-
-
-def test_nan_spreads_where_it_counts(rng):
-    x = rng.normal(size=(4, 3, 7))
-    x[3, 1, 0] = np.nan
-    one, other = (find_extremes(plan_for(part, "minmax"), part) for part in (x[:2], x[2:]))
-    hold(plan_for(x, "minmax"), merge_extremes(one, other), x)
+    found = find_quartiles(lambda: ((plan_for(part), part) for part in halves), selection=OMIT)
+    hold(plan_for(x), found, x, nan="omit")
 
 
 def test_tensors_that_do_not_go_together_are_refused():
     def find(*shapes, dtypes=("float32", "float32")):
         tensors = [np.zeros(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=False)]
-        return find_quartiles(lambda: ((plan_for(x, "robust"), x) for x in tensors))
+        return find_quartiles(lambda: ((plan_for(x), x) for x in tensors))
 
     with pytest.raises(DataError, match=r"\(2, 4, 7\) has 4 groups; there are 3"):
         find((2, 3, 7), (2, 4, 7))
@@ -83,6 +65,6 @@ def test_tensors_that_do_not_go_together_are_refused():
 def test_short_parts_whose_groups_stand_as_columns(rng):
     x = rng.normal(size=(6, 40, 3))
     parts = [x[:2], x[2:]]
-    found = find_quartiles(lambda: ((plan_for(part, "robust"), part) for part in parts))
-    whole = find_quartiles(lambda: iter([(plan_for(x, "robust"), x)]))
+    found = find_quartiles(lambda: ((plan_for(part), part) for part in parts))
+    whole = find_quartiles(lambda: iter([(plan_for(x), x)]))
     np.testing.assert_array_equal(found.values, whole.values)
