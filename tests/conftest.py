@@ -10,13 +10,17 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from normcli.cli.run import run
 from normcli.engine.geometry import Geometry
+from normcli.norms.plan import Plan, make_plan
+
+if TYPE_CHECKING:
+    from normcli.norms.request import Request
 
 ASKED_FOR = ("peers", "browser")
 """Marks of tests that run only where `-m` names the mark: they need more than the [test] extra."""
@@ -33,6 +37,12 @@ collect_ignore = ["data/record_torch_stream.py", "data/record_conventions.py"]  
 
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parent.parent
+
+
+def plan_request(request: Request, x: Any) -> Plan:
+    """Return the plan of a request for an array."""
+    values = np.asarray(x)
+    return make_plan(request, values.shape, values.dtype)
 
 
 def is_writing(process: subprocess.Popen[bytes], folder) -> bool:

@@ -10,13 +10,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from normcli import normalize
+from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics.solution import Given
+from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.result import calculate
-from normcli.results.selection import Counted
+from tests.conftest import plan_request
 from tests.exact_reference import measure_ulp, widen
 
 TRACKED = [name for name, norm in NORMS.items() if norm.tracks]
@@ -60,10 +62,12 @@ def test_no_bit_depends_on_tiles_threads_or_order(n, c, length, block, threads):
     rng = np.random.default_rng(n * c * length)
     x = rng.normal(size=(n, c, length)).astype(np.float32)
     given = Given(rng.normal(size=c), rng.uniform(0.1, 2.0, c))
-    expected = calculate(Request("bn"), x, running=given).normalized
+    expected = calculate(plan_request(Request("bn"), x), x, Inputs(given=given)).normalized
     for values in (x, np.asfortranarray(x), x[:, :, ::-1][:, :, ::-1]):
         effort = Effort(threads=threads, block=block)
-        actual = calculate(Request("bn"), values, running=given, effort=effort).normalized
+        actual = calculate(
+            plan_request(Request("bn"), values), values, Inputs(given=given), effort=effort
+        ).normalized
         np.testing.assert_array_equal(actual, expected)
 
 
@@ -249,13 +253,13 @@ def test_counts_of_an_evaluation_are_of_any_tiles_and_threads(rng):
     x[rng.random(x.shape) < 0.3] = np.nan
     mask = rng.random((3, 700)) < 0.5
     given = Given(np.zeros(3), np.ones(3))
-    for counted in (Counted(mask), Counted(mask, nan="omit")):
-        marks = np.broadcast_to(mask, x.shape) & (~np.isnan(x) if counted.nan else True)
+    plan = plan_request(Request("bn"), x)
+    for asked in (SelectionRequest(mask), SelectionRequest(mask, nan="omit")):
+        inputs = fit_inputs(plan, x, running=given, selection=asked)
+        marks = np.broadcast_to(mask, x.shape) & (~np.isnan(x) if asked.nan else True)
         for effort in (Effort(threads=2, block=1 << 8), Effort(threads=1)):
             for alone in (False, True):
-                result = calculate(
-                    Request("bn"), x, running=given, counted=counted, effort=effort, statistics_alone=alone
-                )
+                result = calculate(plan, x, inputs, effort=effort, statistics_alone=alone)
                 assert result.counts.tolist() == marks.sum((0, 2)).tolist()
 
 

@@ -14,7 +14,7 @@ from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.selection import Counted, select
+from normcli.results.inputs import SelectionRequest, select
 from tests.strategies import SCALERS
 from tests.test_large_files import measure_peak
 
@@ -48,7 +48,7 @@ def test_statistics_are_of_what_counts(norm, rows, effort, rng):
     marks[:, 4] = False
     marks[1, 4] = True
     plan = make_plan(Request(norm), x.shape, x.dtype)
-    selection = select(plan, x, Counted(marks, None, None, None))
+    selection = select(plan, x, SelectionRequest(marks))
     y, statistics = run(plan, x, Inputs(selection=selection), effort=effort)
     np.testing.assert_allclose(y, scale_columns(norm, x, marks), rtol=1e-12, atol=1e-13)
     np.testing.assert_array_equal(statistics["count"], marks.sum(axis=0))

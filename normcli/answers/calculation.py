@@ -16,7 +16,7 @@ from normcli.documents.plans import (
     describe_problem,
     describe_selection,
     label_group,
-    name_running,
+    name_inputs,
     tell_selection,
 )
 from normcli.errors import UsageError
@@ -186,7 +186,7 @@ class Answer:
     def _header(self, view: View) -> Facts:
         result, plan = self.result, self.result.plan
         dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
-        parameters = {"gamma": result.gamma, "beta": result.beta, **name_running(result.running)}
+        parameters = name_inputs(result.inputs)
         told = tell_selection(plan, result.input, result.selection, result.counts)
         lines = (*describe_problem(plan, self.tensor, dtypes, parameters, view), *told)
         return Facts(f"{plan.norm.name} · {plan.norm.title}", lines)
@@ -244,7 +244,7 @@ class Answer:
             return Line(("normalized: no values to check",) if not self.result.input.size else (_NO_PROMISE,))
         if all(math.isnan(check.lowest) for check in checks):
             return Line(("normalized: no group is finite, so there is nothing to check",), mark=False)
-        scaled = self.result.gamma is not None or self.result.beta is not None
+        scaled = self.result.inputs.scales
         first, *others = (_phrase_check(check, self.result.plan) for check in checks)
         title = "normalized before gamma and beta" if scaled else "normalized"
         return Line((f"{title}: {first}", *others), all(check.ok for check in checks))

@@ -9,7 +9,7 @@ import numpy as np
 from normcli.documents.blocks import build_blocks, build_slice
 from normcli.documents.document import Blocks, Facts, Line
 from normcli.documents.numbers import format_statistic
-from normcli.documents.plans import describe_asked, describe_problem
+from normcli.documents.plans import describe_asked, describe_problem, name_inputs
 from normcli.teach.restore import ATOL
 from normcli.tensors.nested import NestedLists, spell_number, to_lists
 
@@ -44,8 +44,7 @@ class RestorationAnswer:
         result = self.restoration.result
         plan = result.plan
         dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
-        parameters = {"gamma": result.gamma, "beta": result.beta}
-        lines = describe_problem(plan, self.tensor, dtypes, parameters, view)
+        lines = describe_problem(plan, self.tensor, dtypes, name_inputs(result.inputs), view)
         title = f"restore {plan.norm.name} · can gamma and beta undo it?"
         yield Facts(title, (*lines, ("with", self._name_parameters())))
         yield from self._show_tensors(view)

@@ -98,12 +98,9 @@ def _calculate(name: str, settings: dict[str, Any]) -> None:
     with contextlib.ExitStack() as files, show_progress(quiet=settings["quiet"]) as observer:
         out = open_large_output(files, settings["output"], plan, tensor.values)
         result = calculate(
-            problem.request,
+            plan,
             tensor.values,
-            problem.gamma,
-            problem.beta,
-            running=problem.running,
-            counted=problem.counted,
+            problem.inputs,
             out=out,
             effort=Effort(settings["threads"], observer),
             statistics_alone=_asks_for_statistics_alone(settings),

@@ -130,31 +130,23 @@ def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
     if [settings["input_"], *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
     from normcli.answers.verdict import Verdict
-    from normcli.documents.plans import name_running
+    from normcli.documents.plans import name_inputs
     from normcli.engine.walk import Effort
-    from normcli.results.result import fit_given
     from normcli.verify.check import NORMALIZED, Limits, check
 
     problem = load_problem(name, settings)
     plan, values = problem.plan, problem.tensor.values
-    parameters = {
-        name: None if given is None else plan.fit_parameter(name, given)
-        for name, given in (("gamma", problem.gamma), ("beta", problem.beta))
-    }
     actual = {name: _load_actual(name, path, problem.plan, settings) for name, path in paths.items()}
     limits = Limits(settings["rtol"], settings["atol"], settings["max_ulp"])
     with show_progress(quiet=settings["quiet"]) as observer:
         arrays = {name: tensor.values for name, tensor in actual.items()}
         effort = Effort(settings["threads"], observer)
-        checked = check(
-            plan, values, arrays, **parameters, limits=limits, effort=effort,
-            running=problem.running, counted=problem.counted,
-        )  # fmt: skip
-    warnings = tell_warnings(plan, problem.tensor, checked, settings, evaluation=problem.running is not None)
-    running = None if problem.running is None else fit_given(plan, problem.running)
+        checked = check(plan, values, arrays, problem.inputs, limits, effort)
+    evaluation = problem.inputs.given is not None
+    warnings = tell_warnings(plan, problem.tensor, checked, settings, evaluation=evaluation)
     sources = {name: tensor.source for name, tensor in actual.items()}
     sentence = None if checked.ok or NORMALIZED not in actual else _explain(problem, actual[NORMALIZED])
-    given = {**parameters, **name_running(running)}
+    given = name_inputs(problem.inputs)
     verdict = Verdict(plan, problem.tensor, given, sources, checked, warnings, sentence)
     show_verdict(verdict, settings, ok=checked.ok)
 
@@ -165,8 +157,9 @@ def _explain(problem: Problem, actual: Tensor) -> str:
     from normcli.verify.sentence import Question, write_sentence
 
     x, y, layout = problem.tensor.values, actual.values, problem.plan.grid.layout
-    found = identify(x, y, problem.gamma, problem.beta, channel=layout.channel if layout.letters else None)
-    return write_sentence(Question(x, y, problem.gamma, problem.beta, layout.letters), found)
+    gamma, beta = (problem.parameters.get(name) for name in ("gamma", "beta"))
+    found = identify(x, y, gamma, beta, channel=layout.channel if layout.letters else None)
+    return write_sentence(Question(x, y, gamma, beta, layout.letters), found)
 
 
 def _find_actual(norm: Norm, settings: Mapping[str, Any]) -> dict[str, str]:

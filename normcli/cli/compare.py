@@ -132,6 +132,7 @@ def _takes(spec: NormSpec, option: str, settings: Mapping[str, Any]) -> bool:
 
 def _prepare(spec: NormSpec, request: Request, source: SourceOptions, values: NDArray[Any]) -> Entry:
     from normcli.norms.plan import make_plan
+    from normcli.results.inputs import fit_inputs
     from normcli.teach.comparison import Entry
 
     try:
@@ -140,8 +141,8 @@ def _prepare(spec: NormSpec, request: Request, source: SourceOptions, values: ND
         told = str(error)
         raise type(error)(told if told.startswith(spec.text) else f"{spec.text}: {told}") from error
     if source.affine_seed is None or not spec.norm.parameter_names:
-        return Entry(spec.text, request)
-    return Entry(spec.text, request, load_parameters(plan, source, None, None))
+        return Entry(spec.text, plan)
+    return Entry(spec.text, plan, fit_inputs(plan, values, load_parameters(plan, source, None, None)))
 
 
 def _compare(entries: Sequence[Entry], values: NDArray[Any], settings: Mapping[str, Any]) -> Comparison:

@@ -102,10 +102,9 @@ def _draw(name: str, settings: dict[str, Any]) -> None:
     problem = load_problem(name, settings)
     with show_progress(quiet=settings["quiet"]) as observer:
         result = calculate(
-            problem.request,
+            problem.plan,
             problem.tensor.values,
-            problem.gamma,
-            problem.beta,
+            problem.inputs,
             effort=Effort(settings["threads"], observer),
             statistics_alone=True,
         )

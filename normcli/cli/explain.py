@@ -15,9 +15,7 @@ from normcli.norms.table import find_norm
 from normcli.writers import WRITERS
 
 if TYPE_CHECKING:
-    from normcli.cli.problem import Problem
     from normcli.norms.table import Norm
-    from normcli.results.result import Result
     from normcli.teach.story import Story
 
 AT = options.make(
@@ -81,26 +79,24 @@ def _explain(name: str, settings: dict[str, Any]) -> None:
     destination = choose_destination(settings["output"], settings["format_"], WRITERS)
     from normcli.answers.explanation import Explanation
     from normcli.cli.view import make_view
-    from normcli.documents.plans import name_running
+    from normcli.documents.plans import name_inputs
     from normcli.engine.walk import Effort
-    from normcli.results.result import fit_given
+    from normcli.results.result import calculate
     from normcli.teach.explain import explain
     from normcli.teach.place import parse_index
 
     problem = load_problem(name, settings)
     plan, values = problem.plan, problem.tensor.values
     at = None if settings["at"] is None else parse_index(settings["at"], plan.grid.shape, plan.grid.layout)
-    parameters = {
-        name: None if given is None else plan.fit_parameter(name, given)
-        for name, given in (("gamma", problem.gamma), ("beta", problem.beta))
-    }
     effort = Effort(settings["threads"])
-    running = None if problem.running is None else fit_given(plan, problem.running)
-    story = explain(plan, values, **parameters, at=at, every=settings["full"], effort=effort, running=running)
+    story = explain(plan, values, problem.inputs, at=at, every=settings["full"], effort=effort)
     _tell_warnings(story, settings)
-    given = {**parameters, **name_running(running)}
     document = Explanation(
-        story, problem.tensor, given, lambda: _calculate(problem, effort), settings["digits"]
+        story,
+        problem.tensor,
+        name_inputs(problem.inputs),
+        lambda: calculate(plan, values, problem.inputs, effort=effort),
+        settings["digits"],
     )
     destination.write(document, make_view(settings["colour"], settings["digits"], full=settings["full"]))
 
@@ -123,10 +119,3 @@ def _tell_warnings(story: Story, settings: dict[str, Any]) -> None:
     if not settings["quiet"]:
         for warning in warnings:
             click.echo(f"normcli: {name}: {warning}", err=True)
-
-
-def _calculate(problem: Problem, effort: Any) -> Result:
-    from normcli.results.result import calculate
-
-    values, running = problem.tensor.values, problem.running
-    return calculate(problem.request, values, problem.gamma, problem.beta, running=running, effort=effort)

@@ -71,9 +71,7 @@ def _write(name: str, settings: dict[str, Any]) -> None:
     with open_folder(settings["output"]) as folder, show_progress(quiet=settings["quiet"]) as observer:
         effort = Effort(settings["threads"], observer)
         recipe = _describe_recipe(settings)
-        result = write_golden(
-            folder, problem.request, problem.tensor, problem.gamma, problem.beta, recipe, effort
-        )
+        result = write_golden(folder, problem.plan, problem.tensor, problem.inputs, recipe, effort)
         if settings["strict"]:
             result.require_sound()
         warnings = () if settings["quiet"] else result.warnings
@@ -120,12 +118,14 @@ def _verify(folder: str, settings: dict[str, Any]) -> None:
     from pathlib import Path
 
     from normcli.answers.verdict import Verdict
+    from normcli.documents.plans import name_inputs
     from normcli.engine.walk import Effort
     from normcli.verify.golden import verify_golden
 
     with show_progress(quiet=settings["quiet"]) as observer:
         golden = verify_golden(Path(folder), Effort(settings["threads"], observer))
-    plan, tensor, parameters, checked = golden
+    plan, tensor, inputs, checked = golden
     warnings = tell_warnings(plan, tensor, checked, settings)
     sources = {name: str(Path(folder, f"{name}.npy")) for name in checked.comparisons}
-    show_verdict(Verdict(plan, tensor, parameters, sources, checked, warnings), settings, ok=checked.ok)
+    verdict = Verdict(plan, tensor, name_inputs(inputs), sources, checked, warnings)
+    show_verdict(verdict, settings, ok=checked.ok)

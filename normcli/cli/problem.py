@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
-    from normcli.norms.request import Request
     from normcli.norms.table import Norm
     from normcli.numerics.solution import Given
-    from normcli.results.selection import Counted
+    from normcli.results.inputs import SelectionRequest
     from normcli.running.average import State
     from normcli.tensors.tensor import Tensor
 
@@ -30,28 +30,22 @@ class Problem(NamedTuple):
 
     Parameters
     ----------
-    request : Request
     tensor : Tensor
     plan : Plan
-        The request resolved against the tensor's shape.
-    gamma, beta : ndarray or None
-        As they were given.
-    running : Given or None
-        The running statistics that are to be used, as they were given.
+        What was asked for, resolved against the tensor.
+    inputs : Inputs
+        What the plan is carried out with, fitted to it.
+    parameters : mapping of str to ndarray
+        gamma and beta as they were given, of any shape.
     before : Given or None
-        Those that training is to begin with.
-    counted : Counted or None
-        Which values count; None if all do.
+        The running statistics that training is to begin with.
     """
 
-    request: Request
     tensor: Tensor
     plan: Plan
-    gamma: NDArray[Any] | None
-    beta: NDArray[Any] | None
-    running: Given | None = None
+    inputs: Inputs
+    parameters: Mapping[str, NDArray[Any]]
     before: Given | None = None
-    counted: Counted | None = None
 
 
 def list_options(
@@ -82,6 +76,7 @@ def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
     """
     from normcli.norms.plan import make_plan
     from normcli.norms.request import Request
+    from normcli.results.inputs import fit_inputs
 
     trains = "momentum" in settings  # a command of `options.TRACKING`
     evaluation = bool(settings.get("evaluation"))
@@ -101,16 +96,9 @@ def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
         )
     if not evaluation and not trains and (known is not None or settings.get("state") is not None):
         raise UsageError("running statistics are what --eval normalizes with; add it")
-    return Problem(
-        request,
-        tensor,
-        plan,
-        parameters.get("gamma"),
-        parameters.get("beta"),
-        running=known if evaluation else None,
-        before=None if evaluation else known,
-        counted=_load_counted(settings),
-    )
+    used, before = (known, None) if evaluation else (None, known)
+    inputs = fit_inputs(plan, tensor.values, parameters, used, _load_selection(settings))
+    return Problem(tensor, plan, inputs, parameters, before)
 
 
 class Running(NamedTuple):
@@ -131,7 +119,7 @@ class Running(NamedTuple):
 
     def fit(self, plan: Plan) -> Given:
         """Return them in the shape that a plan has for them; see `fit_given`."""
-        from normcli.results.result import fit_given
+        from normcli.results.inputs import fit_given
 
         return fit_given(plan, self.statistics, self.names)
 
@@ -180,15 +168,15 @@ def load_running(settings: Mapping[str, Any], norm: str) -> Running | None:
     return Running(loaded, ("--running-mean", "--running-var"))
 
 
-def _load_counted(settings: Mapping[str, Any]) -> Counted | None:
+def _load_selection(settings: Mapping[str, Any]) -> SelectionRequest | None:
     """Return what `options.COUNTING` say, for commands that have them."""
     said = {name: settings.get(name) for name in ("mask", "lengths", "nan", "fill")}
     if all(value is None for value in said.values()):
         return None
-    from normcli.results.selection import Counted
+    from normcli.results.inputs import SelectionRequest
 
     mask = None if said["mask"] is None else load_parameter("mask", said["mask"])
-    return Counted(mask, said["lengths"], said["nan"], said["fill"])
+    return SelectionRequest(mask, said["lengths"], said["nan"], said["fill"])
 
 
 def tell_note(tensor: Tensor, settings: Mapping[str, Any]) -> None:

@@ -98,9 +98,7 @@ def _restore(name: str, settings: dict[str, Any]) -> None:
     rtol = RTOL if settings["rtol"] is None else settings["rtol"]
     with show_progress(quiet=settings["quiet"]) as observer:
         effort = Effort(settings["threads"], observer)
-        attempt = restore(
-            problem.request, problem.tensor.values, rtol=rtol, atol=settings["atol"], effort=effort
-        )
+        attempt = restore(problem.plan, problem.tensor.values, rtol=rtol, atol=settings["atol"], effort=effort)
     if settings["strict"]:
         attempt.result.require_sound()
     if not settings["quiet"]:

@@ -137,8 +137,7 @@ def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, An
 
     with show_progress(quiet=settings["quiet"]) as observer:
         effort = Effort(settings["threads"], observer)
-        values, counted = problem.tensor.values, problem.counted
-        result = calculate(problem.request, values, problem.gamma, problem.beta, counted=counted, effort=effort)
+        result = calculate(problem.plan, problem.tensor.values, problem.inputs, effort=effort)
         if settings["strict"]:
             result.require_sound()
         try:

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import View
-    from normcli.engine.inputs import Selection
+    from normcli.engine.inputs import Inputs, Selection
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
     from normcli.tensors.tensor import Tensor
 
 _MOST_PARAMETERS = 8
@@ -95,9 +94,11 @@ def write_formula(plan: Plan, given: Container[str]) -> str:
     return plan.formula + "".join(affine)
 
 
-def name_running(running: Given | None) -> Mapping[str, NDArray[Any]]:
-    """Return running statistics under the labels that they have in a header."""
-    return {} if running is None else {f"running {name}": array for name, array in running._asdict().items()}
+def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
+    """Return gamma, beta and running statistics under the labels that they have in a header."""
+    running = {} if inputs.given is None else inputs.given._asdict()
+    named = {f"running {name}": array for name, array in running.items()}
+    return {"gamma": inputs.gamma, "beta": inputs.beta, **named}
 
 
 class Reduction(NamedTuple):

@@ -106,6 +106,11 @@ class Inputs(NamedTuple):
     given: Given | None = None
     selection: Selection | None = None
 
+    @property
+    def scales(self) -> bool:
+        """Whether gamma or beta is given."""
+        return self.gamma is not None or self.beta is not None
+
 
 NO_INPUTS = Inputs()
 

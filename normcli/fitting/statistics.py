@@ -54,7 +54,7 @@ def round_stats(stats: Stats) -> Rounded:
         fields: dict[str, NDArray[np.generic]] = dict(own)
         if "std" in own:
             for ddof, names in ((0, ("var", "std")), (1, ("var1", "std1"))):
-                other = plan._replace(spec=plan.spec._replace(ddof=ddof))
+                other = plan.change_spec(ddof=ddof)
                 told = solve(other, solved.moments, exact=True).statistics
                 fields |= {name: told[source] for name, source in zip(names, ("var", "std"), strict=True)}
     if solved.image_std is not None:

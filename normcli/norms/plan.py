@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -113,11 +114,14 @@ class ParameterShapes(NamedTuple):
     view_shape: tuple[int, ...]
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True)
+class Plan:
     """How one norm acts on one shape.
 
     Parameters
     ----------
+    request : Request
+        What was asked for: two plans are equal however they were asked for.
     norm : Norm
     spec : NumericSpec
     grid : Grid
@@ -127,6 +131,7 @@ class Plan(NamedTuple):
         Of the tensor that the plan was made for.
     """
 
+    request: Request = field(compare=False)
     norm: Norm
     spec: NumericSpec
     grid: Grid
@@ -140,6 +145,10 @@ class Plan(NamedTuple):
         divides_alpha = window is None or window.divisor == window.size
         return self.norm.formula(self.spec.eps_mode, divides_alpha=divides_alpha)
 
+    def change_spec(self, **changes: Any) -> Plan:
+        """Return the plan with other fields of its `NumericSpec`."""
+        return replace(self, spec=self.spec._replace(**changes))
+
     def restrict(self, lengths: tuple[int, ...]) -> Plan:
         """Return the plan of a part of the view: some places of each axis, and gamma and beta of those.
 
@@ -150,7 +159,7 @@ class Plan(NamedTuple):
         """
         held = tuple(min(n, length) for n, length in zip(self.parameters.view_shape, lengths, strict=True))
         parameters = ParameterShapes(self.parameters.rule, tuple(range(len(held))), held, held, held)
-        return self._replace(grid=self.grid.restrict(lengths), parameters=parameters)
+        return replace(self, grid=self.grid.restrict(lengths), parameters=parameters)
 
     def fit_parameter(self, name: str, parameter: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return gamma or beta as a read-only array of the parameters' shape.
@@ -262,7 +271,7 @@ def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
         gamma_offset=chosen.gamma_offset,
         rounds_before_gamma=chosen.rounds_before_gamma,
     )
-    return Plan(norm, spec, grid, _shape_parameters(chosen.parameters, grid), dtype)
+    return Plan(request, norm, spec, grid, _shape_parameters(chosen.parameters, grid), dtype)
 
 
 def _find_convention(framework: str | None, norm: Norm) -> Convention | None:

@@ -177,8 +177,7 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: s
 def _round_before_gamma(result: Result, grid: tuple[NDArray[np.intp], ...]) -> list[Any] | None:
     """Return x̂ as gamma and beta found it, where it was rounded before them to less than a double; or None."""
     plan = result.plan
-    affine = result.gamma is not None or result.beta is not None
-    if not (plan.spec.rounds_before_gamma and affine) or result.dtype == np.float64:
+    if not (plan.spec.rounds_before_gamma and result.inputs.scales) or result.dtype == np.float64:
         return None
     rounded = run(plan, result.input, Inputs(given=result.running), effort=result.effort)[0]
     return _list(rounded[grid] if grid else rounded)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import OUTPUT_DTYPES, require_real
-from normcli.engine.inputs import COUNT, Inputs, Selection
+from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs, Selection
 from normcli.engine.run import choose_output_dtype, measure, run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
@@ -18,8 +18,8 @@ from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Fill, Request
 from normcli.numerics.solution import Given
 from normcli.results.degenerate import Degeneracy, find_degeneracies, find_degeneracies_of_evaluation
+from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.promises import Check, check_promises
-from normcli.results.selection import Counted, select
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,15 +43,10 @@ class Result:
         `mean`, `var`, `std`, `rstd`; or `ms`, `rms`, `rstd`; or `norm`; or `min`, `max`, `range`; or `median`,
         `q1`, `q3`, `iqr`: of the shape `Grid.stats_shape`, in the unit of the input, its square (`var`, `ms`)
         or its inverse (`rstd`).
-    gamma, beta : ndarray or None
-        Of the shape `ParameterShapes.shape`.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count.
     effort : Effort
         How what is still to be done will be.
-    running : Given or None
-        The running statistics that it was normalized with, of `Grid.running_shape`; None where each group has
-        its own.
-    selection : Selection or None
-        Which values count; None if all do.
     counts : ndarray of float64 or None
         How many values of each group count, of `Grid.stats_shape`; None where all do, or nothing was measured.
     """
@@ -59,17 +54,34 @@ class Result:
     plan: Plan
     input: NDArray[Any]
     statistics: Mapping[str, NDArray[np.float64]]
-    gamma: NDArray[Any] | None
-    beta: NDArray[Any] | None
+    inputs: Inputs = NO_INPUTS
     effort: Effort = DEFAULT_EFFORT
-    running: Given | None = None
-    selection: Selection | None = None
     counts: NDArray[np.float64] | None = None
 
     @functools.cached_property
     def normalized(self) -> NDArray[Any]:
         """The normalized tensor, of the input's shape, after gamma and beta if they are given."""
-        return self._run(self.gamma, self.beta)
+        return self._run(self.inputs)
+
+    @property
+    def gamma(self) -> NDArray[Any] | None:
+        """The scale, of the shape `ParameterShapes.shape`; None without one."""
+        return self.inputs.gamma
+
+    @property
+    def beta(self) -> NDArray[Any] | None:
+        """The shift, likewise."""
+        return self.inputs.beta
+
+    @property
+    def running(self) -> Given | None:
+        """The running statistics that it was normalized with; None where each group has its own."""
+        return self.inputs.given
+
+    @property
+    def selection(self) -> Selection | None:
+        """Which values count; None if all do."""
+        return self.inputs.selection
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -177,8 +189,7 @@ class Result:
             return find_degeneracies_of_evaluation(
                 self.plan, self.input, self.statistics, self.normalized, self.selection
             )
-        scaled = self.gamma is not None or self.beta is not None
-        safe = not scaled and self.plan.norm.divisor.bounded and not self._carries_others
+        safe = not self.inputs.scales and self.plan.norm.divisor.bounded and not self._carries_others
         promised = None if safe else self.normalized
         return find_degeneracies(self.plan, self.input, self.statistics, promised, self.counts, self.selection)
 
@@ -204,11 +215,9 @@ class Result:
         if self.running is not None:
             return ()
         if self.selection is not None:
-            marked = self.selection._replace(fill=Fill.NAN)
-            values = run(self.plan, self.input, Inputs(selection=marked), effort=self.effort)[0]
+            values = self._run(Inputs(selection=self.selection._replace(fill=Fill.NAN)))
             return check_promises(self.plan, self.statistics, values, self.effort, Selection(omits_nan=True))
-        scaled = self.gamma is not None or self.beta is not None
-        values = self._run(None, None) if scaled else self.normalized
+        values = self._run(NO_INPUTS) if self.inputs.scales else self.normalized
         return check_promises(self.plan, self.statistics, values, self.effort)
 
     def settle(self, *, check: bool) -> None:
@@ -228,8 +237,7 @@ class Result:
         if self.degeneracies:
             raise DegenerateError(f"{self.plan.norm.name}: {'; '.join(self.warnings)}")
 
-    def _run(self, gamma: NDArray[Any] | None, beta: NDArray[Any] | None) -> NDArray[Any]:
-        inputs = Inputs(gamma, beta, self.running, self.selection)
+    def _run(self, inputs: Inputs) -> NDArray[Any]:
         return run(self.plan, self.input, inputs, effort=self.effort)[0]
 
     def _statistic(self, name: str) -> NDArray[np.float64]:
@@ -347,41 +355,42 @@ def normalize(
     if not isinstance(norm, str):
         raise UsageError(f"norm {norm!r} is not a name")
     request = Request.collect(norm, {**options, "dtype": _name_dtype(dtype)})
-    return calculate(
-        request,
-        _as_real(x, "x"),
-        None if gamma is None else _as_real(gamma, "gamma"),
-        None if beta is None else _as_real(beta, "beta"),
-        running=_pair_running(running_mean, running_var),
-        counted=_say_what_counts(mask, lengths, nan, fill),
-        out=out,
-        effort=Effort(threads=None if threads is None else _require_integer("threads", threads)),
+    values = _as_real(x, "x")
+    plan = make_plan(request, values.shape, values.dtype)
+    inputs = fit_inputs(
+        plan,
+        values,
+        {
+            name: _as_real(given, name)
+            for name, given in (("gamma", gamma), ("beta", beta))
+            if given is not None
+        },
+        _pair_running(running_mean, running_var),
+        _read_selection(mask, lengths, nan, fill),
     )
+    effort = Effort(threads=None if threads is None else _require_integer("threads", threads))
+    return calculate(plan, values, inputs, out=out, effort=effort)
 
 
 def calculate(
-    request: Request,
+    plan: Plan,
     values: NDArray[Any],
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
+    inputs: Inputs = NO_INPUTS,
     *,
-    running: Given | None = None,
-    counted: Counted | None = None,
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
     statistics_alone: bool = False,
 ) -> Result:
-    """Normalize an array as a request says: `normalize` with its options in one record.
+    """Normalize an array as a plan says.
 
     Parameters
     ----------
-    request : Request
-    values, gamma, beta : ndarray
+    plan : Plan
+        Made for the shape and dtype of `values`.
+    values : ndarray
         Of an integer, boolean or float dtype.
-    running : Given or None
-        Running mean and variance, of any shape that `Plan.fit_running` takes.
-    counted : Counted or None
-        Which values count; None if all do.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
     out
         As in `normalize`.
     effort : Effort
@@ -394,50 +403,15 @@ def calculate(
     NormError
         As `normalize`.
     """
-    plan = make_plan(request, values.shape, values.dtype)
-    gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
-    beta = None if beta is None else plan.fit_parameter("beta", beta)
     if effort.threads is not None and effort.threads < 1:
         raise UsageError(f"threads {effort.threads} is less than one")
-    given = None if running is None else fit_given(plan, running)
-    selection = None if counted is None else select(plan, values, counted)
-    inputs = Inputs(gamma, beta, given, selection)
     if statistics_alone:
         statistics = measure(plan, values, inputs, effort)
-        counts = statistics.pop(COUNT, None)
-        return Result(plan, values, statistics, gamma, beta, effort, given, selection, counts)
+        return Result(plan, values, statistics, inputs, effort, statistics.pop(COUNT, None))
     normalized, statistics = run(plan, values, inputs, out, effort)
-    counts = statistics.pop(COUNT, None)
-    result = Result(plan, values, statistics, gamma, beta, effort, given, selection, counts)
+    result = Result(plan, values, statistics, inputs, effort, statistics.pop(COUNT, None))
     result.__dict__["normalized"] = normalized  # where the cached property keeps it
     return result
-
-
-RUNNING_NAMES = ("running_mean", "running_var")
-"""What messages call running statistics, unless their caller knows a better name."""
-
-
-def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES) -> Given:
-    """Return running statistics in the shape that the plan has for them.
-
-    Parameters
-    ----------
-    plan : Plan
-    running : Given
-    names : tuple of str
-        What mean and variance are called in messages.
-
-    Raises
-    ------
-    UsageError
-        If the norm has none.
-    DataError
-        If they do not fit, or a variance is negative.
-    """
-    mean, var = (plan.fit_running(name, array) for name, array in zip(names, running, strict=True))
-    if (var < 0).any():
-        raise DataError(f"{names[1]} is negative: {var[var < 0][0]:g}")
-    return Given(mean, var)
 
 
 def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
@@ -448,16 +422,16 @@ def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None
     return Given(_as_real(mean, "running_mean"), _as_real(var, "running_var"))
 
 
-def _say_what_counts(
+def _read_selection(
     mask: ArrayLike | None, lengths: Sequence[int] | None, nan: str | None, fill: str | None
-) -> Counted | None:
+) -> SelectionRequest | None:
     if mask is None and lengths is None and nan is None and fill is None:
         return None
     try:
         whole = None if lengths is None else tuple(operator.index(length) for length in lengths)
     except TypeError as error:
         raise UsageError(f"lengths {lengths!r} are no integers") from error
-    return Counted(None if mask is None else _as_real(mask, "mask"), whole, nan, fill)
+    return SelectionRequest(None if mask is None else _as_real(mask, "mask"), whole, nan, fill)
 
 
 def _name_dtype(dtype: DTypeLike | None) -> str | None:

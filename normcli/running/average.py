@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import find_convention
@@ -213,9 +212,8 @@ def measure_gap(result: Result, after: State) -> float:
 
     NaN where either is not finite; 0 for a batch without values.
     """
-    plan = result.plan
-    inputs = Inputs(result.gamma, result.beta, after.statistics, result.selection)
-    evaluated, _ = run(plan, result.input, inputs, effort=result.effort)
+    inputs = result.inputs._replace(given=after.statistics)
+    evaluated, _ = run(result.plan, result.input, inputs, effort=result.effort)
     largest = 0.0
     for mine, theirs in zip(iterate_pieces(result.normalized), iterate_pieces(evaluated), strict=True):
         with np.errstate(invalid="ignore"):

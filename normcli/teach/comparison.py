@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
@@ -16,13 +17,13 @@ from normcli.teach.equalities import Equality, Member, find_equalities, find_rel
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.norms.request import Request
     from normcli.results.result import Result
 
 
@@ -33,14 +34,14 @@ class Entry(NamedTuple):
     ----------
     name : str
         As a command line names it: `gn:groups=2`.
-    request : Request
-    parameters : mapping of str to ndarray, or None
-        gamma and beta, as far as there are any.
+    plan : Plan
+    inputs : Inputs
+        Gamma and beta, as far as there are any.
     """
 
     name: str
-    request: Request
-    parameters: Mapping[str, NDArray[Any]] | None = None
+    plan: Plan
+    inputs: Inputs = NO_INPUTS
 
 
 class BatchOfOne(NamedTuple):
@@ -119,17 +120,14 @@ def compare(
     Raises
     ------
     UsageError
-        If there are fewer than two, or two are the same in every respect; else as `make_plan`.
+        If there are fewer than two, or two are the same in every respect.
     """
-    plans = [make_plan(entry.request, values.shape, values.dtype) for entry in entries]
-    require_different([entry.name for entry in entries], plans)
+    require_different([entry.name for entry in entries], [entry.plan for entry in entries])
     columns, members = [], []
     for entry in entries:
-        gamma, beta = ((entry.parameters or {}).get(name) for name in ("gamma", "beta"))
-        result = calculate(entry.request, values, gamma, beta, effort=effort)
+        result = calculate(entry.plan, values, entry.inputs, effort=effort)
         columns.append(_describe(entry, result, layout))
-        scaled = result.gamma is not None or result.beta is not None
-        bare = run(result.plan, values, effort=effort)[0] if scaled else result.normalized
+        bare = run(entry.plan, values, effort=effort)[0] if entry.inputs.scales else result.normalized
         members.append(Member(entry.name, result, bare))
     return Comparison(tuple(columns), find_equalities(members, layout))
 
@@ -151,7 +149,7 @@ def _describe(entry: Entry, result: Result, layout: str | None) -> Column:
         entry.name,
         result,
         depends_on_batch(result.plan),
-        try_batch_of_one(entry.request, result.plan, result.input.dtype, layout),
+        try_batch_of_one(result.plan, layout),
         mean,
         var,
     )
@@ -175,18 +173,13 @@ def depends_on_batch(plan: Plan) -> bool:
     return split is None or batch != split.axis or split.groups != plan.grid.shape[batch]
 
 
-def try_batch_of_one(
-    request: Request, plan: Plan, dtype: np.dtype[Any], layout: str | None = None
-) -> BatchOfOne:
+def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
     """Return what becomes of a norm where the batch axis has length 1: the same request, planned anew.
 
     Parameters
     ----------
-    request : Request
     plan : Plan
         Of the whole batch.
-    dtype : dtype
-        The tensor's.
     layout : str or None
         As for `compare`.
     """
@@ -195,7 +188,7 @@ def try_batch_of_one(
         return BatchOfOne(None)
     shape = (*plan.grid.shape[:batch], 1, *plan.grid.shape[batch + 1 :])
     try:
-        alone = make_plan(request, shape, dtype)
+        alone = make_plan(plan.request, shape, plan.tensor_dtype)
     except UsageError as error:
         return BatchOfOne(works=False, reason=str(error))
     remedy = "; evaluation needs running statistics" if needy else ""

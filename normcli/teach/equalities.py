@@ -261,8 +261,7 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
             if own in known:
                 continue
             known.append(own)
-            spec = relative.plan.spec._replace(dtype=member.plan.spec.dtype)
-            plan = relative.plan._replace(spec=spec)
+            plan = relative.plan.change_spec(dtype=member.plan.spec.dtype)
             standardized, _ = run(plan, member.result.input, effort=member.result.effort)
             apart = _measure(member.standardized, standardized)
             if apart.rounding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from normcli.engine.inputs import Inputs
+from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.results.result import Result
@@ -20,21 +20,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
 
 
 def explain(
     plan: Plan,
     values: NDArray[Any],
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
+    inputs: Inputs = NO_INPUTS,
     *,
     at: tuple[int, ...] | None = None,
     every: bool = False,
     effort: Effort = DEFAULT_EFFORT,
-    running: Given | None = None,
 ) -> Story:
     """Tell how one value of a tensor is normalized, or those of its first group.
 
@@ -43,16 +41,16 @@ def explain(
     Parameters
     ----------
     plan : Plan
-    values, gamma, beta : ndarray
-        Of the plan's shapes.
+    values : ndarray
+        The tensor.
+    inputs : Inputs
+        Gamma, beta and running statistics.
     at : tuple of int or None
         An index of the tensor; None tells of the first group as a whole.
     every : bool
         Tell of every value of the group, however many: otherwise of the first and the last of more than
         `MOST_TERMS`.
     effort : Effort
-    running : Given or None
-        Running statistics, of `Grid.running_shape`, to normalize with instead of the group's own.
 
     Examples
     --------
@@ -72,10 +70,10 @@ def explain(
     if at is None and plan.spec.window is None:
         places = choose_places(plan.grid.group_size, every=every)
     at = at if at is not None or plan.spec.window is None else (0,) * len(plan.grid.shape)
-    if running is None:
-        return tell_story(measure_group(plan, values, gamma, beta, number, places, effort), at)
-    statistics = measure(plan, values, Inputs(given=running), effort)
-    result = Result(plan, values, statistics, gamma, beta, effort, running)
+    if inputs.given is None:
+        return tell_story(measure_group(plan, values, inputs, number, places, effort), at)
+    statistics = measure(plan, values, inputs, effort)
+    result = Result(plan, values, statistics, inputs, effort)
     return tell_story(take_group(result, number, places, running=True), at, running=True)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.degenerate import Degeneracy
@@ -144,8 +145,7 @@ def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
 def measure_group(
     plan: Plan,
     values: NDArray[Any],
-    gamma: NDArray[Any] | None,
-    beta: NDArray[Any] | None,
+    inputs: Inputs,
     number: int,
     places: Sequence[int],
     effort: Effort,
@@ -156,8 +156,9 @@ def measure_group(
     ----------
     plan : Plan
         With at least one value in each group.
-    values, gamma, beta : ndarray
-        Of the plan's shapes.
+    values : ndarray
+    inputs : Inputs
+        Gamma and beta.
     number : int
         The group's.
     places : sequence of int
@@ -165,11 +166,10 @@ def measure_group(
     effort : Effort
     """
     run = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
-    final = run(plan, inputs=Inputs(gamma, beta))
-    wide = plan._replace(spec=plan.spec._replace(dtype="float64"))
-    scaled = run(wide).values
+    final = run(plan, inputs=inputs)
+    scaled = run(plan.change_spec(dtype="float64")).values
     return _collect(
-        plan, values, gamma, beta, number, places, final.statistics, scaled.tolist(), final.values,
+        plan, values, inputs, number, places, final.statistics, scaled.tolist(), final.values,
         choose_output_dtype(plan, values.dtype), degenerate=True,
     )  # fmt: skip
 
@@ -191,7 +191,7 @@ def take_group(result: Result, number: int, places: Sequence[int], *, running: b
         -1
     )
     return _collect(
-        plan, result.input, result.gamma, result.beta, number, places, statistics, [None] * len(places),
+        plan, result.input, result.inputs, number, places, statistics, [None] * len(places),
         view[list(places)], result.dtype, degenerate=not running,
     )  # fmt: skip
 
@@ -199,8 +199,7 @@ def take_group(result: Result, number: int, places: Sequence[int], *, running: b
 def _collect(
     plan: Plan,
     values: NDArray[Any],
-    gamma: NDArray[Any] | None,
-    beta: NDArray[Any] | None,
+    inputs: Inputs,
     number: int,
     places: Sequence[int],
     statistics: Mapping[str, float],
@@ -220,15 +219,14 @@ def _collect(
                 index,
                 _number(values[index]),
                 x_hat,
-                _pick_parameter(plan, gamma, index),
-                _pick_parameter(plan, beta, index),
+                _pick_parameter(plan, inputs.gamma, index),
+                _pick_parameter(plan, inputs.beta, index),
                 float(y),
             )
         )
     found: tuple[Degeneracy, ...] = ()
     if degenerate:
-        scaled_by = gamma is not None or beta is not None
-        found = _find_degeneracies(plan, members, number, statistics, normalized, scaled=scaled_by)
+        found = _find_degeneracies(plan, members, number, statistics, normalized, scaled=inputs.scales)
     return Group(plan, number, members, statistics, outcomes, dtype, found)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine import single
+from normcli.engine import single as engine
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 from normcli.norms.table import GroupOrder
@@ -76,8 +76,8 @@ def normalize_group(result: Result, group: int) -> NDArray[Any]:
     if _has_whole(result):
         return result.normalized.reshape(plan.grid.view_shape)[selection].reshape(-1)
     every = range(plan.grid.group_size)
-    inputs = Inputs(result.gamma, result.beta)
-    return single.normalize_group(plan, result.input, group, every, inputs, result.effort).values
+    inputs, effort = result.inputs, result.effort
+    return engine.normalize_group(plan, result.input, group, every, inputs, effort).values
 
 
 def _has_whole(result: Result) -> bool:

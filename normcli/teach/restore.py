@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure, run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
@@ -89,7 +90,7 @@ class Restoration(NamedTuple):
 
 
 def restore(
-    request: Request,
+    plan: Plan,
     values: NDArray[Any],
     *,
     rtol: float = RTOL,
@@ -103,7 +104,7 @@ def restore(
 
     Parameters
     ----------
-    request : Request
+    plan : Plan
     values : ndarray
         Of an integer, boolean or float dtype.
     rtol, atol : float
@@ -114,18 +115,17 @@ def restore(
     Raises
     ------
     UsageError
-        If the norm has no gamma, or a tolerance is not a number ≥ 0; else as `make_plan`.
+        If the norm has no gamma, or a tolerance is not a number ≥ 0.
 
     Examples
     --------
     >>> x = np.array([[1.0, -2.0], [3.0, 5.0], [4.0, 0.0]])
-    >>> [restore(Request(norm), x).recovered for norm in ("bn", "ln")]
+    >>> [restore(make_plan(Request(norm), x.shape, x.dtype), x).recovered for norm in ("bn", "ln")]
     [True, False]
     """
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if tolerance is not None and not tolerance >= 0:
             raise UsageError(f"{name} {tolerance} is not a number ≥ 0")
-    plan = make_plan(request, values.shape, values.dtype)
     own = plan_parameters(plan)
     spread, centre = plan.norm.divisor.spread, plan.norm.centre.statistic
     assert spread is not None  # a norm with gamma divides by a statistic
@@ -135,7 +135,7 @@ def restore(
     if plan.norm.takes_beta:
         beta = np.zeros(plan.parameters.shape) if centre is None else statistics[centre]
         beta = beta.reshape(plan.parameters.shape)
-    result = calculate(request, values, gamma, beta, effort=effort)
+    result = calculate(plan, values, Inputs(gamma, beta), effort=effort)
     standardized, _ = run(plan, values, effort=effort)
     allowed = choose_atol(values) if atol is None else atol
     scaled = atol is None and allowed < ATOL

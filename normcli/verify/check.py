@@ -11,12 +11,10 @@ import numpy as np
 from normcli.dtypes import find_type
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import find_geometry
-from normcli.engine.inputs import COUNT, Inputs
+from normcli.engine.inputs import COUNT, NO_INPUTS
 from normcli.engine.run import measure, run_into
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
-from normcli.results.result import fit_given
-from normcli.results.selection import select
 from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
 from normcli.verify.tally import GroupTally, Tally
@@ -29,12 +27,10 @@ if TYPE_CHECKING:
 
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.engine.inputs import Selection
+    from normcli.engine.inputs import Inputs, Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
     from normcli.numerics.workspace import Workspace
-    from normcli.results.selection import Counted
     from normcli.verify.ulp import Tolerance
 
     Floats = NDArray[np.float64]
@@ -115,12 +111,9 @@ def check(
     plan: Plan,
     values: NDArray[Any],
     actual: Mapping[str, NDArray[Any]],
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
+    inputs: Inputs = NO_INPUTS,
     limits: Limits | Mapping[str, Limits] = NO_LIMITS,
     effort: Effort = DEFAULT_EFFORT,
-    running: Given | None = None,
-    counted: Counted | None = None,
 ) -> Checked:
     """Compare arrays with what a plan makes of a tensor.
 
@@ -132,16 +125,12 @@ def check(
         The input.
     actual : mapping of str to ndarray
         By what they are: `normalized`, of the tensor's shape, and any of the norm's statistics.
-    gamma, beta : ndarray or None
-        Of any shape that `plan.fit_parameter` takes.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
     limits : Limits, or mapping of str to Limits
         What is tolerated, of all or of each; by default what torch's `assert_close` does for its dtype.
     effort : Effort
         Nothing of the outcome depends on it.
-    running : Given or None
-        Running statistics to normalize with, of any shape that `plan.fit_running` takes.
-    counted : Counted or None
-        Which values count; None if all do.
 
     Raises
     ------
@@ -175,11 +164,6 @@ def check(
         name: choose_tolerance(dtype, *(limits if isinstance(limits, Limits) else limits[name]))
         for name, dtype in settings.items()
     }
-    given = None if running is None else fit_given(plan, running)
-    selection = None if counted is None else select(plan, values, counted)
-    gamma = None if gamma is None else plan.fit_parameter("gamma", gamma)
-    beta = None if beta is None else plan.fit_parameter("beta", beta)
-    inputs = Inputs(gamma, beta, given, selection)
     comparisons: dict[str, Comparison] = {}
     if NORMALIZED in actual:
         geometry = find_geometry(plan)
@@ -194,7 +178,7 @@ def check(
     for name, array in actual.items():
         if name != NORMALIZED:
             comparisons[name] = _compare_statistic(array, statistics[name], settings[name], tolerances[name])
-    return Checked(comparisons, statistics, counts, selection)
+    return Checked(comparisons, statistics, counts, inputs.selection)
 
 
 def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_bfloat16, is_short_float
+from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.run import choose_output_dtype
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.results.inputs import fit_inputs
 from normcli.results.result import calculate
 from normcli.tensors.files import load
 from normcli.tensors.npy import start_npy, write_npy
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
@@ -56,24 +59,23 @@ class Golden(NamedTuple):
     plan : Plan
     tensor : Tensor
         The input.
-    parameters : mapping of str to ndarray
-        gamma and beta, as far as there are any.
+    inputs : Inputs
+        Gamma and beta, as far as there are any.
     checked : Checked
         The golden values held against newly calculated ones.
     """
 
     plan: Plan
     tensor: Tensor
-    parameters: Mapping[str, NDArray[Any]]
+    inputs: Inputs
     checked: Checked
 
 
 def write_golden(
     folder: Path,
-    request: Request,
+    plan: Plan,
     tensor: Tensor,
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
+    inputs: Inputs = NO_INPUTS,
     recipe: Mapping[str, Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Result:
@@ -82,10 +84,11 @@ def write_golden(
     Parameters
     ----------
     folder : Path
-    request : Request
+    plan : Plan
     tensor : Tensor
-    gamma, beta : ndarray or None
-        Written in the dtype of the result if that holds them exactly, else in their own.
+    inputs : Inputs
+        Gamma and beta, which are written in the dtype of the result if that holds them exactly, else in their
+        own.
     recipe : mapping or None
         How the input was generated, if it was.
     effort : Effort
@@ -96,16 +99,15 @@ def write_golden(
         If the input or the result is bfloat16, which `.npy` has no word for.
     """
     values = tensor.values
-    plan = make_plan(request, values.shape, values.dtype)
     dtype = choose_output_dtype(plan, values.dtype)
     if is_bfloat16(dtype) or is_bfloat16(values.dtype):
         raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
     if isinstance(values, np.memmap):
         with _locate(folder, NORMALIZED).open("w+b") as stream:
             out = start_npy(stream, plan.grid.shape, dtype)
-        result = calculate(request, values, gamma, beta, out=out, effort=effort)
+        result = calculate(plan, values, inputs, out=out, effort=effort)
     else:
-        result = calculate(request, values, gamma, beta, effort=effort)
+        result = calculate(plan, values, inputs, effort=effort)
         _write(folder, NORMALIZED, result.normalized)
     _write(folder, INPUT, values)
     for name in PARAMETERS:
@@ -114,7 +116,7 @@ def write_golden(
             _write(folder, name, _narrow(parameter, dtype))
     for name, statistic in result.statistics.items():
         _write(folder, name, statistic)
-    text = json.dumps(_describe(folder, request, result, tensor.source, recipe), indent=2, allow_nan=False)
+    text = json.dumps(_describe(folder, result, tensor.source, recipe), indent=2, allow_nan=False)
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
     return result
 
@@ -143,13 +145,12 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     actual = {name: other.values for name, other in tensors.items()}
     try:
         plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
-        parameters = {name: plan.fit_parameter(name, values) for name, values in parameters.items()}
+        inputs = fit_inputs(plan, tensor.values, parameters)
         limits = {name: _choose_limits(values.dtype) for name, values in actual.items()}
-        gamma, beta = (parameters.get(name) for name in PARAMETERS)
-        checked = check(plan, tensor.values, actual, gamma, beta, limits, effort)
+        checked = check(plan, tensor.values, actual, inputs, limits, effort)
     except (UsageError, DataError) as error:
         raise DataError(f"{folder / MANIFEST} does not fit its files: {error}") from error
-    return Golden(plan, tensor, parameters, checked)
+    return Golden(plan, tensor, inputs, checked)
 
 
 def _locate(folder: Path, name: str) -> Path:
@@ -171,10 +172,8 @@ def _choose_limits(dtype: np.dtype[Any]) -> Limits:
     return Limits(max_ulp=_SHORT_ULP if is_short_float(dtype) else _LONG_ULP)
 
 
-def _describe(
-    folder: Path, request: Request, result: Result, source: str, recipe: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    plan = result.plan
+def _describe(folder: Path, result: Result, source: str, recipe: Mapping[str, Any] | None) -> dict[str, Any]:
+    plan, request = result.plan, result.plan.request
     given = {option: getattr(request, option.name) for option in OPTIONS}
     return {
         "schema": SCHEMA,

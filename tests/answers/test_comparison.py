@@ -20,7 +20,7 @@ from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
-from tests.conftest import DATA
+from tests.conftest import DATA, plan_request
 
 SNAPSHOTS = DATA / "snapshots"
 FOUR = {"bn": Request("bn"), "ln": Request("ln"), "in": Request("in"), "gn:groups=2": Request("gn", groups=2)}
@@ -36,7 +36,7 @@ WORDS = np.array([[[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]] * 2) * np.array
 
 def compared(requests, shape=None, values=None):
     tensor = generate(Recipe(shape)) if values is None else Tensor(values, "words.json")
-    entries = [Entry(name, request) for name, request in requests.items()]
+    entries = [Entry(name, plan_request(request, tensor.values)) for name, request in requests.items()]
     return ComparisonAnswer(compare(entries, tensor.values), tensor)
 
 
@@ -47,7 +47,9 @@ def words():
 
 def restored(norm, shape, **options):
     tensor = generate(Recipe(shape, dist="normal", seed=3))
-    return RestorationAnswer(restore(Request(norm, **options), tensor.values), tensor)
+    return RestorationAnswer(
+        restore(plan_request(Request(norm, **options), tensor.values), tensor.values), tensor
+    )
 
 
 def render(document, view=None, format_name="table"):

@@ -15,6 +15,7 @@ from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.request import Request
 from normcli.norms.table import Centre, EpsRule
 from normcli.results.result import calculate
+from tests.conftest import plan_request
 from tests.fitting.test_fit import fit_arrays, make
 
 EFFORT = Effort(threads=2, block=512)
@@ -163,5 +164,5 @@ def test_a_frameworks_convention_is_kept(name, like, rng):
     eps = 1e-3 if find_convention(like, name).eps is EpsRule.GIVEN else None
     request = make_request(name)._replace(like=like, layout="NCHW", eps=eps)
     y = apply(fit_arrays([x[:1], x[1:]], request), x[:3])
-    whole = calculate(request, x).normalized
+    whole = calculate(plan_request(request, x), x).normalized
     np.testing.assert_array_equal(y, whole[:3], strict=True)

@@ -5,16 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.engine.inputs import Inputs
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.result import calculate
 from normcli.teach.comparison import Entry, compare, depends_on_batch, measure_whole, try_batch_of_one
+from tests.conftest import plan_request
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 3)
-EVERY = [Entry(name, Request(name, **options_for(name, SHAPE))) for name in NORMS]
+
+
+def enter(name, request, shape=SHAPE, dtype="f8", **parameters):
+    return Entry(name, make_plan(request, shape, np.dtype(dtype)), Inputs(**parameters))
+
+
+EVERY = [enter(name, Request(name, **options_for(name, SHAPE))) for name in NORMS]
 
 
 def shares_over_batch(plan):
@@ -28,17 +36,16 @@ def shares_over_batch(plan):
 
 @pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry.name)
 def test_a_norm_depends_on_the_batch_where_its_groups_hold_several_samples(entry):
-    plan = make_plan(entry.request, SHAPE, np.dtype("f8"))
-    assert depends_on_batch(plan) == shares_over_batch(plan)
+    assert depends_on_batch(entry.plan) == shares_over_batch(entry.plan)
 
 
 @pytest.mark.parametrize("name", NORMS)
 @pytest.mark.parametrize("shape", [(2, 4, 3, 3), (3, 4), (2, 4, 3)], ids=str)
 def test_a_batch_of_one_works_where_something_is_left_of_the_values(name, shape):
     request = Request(name, **options_for(name, shape))
-    alone = try_batch_of_one(request, make_plan(request, shape, np.dtype("f8")), np.dtype("f8"))
+    alone = try_batch_of_one(make_plan(request, shape, np.dtype("f8")))
     sample = np.random.default_rng(0).normal(3, 1, (1, *shape[1:]))
-    y = calculate(request, sample).normalized
+    y = calculate(plan_request(request, sample), sample).normalized
     nothing_left = not y.any() or np.array_equal(y, np.sign(sample))
     assert alone.works == (not nothing_left), alone
     assert (alone.reason is None) == alone.works
@@ -62,29 +69,31 @@ def test_a_batch_of_one_works_where_something_is_left_of_the_values(name, shape)
     ],
 )  # fmt: skip
 def test_batch_of_one(request_, shape, works, reason, becomes):
-    found = try_batch_of_one(request_, make_plan(request_, shape, np.dtype("f8")), np.dtype("f8"))
+    found = try_batch_of_one(make_plan(request_, shape, np.dtype("f8")))
     assert (found.works, found.reason, found.becomes) == (works, reason, becomes)
 
 
 @pytest.mark.parametrize("name", NORMS)
 def test_what_a_norm_becomes_gives_the_same_numbers(name):
     request = Request(name, **options_for(name, SHAPE))
-    becomes = try_batch_of_one(request, make_plan(request, SHAPE, np.dtype("f8")), np.dtype("f8")).becomes
+    becomes = try_batch_of_one(make_plan(request, SHAPE, np.dtype("f8"))).becomes
     if becomes is None:
         assert name != "bn"
         return
     sample = np.random.default_rng(1).normal(size=(1, *SHAPE[1:]))
     np.testing.assert_array_equal(
-        calculate(request, sample).normalized, calculate(Request(becomes), sample).normalized
+        calculate(plan_request(request, sample), sample).normalized,
+        calculate(plan_request(Request(becomes), sample), sample).normalized,
     )
 
 
 def test_columns_are_in_order_and_each_its_norm(rng):
     values = rng.normal(size=SHAPE).astype("f4")
-    comparison = compare(EVERY, values)
+    entries = [enter(entry.name, entry.plan.request, dtype="f4") for entry in EVERY]
+    comparison = compare(entries, values)
     assert [column.name for column in comparison.columns] == list(NORMS)
-    for entry, column in zip(EVERY, comparison.columns, strict=True):
-        expected = calculate(entry.request, values)
+    for entry, column in zip(entries, comparison.columns, strict=True):
+        expected = calculate(entry.plan, values)
         np.testing.assert_array_equal(column.result.normalized, expected.normalized)
         wide = expected.normalized.astype("f8")
         np.testing.assert_allclose([column.mean, column.var], [wide.mean(), wide.var()], rtol=1e-12, atol=1e-15)
@@ -93,7 +102,7 @@ def test_columns_are_in_order_and_each_its_norm(rng):
 @pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry.name)
 def test_the_first_group_holds_the_values_of_group_0(entry):
     values = np.arange(72.0).reshape(SHAPE)
-    (column, _) = compare([entry, Entry("other", Request("ln", axes="HW"))], values).columns
+    (column, _) = compare([entry, enter("other", Request("ln", axes="HW"))], values).columns
     plan = column.result.plan
     if plan.spec.window is None:
         owners = plan.grid.locate_groups(np.ix_(*map(np.arange, SHAPE)))
@@ -105,8 +114,8 @@ def test_the_first_group_holds_the_values_of_group_0(entry):
 def test_equalities_are_of_what_comes_before_gamma_and_beta(rng):
     values = rng.normal(size=SHAPE)
     entries = [
-        Entry("in", Request("in"), {"gamma": np.arange(4.0), "beta": np.ones(4)}),
-        Entry("gn", Request("gn", groups=4), {"gamma": -np.ones(4)}),
+        enter("in", Request("in"), gamma=np.arange(4.0), beta=np.ones(4)),
+        enter("gn", Request("gn", groups=4), gamma=-np.ones(4)),
     ]
     comparison = compare(entries, values)
     assert comparison.equalities[0].kind == "identical"
@@ -126,7 +135,7 @@ def test_equalities_are_of_what_comes_before_gamma_and_beta(rng):
 )
 def test_what_is_no_comparison_is_refused(requests, message):
     with pytest.raises(UsageError, match=message):
-        compare([Entry(*request) for request in requests], np.ones((2, 3)))
+        compare([enter(*request, (2, 3)) for request in requests], np.ones((2, 3)))
 
 
 def test_mean_and_variance_of_long_and_empty_tensors():

@@ -23,6 +23,7 @@ from normcli.teach.equalities import (
     is_same,
     name_parameters,
 )
+from tests.conftest import plan_request
 
 SHAPES = [
     (4,),
@@ -133,7 +134,7 @@ def test_every_claim_is_true_and_no_pair_with_one_partition_and_formula_is_misse
     requests = list(list_requests(shape))
     members = []
     for number, (request, _) in enumerate(requests):
-        result = calculate(request, values)
+        result = calculate(plan_request(request, values), values)
         members.append(Member(str(number), result, result.normalized))
     claims = {tuple(map(int, e.names)): e for e in find_equalities(members) if not e.related}
     parts = [part_cells(m.plan) for m in members]
@@ -160,10 +161,13 @@ def test_every_relative_is_the_same_and_is_called_what_a_command_line_takes(shap
     for request, plan in list_requests(shape):
         for relative in find_relatives(plan):
             spec = parse_norm_spec(relative.name)
-            result = calculate(Request(spec.name, **spec.own), values)
+            result = calculate(plan_request(Request(spec.name, **spec.own), values), values)
             assert part_cells(result.plan) == part_cells(plan)
             np.testing.assert_allclose(
-                result.normalized, calculate(request, values).normalized, rtol=1e-13, atol=1e-15
+                result.normalized,
+                calculate(plan_request(request, values), values).normalized,
+                rtol=1e-13,
+                atol=1e-15,
             )
             assert relative.plan.norm is not plan.norm or part_cells(relative.plan) == part_cells(plan)
             seen += 1
@@ -190,9 +194,11 @@ def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(no
                 continue
             for relative in find_relatives(plan, shared):
                 spec = parse_norm_spec(relative.name)
-                result = calculate(Request(spec.name, **{"layout": shared, **spec.own}), values)
+                result = calculate(
+                    plan_request(Request(spec.name, **{"layout": shared, **spec.own}), values), values
+                )
                 assert part_cells(result.plan) == part_cells(plan), (request, relative.name)
-                expected = calculate(request, values).normalized
+                expected = calculate(plan_request(request, values), values).normalized
                 np.testing.assert_allclose(result.normalized, expected, rtol=1e-12, atol=1e-14)
                 seen += 1
     assert bool(seen) == (norm in ("bn", "ln", "in", "gn", "rms", "lp", "ws", "mvn"))
@@ -206,7 +212,7 @@ def compare(shape, *requests, values=None, dtype="f8"):
     )
     members = []
     for request in requests:
-        result = calculate(request, values)
+        result = calculate(plan_request(request, values), values)
         members.append(Member(request.norm, result, result.normalized))
     return find_equalities(members)
 
@@ -264,7 +270,10 @@ def test_another_ddof_is_the_factor_that_is_said():
     )
     assert claim.kind is Kind.SIMILAR
     assert claim.reason.endswith("ddof 0 against 1: ws is √((5 − 1)/5) = 0.894427 times bn")
-    a, b = (calculate(r, values).normalized for r in (Request("bn", eps=0.0), Request("bn", eps=0.0, ddof=1)))
+    a, b = (
+        calculate(plan_request(r, values), values).normalized
+        for r in (Request("bn", eps=0.0), Request("bn", eps=0.0, ddof=1))
+    )
     np.testing.assert_allclose(b / a, np.sqrt(4 / 5))
 
 

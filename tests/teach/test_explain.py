@@ -15,6 +15,7 @@ from normcli import NORMS, normalize
 from normcli.documents.notation import spell_step, write_code
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.results.inputs import fit_inputs
 from normcli.teach.explain import explain
 from normcli.teach.group import find_group, take_group
 from normcli.teach.telling import tell_story
@@ -78,8 +79,7 @@ def tell(x: Any, at: tuple[int, ...] | None = None, every: bool = False, **optio
     gamma, beta = (None if options.get(n) is None else np.asarray(options.pop(n)) for n in ("gamma", "beta"))
     x = np.asarray(x)
     plan = make_plan(Request(**options), x.shape, x.dtype)
-    fit = [None if p is None else plan.fit_parameter(n, p) for n, p in (("gamma", gamma), ("beta", beta))]
-    return explain(plan, x, *fit, at=at, every=every)
+    return explain(plan, x, fit_inputs(plan, x, {"gamma": gamma, "beta": beta}), at=at, every=every)
 
 
 def lines(story: Story, digits: int | None = None, full: bool = True) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from normcli.engine.inputs import Inputs
 from normcli.norms.table import AxesRule
 from normcli.teach import part
 from normcli.teach.part import normalize_group, normalize_part
@@ -24,7 +25,6 @@ WANTED = ([0, 3], [1, 2, 5], [0], [0, 5])
 @pytest.fixture
 def results(rng, monkeypatch):
     """Make a result that holds its normalized tensor, and one that holds statistics alone and counts as large."""
-    from normcli.norms.request import Request
     from normcli.results.result import calculate
 
     def make(norm, options):
@@ -34,9 +34,7 @@ def results(rng, monkeypatch):
         given = {name: rng.normal(size=plan.parameters.shape).astype("f4") for name in names}
         whole = normalize(x, norm, **options, **given)
         monkeypatch.setattr(part, "SMALL", 0)
-        bare = calculate(
-            Request(norm, **options), x, given.get("gamma"), given.get("beta"), statistics_alone=True
-        )
+        bare = calculate(plan, x, Inputs(**given), statistics_alone=True)
         return whole, bare
 
     return make

@@ -11,7 +11,9 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, Centre
 from normcli.results.result import calculate
-from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness, plan_parameters, restore
+from normcli.teach import restore as restoring
+from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness, plan_parameters
+from tests.conftest import plan_request
 from tests.strategies import options_for
 
 SHAPE = (3, 4, 2, 3)
@@ -21,6 +23,10 @@ ALIGNED = {"bn", "ws", "wn"}
 
 def draw(shape=SHAPE, seed=0):
     return np.random.default_rng(seed).normal(1, 2, shape)
+
+
+def restore(request, x, **options):
+    return restoring.restore(plan_request(request, x), x, **options)
 
 
 @pytest.mark.parametrize("name", ABLE)
@@ -52,7 +58,7 @@ def test_gamma_and_beta_are_measured_over_the_axes_that_they_do_not_vary_along(n
         assert attempt.result.beta is None
     else:
         np.testing.assert_allclose(attempt.result.beta, beta, rtol=1e-12)
-    plain = calculate(Request(name, **options_for(name, SHAPE)), x).normalized
+    plain = calculate(plan_request(Request(name, **options_for(name, SHAPE)), x), x).normalized
     np.testing.assert_array_equal(attempt.standardized, plain)
 
 

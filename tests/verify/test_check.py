@@ -12,6 +12,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.results.inputs import fit_inputs
 from normcli.verify.check import Limits, check
 from normcli.verify.tally import Tally
 from normcli.verify.ulp import choose_tolerance
@@ -31,7 +32,8 @@ def plan_of(norm, shape=SHAPE, **options):
 
 def compare(plan, x, y, *, effort=None, **options):
     limits = Limits(**{k: options.pop(k) for k in ("rtol", "atol", "max_ulp") if k in options})
-    checked = check(plan, x, {"normalized": y}, **options, limits=limits, effort=effort or Effort())
+    inputs = fit_inputs(plan, x, options)
+    checked = check(plan, x, {"normalized": y}, inputs, limits=limits, effort=effort or Effort())
     return checked.comparisons["normalized"]
 
 

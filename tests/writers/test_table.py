@@ -26,7 +26,7 @@ from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from normcli.verify.check import check
 from normcli.writers import write
-from tests.conftest import DATA
+from tests.conftest import DATA, plan_request
 
 SNAPSHOTS = DATA / "snapshots"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -122,7 +122,7 @@ def test_no_line_is_wider_than_the_terminal(name):
 def test_cells_that_grow_where_the_largest_is_left_out_fit(width):
     x = np.random.default_rng(5).uniform(1, 9, (3, 60))
     x[1, 30] = 12345.678  # in the middle, which is cut: without it the others have more decimals
-    attempt = restore(Request("ln"), x)
+    attempt = restore(plan_request(Request("ln"), x), x)
     view = View(width=width, show=frozenset(("normalized", "input")))
     for document in (Answer(normalize(x, "ln"), Tensor(x, "x")), RestorationAnswer(attempt, Tensor(x, "x"))):
         lines = render(document, view).splitlines()

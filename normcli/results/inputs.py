@@ -1,18 +1,22 @@
-"""What a caller says of which values count, as the engine's `Selection`."""
+"""What a caller gives beside the tensor, fitted to a plan: gamma, beta, running statistics, a selection."""
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.inputs import Selection
+from normcli.engine.inputs import Inputs, Selection
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, NanRule
+from normcli.numerics.solution import Given
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from normcli.norms.plan import Plan
@@ -21,8 +25,8 @@ _SEQUENCES = "LTS"
 """The letters that axes of words or time steps have: length, time, sequence."""
 
 
-class Counted(NamedTuple):
-    """Which values count, as a caller says it.
+class SelectionRequest(NamedTuple):
+    """Which values are to count, as a caller says it.
 
     Parameters
     ----------
@@ -43,7 +47,73 @@ class Counted(NamedTuple):
     fill: str | None = None
 
 
-def select(plan: Plan, values: NDArray[Any], counted: Counted) -> Selection | None:
+NO_PARAMETERS: Mapping[str, NDArray[Any] | None] = MappingProxyType({})
+
+RUNNING_NAMES = ("running_mean", "running_var")
+"""What messages call running statistics, unless their caller knows a better name."""
+
+
+def fit_inputs(
+    plan: Plan,
+    values: NDArray[Any],
+    parameters: Mapping[str, NDArray[Any] | None] = NO_PARAMETERS,
+    running: Given | None = None,
+    selection: SelectionRequest | None = None,
+) -> Inputs:
+    """Return what a caller gives, in the shapes that a plan has for it.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The tensor.
+    parameters : mapping of str to ndarray or None
+        `gamma` and `beta`, of any shape that `Plan.fit_parameter` takes.
+    running : Given or None
+        Running mean and variance, of any shape that `Plan.fit_running` takes.
+    selection : SelectionRequest or None
+        Which values are to count; None if all.
+
+    Raises
+    ------
+    UsageError
+        If the norm has no such thing, or an option of the selection is unknown or has nothing to be about.
+    DataError
+        If something does not fit, or a variance is negative, or there is a NaN where that is an error.
+    """
+    fitted = {name: plan.fit_parameter(name, a) for name, a in parameters.items() if a is not None}
+    return Inputs(
+        fitted.get("gamma"),
+        fitted.get("beta"),
+        None if running is None else fit_given(plan, running),
+        None if selection is None else select(plan, values, selection),
+    )
+
+
+def fit_given(plan: Plan, running: Given, names: tuple[str, str] = RUNNING_NAMES) -> Given:
+    """Return running statistics in the shape that the plan has for them.
+
+    Parameters
+    ----------
+    plan : Plan
+    running : Given
+    names : tuple of str
+        What mean and variance are called in messages.
+
+    Raises
+    ------
+    UsageError
+        If the norm has none.
+    DataError
+        If they do not fit, or a variance is negative.
+    """
+    mean, var = (plan.fit_running(name, array) for name, array in zip(names, running, strict=True))
+    if (var < 0).any():
+        raise DataError(f"{names[1]} is negative: {var[var < 0][0]:g}")
+    return Given(mean, var)
+
+
+def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selection | None:
     """Return which values of a tensor count, with the mask at the tensor's rank; None if all do.
 
     Raises
@@ -53,26 +123,26 @@ def select(plan: Plan, values: NDArray[Any], counted: Counted) -> Selection | No
     DataError
         If the mask or the lengths do not fit, or there is a NaN where that is an error.
     """
-    if counted.nan not in (None, *NanRule):
-        raise UsageError(f"nan {counted.nan!r} is none of {', '.join(NanRule)}")
-    if counted.fill not in (None, *Fill):
-        raise UsageError(f"fill {counted.fill!r} is none of {', '.join(Fill)}")
-    if counted.nan == NanRule.RAISE:
+    if asked.nan not in (None, *NanRule):
+        raise UsageError(f"nan {asked.nan!r} is none of {', '.join(NanRule)}")
+    if asked.fill not in (None, *Fill):
+        raise UsageError(f"fill {asked.fill!r} is none of {', '.join(Fill)}")
+    if asked.nan == NanRule.RAISE:
         _refuse_nan(plan, values)
     masks = []
-    if counted.mask is not None:
-        masks.append(plan.grid.fit_mask(_to_booleans(counted.mask)))
-    if counted.lengths is not None:
-        masks.append(plan.grid.fit_mask(mark_lengths(plan, counted.lengths)))
-    omits_nan = counted.nan == NanRule.OMIT and is_float(values.dtype)
-    if not masks and counted.nan != NanRule.OMIT:
-        if counted.fill is not None:
+    if asked.mask is not None:
+        masks.append(plan.grid.fit_mask(_to_booleans(asked.mask)))
+    if asked.lengths is not None:
+        masks.append(plan.grid.fit_mask(mark_lengths(plan, asked.lengths)))
+    omits_nan = asked.nan == NanRule.OMIT and is_float(values.dtype)
+    if not masks and asked.nan != NanRule.OMIT:
+        if asked.fill is not None:
             raise UsageError("fill is for values that do not count; all do without a mask, lengths or nan omit")
         return None
     if not masks and not omits_nan:
         return None
     mask = masks[0] & masks[1] if len(masks) == 2 else next(iter(masks), None)
-    return Selection(mask, omits_nan, Fill(counted.fill or Fill.PASS))
+    return Selection(mask, omits_nan, Fill(asked.fill or Fill.PASS))
 
 
 def mark_lengths(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:

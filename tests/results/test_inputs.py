@@ -16,8 +16,9 @@ from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, Request
 from normcli.norms.table import NORMS
+from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.result import calculate
-from normcli.results.selection import Counted
+from tests.conftest import plan_request
 from tests.exact_reference import measure_ulp, solve_group, widen
 
 GROUPED = [name for name, norm in NORMS.items() if name != "lrn"]
@@ -65,12 +66,14 @@ def test_statistics_and_values_are_exact_of_what_counts(norm, dtype, shape, rng)
 def test_no_bit_depends_on_tiles_threads_or_order(norm, rows, length, dtype, seed):
     rng = np.random.default_rng(seed)
     x = rng.normal(rng.choice([0.0, 1e4]), 1.0, (rows, 3, length)).astype(dtype)
-    counted = Counted(rng.random(x.shape) < rng.random(), nan="omit")
+    asked = SelectionRequest(rng.random(x.shape) < rng.random(), nan="omit")
     request = Request(norm)
-    expected = calculate(request, x, counted=counted)
+    plan = plan_request(request, x)
+    inputs = fit_inputs(plan, x, selection=asked)
+    expected = calculate(plan, x, inputs)
     effort = Effort(threads=2, block=1 << 12, whole=1 << 10)
     for values in (np.asfortranarray(x), x):
-        other = calculate(request, values, counted=counted, effort=effort)
+        other = calculate(plan, values, inputs, effort=effort)
         np.testing.assert_array_equal(other.normalized, expected.normalized)
         np.testing.assert_array_equal(other.counts, expected.counts)
 
