@@ -1,4 +1,4 @@
-"""The generated parts of README, for cog: `python -m cogapp -r README.md` renews them, `--check` compares."""
+"""The generated parts of README and samples, for cog, which runs what stands between its marks (CONTRIBUTING)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,12 @@ from normcli.writers import write
 ROOT = Path(__file__).parent.parent
 
 
-def show(*lines: str, most: int | None = None) -> str:
-    """Run shell lines from `samples/` and return them with what they print, as a console block.
-
-    Parameters
-    ----------
-    lines : str
-    most : int or None
-        Lines of output to keep of each; the rest becomes an ellipsis.
-    """
+def show(*lines: str) -> str:
+    """Run shell lines from `samples/` and return them with what they print, as a console block."""
     shown: list[str] = []
     for line in lines:
         done = _run(line, check=False)
-        output = (done.stdout + done.stderr).rstrip("\n").splitlines()
-        if most is not None and len(output) > most:
-            output = [*output[:most], "…"]
-        shown += [f"$ {line}", *output, ""]
+        shown += [f"$ {line}", *(done.stdout + done.stderr).rstrip("\n").splitlines(), ""]
     return "\n".join(["```console", *shown[:-1], "```"])
 
 
@@ -84,16 +74,3 @@ def python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, cwd=ROOT)
     comments = "\n".join(f"# {line}" for line in done.stdout.splitlines())
     return f"```python\n{code.strip()}\n{comments}\n```"
-
-
-def measurements() -> str:
-    """Return the recorded measurements."""
-    return (ROOT / "tests" / "bench" / "results.md").read_text().rstrip("\n")
-
-
-def help_text(command: str) -> str:
-    """Return what `COMMAND --help` prints, 100 columns wide."""
-    arguments = [sys.executable, "-m", *shlex.split(command), "--help"]
-    environment = os.environ | {"COLUMNS": "100"}
-    done = subprocess.run(arguments, capture_output=True, check=True, text=True, env=environment)
-    return "\n".join(["```text", done.stdout.rstrip("\n"), "```"])

@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: measure everything and print tables; `--record` keeps them for README.
+"""`python -m tests.bench`: measure everything and print tables; `--record` keeps them in results.md.
 
 Exit code 1 if a figure is above what it may be: such a line is marked. torch and mpmath are needed (the extras
 [peers] and [test]), and room for 18 GiB in the folder that `--folder` names.
@@ -42,7 +42,7 @@ def main() -> int:
     """Measure, print, record if asked; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=7, help="rounds that count, after one that does not")
-    parser.add_argument("--record", action="store_true", help="keep the tables for README")
+    parser.add_argument("--record", action="store_true", help="keep the tables in results.md")
     parser.add_argument("--folder", help="where the files are written [default: the temporary folder]")
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)} [default: all]")
     options = parser.parse_args()
