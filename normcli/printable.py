@@ -1,4 +1,4 @@
-"""Text for a reader: names made fit for a terminal, and nouns that agree with their numbers."""
+"""Text for a reader: names made fit for a terminal, and numbers with their nouns or units."""
 
 from __future__ import annotations
 
@@ -25,3 +25,20 @@ def format_count(count: int, noun: str, plural: str | None = None) -> str:
     ('1 file', '1,200 files', '2 batches')
     """
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+
+
+def format_bytes(count: int) -> str:
+    """Return a size with its unit, in powers of a thousand.
+
+    Examples
+    --------
+    >>> format_bytes(512), format_bytes(1_073_741_952), format_bytes(999_950)
+    ('512 bytes', '1.07 GB', '1 MB')
+    """
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000.0, unit + 1
+    return f"{value:.3g} {_UNITS[unit]}"

@@ -63,7 +63,7 @@ def _write(name: str, settings: dict[str, Any]) -> None:
     if settings["output"] is None:
         raise UsageError("golden needs a folder: -o DIR")
     from normcli.engine.walk import Effort
-    from normcli.tensors.folder import open_folder, require_new_folder
+    from normcli.tensors.whole import open_folder, require_new_folder
     from normcli.verify.golden import write_golden
 
     require_new_folder(settings["output"], "--output")

@@ -70,10 +70,10 @@ def command(ctx: click.Context, words: tuple[str, ...]) -> None:
 
 def _write_formats(formatter: click.HelpFormatter) -> None:
     from normcli.fitting.stats_file import SCHEMA as STATS_SCHEMA
+    from normcli.printable import format_bytes
     from normcli.running.state_file import SCHEMA as STATE_SCHEMA
     from normcli.tensors.files import FORMATS, FileFormat
     from normcli.tensors.mapped import SMALLEST_MAPPED
-    from normcli.tensors.room import describe_bytes
     from normcli.writers import PICTURES, SUFFIXES, WRITERS
 
     def describe_file(form: FileFormat) -> str:
@@ -81,7 +81,7 @@ def _write_formats(formatter: click.HelpFormatter) -> None:
             "text": form.is_text,
             "several arrays, FILE:KEY picks one": form.has_keys,
             "no bfloat16": not form.has_bfloat16,
-            f"from {describe_bytes(SMALLEST_MAPPED)} on worked on where it lies": form.map is not None,
+            f"from {format_bytes(SMALLEST_MAPPED)} on worked on where it lies": form.map is not None,
         }
         return "; ".join(fact for fact, holds in facts.items() if holds)
 

@@ -99,7 +99,7 @@ def _finish(entries: Sequence[TrackedBatch], rule: Rule, path: str | None, setti
             stopped = error
         except OSError as error:
             left = "" if path is None else f"; {path} is as it was"
-            told = error.strerror or "the system refuses"
+            told = error.strerror or "I/O error"
             raise DataError(f"the answer cannot be written: {told}{left}") from error
     if stopped is not None:
         raise stopped

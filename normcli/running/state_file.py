@@ -29,12 +29,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "normcli-state/1"
 
-_DAMAGED = "{} is no readable state file: it is damaged or cut short"
-
 _EPS_MODES = (EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)
 
 _POLL = 0.02
-"""Seconds between two looks at a lock that somebody else holds."""
+"""Seconds between two attempts at a lock that another process holds."""
 
 
 def read_state(path: str, norm: str) -> State | None:
@@ -49,20 +47,14 @@ def read_state(path: str, norm: str) -> State | None:
     """
     require_state_path(path)
     try:
-        stream = Path(path).open("rb")  # noqa: SIM115
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            members = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
-    try:
-        with stream, np.load(stream, allow_pickle=False) as archive:
-            members = {name: archive[name] for name in archive.files}
-    except OSError as error:
-        if error.errno is None:  # NumPy's own, of a file that is no archive
-            raise DataError(_DAMAGED.format(path)) from error
-        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
-        raise DataError(_DAMAGED.format(path)) from error
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
+        raise DataError(f"{path} is no readable state file: it is damaged or cut short") from error
     schema = _read_text(members, "schema")
     if schema != SCHEMA:
         told = "no state file of normcli" if schema is None else f"of the version {schema}, not {SCHEMA}"
@@ -98,9 +90,9 @@ def require_state_path(path: str) -> None:
 
 @contextlib.contextmanager
 def replace_state(path: str, state: State) -> Iterator[None]:
-    """Write a state file that takes its place when the block ends well; otherwise the old one stays.
+    """Write a state file that replaces the old one when the block ends without an error; else that stays.
 
-    All that can fail for want of room has been done when the block begins.
+    The file is written and synced before the block begins, so that a full disk is found before it.
 
     Raises
     ------
@@ -125,35 +117,23 @@ def replace_state(path: str, state: State) -> Iterator[None]:
         yield
 
 
-def write_state(path: str, state: State) -> None:
-    """Write a state file, whole or not at all.
-
-    Raises
-    ------
-    DataError
-        If writing fails; what stood there before still does.
-    """
-    with replace_state(path, state):
-        pass
-
-
 @contextlib.contextmanager
 def hold(path: str) -> Iterator[None]:
-    """Keep a state file to this process, from reading it to having written it: others wait.
+    """Lock a state file while this process reads and then replaces it; other processes wait.
 
-    The lock is on the folder, since the file itself is replaced; so it leaves nothing behind.
+    The lock is on the folder, as the file itself is replaced; it leaves no file behind.
     """
     folder = Path(path).resolve().parent
     try:
         import fcntl
-    except ImportError:  # Windows has no locks of this kind: a file that must be new stands for one
+    except ImportError:  # Windows has no such locks: a file that only one process can create serves as one
         with _hold_by_file(folder / f".{Path(path).name}.lock"):
             yield
         return
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise DataError(f"{path} cannot be kept to oneself: {folder}: {error.strerror}") from error
+        raise DataError(f"{path} cannot be locked: {folder}: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

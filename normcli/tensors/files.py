@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from normcli.dtypes import is_bfloat16
 from normcli.errors import DataError, UsageError
+from normcli.printable import format_bytes
 from normcli.tensors import delimited, nested, npy, npz, safetensors
-from normcli.tensors.room import describe_bytes
 from normcli.tensors.spool import spool
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
 from normcli.tensors.whole import open_whole, require_writable
@@ -189,7 +189,7 @@ def load(specification: str) -> Tensor:
     except ValueError as error:  # a name with a null byte
         raise DataError(f"{path!s} is no file's name") from error
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
 
 
 def save(path: str, saved: Saved) -> None:
@@ -267,7 +267,7 @@ def _load_stream(stream: BinaryIO, name: str, key: str | None) -> Tensor:
         tensor = _load_sniffed(whole, name, key)
         if isinstance(whole, io.BytesIO):
             return tensor
-        size = describe_bytes(os.fstat(whole.fileno()).st_size)
+        size = format_bytes(os.fstat(whole.fileno()).st_size)
         return tensor._replace(note=f"{size} spooled to a temporary file")
 
 

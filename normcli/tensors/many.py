@@ -71,7 +71,7 @@ def read_list(path: str) -> list[str]:
     try:
         data = sys.stdin.buffer.read() if path == STANDARD_STREAM else Path(path).read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
     parts = data.split(b"\0") if b"\0" in data else data.splitlines()
     names = [os.fsdecode(part) for part in parts if part.strip()]
     if not names:

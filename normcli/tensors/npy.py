@@ -14,7 +14,6 @@ from normcli.dtypes import MOST_AXES, require_real
 from normcli.errors import DataError
 from normcli.tensors import mapped
 from normcli.tensors.pieces import iterate_pieces
-from normcli.tensors.room import reserve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,10 +118,7 @@ def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
     """
     descr = npy_format.dtype_to_descr(dtype)
     npy_format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
-    stream.flush()
-    offset = stream.tell()
-    reserve(stream, offset + math.prod(shape) * dtype.itemsize)
-    return mapped.map_array(stream, dtype, "r+", offset, shape)
+    return mapped.make_mapped(stream, dtype, stream.tell(), shape)
 
 
 def write_npy(stream: BinaryIO, values: NDArray[Any]) -> None:

@@ -7,8 +7,8 @@ import zipfile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from normcli.errors import DataError, NormError
-from normcli.tensors.keys import choose
 from normcli.tensors.npy import read_npy, write_npy
+from normcli.tensors.tensor import choose_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
     try:
         with zipfile.ZipFile(stream) as archive:
             members = {n.removesuffix(_SUFFIX): n for n in archive.namelist() if n.endswith(_SUFFIX)}
-            chosen = choose(members, name, key if key in members else _strip(key))
+            chosen = choose_key(members, name, key if key in members else _strip(key))
             data = archive.read(members[chosen])
     except (NormError, MemoryError):
         raise

@@ -15,8 +15,7 @@ import numpy as np
 from normcli.dtypes import EXTRA, find_type
 from normcli.errors import DataError, MissingExtraError
 from normcli.tensors import mapped
-from normcli.tensors.keys import choose
-from normcli.tensors.room import reserve
+from normcli.tensors.tensor import choose_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,9 +99,7 @@ def start_safetensors(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype:
         If there is no room.
     """
     entry = _write_header(stream, key, shape, dtype)
-    stream.flush()
-    reserve(stream, entry.offset + entry.byte_count)
-    return mapped.map_array(stream, entry.dtype, "r+", entry.offset, shape)
+    return mapped.make_mapped(stream, entry.dtype, entry.offset, shape)
 
 
 def write_safetensors(stream: BinaryIO, key: str, values: NDArray[Any]) -> None:
@@ -127,7 +124,7 @@ def _find_entry(stream: BinaryIO, name: str, key: str | None) -> Entry:
     length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
     header: dict[str, Mapping[str, Any]] = json.loads(stream.read(length))
     header.pop("__metadata__", None)
-    chosen = choose(header, name, key)
+    chosen = choose_key(header, name, key)
     told = header[chosen]
     if told["dtype"] not in _DTYPES:
         raise DataError(f"{name}:{chosen} holds {told['dtype']}; {', '.join(_DTYPES)} are taken")

@@ -12,7 +12,6 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.tensors import mapped
-from normcli.tensors.room import reserve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,8 +81,7 @@ def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     if size < SMALLEST_SCRATCH:
         return np.zeros(shape, dtype)
     with _explain("the result"), _open_temporary() as stream:
-        reserve(stream, size)
-        scratch = mapped.map_array(stream, dtype, "r+", 0, shape)
+        scratch = mapped.make_mapped(stream, dtype, 0, shape)
     scratch.temporary = True
     return scratch
 
@@ -102,6 +100,6 @@ def _explain(name: str) -> Iterator[None]:
         import tempfile
 
         raise DataError(
-            f"{name} cannot be put aside in {tempfile.gettempdir()}: {error.strerror or 'the system refuses'}; "
+            f"{name} cannot be put aside in {tempfile.gettempdir()}: {error.strerror or 'I/O error'}; "
             "let TMPDIR name a folder with room for it"
         ) from error

@@ -1,4 +1,4 @@
-"""Output that is written whole or not at all."""
+"""Files and folders that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.room import require_room
+from normcli.tensors.mapped import require_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
-        raise DataError(f"{path} cannot be written: {error.strerror or 'the system refuses'}") from error
+        raise DataError(f"{path} cannot be written: {error.strerror or 'I/O error'}") from error
 
 
 class _Draft:
@@ -74,7 +74,7 @@ class _Draft:
     def __init__(self, target: Path) -> None:
         self._target = target
         self._name = target.with_name(f".normcli-{os.urandom(8).hex()}.part")
-        self._folder = _open_folder(target.parent)
+        self._folder = _open_descriptor(target.parent)
         nameless = None if self._folder is None else _open_nameless(target.parent)
         self._has_name = nameless is None
         try:
@@ -113,7 +113,7 @@ class _Draft:
             os.close(self._folder)
 
 
-def _open_folder(folder: Path) -> int | None:
+def _open_descriptor(folder: Path) -> int | None:
     try:
         return os.open(folder, os.O_RDONLY)
     except OSError:  # a folder may be written to and yet not read
@@ -130,3 +130,56 @@ def _open_nameless(folder: Path) -> BinaryIO | None:
     except OSError:  # of several kinds; what is truly wrong, the attempt with a name tells
         return None
     return os.fdopen(descriptor, "w+b")
+
+
+def require_new_folder(path: str, option: str) -> None:
+    """Raise `UsageError` unless a folder could be made at `path`, or an empty one stands there already."""
+    target = Path(path)
+    parent = Path(os.path.realpath(path)).parent
+    if os.path.lexists(path) and not target.is_dir():
+        raise UsageError(f"{option} {path}: this is no folder")
+    if target.is_dir() and any(target.iterdir()):
+        raise UsageError(f"{option} {path}: this folder is not empty; give a new one, or remove it first")
+    if not parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {parent}")
+    if not os.access(parent, os.W_OK):
+        raise UsageError(f"{option} {path}: no permission to write there")
+
+
+@contextlib.contextmanager
+def open_folder(path: str) -> Iterator[Path]:
+    """Make a folder that takes its place at `path` when the block ends well, and vanishes otherwise.
+
+    Parameters
+    ----------
+    path : str
+        Where nothing or an empty folder stands.
+
+    Raises
+    ------
+    DataError
+        If writing fails.
+    """
+    target = Path(os.path.realpath(path))
+    draft = target.with_name(f".normcli-{os.urandom(8).hex()}.part")
+    try:
+        draft.mkdir()
+        try:
+            yield draft
+            _fill_place(draft, target)
+        except BaseException:
+            import shutil  # slow to import, and only a failure needs it
+
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or 'I/O error'}") from error
+
+
+def _fill_place(draft: Path, target: Path) -> None:
+    if not target.is_dir():
+        draft.replace(target)
+        return
+    for file in draft.iterdir():  # an empty folder may be somebody's current one: it stays itself
+        file.replace(target / file.name)
+    draft.rmdir()

@@ -232,7 +232,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid JSON") from error
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or 'the system refuses'}") from error
+        raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
     files = manifest.get("files")

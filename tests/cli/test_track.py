@@ -15,7 +15,7 @@ import pytest
 from normcli import normalize
 from normcli.numerics.solution import Given
 from normcli.running.average import MOST_BATCHES, State
-from normcli.running.state_file import read_state, write_state
+from normcli.running.state_file import read_state, replace_state
 
 
 @pytest.fixture
@@ -262,7 +262,8 @@ def test_running_statistics_to_begin_with_are_finite(normcli):
 
 def test_a_full_count_is_refused(normcli, tmp_path):
     path = str(tmp_path / "s.npz")
-    write_state(path, State("bn", Given(np.zeros(2), np.ones(2)), 1e-5, "inside", MOST_BATCHES))
+    with replace_state(path, State("bn", Given(np.zeros(2), np.ones(2)), 1e-5, "inside", MOST_BATCHES)):
+        pass
     ran = normcli("bn", "--shape", "4,2", "--state", path)
     assert (ran.code, ran.out) == (3, "")
     assert "one more cannot be" in ran.err

@@ -10,9 +10,14 @@ import pytest
 from normcli.errors import DataError, UsageError
 from normcli.numerics.solution import Given
 from normcli.running.average import State
-from normcli.running.state_file import SCHEMA, hold, read_state, replace_state, write_state
+from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
 
 STATE = State("bn", Given(np.array([1.0, 2.0]), np.array([0.5, 0.25])), 1e-3, "inside", 3)
+
+
+def write_state(path, state):
+    with replace_state(path, state):
+        pass
 
 
 def test_what_is_written_is_read_again(tmp_path):

@@ -64,7 +64,7 @@ def test_a_new_file_has_the_permissions_that_new_files_get(tmp_path):
 
 
 def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.whole._open_folder", lambda folder: None)
+    monkeypatch.setattr("normcli.tensors.whole._open_descriptor", lambda folder: None)
     with open_whole(str(tmp_path / "x")) as stream:
         stream.write(b"new")
     assert (tmp_path / "x").read_text() == "new"
