@@ -16,7 +16,7 @@ from normcli.documents.plans import describe_options, find_reduction, write_form
 from normcli.norms.table import Centre
 from normcli.printable import make_printable
 from normcli.teach.equalities import PARAMETERS, Kind, name_parameters
-from normcli.tensors.nested import NestedLists, spell_number
+from normcli.tensors.nested import NestedLists, describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -264,7 +264,7 @@ def _describe_equality(equality: Equality) -> Mapping[str, Any]:
         "kind": equality.kind,
         "reason": equality.reason,
         "differences": list(equality.differences),
-        "max_abs": spell_number(equality.max_abs),
+        "max_abs": describe_number(equality.max_abs),
         "before": list(equality.before),
         "related": equality.related,
     }
@@ -278,8 +278,8 @@ def _describe_column(column: Column) -> dict[str, Any]:
         "depends_on_batch": column.depends_on_batch,
         "batch_of_one": column.batch_of_one._asdict(),
         "parameter_shape": list(plan.parameters.shape) if plan.norm.parameter_names else None,
-        "output_mean": spell_number(column.mean),
-        "output_var": spell_number(column.var),
+        "output_mean": describe_number(column.mean),
+        "output_var": describe_number(column.var),
     }
 
 

@@ -226,14 +226,14 @@ def _tell_hidden(shown: Sequence[Any], count: int) -> str | None:
 
 
 def _describe_group(group: Group) -> Mapping[str, Any]:
-    from normcli.tensors.nested import spell_number
+    from normcli.tensors.nested import describe_number
 
     return {
         "index": group.plan.grid.group_index(group.number),
         "count": group.count,
         "positions": _Positions(group),
         "values": _Values(group),
-        "stats": {name: spell_number(value) for name, value in group.statistics.items()},
+        "stats": {name: describe_number(value) for name, value in group.statistics.items()},
         "dtype": group.dtype.name,
     }
 

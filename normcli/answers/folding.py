@@ -96,9 +96,9 @@ class Folding:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
-        from normcli.tensors.nested import NestedLists, spell_number
+        from normcli.tensors.nested import NestedLists, describe_number
 
-        largest, size = map(spell_number, self.proof)
+        largest, size = map(describe_number, self.proof)
         ok = self._holds if all(map(math.isfinite, self.proof)) else None
         return {
             "schema": SCHEMA,
@@ -115,10 +115,10 @@ class Folding:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a channel."""
-        from normcli.tensors.nested import spell_number
+        from normcli.tensors.nested import describe_number
 
         for channel, *values in self._channels():
-            yield dict(zip(_COLUMNS, (channel, *map(spell_number, values)), strict=True))
+            yield dict(zip(_COLUMNS, (channel, *map(describe_number, values)), strict=True))
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a channel."""

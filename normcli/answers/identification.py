@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
 from normcli.documents.numbers import format_shape
 from normcli.printable import make_printable
-from normcli.tensors.nested import spell_number
+from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -119,15 +119,15 @@ def _to_object(match: Match) -> Mapping[str, Any]:
         "groups": match.groups,
         "group_order": match.group_order,
         "eps": match.eps,
-        "eps_range": [spell_number(bound) for bound in match.eps_range],
+        "eps_range": [describe_number(bound) for bound in match.eps_range],
         "eps_mode": match.eps_mode,
         "ddof": match.ddof,
-        **({} if match.p is None else {"p": spell_number(match.p)}),
+        **({} if match.p is None else {"p": describe_number(match.p)}),
         "affine": match.affine,
         "precision": match.precision,
         "like": list(match.like),
-        "max_ulp": spell_number(match.max_ulp),
-        "max_abs": spell_number(match.max_abs),
+        "max_ulp": describe_number(match.max_ulp),
+        "max_abs": describe_number(match.max_abs),
         "order": list(match.order),
         **({} if match.window is None else {"window": match.window._asdict()}),
     }

@@ -11,7 +11,7 @@ from normcli.documents.document import Blocks, Facts, Line
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import describe_asked, describe_problem, name_inputs
 from normcli.teach.restore import ATOL
-from normcli.tensors.nested import NestedLists, spell_number, to_lists
+from normcli.tensors.nested import NestedLists, describe_number, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ class RestorationAnswer:
             "recovered": self.restoration.recovered,
             "compared": closeness.compared,
             "different": closeness.different,
-            "max_abs": spell_number(closeness.max_abs),
+            "max_abs": describe_number(closeness.max_abs),
             "max_abs_at": None if closeness.place is None else list(closeness.place),
             "aligned": self.restoration.aligned,
             "why": self.restoration.why,

@@ -9,7 +9,7 @@ from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
 from normcli.documents.excerpt import choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.printable import make_printable
-from normcli.tensors.nested import spell_number, to_lists
+from normcli.tensors.nested import describe_number, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,7 +92,7 @@ class Tracking:
                 "batch_statistics": _to_lists(step.batch._asdict()),
                 "before": _to_lists(step.before.statistics._asdict()),
                 "after": _to_lists(step.after.statistics._asdict()),
-                "gap": spell_number(entry.gap),
+                "gap": describe_number(entry.gap),
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:

@@ -9,7 +9,7 @@ from normcli.documents.numbers import format_shape, format_statistic
 from normcli.norms.request import Fill
 from normcli.norms.table import EpsMode, GroupOrder
 from normcli.printable import make_printable
-from normcli.tensors.nested import spell_number
+from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -56,7 +56,7 @@ def describe_asked(plan: Plan, tensor: Tensor) -> Mapping[str, Any]:
         "eps": plan.spec.eps,
         "eps_mode": plan.spec.eps_mode,
         "ddof": plan.spec.ddof if "ddof" in plan.norm.options else None,
-        **({} if plan.spec.p is None else {"p": spell_number(plan.spec.p)}),
+        **({} if plan.spec.p is None else {"p": describe_number(plan.spec.p)}),
         **_describe_window(plan),
         "like": plan.spec.like,
         **({"gamma_offset": plan.spec.gamma_offset} if plan.spec.gamma_offset else {}),

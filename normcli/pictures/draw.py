@@ -20,7 +20,7 @@ from normcli.pictures.histogram import choose_groups, draw_histograms
 from normcli.pictures.legend import Owners, WindowOwners, draw_legend
 from normcli.printable import make_printable
 from normcli.teach.part import normalize_part
-from normcli.tensors.nested import spell_number
+from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -246,4 +246,4 @@ def _locate(index: tuple[int, ...]) -> Data:
 def _spell(value: Any) -> str:
     """Return a value as JSON spells it."""
     number = value.item() if isinstance(value, np.generic) else value
-    return str(int(number)) if isinstance(number, int) else str(spell_number(number))
+    return str(int(number)) if isinstance(number, int) else str(describe_number(number))

@@ -23,7 +23,7 @@ TENSOR_KEY = "normalized"
 DTYPE_KEY = "dtype"
 """The key under which it says the tensor's dtype, which JSON's numbers cannot."""
 
-_SPELLED_AT_ONCE = 8192
+_FORMATTED_AT_ONCE = 8192
 """Values whose text is in memory at one time."""
 
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
@@ -109,33 +109,33 @@ def to_lists(array: NDArray[Any]) -> Any:
     return _name_not_finite(values.tolist())
 
 
-def spell_number(value: float) -> Any:
+def describe_number(value: float) -> Any:
     """Return a number as strict JSON can hold it."""
     return _name_not_finite(float(value))
 
 
 class NestedLists(NamedTuple):
-    """An array whose JSON text is spelled a piece at a time, however long it is."""
+    """An array whose JSON text is made a piece at a time, however long it is."""
 
     values: NDArray[Any]
 
     def format_json(self) -> Iterator[str]:
         """Yield the pieces of what `json.dumps(to_lists(values))` would return."""
-        return _spell_array(self.values)
+        return _format_pieces(self.values)
 
 
-def _spell_array(values: NDArray[Any]) -> Iterator[str]:
-    if values.size <= _SPELLED_AT_ONCE:
+def _format_pieces(values: NDArray[Any]) -> Iterator[str]:
+    if values.size <= _FORMATTED_AT_ONCE:
         yield json.dumps(to_lists(values), allow_nan=False)
         return
     row = math.prod(values.shape[1:])
     yield "["
-    if row > _SPELLED_AT_ONCE:
+    if row > _FORMATTED_AT_ONCE:
         for number, part in enumerate(values):
             yield ", " if number else ""
-            yield from _spell_array(part)
+            yield from _format_pieces(part)
     else:
-        step = _SPELLED_AT_ONCE // row
+        step = _FORMATTED_AT_ONCE // row
         for start in range(0, len(values), step):
             yield ", " if start else ""
             yield json.dumps(to_lists(values[start : start + step]), allow_nan=False)[1:-1]

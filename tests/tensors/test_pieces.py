@@ -38,12 +38,12 @@ def test_blocks_are_whole_rows():
 @pytest.mark.parametrize("values", ARRAYS, ids=lambda a: str(a.shape))
 @pytest.mark.parametrize("at_once", [1, 2, 5, 8192])
 def test_json_in_pieces_is_json_at_once(values, at_once, monkeypatch):
-    monkeypatch.setattr(nested, "_SPELLED_AT_ONCE", at_once)
-    assert "".join(NestedLists(values).spell()) == json.dumps(to_lists(values))
+    monkeypatch.setattr(nested, "_FORMATTED_AT_ONCE", at_once)
+    assert "".join(NestedLists(values).format_json()) == json.dumps(to_lists(values))
 
 
 def test_long_text_comes_in_short_pieces():
-    pieces = list(NestedLists(np.zeros((100_000, 4))).spell())
+    pieces = list(NestedLists(np.zeros((100_000, 4))).format_json())
     assert max(map(len, pieces)) < 50_000
 
 
