@@ -9,7 +9,7 @@ import numpy as np
 from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.passes import Run
 from normcli.engine.walk import Walk
-from normcli.numerics.powers import normalize_by_large_powers
+from normcli.numerics.lengths import normalize_by_large_powers
 from normcli.numerics.rounding import store
 from normcli.numerics.window import count_in_windows, normalize_windows
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.leaves import MAX_LEAF, Leaves
+from normcli.numerics.leaves import MAX_LEAF
 from normcli.numerics.moments import FEW
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms.plan import Plan
+    from normcli.numerics.leaves import Records
 
-    Fold = Callable[[Leaves], Leaves]
+    Fold = Callable[[Any], Any]
 
 INNER = 1 << 16
 """Leaves are so long that this many values hold one of each of the groups that lie side by side."""
@@ -249,7 +250,7 @@ def find_geometry(plan: Plan) -> Geometry:
 class _Part:
     """A segment that is not complete: its leaves so far, and how many are missing."""
 
-    leaves: Leaves
+    leaves: Records
     missing: int
 
 
@@ -264,18 +265,21 @@ class Segments:
     geometry : Geometry
     fold : callable
         Makes one record of leaves of shape (groups, leaves).
+    kind : type
+        Of the records.
     """
 
     geometry: Geometry
     fold: Fold
-    records: Leaves = field(init=False)
+    kind: type[Records]
+    records: Records = field(init=False)
     _parts: dict[tuple[tuple[int, ...], int], _Part] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.records = Leaves.empty((*self.geometry.kept_shape, len(self.geometry.segment_sizes)))
+        self.records = self.kind.empty((*self.geometry.kept_shape, len(self.geometry.segment_sizes)))
 
-    def put(self, tile: Slices, leaves: Leaves) -> None:
+    def put(self, tile: Slices, leaves: Records) -> None:
         """Put a tile's leaves, of shape (groups, leaves)."""
         kept = self.geometry.cut_groups(tile)
         groups = find_lengths(kept)
@@ -290,7 +294,7 @@ class Segments:
             if whole is not None:
                 self.records.put((*kept, number), self.fold(whole).reshape(groups))
 
-    def _complete(self, kept: Slices, number: int, at: int, leaves: Leaves) -> Leaves | None:
+    def _complete(self, kept: Slices, number: int, at: int, leaves: Records) -> Records | None:
         """Add leaves to a segment; return all of its leaves once it is complete, else None."""
         groups, count = leaves.extreme.shape
         length = min(self.geometry.segment, len(self.geometry.leaf_sizes) - number * self.geometry.segment)
@@ -300,19 +304,19 @@ class Segments:
         with self._lock:
             part = self._parts.get(key)
             if part is None:
-                part = self._parts[key] = _Part(Leaves.empty((groups, length)), length)
+                part = self._parts[key] = _Part(leaves.empty((groups, length)), length)
             part.leaves.put((slice(None), slice(at, at + count)), leaves)
             part.missing -= count
             return None if part.missing else self._parts.pop(key).leaves
 
 
-def fold_rows(leaves: Leaves, geometry: Geometry, fold: Fold) -> Leaves:
+def fold_rows(leaves: Records, geometry: Geometry, fold: Fold) -> Records:
     """Fold all leaves of groups, of shape (groups, leaves), into segments at once."""
     length = geometry.segment
     if length == 1:
         return leaves
     groups, count = leaves.extreme.shape
-    records = Leaves.empty((groups, len(geometry.segment_sizes)))
+    records = leaves.empty((groups, len(geometry.segment_sizes)))
     for number, start in enumerate(range(0, count, length)):
         records.put((slice(None), number), fold(leaves.part(start, start + length)))
     return records

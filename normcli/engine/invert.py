@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
-    from normcli.numerics.moments import Moments
-    from normcli.numerics.quartiles import Quartiles
+    from normcli.numerics.solution import Measured
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]
@@ -39,7 +38,7 @@ _BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 def follow(
     plan: Plan,
     values: NDArray[Any],
-    moments: Moments | Quartiles,
+    moments: Measured,
     sink: Sink,
     inputs: Inputs = NO_INPUTS,
     effort: Effort = DEFAULT_EFFORT,
@@ -51,7 +50,8 @@ def follow(
     plan : Plan
         Of the tensor's shape, with as many groups as there are moments.
     values : ndarray
-    moments : Moments or Quartiles
+    moments : Moments, Lengths, Extremes or Quartiles
+        As `solve` takes them.
     sink : Sink
         The caller closes it.
     inputs : Inputs
@@ -98,7 +98,7 @@ class Loss:
 def invert(
     plan: Plan,
     values: NDArray[Any],
-    moments: Moments | Quartiles,
+    moments: Measured,
     sink: Sink,
     inputs: Inputs = NO_INPUTS,
     effort: Effort = DEFAULT_EFFORT,

@@ -1,4 +1,4 @@
-"""Runs of norms that go by the order of values: the extremes of groups, or their quartiles.
+"""Runs of norms that divide by the interquartile range.
 
 Groups that lie within a tile are sorted. Of larger ones the keys of the quartiles are found digit by digit,
 with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
@@ -18,7 +18,6 @@ from normcli.engine.inputs import Inputs, zero_unselected
 from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT, Walk
 from normcli.errors import DataError
-from normcli.numerics.extremes import fold_extremes, measure_extremes, merge_extremes
 from normcli.numerics.order import RankSearch, measure_quartiles
 from normcli.numerics.solution import solve
 
@@ -32,9 +31,7 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
-    from normcli.numerics.leaves import Leaves
-    from normcli.numerics.moments import Moments
-    from normcli.numerics.quartiles import Quartiles
+    from normcli.numerics.order_statistics import Quartiles
     from normcli.numerics.workspace import Workspace
 
 
@@ -43,23 +40,6 @@ MOST_VALUES = 1 << 19
 
 SHORTEST_LINE = 4096
 """Bytes of a file that are read at intervals as fast as in a row; in memory it hardly matters."""
-
-
-class RangeRun(Run):
-    """A run of a norm that divides by the range: its leaves are extremes."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.by_columns = False
-
-    def _measure_leaves(self, rows: NDArray[Any], work: Workspace, selected: Selected | None) -> Leaves:
-        return measure_extremes(rows, selected)
-
-    def _fold(self, leaves: Leaves) -> Leaves:
-        return fold_extremes(leaves)
-
-    def _merge(self, leaves: Leaves) -> Moments:
-        return merge_extremes(leaves, self._count(leaves))
 
 
 class QuartileRun(Run):

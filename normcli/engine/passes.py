@@ -18,19 +18,10 @@ from normcli.engine.blocks import open_parameters
 from normcli.engine.geometry import Segments, find_lengths, fold_rows
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import DEFAULT_EFFORT, Walk
-from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply, apply_affine
-from normcli.numerics.leaves import Leaves, measure_leaves, measure_powers, measure_short_leaves
-from normcli.numerics.moments import (
-    Moments,
-    choose_scale,
-    fold_leaves,
-    fold_powers,
-    measure_columns,
-    merge_leaves,
-    merge_powers,
-)
+from normcli.numerics.measuring import choose_method
+from normcli.numerics.moments import choose_scale, measure_columns
 from normcli.numerics.solution import Given, solve, solve_given
 from normcli.tensors.pieces import forget
 
@@ -46,7 +37,9 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
-    from normcli.numerics.quartiles import Quartiles
+    from normcli.numerics.leaves import Records
+    from normcli.numerics.moments import Moments
+    from normcli.numerics.solution import Measured
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]
@@ -87,7 +80,6 @@ class Run:
         self.plan, self.geometry, self.source, self.sink = plan, geometry, source, sink
         self.gamma, self.beta = open_parameters(plan, geometry, inputs.gamma, inputs.beta)
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
-        self.centred = plan.norm.centre is Centre.MEAN
         block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
         self.walk = Walk(geometry, source, effort, block)
         self.exact_output = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
@@ -101,10 +93,9 @@ class Run:
         self.whole = geometry.columns or (
             geometry.count <= effort.whole and (behind == 1 or geometry.count * behind <= effort.block)
         )
-        self._p = 2.0 if plan.spec.p is None else plan.spec.p
-        self.powers = plan.norm.divisor.measurement is Measurement.LENGTH and self._p != 2.0
-        self.scales_always = self.powers and self._p not in (0.0, 1.0) and not math.isinf(self._p)
-        self.by_columns = geometry.columns and not self.powers
+        self.centred = plan.norm.centre is Centre.MEAN
+        self.method = choose_method(plan, exact=self.exact)
+        self.by_columns = geometry.columns and self.method.measures_columns
         self.statistics: dict[str, Floats] = {}
         self._lock = threading.Lock()
 
@@ -119,7 +110,7 @@ class Run:
                 self._measure_in_passes()
         return self.statistics
 
-    def apply(self, known: Given | Moments | Quartiles) -> dict[str, Floats]:
+    def apply(self, known: Given | Measured) -> dict[str, Floats]:
         """Normalize with known statistics, or moments; return the statistics in the shape of the kept runs."""
         self.walk.expect(0 if self.sink is None else 1)
         with np.errstate(all="ignore"):
@@ -229,15 +220,9 @@ class Run:
 
     # -- measuring
 
-    def _measure_leaves(self, rows: NDArray[Any], work: Workspace, selected: Selected | None) -> Leaves:
-        if self.powers:
-            return measure_powers(rows.astype(np.float64), self._p, work, exact=self.exact, counting=selected)
-        measure = measure_leaves if self.exact else measure_short_leaves
-        return measure(rows, work, need_sum=self.centred, counting=selected)
-
     def _measure_rows(
         self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
-    ) -> Leaves:
+    ) -> Records:
         """Return the leaves of a tile, of shape (groups, leaves); the tile has a row for each group.
 
         `selected` says which values of the rows count; the others are 0.
@@ -247,31 +232,23 @@ class Run:
         parts = []
         for (place, piece), some in zip(cut(rows, tile), chosen, strict=False):
             flat = None if some is None else some.reshape(-1, piece.shape[-1])
-            leaves = self._measure_leaves(piece.reshape(-1, piece.shape[-1]), work, flat)
+            leaves = self.method.measure(piece.reshape(-1, piece.shape[-1]), work, flat)
             parts.append((place, leaves.reshape(piece.shape[:-1])))
-        leaves = parts[0][1]
+        records: Records = parts[0][1]
         if len(parts) > 1:
-            groups, outer, _ = leaves.count.shape
-            leaves = Leaves.empty((groups, outer, parts[-1][0].stop))
+            groups, outer, _ = records.count.shape
+            records = records.empty((groups, outer, parts[-1][0].stop))
             for place, part in parts:
-                leaves.put((slice(None), slice(None), place), part)
-        return leaves.reshape((rows.shape[0], -1))
+                records.put((slice(None), slice(None), place), part)
+        return records.reshape((rows.shape[0], -1))
 
-    def _fold(self, leaves: Leaves) -> Leaves:
-        if self.powers:
-            return fold_powers(leaves, self._p)
-        return fold_leaves(leaves, centred=self.centred)
-
-    def _merge(self, leaves: Leaves) -> Moments:
-        """Merge the records of segments, of shape (groups, segments)."""
-        count = self._count(leaves)
-        if self.powers:
-            return merge_powers(leaves, count, self._p, exact=self.exact)
-        return merge_leaves(leaves, count, centred=self.centred, short=not self.exact)
-
-    def _count(self, leaves: Leaves) -> Any:
-        """Return how many values of each group count; one number where all do."""
-        return self.geometry.count if self.selection is None else np.add.reduce(leaves.count, axis=-1)
+    def _merge(self, records: Records, scale: NDArray[np.int64] | None) -> Any:
+        """Merge the records of segments, of shape (groups, segments), of values times 2^scale."""
+        count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
+        measured = self.method.merge(records, count)
+        if scale is not None:
+            measured.scale = scale
+        return measured
 
     # -- one pass
 
@@ -300,13 +277,13 @@ class Run:
 
     def _measure_groups(
         self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
-    ) -> Moments:
+    ) -> Any:
         """Measure groups that are rows, again and scaled where their squares over- or underflow."""
         leaves = self._measure_rows(rows, tile, work, selected)
         scale = None
-        if self.scales_always or leaves.extreme.any():
+        if self.method.scales_always or leaves.extreme.any():
             chosen = np.asarray(leaves.extreme.any(axis=-1))
-            if self.scales_always:
+            if self.method.scales_always:
                 chosen = np.ones_like(chosen)
             part = rows[chosen].astype(np.float64)
             scale = np.zeros(rows.shape[0], dtype=np.int64)
@@ -314,9 +291,7 @@ class Run:
             again = np.ldexp(part, scale[chosen][:, None])
             some = None if selected is None else selected[chosen]
             leaves.put(chosen, self._measure_rows(again, tile, work, some))
-        moments = self._merge(fold_rows(leaves, self.geometry, self._fold))
-        moments.scale = scale
-        return moments
+        return self._merge(fold_rows(leaves, self.geometry, self.method.fold), scale)
 
     def _measure_columns(self, x: NDArray[Any], work: Workspace, selected: Selected | None) -> Moments:
         """Measure groups that are columns, likewise."""
@@ -363,7 +338,7 @@ class Run:
         """Measure all leaves, merge them, write; between, measure again what has to be scaled."""
         geometry = self.geometry
         reduced_axes = tuple(range(len(geometry.kept_runs), len(geometry.dims)))
-        segments = Segments(geometry, self._fold)
+        segments = Segments(geometry, self.method.fold, self.method.records)
         largest = np.zeros(geometry.kept_shape)
         scale: NDArray[np.int64] | None = None
 
@@ -390,15 +365,15 @@ class Run:
         leaf = geometry.longest_leaf
         self.walk.each(gather, whole=False, line=leaf)
         extreme = segments.records.extreme.any(axis=-1)
-        if self.scales_always or extreme.any():
+        if self.method.scales_always or extreme.any():
             self.walk.expect(2)
             self.walk.each(enlarge, whole=False, line=leaf)
             k = choose_scale(largest)
-            scale = k if self.scales_always else np.where(extreme, k, 0)
-            segments = Segments(geometry, self._fold)
+            scale = k if self.method.scales_always else np.where(extreme, k, 0)
+            segments = Segments(geometry, self.method.fold, self.method.records)
             self.walk.each(gather, whole=False, line=leaf)
-        moments = self._merge(segments.records.reshape((math.prod(geometry.kept_shape), -1)))
-        moments.scale = None if scale is None else scale.reshape(-1)
+        records = segments.records.reshape((math.prod(geometry.kept_shape), -1))
+        moments = self._merge(records, None if scale is None else scale.reshape(-1))
         self._write_all(solve(self.plan, moments, exact=self.exact), moments.count)
 
     def _write_all(self, solution: Solution, count: Any) -> None:

@@ -15,7 +15,7 @@ from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
-from normcli.numerics.powers import LARGEST_P
+from normcli.numerics.lengths import LARGEST_P
 from normcli.numerics.solution import solve_given
 
 if TYPE_CHECKING:
@@ -190,10 +190,6 @@ def _find_run(plan: Plan) -> type[Run]:
         from normcli.engine.computation import ComputationRun
 
         return ComputationRun
-    if plan.norm.divisor.measurement is Measurement.EXTREMES:
-        from normcli.engine.order import RangeRun
-
-        return RangeRun
     if plan.norm.divisor.measurement is Measurement.QUARTILES:
         from normcli.engine.order import QuartileRun
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from normcli.fitting.subject import Subject
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
-    from normcli.numerics.quartiles import Quartiles
+    from normcli.numerics.order_statistics import Quartiles
     from normcli.tensors.tensor import Tensor
 
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from normcli.fitting.stats_file import Stats
     from normcli.norms.plan import Plan
-    from normcli.numerics.moments import Moments
-    from normcli.numerics.quartiles import Quartiles
+    from normcli.numerics.solution import Measured
 
     Floats = NDArray[np.float64]
 
@@ -97,7 +96,7 @@ def _describe(plan: Plan, marks: NDArray[np.bool_], kind: str) -> str:
     return f"{names}{more}: {kind}"
 
 
-def find_moments(plan: Plan, stats: Stats) -> Moments | Quartiles:
+def find_moments(plan: Plan, stats: Stats) -> Measured:
     """Return what a tensor is normalized with, as pairs; for a plan of any number of samples."""
     if stats.quartiles is not None:
         return stats.quartiles

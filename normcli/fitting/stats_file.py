@@ -31,7 +31,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.options import OPTIONS, Kind
 from normcli.norms.request import Request
 from normcli.numerics.fixed import Fixed
-from normcli.numerics.quartiles import Quartiles
+from normcli.numerics.order_statistics import Quartiles
 from normcli.tensors.npz import write_npz
 from normcli.tensors.whole import open_whole
 

@@ -10,15 +10,17 @@ import numpy as np
 from normcli.errors import DataError
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre
-from normcli.numerics.extremes import hold_extremes
 from normcli.numerics.fixed import Fixed
+from normcli.numerics.lengths import Lengths
 from normcli.numerics.moments import Moments, choose_scale
+from normcli.numerics.order_statistics import hold_extremes
 from normcli.numerics.pairs import Pair, pair_root
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms.plan import Plan
+    from normcli.numerics.order_statistics import Extremes
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
@@ -83,7 +85,8 @@ class Solved(NamedTuple):
     ----------
     counts : ndarray
         Of the values that the statistics are of.
-    moments : Moments
+    moments : Moments, Lengths or Extremes
+        As `solve` takes them.
     low, high : ndarray
         NaN where there is no value, or NaN has spread.
     image_std : ndarray or None
@@ -91,7 +94,7 @@ class Solved(NamedTuple):
     """
 
     counts: Floats
-    moments: Moments
+    moments: Moments | Lengths | Extremes
     low: Floats
     high: Floats
     image_std: Floats | None
@@ -115,8 +118,14 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     nothing = count == 0
     low = np.where(spoiled | nothing, np.nan, sums.low)
     high = np.where(spoiled | nothing, np.nan, sums.high)
+    moments: Moments | Lengths | Extremes
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
         moments = hold_extremes(count.astype(np.float64), low, high)
+    elif plan.spec.p is not None and np.isinf(plan.spec.p):
+        largest = np.maximum(np.abs(low), np.abs(high))
+        scale = _choose_scale(largest)
+        length = largest if scale is None else np.ldexp(largest, scale)
+        moments = Lengths(count.astype(np.float64), Pair(length, np.zeros_like(length)), scale)
     else:
         moments = _make_moments(plan, sums, count.astype(np.float64))
         _spoil(plan, moments, sums, spoiled | nothing)
@@ -173,9 +182,7 @@ def _spoil(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[np.bool_])
 
 def _make_moments(plan: Plan, sums: Sums, count: Floats) -> Moments:
     """Return count, mean and m2 of each group, as pairs rounded from the exact sums."""
-    largest = np.maximum(np.abs(sums.low), np.abs(sums.high))
-    plain = ((largest > _SMALL) & (largest < _LARGE)) | (largest == 0.0) | ~np.isfinite(largest)
-    scale = None if plain.all() else np.where(plain, 0, choose_scale(largest))
+    scale = _choose_scale(np.maximum(np.abs(sums.low), np.abs(sums.high)))
     shifts = [0] * len(count) if scale is None else scale.tolist()
     centred = plan.norm.centre is Centre.MEAN
     totals, t = sums.total.integers()
@@ -192,9 +199,13 @@ def _make_moments(plan: Plan, sums: Sums, count: Floats) -> Moments:
             rows.append((*_divide(total, n, t + k), *_divide(max(0, m2), n, base + 2 * k)))
     table = np.array(rows, dtype=np.float64).reshape(-1, 4)
     mean, m2_pair = Pair(table[:, 0].copy(), table[:, 1].copy()), Pair(table[:, 2].copy(), table[:, 3].copy())
-    if plan.spec.p is not None and np.isinf(plan.spec.p):
-        m2_pair = Pair(largest if scale is None else np.ldexp(largest, scale), np.zeros_like(largest))
     return Moments(count, mean, m2_pair, scale)
+
+
+def _choose_scale(largest: Floats) -> Integers | None:
+    """Return the k of each group by whose 2ᵏ its values are scaled; None if none needs to be."""
+    plain = ((largest > _SMALL) & (largest < _LARGE)) | (largest == 0.0) | ~np.isfinite(largest)
+    return None if plain.all() else np.where(plain, 0, choose_scale(largest))
 
 
 def _divide(numerator: int, denominator: int, exponent: int) -> tuple[float, float]:

@@ -1,15 +1,16 @@
-"""What the values of groups are divided by, whatever it was made of: its scale, its zeros."""
+"""What the values of groups are divided by: its eps, its scale, its zeros."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.norms.table import ZeroRule
+from normcli.norms.table import EpsMode, ZeroRule
 from normcli.numerics.moments import choose_scale
-from normcli.numerics.pairs import Pair
+from normcli.numerics.pairs import Pair, pair_root, quick_two_sum, two_square, two_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -57,3 +59,63 @@ def choose_scale_where(size: Floats, least: float, most: float) -> NDArray[np.in
 def unscale(values: Floats, k: NDArray[np.int64] | None) -> Floats:
     """Return values that were multiplied by 2ᵏ as they were."""
     return values if k is None else np.ldexp(values, -k)
+
+
+def add_eps(
+    square: Pair, root: Pair, eps: float | None, mode: EpsMode | None, k: Integers | None, *, exact: bool
+) -> Pair:
+    """Return the divisor that eps makes of a size, in the unit of values times 2ᵏ.
+
+    Parameters
+    ----------
+    square, root : Pair
+        The size and its square: a standard deviation and its variance, or a length.
+    eps : float or None
+    mode : EpsMode or None
+        Where eps stands. None only where eps is.
+    k : ndarray of int or None
+        By whose 2ᵏ each group was scaled.
+    exact : bool
+        Whether the root of a sum is worked out as a pair; of 24 bits, a double is enough.
+    """
+    if not eps:
+        return root
+    if mode is EpsMode.INSIDE:
+        return _root_of_sum(square, eps, k, exact=exact)
+    added = math.sqrt(eps) if mode is EpsMode.SQUARE_FLOOR else eps
+    scaled = np.full_like(root.hi, added) if k is None else np.ldexp(added, k)
+    if mode is EpsMode.OUTSIDE:
+        divisor = two_sum(root.hi, scaled)
+        return quick_two_sum(divisor.hi, divisor.lo + root.lo)
+    under = root.hi < scaled
+    return Pair(np.where(under, scaled, root.hi), np.where(under, 0.0, root.lo))
+
+
+def _root_of_sum(square: Pair, eps: float, k: Integers | None, *, exact: bool) -> Pair:
+    """Return √(square + eps) in the unit of the scaled values."""
+    if k is None:
+        if not exact:
+            return Pair(np.sqrt(square.hi + eps), np.zeros_like(square.hi))
+        s, e = two_sum(square.hi, eps)
+        return pair_root(quick_two_sum(s, e + square.lo))
+    inner = np.ldexp(eps, 2 * k)
+    s, e = two_sum(square.hi, inner)
+    scaled = pair_root(quick_two_sum(s, e + square.lo))
+    fits = np.isfinite(scaled.hi) | ~np.isinf(inner)
+    outer = pair_root(two_sum(np.ldexp(square.hi, -2 * k), eps))  # the square is nothing beside eps here
+    return Pair(
+        np.where(fits, scaled.hi, np.ldexp(outer.hi, k)), np.where(fits, scaled.lo, np.ldexp(outer.lo, k))
+    )
+
+
+_LEAST_SQUARED, _LARGEST_SQUARED = 2.0**-400, 2.0**400
+"""The square of a size within is exact as a pair, and neither it nor its error over- or underflows."""
+
+
+def find_divisor(size: Floats, eps: float | None, mode: EpsMode | None) -> Floats:
+    """Return what groups of known sizes (a standard deviation, a length) are divided by, as nearest doubles."""
+    with np.errstate(all="ignore"):
+        k = choose_scale_where(size, _LEAST_SQUARED, _LARGEST_SQUARED)
+        scaled = size if k is None else np.ldexp(size, k)
+        root = Pair(scaled, np.zeros_like(scaled))
+        return unscale(add_eps(two_square(scaled), root, eps, mode, k, exact=True).hi, k)

@@ -6,9 +6,8 @@ on how the work is cut into blocks, on the number of threads, or on the order of
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from normcli.numerics.pairs import Pair, divide_by_count, quick_two_sum, two_dif
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from numpy.typing import NDArray
 
@@ -37,9 +37,49 @@ _NARROW_CENTRED_BELOW = 2.0**-10
 """The same for values of 24 bits or fewer."""
 
 
+class Records:
+    """What is known of leaves, or of groups: a dataclass of arrays of one shape, mergeable along the last axis.
+
+    Every kind says of how many values each record is (`count`), and whether their squares or powers may have
+    over- or underflowed (`extreme`).
+    """
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    extreme: Marks
+    count: Floats
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...]) -> Self:
+        """Return records of zeros."""
+        names = cls.__dataclass_fields__
+        return cls(*(np.zeros(shape, np.bool_ if name == "extreme" else np.float64) for name in names))
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays, in the order of the fields."""
+        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
+    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """Return the records with a function (an index, a reshape) applied to each array."""
+        return type(self)(*(function(a) for a in self.arrays()))
+
+    def reshape(self, shape: tuple[int, ...]) -> Self:
+        """Return the records in another shape."""
+        return self.map(lambda a: a.reshape(shape))
+
+    def part(self, start: int, stop: int) -> Self:
+        """Return some of the records along the last axis."""
+        return self.map(lambda a: a[..., start:stop])
+
+    def put(self, index: Any, other: Self) -> None:
+        """Write records to a place."""
+        for mine, new in zip(self.arrays(), other.arrays(), strict=True):
+            mine[index] = new
+
+
 @dataclass(slots=True)
-class Leaves:
-    """What is known of leaves: all arrays of one shape, mergeable along the last axis.
+class Leaves(Records):
+    """The sums of leaves.
 
     Parameters
     ----------
@@ -57,33 +97,6 @@ class Leaves:
     shift: Floats
     extreme: Marks
     count: Floats
-
-    @classmethod
-    def empty(cls, shape: tuple[int, ...]) -> Leaves:
-        """Return records of zeros."""
-        a, b, c, d, e, f = (np.zeros(shape) for _ in range(6))
-        return cls(a, b, c, d, e, np.zeros(shape, dtype=np.bool_), f)
-
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Return the seven arrays."""
-        return (self.sum_hi, self.sum_lo, self.square_hi, self.square_lo, self.shift, self.extreme, self.count)
-
-    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Leaves:
-        """Return the records with a function (an index, a reshape) applied to each array."""
-        return Leaves(*(function(a) for a in self.arrays()))
-
-    def reshape(self, shape: tuple[int, ...]) -> Leaves:
-        """Return the records in another shape."""
-        return self.map(lambda a: a.reshape(shape))
-
-    def part(self, start: int, stop: int) -> Leaves:
-        """Return some of the records along the last axis."""
-        return self.map(lambda a: a[..., start:stop])
-
-    def put(self, index: Any, other: Leaves) -> None:
-        """Write records to a place."""
-        for mine, new in zip(self.arrays(), other.arrays(), strict=True):
-            mine[index] = new
 
 
 _ONES = np.ones((1, MAX_LEAF))
@@ -143,7 +156,7 @@ def _slices(rows: int, n: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def _count(rows: int, n: int, counting: Marks | None) -> Floats:
+def count_values(rows: int, n: int, counting: Marks | None) -> Floats:
     """Return how many values of each row count."""
     if counting is None:
         return np.full(rows, float(n))
@@ -151,7 +164,7 @@ def _count(rows: int, n: int, counting: Marks | None) -> Floats:
     return counts
 
 
-def measure_leaves(x: Floats, work: Workspace, *, need_sum: bool, counting: Marks | None = None) -> Leaves:
+def measure_leaves(x: Floats, work: Workspace, counting: Marks | None = None, *, need_sum: bool) -> Leaves:
     """Measure leaves of full float64 values: sums to about 2⁻¹¹⁵ of their scale, sums of squares to 2⁻⁷².
 
     Parameters
@@ -180,7 +193,7 @@ def measure_leaves(x: Floats, work: Workspace, *, need_sum: bool, counting: Mark
     extreme = ~((square < TOO_LARGE) & (square > TOO_SMALL))
     if extreme.any():
         return _measure_with_extremes(x, square, extreme, need_sum, work, counting)
-    count = _count(rows, n, counting)
+    count = count_values(rows, n, counting)
     _, exponent = np.frexp(square)
     exponent = ((exponent + 1) >> 1)[:, None]
     first, second = np.ldexp(1.5, exponent + 26), np.ldexp(1.5, exponent - 14)
@@ -230,7 +243,7 @@ def _measure_with_extremes(
         rest = None if counting is None else counting[~extreme]
         result.put(~extreme, measure_leaves(x[~extreme], work, need_sum=need_sum, counting=rest))
     result.extreme[extreme] = np.any(x[extreme], axis=-1)
-    result.count[...] = _count(x.shape[0], x.shape[1], counting)
+    result.count[...] = count_values(x.shape[0], x.shape[1], counting)
     marked = result.extreme
     result.square_hi[marked] = square[marked]
     result.sum_hi[marked] = np.add.reduce(x[marked], axis=-1)
@@ -251,7 +264,7 @@ def _squares_about(x: Floats, centre: Floats, counting: Marks | None) -> Pair:
 
 
 def measure_short_leaves(
-    raw: NDArray[Any], work: Workspace, *, need_sum: bool, counting: Marks | None = None
+    raw: NDArray[Any], work: Workspace, counting: Marks | None = None, *, need_sum: bool
 ) -> Leaves:
     """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
 
@@ -271,7 +284,7 @@ def measure_short_leaves(
         if need_sum:
             sums.add(s, x, ones)
     square = squares.total()
-    count = _count(rows, n, counting)
+    count = count_values(rows, n, counting)
     zeros, plain = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
     if not need_sum:
         return Leaves(zeros, zeros, square, zeros, zeros, plain, count)
@@ -325,29 +338,6 @@ def _least_of_rows(raw: NDArray[np.float32]) -> Floats:
     negative = np.minimum.reduce(bits.view(np.int32), axis=-1).view(np.uint32) & _MAGNITUDE
     least: Floats = np.minimum(positive, negative).view(np.float32).astype(np.float64)
     return least if together == 1 else least.repeat(together)
-
-
-def measure_powers(
-    x: Floats, p: float, work: Workspace, *, exact: bool, counting: Marks | None = None
-) -> Leaves:
-    """Measure leaves for an ℓp length: `square` holds Σ|x|ᵖ, the count (p = 0) or the maximum (p = ∞)."""
-    size = np.abs(x)
-    result = Leaves.empty(x.shape[:-1])
-    result.count[...] = _count(len(x), x.shape[-1], counting)
-    if p == 1.0:
-        sums = measure_leaves(size, work, need_sum=True)
-        result.square_hi, result.square_lo, result.extreme = sums.sum_hi, sums.sum_lo, sums.extreme
-    elif p == 0.0:
-        result.square_hi[...] = np.count_nonzero(size, axis=-1)
-        result.square_hi[np.isnan(size).any(axis=-1)] = np.nan
-    elif math.isinf(p):
-        result.square_hi[...] = np.maximum.reduce(size, axis=-1)
-    else:
-        wide = np.longdouble if exact else np.float64  # on x86 11 bits more than float64
-        powers = sum_plainly(np.power(size.astype(wide), wide(p)))
-        result.square_hi[...] = powers
-        result.square_lo[...] = powers - result.square_hi
-    return result
 
 
 def sum_plainly(x: NDArray[Any]) -> NDArray[Any]:

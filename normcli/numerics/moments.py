@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Moments:
-    """Count, mean and m2 of groups, mean and m2 as pairs; `m2` is about 0 for norms that do not centre.
+    """Count, mean and the sum of squared deviations (m2) of groups, the last two as pairs.
+
+    Of norms that do not centre, m2 is the sum of squares.
 
     `count` is one number where all groups hold as many values, or an array of one for each.
     `scale` is None, or the k of each group whose values were multiplied by 2**k first.
@@ -148,17 +149,6 @@ def fold_leaves(leaves: Leaves, *, centred: bool) -> Leaves:
     return Leaves(total.hi, total.lo, square.hi, square.lo, shift, extreme, count)
 
 
-def fold_powers(leaves: Leaves, p: float) -> Leaves:
-    """Make one record of the leaves of an ℓp length along the last axis."""
-    zero = np.zeros(leaves.square_hi.shape[:-1])
-    if math.isinf(p):
-        total = Pair(np.maximum.reduce(leaves.square_hi, axis=-1), zero)
-    else:
-        total = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
-    extreme = np.asarray(leaves.extreme.any(axis=-1))
-    return Leaves(zero, zero, total.hi, total.lo, zero, extreme, np.add.reduce(leaves.count, axis=-1))
-
-
 def _merge_shifted(leaves: Leaves, mean: Pair) -> Pair:
     """Return m2 of groups with leaves about different shifts, all moved to the double nearest the mean."""
     moved, count = _move_squares(leaves, mean.hi), np.add.reduce(leaves.count, axis=-1)
@@ -234,15 +224,3 @@ def choose_scale(largest: Floats) -> NDArray[np.int64]:
     """Return the k for which largest * 2**k is about 1; 0 where it is not finite; at most 900."""
     k = -np.frexp(largest)[1].astype(np.int64)
     return np.where(np.isfinite(largest) & (largest > 0.0), np.minimum(k, 900), 0)
-
-
-def merge_powers(leaves: Leaves, count: Any, p: float, *, exact: bool) -> Moments:
-    """Merge the leaves of an ℓp length: `m2` holds the length itself."""
-    folded = fold_powers(leaves, p)
-    total = Pair(folded.square_hi, folded.square_lo)
-    if p not in (0.0, 1.0) and not math.isinf(p):
-        wide = np.longdouble if exact else np.float64
-        root = np.power(total.hi.astype(wide) + total.lo, wide(1) / wide(p))
-        hi = root.astype(np.float64)
-        total = Pair(hi, (root - hi).astype(np.float64))
-    return Moments(count, Pair(folded.shift, folded.shift), total)

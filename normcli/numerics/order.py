@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.quartiles import Quartiles
+from normcli.numerics.order_statistics import Quartiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

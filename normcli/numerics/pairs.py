@@ -88,6 +88,13 @@ def pair_add(a: Pair, b: Pair) -> Pair:
     return quick_two_sum(total, error + low_error)
 
 
+def pair_add_any(a: Pair, b: Pair) -> Pair:
+    """Return a + b as `pair_add` does; where it is not finite, as doubles do."""
+    total, plain = pair_add(a, b), a.hi + b.hi
+    finite = np.isfinite(plain)
+    return Pair(np.where(finite, total.hi, plain), np.where(finite, total.lo, 0.0))
+
+
 def pair_negate(a: Pair) -> Pair:
     """Return −a."""
     return Pair(-a.hi, -a.lo)

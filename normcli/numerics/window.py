@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.numerics.moments import choose_scale
-from normcli.numerics.pairs import Pair, pair_add, quick_two_sum, two_prod, two_square, two_sum
+from normcli.numerics.pairs import Pair, pair_add_any, quick_two_sum, two_prod, two_square, two_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +77,7 @@ def _sum_squares(x: Floats, window: Window) -> Pair:
     for shift in range(-min(window.before, length), min(window.after, length) + 1):
         here = slice(max(0, -shift), length - max(0, shift))
         there = slice(max(0, -shift) + shift, length - max(0, shift) + shift)
-        total.hi[here], total.lo[here] = _add(
+        total.hi[here], total.lo[here] = pair_add_any(
             total.map(lambda a, s=here: a[s]), squares.map(lambda a, s=there: a[s])
         )
     return total
@@ -86,13 +86,6 @@ def _sum_squares(x: Floats, window: Window) -> Pair:
 def _square(x: Floats) -> Pair:
     squares = two_square(x)
     return Pair(squares.hi, np.where(np.isfinite(squares.lo), squares.lo, 0.0))
-
-
-def _add(a: Pair, b: Pair) -> Pair:
-    """Return the sum of two pairs; of what is not finite, no error is known."""
-    total, plain = pair_add(a, b), a.hi + b.hi
-    finite = np.isfinite(plain)
-    return Pair(np.where(finite, total.hi, plain), np.where(finite, total.lo, 0.0))
 
 
 def _raise_to_power(total: Pair, k: Floats | float, window: Window) -> Floats:
@@ -131,7 +124,7 @@ def _normalize_scaled(
     k = choose_scale(np.maximum(np.maximum.reduce(np.abs(members), axis=1), np.sqrt(abs(window.k))))
     total = Pair(np.zeros(len(k)), np.zeros(len(k)))
     for column in np.ldexp(members, k[:, None]).T:
-        total = _add(total, _square(column))
+        total = pair_add_any(total, _square(column))
     power = _raise_to_power(total, np.ldexp(window.k, 2 * k), window)
     shift = two_prod(-2.0 * k, window.exponent)
     whole = np.rint(shift.hi)

@@ -11,7 +11,8 @@ from normcli.dtypes import get_eps
 from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.norms.table import EpsMode, ZeroRule
+from normcli.norms.table import ZeroRule
+from normcli.numerics.divisor import find_divisor
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -155,17 +156,9 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, FloatArray])
         known = np.logical_and.reduce([np.isfinite(statistics[one]) for one in told])
         return np.where(known, np.where(size == 0.0, nothing, promise.target), np.nan)
     if name == divisor.spread:
-        return np.where(size == 0.0, nothing, size / _find_divisor(plan, size))
+        return np.where(size == 0.0, nothing, size / find_divisor(size, plan.spec.eps, plan.spec.eps_mode))
     kept = np.where(np.isinf(statistics["rstd"]), 1.0, size * statistics["rstd"])
     return np.where(size == 0.0, nothing, kept**2)
-
-
-def _find_divisor(plan: Plan, length: FloatArray) -> FloatArray:
-    """Return what vectors of these lengths are divided by."""
-    eps = plan.spec.eps or 0.0
-    if plan.spec.eps_mode is EpsMode.INSIDE:
-        return np.hypot(length, math.sqrt(eps))
-    return np.maximum(length, math.sqrt(eps) if plan.spec.eps_mode is EpsMode.SQUARE_FLOOR else eps)
 
 
 def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]:

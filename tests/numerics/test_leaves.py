@@ -12,9 +12,9 @@ from normcli.numerics.leaves import (
     Leaves,
     find_inexact,
     measure_leaves,
-    measure_powers,
     measure_short_leaves,
 )
+from normcli.numerics.lengths import measure_powers
 from normcli.numerics.workspace import Workspace
 from tests.test_exactness import make
 
@@ -114,8 +114,8 @@ def test_leaves_whose_squares_leave_float64_are_marked(scale):
 
 def test_counts_and_maxima():
     x = np.array([[0.0, -3.0, 2.0, 0.0], [np.nan, 1.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(measure_powers(x, 0.0, Workspace(), exact=True).square_hi, [2.0, np.nan])
-    np.testing.assert_array_equal(measure_powers(x, np.inf, Workspace(), exact=True).square_hi, [3.0, np.nan])
+    np.testing.assert_array_equal(measure_powers(x, Workspace(), p=0.0, exact=True).hi, [2.0, np.nan])
+    np.testing.assert_array_equal(measure_powers(x, Workspace(), p=np.inf, exact=True).hi, [3.0, np.nan])
 
 
 def test_records_can_be_put_and_reshaped():

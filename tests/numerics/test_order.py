@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from normcli.numerics import order
 from normcli.numerics.order import RankSearch, find_ranks, make_keys, measure_quartiles, read_keys
-from normcli.numerics.quartiles import interpolate
+from normcli.numerics.order_statistics import interpolate
 
 SMALLEST_NORMAL = 2.0**-1022
 

@@ -1,0 +1,74 @@
+"""How groups are measured: one method for each kind of `Measurement` that leaves are measured for."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from normcli.norms.divisors import Measurement
+from normcli.norms.table import Centre
+from normcli.numerics.leaves import Leaves, measure_leaves, measure_short_leaves
+from normcli.numerics.moments import fold_leaves, merge_leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from normcli.norms.plan import Plan
+    from normcli.numerics.leaves import Records
+
+
+class Method(NamedTuple):
+    """A way to measure groups.
+
+    Parameters
+    ----------
+    records : type
+        What is known of a leaf.
+    measure : callable
+        From leaves, shape (leaves, n), a workspace, and which values count (or None) to records; what does not
+        count is 0 there.
+    fold : callable
+        Makes one record of all records along the last axis.
+    merge : callable
+        From the records of groups, shape (groups, records), and how many values count to what `solve` takes.
+    measures_columns : bool
+        Whether `measure_columns` measures the same of groups that stand as columns.
+    scales_always : bool
+        Whether values are scaled by a power of two even where nothing over- or underflows.
+    """
+
+    records: type[Records]
+    measure: Callable[..., Any]
+    fold: Callable[[Any], Any]
+    merge: Callable[[Any, Any], Any]
+    measures_columns: bool = False
+    scales_always: bool = False
+
+
+def choose_method(plan: Plan, *, exact: bool) -> Method:
+    """Return how a plan's groups are measured: with `exact` for float64 results, else for 24 bits."""
+    p = plan.spec.p
+    # Imported on use: a small calculation of another norm would pay for it.
+    if plan.norm.divisor.measurement is Measurement.EXTREMES:
+        from normcli.numerics.order_statistics import Extremes, fold_extremes, measure_extremes, merge_extremes
+
+        return Method(Extremes, measure_extremes, fold_extremes, merge_extremes)
+    if p not in (None, 2.0):
+        from normcli.numerics.lengths import Powers, fold_powers, measure_powers, merge_powers
+
+        return Method(
+            Powers,
+            partial(measure_powers, p=p, exact=exact),
+            partial(fold_powers, p=p),
+            partial(merge_powers, p=p, exact=exact),
+            scales_always=p not in (0.0, 1.0, math.inf),
+        )
+    centred = plan.norm.centre is Centre.MEAN
+    return Method(
+        Leaves,
+        partial(measure_leaves if exact else measure_short_leaves, need_sum=centred),
+        partial(fold_leaves, centred=centred),
+        partial(merge_leaves, centred=centred, short=not exact),
+        measures_columns=True,
+    )

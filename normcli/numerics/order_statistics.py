@@ -1,0 +1,172 @@
+"""Statistics that go by the order of values: extremes, quartiles, their sums and differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.norms.divisors import ORDER_STATISTICS
+from normcli.numerics.divisor import Solution, choose_scale_where, replace_zeros, unscale
+from normcli.numerics.leaves import Records
+from normcli.numerics.moments import choose_scale
+from normcli.numerics.pairs import Pair, pair_add, pair_add_any, pair_negate, two_prod
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.norms.plan import Plan
+    from normcli.numerics.workspace import Workspace
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+    Marks = NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Extremes(Records):
+    """The least and the largest value of leaves or groups: all arrays of one shape.
+
+    Parameters
+    ----------
+    low, high : ndarray
+        Of leaves without values ∞ and −∞, of such groups NaN.
+    extreme : ndarray of bool
+        False: what is only compared neither over- nor underflows.
+    count : ndarray
+        How many values they are of.
+    """
+
+    low: Floats
+    high: Floats
+    extreme: Marks
+    count: Any
+
+    def read(self) -> dict[str, tuple[Pair, Integers | None]]:
+        """Return the statistics by name: each a pair, and the k by whose 2ᵏ it is scaled."""
+        zero = np.zeros_like(self.low)
+        return {"min": (Pair(self.low, zero), None), "max": (Pair(self.high, zero), None)}
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Groups outside are scaled: quotients below are not exact in pairs, and differences above overflow."""
+        return 2.0**-900, 2.0**1022
+
+
+def measure_extremes(x: NDArray[Any], work: Workspace, counting: Marks | None = None) -> Extremes:
+    """Return the least and the largest value of each leaf.
+
+    Parameters
+    ----------
+    x : ndarray, shape (leaves, n)
+    work : Workspace
+        Not needed: every method of measuring is given one.
+    counting : ndarray of bool or None
+        Which values count, of the shape of x.
+    """
+    low, high = (
+        reduce(x if counting is None else np.where(counting, x, x.dtype.type(nothing)), axis=-1)
+        for reduce, nothing in ((np.minimum.reduce, np.inf), (np.maximum.reduce, -np.inf))
+    )
+    result = Extremes.empty(x.shape[:-1])
+    result.low[...], result.high[...] = low, high
+    result.low += 0.0  # which of 0 and −0 is the least depends on the order
+    result.high += 0.0
+    result.count[...] = x.shape[-1] if counting is None else np.add.reduce(counting, axis=-1)
+    return result
+
+
+def fold_extremes(leaves: Extremes) -> Extremes:
+    """Make one record of all leaves along the last axis."""
+    low, high = np.minimum.reduce(leaves.low, axis=-1), np.maximum.reduce(leaves.high, axis=-1)
+    return Extremes(low, high, np.zeros(low.shape, np.bool_), np.add.reduce(leaves.count, axis=-1))
+
+
+def merge_extremes(leaves: Extremes, count: Any) -> Extremes:
+    """Merge the leaves of groups, shape (groups, leaves)."""
+    folded = fold_extremes(leaves)
+    return hold_extremes(count, folded.low, folded.high)
+
+
+def hold_extremes(count: Any, low: Floats, high: Floats) -> Extremes:
+    """Return the extremes of groups; NaN where no value counts."""
+    nothing = np.equal(count, 0)
+    low, high = (np.where(nothing, np.nan, values) for values in (low, high))
+    return Extremes(low, high, np.zeros(low.shape, np.bool_), count)
+
+
+class Quartiles(NamedTuple):
+    """What is measured of groups: the values between which their quartiles lie.
+
+    Parameters
+    ----------
+    count : int or ndarray
+        Of the values that count: in any group, or in each.
+    values : ndarray, shape (groups, 6)
+        a and b of each quartile in turn: the value below, and that above.
+    quarters : ndarray of int, shape (groups, 3)
+        Each quartile is a + quarters/4 · (b − a).
+    """
+
+    count: Any
+    values: Floats
+    quarters: Integers
+
+    def read(self) -> dict[str, tuple[Pair, Integers | None]]:
+        """Return the statistics by name: each a pair, and the k by whose 2ᵏ it is scaled."""
+        exact, scale = interpolate(self)
+        names = ("q1", "median", "q3")
+        return {name: (exact.map(lambda a, i=i: a[:, i]), scale[:, i]) for i, name in enumerate(names)}
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Groups outside are scaled.
+
+        Below the second, no difference to a value overflows. Above, a value that overflows as it is scaled does
+        so anyway, divided by the interquartile range.
+        """
+        return 2.0**-902, 2.0**960
+
+
+def interpolate(quartiles: Quartiles) -> tuple[Pair, Integers]:
+    """Return the quartiles as pairs, good to 2⁻¹⁰⁴, and the k of each, by whose 2ᵏ it is scaled."""
+    quarters = quartiles.quarters
+    a, b = quartiles.values[:, ::2], quartiles.values[:, 1::2]
+    b = np.where(quarters == 0, a, b)
+    k = choose_scale(np.maximum(np.abs(a), np.abs(b)))
+    a, b = np.ldexp(a, k), np.ldexp(b, k)
+    once, twice = (two_prod(side, part / 4.0) for side, part in ((a, 4 - quarters), (b, quarters)))
+    plain = np.where(a == b, a, once.hi + twice.hi)  # also of infinities
+    total = pair_add(once, twice)
+    finite = np.isfinite(total.hi) & np.isfinite(total.lo)
+    return Pair(np.where(finite, total.hi, plain), np.where(finite, total.lo, 0.0)), k
+
+
+def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
+    """Turn order statistics into the centre and the divisor of each group, and the statistics made of them."""
+    divisor = plan.norm.divisor
+    assert divisor.spread is not None  # of every divisor that goes by order
+    read = measured.read()
+    statistics = {name: unscale(pair.hi, own) for name, (pair, own) in read.items()}
+    sizes = np.maximum.reduce([np.abs(values) for values in statistics.values()])
+    k = choose_scale_where(sizes, *measured.limits)
+    scaled = {name: _rescale(pair, own, k) for name, (pair, own) in read.items()}
+    for name in divisor.statistics:
+        made_of = ORDER_STATISTICS[name].combination
+        if made_of is not None:
+            left, right = scaled[made_of.left], scaled[made_of.right]
+            total = pair_add_any(left, right if made_of.sign == "+" else pair_negate(right))
+            scaled[name] = total.map(lambda a: a * 0.5) if made_of.half else total
+            statistics[name] = unscale(scaled[name].hi, k)
+    usable = replace_zeros(scaled[divisor.spread], plan.spec.zero_rule, k)
+    told = {name: statistics[name] for name in divisor.statistics}
+    return Solution(scaled[plan.norm.centre.value], usable, k, centred=True, statistics=told)
+
+
+def _rescale(pair: Pair, own: Integers | None, k: Integers | None) -> Pair:
+    """Return a statistic that was scaled by 2^own as it is scaled by 2ᵏ."""
+    if own is None and k is None:
+        return pair
+    shift = (0 if k is None else k) - (0 if own is None else own)
+    return pair.map(lambda a: np.ldexp(a, shift))
