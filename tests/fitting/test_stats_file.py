@@ -12,8 +12,8 @@ from normcli.errors import DataError
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.stats_file import merge_stats, read_stats, write_stats
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS
 from tests.fitting.test_fit import fit_arrays, make
+from tests.strategies import GROUPED, options_for
 
 
 def write(path, arrays, request=None, policy=None):
@@ -115,7 +115,7 @@ def test_only_alike_is_merged(shape, dtype, request_, told, rng, tmp_path):
     assert not (tmp_path / "c.npz").exists()
 
 
-@pytest.mark.parametrize("norm", [name for name in NORMS if name != "lrn"])
+@pytest.mark.parametrize("norm", GROUPED)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_norm_is_fitted_kept_and_used_to_the_bit(norm, dtype, normcli, tmp_path, rng):
     x = rng.normal(3.0, 2.0, (12, 4)).astype(dtype)
@@ -123,20 +123,39 @@ def test_every_norm_is_fitted_kept_and_used_to_the_bit(norm, dtype, normcli, tmp
     for path, part in zip(paths, (x[:5], x[5:]), strict=True):
         np.save(path, part)
     np.save(tmp_path / "x.npy", x)
-    groups = ("--groups", "2") if "groups" in NORMS[norm].options else ()
-    ran = normcli("fit", norm, *groups, "--axes", "0", *paths, "-o", tmp_path / "stats.npz", "-q")
-    if ran.code == 2:
-        assert "nothing to fit" in ran.err or "groups" in ran.err or "axes" in ran.err
-        return
+    options = options_for(norm, x.shape)
+    axes = (0, 1) if options else (0,)
+    asked = ("--axes", ",".join(map(str, axes)), *(f"--{name}={value}" for name, value in options.items()))
+    ran = normcli("fit", norm, *asked, *paths, "-o", tmp_path / "stats.npz", "-q")
     assert (ran.code, ran.err) == (0, "")
     assert (
         normcli("apply", tmp_path / "stats.npz", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "-q").code == 0
     )
-    expected = normalize(x, norm, axes=0)
+    expected = normalize(x, norm, axes=axes, **options)
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), expected.normalized)
-    for name, values in normalize(x, norm, axes=0, dtype="float64").statistics.items():
-        printed = normcli("fit", norm, "--axes", "0", *paths, "--print", name, "-q").lines
+    for name, values in normalize(x, norm, axes=axes, **options, dtype="float64").statistics.items():
+        printed = normcli("fit", norm, *asked, *paths, "--print", name, "-q").lines
         np.testing.assert_array_equal([float(line) for line in printed], values)
+
+
+def test_a_stats_file_keeps_the_groups(normcli, tmp_path, rng):
+    np.save(tmp_path / "x.npy", rng.normal(size=(5, 4, 3)))
+    stats, merged = tmp_path / "s.npz", tmp_path / "t.npz"
+    assert (
+        normcli("fit", "gn", "--groups", "2", "--axes", "NCL", tmp_path / "x.npy", "-o", stats, "-q").code == 0
+    )
+    assert normcli("merge", stats, stats, "-o", merged, "-q").code == 0
+    assert normcli("apply", merged, tmp_path / "x.npy", "-o", tmp_path / "y.npy", "-q").code == 0
+
+
+def test_a_file_of_a_version_that_stored_fewer_options_is_read(rng, tmp_path):
+    path = write(tmp_path / "s.npz", [make(rng, (5, 3), "float64")], Request("bn", eps=1e-3))
+    with np.load(path) as archive:
+        members = dict(archive)
+    for name in ("groups", "group_order", "size", "alpha", "exponent", "k"):
+        del members[name]
+    np.savez(tmp_path / "old.npz", **members)
+    assert read_stats(str(tmp_path / "old.npz")).subject == read_stats(path).subject
 
 
 def test_quartiles_cannot_be_merged(normcli, tmp_path):

@@ -151,3 +151,16 @@ def test_a_disk_that_fails_leaves_nothing(normcli, tmp_path, monkeypatch):
     assert (ran.code, ran.raw) == (3, b"")
     assert "g cannot be written: No space left on device" in ran.err
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("gn --groups 2 --group-order interleaved --shape 2,4,3", id="interleaved groups"),
+        pytest.param("rms --like torch --dtype float32 --shape 2,4,3", id="the eps of the machine"),
+    ],
+)
+def test_what_was_written_is_right(line, normcli, tmp_path):
+    assert normcli("golden", *line.split(), "-o", tmp_path / "g", "-q").code == 0
+    ran = normcli("check", tmp_path / "g")
+    assert (ran.code, ran.err) == (0, "")

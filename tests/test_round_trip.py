@@ -1,0 +1,105 @@
+"""Every option of every norm, from a command line to files and back: golden files, and stats files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.fitting.stats_file import read_stats
+from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.divisors import Measurement
+from normcli.norms.options import NAMES, OPTIONS
+from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule
+from normcli.verify.golden import verify_golden
+
+SHAPE = (4, 6, 12)
+
+
+def choose_value(norm, name):
+    """Return a value of an option of a norm, other than its default, that suits `SHAPE`."""
+    axes = {AxesRule.CHANNEL_WINDOW: "2", AxesRule.CHANNEL_GROUPS: "NC"}.get(norm.axes, "NL")
+    kept = {AxesRule.CHANNEL_WINDOW: "NC", AxesRule.CHANNEL_GROUPS: "L"}.get(norm.axes, "C")
+    mode = EpsMode.INSIDE if norm.eps_mode is EpsMode.OUTSIDE else EpsMode.OUTSIDE
+    frameworks = list_frameworks(norm.name)
+    return {
+        "layout": "NLC", "axes": axes, "keep": kept, "groups": 3, "group_order": "interleaved", "eps": 0.125,
+        "eps_mode": mode.value, "ddof": 1, "p": np.inf, "size": 3, "alpha": 0.5, "exponent": 0.5, "k": 2.0,
+        "dtype": "float32", "like": frameworks[0] if frameworks else None,
+    }[name]  # fmt: skip
+
+
+def list_cases(*, fitted):
+    """Yield each norm with each of its options, and with what it cannot do without."""
+    for norm in NORMS.values():
+        for option in OPTIONS:
+            value = choose_value(norm, option.name)
+            if not option.belongs_to(norm) or value is None:
+                continue
+            needed = {"groups": 2} if "groups" in norm.options else {}
+            if fitted and option.name not in ("axes", "keep"):  # samples must share their statistics
+                needed["axes"] = "NCL" if "groups" in norm.options else "NL"
+            if option.name == "like" and find_convention(value, norm.name).eps is EpsRule.GIVEN:
+                needed["eps"] = 0.5
+            yield pytest.param(norm, option, needed | {option.name: value}, id=f"{norm.name}-{option.name}")
+
+
+GOLDEN = list(list_cases(fitted=False))
+FITTED = [case for case in list_cases(fitted=True) if case.values[0].axes is not AxesRule.CHANNEL_WINDOW]
+OF_NO_FIT = {"size", "alpha", "exponent", "k"}
+"""The options of a window, which has statistics of each value: there is nothing to fit."""
+
+
+def write_arguments(options):
+    return [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+
+
+def draw(rng, count=SHAPE[0]):
+    return rng.normal(3.0, 2.0, (count, *SHAPE[1:]))
+
+
+@pytest.mark.parametrize(
+    ("cases", "missing"), [pytest.param(GOLDEN, set(), id="golden"), pytest.param(FITTED, OF_NO_FIT, id="fit")]
+)
+def test_every_option_of_the_table_goes_round(cases, missing):
+    assert {case.values[1].name for case in cases} == set(NAMES) - missing
+
+
+@pytest.mark.parametrize(("norm", "option", "options"), GOLDEN)
+def test_golden_files_are_checked_with_the_options_that_they_were_written_with(
+    norm, option, options, normcli, tmp_path, rng
+):
+    np.save(tmp_path / "x.npy", draw(rng))
+    folder = tmp_path / "golden"
+    ran = normcli("golden", norm.name, "-i", tmp_path / "x.npy", *write_arguments(options), "-o", folder, "-q")
+    assert (ran.code, ran.err) == (0, "")
+    request = verify_golden(folder).plan.request
+    given = {name: value for name, value in request._asdict().items() if value is not None}
+    assert given == {"norm": norm.name, **options}
+    assert getattr(request, option.name) == options[option.name]
+    assert normcli("check", folder, "-q").code == 0
+
+
+@pytest.mark.parametrize(("norm", "option", "options"), FITTED)
+def test_stats_files_are_merged_and_used_with_the_options_that_they_were_fitted_with(
+    norm, option, options, normcli, tmp_path, rng
+):
+    x = draw(rng, 9)
+    parts = [tmp_path / name for name in ("a.npy", "b.npy")]
+    for path, part in zip(parts, (x[:5], x[5:]), strict=True):
+        np.save(path, part)
+    np.save(tmp_path / "x.npy", x)
+    of_output = {name: value for name, value in options.items() if name == "dtype"}  # of apply, not of fit
+    arguments = write_arguments({name: value for name, value in options.items() if name not in of_output})
+    stats = [tmp_path / name for name in ("a.npz", "b.npz", "both.npz")]
+    for path, files in zip(stats, ([parts[0]], [parts[1]], parts), strict=True):
+        assert normcli("fit", norm.name, *arguments, *files, "-o", path, "-q").code == 0
+    if norm.divisor.measurement is not Measurement.QUARTILES:  # those of the parts do not give those of both
+        assert normcli("merge", *stats[:2], "-o", stats[2], "-q").code == 0
+    kept = read_stats(str(stats[2])).subject.request
+    if option.name not in ("axes", "keep", "dtype"):
+        assert getattr(kept, option.name) == options[option.name]
+    used = (stats[2], tmp_path / "x.npy", "-o", tmp_path / "y.npy", "-q")
+    assert normcli("apply", *used, *write_arguments(of_output)).code == 0
+    expected = normalize(x, norm.name, **options).normalized
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), expected, strict=True)
