@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.blocks import NOBODY, build_blocks
-from normcli.documents.document import Facts, Line, Page, Row, Table
-from normcli.documents.excerpt import choose_groups
+from normcli.documents.document import Line, Page
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import (
-    describe_asked,
-    describe_problem,
+    build_header,
+    describe_plan,
     describe_selection,
-    label_group,
+    describe_tensor,
+    format_group,
+    list_facts,
+    list_groups,
+    list_selection,
     name_inputs,
-    tell_selection,
 )
 from normcli.errors import UsageError
+from normcli.tensors.nested import NestedLists, describe_number, to_lists
 from normcli.tensors.pieces import forget, iterate_pieces
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.blocks import Locate
-    from normcli.documents.document import Section, View
+    from normcli.documents.document import Facts, Section, View
     from normcli.norms.plan import Plan
     from normcli.results.promises import Check
     from normcli.results.result import Result
@@ -39,7 +42,7 @@ PRINTABLE = ("shape", "axes", "group_count", "group_size", "count", "normalized"
 """What `--print` takes besides the norm's statistics."""
 
 _SHORT_GROUP = 4096
-"""The values of groups up to here are put into words at once."""
+"""The values of groups of at most so many are formatted at once."""
 
 _NO_PROMISE = "normalized: this norm promises no mean, variance or length to check"
 
@@ -66,23 +69,22 @@ class Answer:
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header and the parts that the view shows."""
         result, plan = self.result, self.result.plan
-        yield self._header(view)
+        yield self._build_header(view)
         if view.shows("input"):
             yield build_blocks("input", result.input, plan, view, self._locate)
         if view.shows("stats"):
-            yield self._group_table(view)
+            columns = {"count": count_values(result), **result.statistics}
+            yield list_groups(plan, columns, view, self.format_group)
         if view.shows("normalized"):
             yield build_blocks("normalized", result.normalized, plan, view, self._locate)
         if view.shows("check"):
-            yield self._check_line()
+            yield self._build_check()
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object that DESIGN calls normcli/1."""
-        from normcli.tensors.nested import NestedLists
-
+        """Return the object of JSON, whose keys and meaning `SCHEMA` names."""
         result, plan = self.result, self.result.plan
         return {
-            **describe_asked(plan, self.tensor),
+            **describe_plan(plan, {"input": describe_tensor(self.tensor)}),
             "dtype": result.dtype.name,
             **({"evaluation": result.running is not None} if plan.norm.tracks else {}),
             **self._describe_selection(),
@@ -97,21 +99,19 @@ class Answer:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a group: its index, count, statistics and normalized values."""
-        from normcli.tensors.nested import NestedLists, to_lists
-
         result, plan = self.result, self.result.plan
         view = result.normalized.reshape(plan.grid.view_shape)
         short = plan.spec.window is not None or plan.grid.group_size <= _SHORT_GROUP
-        spell = to_lists if short else NestedLists
-        groups = enumerate(plan.grid.walk_groups())
-        for pieces in zip(*map(iterate_pieces, result.statistics.values()), strict=True):
+        describe = to_lists if short else NestedLists
+        columns = {"count": count_values(result), **result.statistics}
+        groups = plan.grid.walk_groups()
+        for pieces in zip(*map(iterate_pieces, columns.values()), strict=True):
             lists = [to_lists(piece) for piece in pieces]
-            for statistics, (number, (index, place)) in zip(zip(*lists, strict=True), groups, strict=False):
+            for numbers, (index, place) in zip(zip(*lists, strict=True), groups, strict=False):
                 yield {
                     "group": index,
-                    "count": count_values(result, number),
-                    **dict(zip(result.statistics, statistics, strict=True)),
-                    "normalized": spell(np.asarray(view[place])),
+                    **dict(zip(columns, numbers, strict=True)),
+                    "normalized": describe(np.asarray(view[place])),
                 }
             forget(view)
 
@@ -137,8 +137,7 @@ class Answer:
     @property
     def axis_names(self) -> tuple[str, ...]:
         """What the axes are called."""
-        plan = self.result.plan
-        return tuple(plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape)))
+        return self.result.plan.grid.layout.names
 
     def columns(self) -> dict[str, Column]:
         """Return input, statistics and output: each a function from index arrays to the values there."""
@@ -173,7 +172,7 @@ class Answer:
         if name in result.statistics:
             return result.statistics[name]
         if name == "count":
-            return count_groups(result)
+            return count_values(result)
         if name not in PRINTABLE:
             raise UsageError(
                 f"--print {name}: {plan.norm.name} has {', '.join((*result.statistics, *PRINTABLE))}"
@@ -183,33 +182,16 @@ class Answer:
             raise UsageError(f"--print {name}: no {name} was given")
         return np.asarray(value)
 
-    def _header(self, view: View) -> Facts:
+    def _build_header(self, view: View) -> Facts:
         result, plan = self.result, self.result.plan
-        dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
         parameters = name_inputs(result.inputs)
-        told = tell_selection(plan, result.input, result.selection, result.counts)
-        lines = (*describe_problem(plan, self.tensor, dtypes, parameters, view), *told)
-        return Facts(f"{plan.norm.name} · {plan.norm.title}", lines)
+        counting = list_selection(plan, result.input, result.selection, result.counts)
+        title = f"{plan.norm.name} · {plan.norm.title}"
+        return build_header(title, plan, list_facts(self.tensor, result.dtype), view, parameters, counting)
 
-    def _group_table(self, view: View) -> Table:
-        result, plan = self.result, self.result.plan
-        names = tuple(result.statistics)
-        flat = {name: array.reshape(-1) for name, array in result.statistics.items()}
-        chosen = choose_groups(plan.grid.group_count, full=view.full)
-        rows: list[Row | None] = []
-        for place, group in enumerate(chosen.shown):
-            if place == chosen.gap:
-                rows.append(None)
-            cells = (format_statistic(float(flat[name][group]), view.digits) for name in names)
-            colour = None if plan.spec.window is not None else group
-            rows.append(Row((self.label_group(group), str(count_values(result, group)), *cells), colour))
-        hidden = plan.grid.group_count - chosen.size
-        note = f"{hidden:,} of {plan.grid.group_count:,} groups hidden; --full shows all" if hidden else None
-        return Table(None, ("group", "count", *names), (False, *(True for _ in ("count", *names))), rows, note)
-
-    def label_group(self, group: int) -> str:
+    def format_group(self, group: int) -> str:
         """Return what a group is called, with the name of its column where the source named some."""
-        return label_group(self.result.plan, self.tensor, group)
+        return format_group(self.result.plan, self.tensor, group)
 
     @property
     def _locate(self) -> Locate | None:
@@ -226,8 +208,6 @@ class Answer:
         return locate
 
     def _describe_selection(self) -> Mapping[str, Any]:
-        from normcli.tensors.nested import NestedLists
-
         selection, counts = self.result.selection, self.result.counts
         if selection is None:
             return {}
@@ -236,7 +216,7 @@ class Answer:
             **describe_selection(selection),
         }
 
-    def _check_line(self) -> Line:
+    def _build_check(self) -> Line:
         checks = self.result.check
         if self.result.running is not None:
             return Line((_NOTHING_FIXED,))
@@ -245,46 +225,38 @@ class Answer:
         if all(math.isnan(check.lowest) for check in checks):
             return Line(("normalized: no group is finite, so there is nothing to check",), mark=False)
         scaled = self.result.inputs.scales
-        first, *others = (_phrase_check(check, self.result.plan) for check in checks)
+        first, *others = (_format_check(check, self.result.plan) for check in checks)
         title = "normalized before gamma and beta" if scaled else "normalized"
         return Line((f"{title}: {first}", *others), all(check.ok for check in checks))
 
 
-def count_groups(result: Result) -> NDArray[np.int64]:
-    """Return `count_values` of every group, of the shape of the statistics."""
-    plan = result.plan
+def count_values(result: Result) -> NDArray[np.int64]:
+    """Return how many values each group's statistics are of; a window is cut off at the edges.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of the statistics, and read-only: it may repeat one number without holding it twice.
+    """
+    grid, window = result.plan.grid, result.plan.spec.window
     if result.counts is not None:
         return result.counts.astype(np.int64)
-    if plan.spec.window is None:
-        return np.full(plan.grid.stats_shape, plan.grid.group_size, dtype=np.int64)
-    axis = plan.grid.axes[0]
-    places = np.arange(plan.grid.shape[axis])
-    last = np.minimum(places + plan.spec.window.after, plan.grid.shape[axis] - 1)
-    counts = last - np.maximum(places - plan.spec.window.before, 0) + 1
-    along = [-1 if other == axis else 1 for other in range(len(plan.grid.shape))]
-    return np.broadcast_to(counts.reshape(along), plan.grid.shape)
-
-
-def count_values(result: Result, group: int) -> int:
-    """Return how many values a group's statistics are of; a window is cut off at the edges."""
-    plan = result.plan
-    if result.counts is not None:
-        return int(result.counts.reshape(-1)[group])
-    if plan.spec.window is None:
-        return plan.grid.group_size
-    axis = plan.grid.axes[0]
-    channel = int(np.unravel_index(group, plan.grid.shape)[axis])
-    first = max(0, channel - plan.spec.window.before)
-    return min(plan.grid.shape[axis] - 1, channel + plan.spec.window.after) - first + 1
+    counts: NDArray[np.int64] = np.array(grid.group_size)
+    if window is not None:
+        axis, length = grid.axes[0], grid.shape[grid.axes[0]]
+        places = np.arange(length)
+        counts = np.minimum(places + window.after, length - 1) - np.maximum(places - window.before, 0) + 1
+        counts = counts.reshape([-1 if other == axis else 1 for other in range(len(grid.shape))])
+    return np.broadcast_to(counts, grid.stats_shape)
 
 
 def _describe_check(check: Check) -> Mapping[str, Any]:
     numbers = ("target", "lowest", "highest", "overall", "largest_error", "tolerance")
-    return {**{name: _spell_number(getattr(check, name)) for name in numbers}, "ok": check.ok}
+    return {**{name: describe_number(getattr(check, name)) for name in numbers}, "ok": check.ok}
 
 
-def _phrase_check(check: Check, plan: Plan) -> str:
-    low, high = (_format_check(check, value) for value in (check.lowest, check.highest))
+def _format_check(check: Check, plan: Plan) -> str:
+    low, high = (_format_quantity(check, value) for value in (check.lowest, check.highest))
     measured = low if low == high else f"{low} … {high}"
     failed = "" if check.ok else f", off by {check.largest_error:.2g} where {check.tolerance:.2g} is rounding"
     if max(abs(check.lowest - check.target), abs(check.highest - check.target)) < _NEAR:
@@ -295,11 +267,5 @@ def _phrase_check(check: Check, plan: Plan) -> str:
     )
 
 
-def _format_check(check: Check, value: float) -> str:
+def _format_quantity(check: Check, value: float) -> str:
     return format_statistic(value, 2 if check.target == 0 else None)
-
-
-def _spell_number(value: float) -> Any:
-    from normcli.tensors.nested import to_lists
-
-    return to_lists(np.asarray(value))

@@ -11,11 +11,12 @@ import numpy as np
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import build_blocks, build_map, build_slice, name_slice
 from normcli.documents.document import SCHEMA, Blocks, Facts, Line, Page, Row, Table
+from normcli.documents.excerpt import format_hidden
 from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statistic
-from normcli.documents.plans import describe_options, find_reduction, write_formula
+from normcli.documents.plans import describe_tensor, find_reduction, format_formula, format_options, list_facts
 from normcli.norms.table import Centre
-from normcli.printable import make_printable
 from normcli.teach.equalities import PARAMETERS, Kind, name_parameters
+from normcli.teach.place import describe_index
 from normcli.tensors.nested import NestedLists, describe_number
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class ComparisonAnswer:
     def sections(self, view: View) -> Iterator[Section]:
         """Return what the columns share, a table of what they do not, the equalities, numbers and groups."""
         columns = self.comparison.columns
-        yield self._head()
+        yield self._build_header()
         if view.shows("facts"):
             yield self._tabulate(view)
             yield from _list_reasons(columns)
@@ -68,7 +69,7 @@ class ComparisonAnswer:
         """Return the object of JSON: the columns with all that a norm's own has, and the equalities."""
         return {
             "schema": SCHEMA,
-            "input": self._describe_input(),
+            "input": describe_tensor(self.tensor),
             "columns": list(self.records()),
             "equalities": [_describe_equality(equality) for equality in self.comparison.equalities],
         }
@@ -123,16 +124,10 @@ class ComparisonAnswer:
         names = [column.name for column in self.comparison.columns]
         return draw([column.result for column in self.comparison.columns], self.tensor, names=names)
 
-    def _describe_input(self) -> Mapping[str, Any]:
-        values = self.tensor.values
-        return {"source": self.tensor.source, "shape": list(values.shape), "dtype": values.dtype.name}
-
-    def _head(self) -> Facts:
-        values, result = self.tensor.values, self.comparison.columns[0].result
-        dtypes = f"{values.dtype.name} → {result.dtype.name}"
-        facts = make_printable(self.tensor.source), format_shape(values.shape), dtypes
-        title = f"compare · {', '.join(column.name for column in self.comparison.columns)}"
-        return Facts(title, (("input", facts),))
+    def _build_header(self) -> Facts:
+        columns = self.comparison.columns
+        facts = list_facts(self.tensor, columns[0].result.dtype)
+        return Facts(f"compare · {', '.join(column.name for column in columns)}", (("input", facts),))
 
     def _tabulate(self, view: View) -> Table:
         columns = self.comparison.columns
@@ -171,8 +166,7 @@ class ComparisonAnswer:
         pieces[0] = None if pieces[0] is None else pieces[0]._replace(groups=_hide(pieces[0].groups))
         pieces += [build_slice(c.name, c.result.normalized, c.result.plan, view) for c in columns]
         band = [piece for piece in pieces if piece is not None]
-        inner = math.prod(values.shape[-2:])
-        note = f"{inner:,} of {values.size:,} values; --full shows all" if inner < values.size else None
+        note = format_hidden(values.size - band[0].shown, values.size, "value") if band else None
         yield Blocks("normalized", name_slice(plan), [band] if band else [], note)
 
 
@@ -192,8 +186,8 @@ def _tell(column: Column, view: View) -> dict[str, str]:
         "depends on the batch": "yes" if column.depends_on_batch else "no",
         "with a batch of one": works if alone.becomes is None else f"{works}: equals {alone.becomes} then",
         "gamma, beta": _tell_parameters(column),
-        "formula": write_formula(plan, _list_given(column.result)),
-        "options": ", ".join(describe_options(plan)) or "none",
+        "formula": format_formula(plan, _list_given(column.result)),
+        "options": format_options(plan) or "none",
         "typical use": plan.norm.use,
         "output's mean": _tell_number(column.mean, view, plan.norm.centre is Centre.MEAN),
         "output's variance": _tell_number(column.var, view, exact=False),
@@ -297,7 +291,7 @@ def _map_groups(column: Column, view: View) -> Blocks:
         others = [places == 0 for other, places in enumerate(index) if other != axis]
         return functools.reduce(np.logical_and, others, reach).astype(np.intp)
 
-    place = " ".join(f"{plan.grid.layout.name(axis)}={i}" for axis, i in enumerate(at))
+    place = describe_index(at, plan.grid.layout)
     return build_map(f"window of {column.name} at {place}", mark, plan, view)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import build_blocks, build_map
 from normcli.documents.document import Blocks, Line, Matrix, Row, Table
-from normcli.documents.excerpt import choose_positions
-from normcli.documents.numbers import format_statistic
+from normcli.documents.excerpt import Positions, choose_positions
+from normcli.documents.plans import list_groups
 from normcli.errors import UsageError
 from normcli.pictures.legend import LISTED, WindowOwners
 
@@ -84,20 +84,16 @@ class Drawing(Answer):
     def _find_window(self, view: View) -> WindowOwners:
         plan = self.result.plan
         channels = choose_positions(plan.grid.shape, full=view.full)[plan.grid.axes[0]].shown
-        return WindowOwners(self.result, self.label_group, view.digits, channels)
+        return WindowOwners(self.result, self.format_group, view.digits, channels)
 
     def _list_groups(self, shown: Sequence[int], view: View) -> Table:
-        names = tuple(self.result.statistics)[:LISTED]
-        flat = [self.result.statistics[name].reshape(-1) for name in names]
-        kept = shown if view.full else shown[:_MOST_LINES]
-        rows = []
-        for group in kept:
-            cells = [format_statistic(float(values[group]), view.digits) for values in flat]
-            rows.append(Row((_number(self.label_group(group), group, view), *cells), group))
-        count = self.result.plan.grid.group_count
-        hidden = count - len(kept)
-        note = f"{hidden:,} of {count:,} groups hidden; --full shows all" if hidden else None
-        return Table(None, ("group", *names), (False, *(True for _ in names)), rows, note)
+        columns = dict(itertools.islice(self.result.statistics.items(), LISTED))
+        kept = Positions(tuple(shown if view.full else shown[:_MOST_LINES]))
+
+        def name_group(group: int) -> str:
+            return _number(self.format_group(group), group, view)
+
+        return list_groups(self.result.plan, columns, view, name_group, kept)
 
 
 def _list_window(window: WindowOwners, view: View) -> Table:

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Facts, Formulas, Page, Row, Table
+from normcli.documents.document import Formulas, Page, Row, Table
+from normcli.documents.excerpt import format_hidden
 from normcli.documents.notation import MOST_SHOWN, print_number, spell_step, write_code
-from normcli.documents.plans import describe_asked, describe_problem
+from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts
 from normcli.teach.expression import Number
 from normcli.teach.place import describe_index
+from normcli.tensors.nested import describe_number, to_lists
+from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.documents.document import Equation, Section, View
+    from normcli.documents.document import Equation, Facts, Section, View
     from normcli.results.result import Result
     from normcli.teach.group import Group
     from normcli.teach.story import Step, Story
@@ -67,7 +70,7 @@ class Explanation:
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header, the group, then a section for each step."""
-        yield self._header(view)
+        yield self._build_header(view)
         steps = iter(enumerate(self._shared(), start=1))
         for number, step in steps:
             if step.name == "group" and self.story.group is not None:
@@ -83,10 +86,9 @@ class Explanation:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON: the group with its values, and the steps."""
-        story, plan = self.story, self.story.plan
-        group = story.group
+        story, group = self.story, self.story.group
         return {
-            **describe_asked(plan, self.tensor),
+            **describe_plan(story.plan, {"input": describe_tensor(self.tensor)}),
             "at": None if story.at is None else list(story.at),
             "running": story.running,
             "group": None if group is None else _describe_group(group),
@@ -118,15 +120,11 @@ class Explanation:
         norm = self.story.plan.norm
         return f"explain {norm.name} · {norm.title}"
 
-    def _header(self, view: View) -> Facts:
-        plan, group = self.story.plan, self.story.group
-        dtypes = self.tensor.values.dtype.name
-        if group is not None:
-            dtypes = f"{dtypes} → {group.dtype.name}"
-        lines = describe_problem(plan, self.tensor, dtypes, self.parameters, view)
-        if self.story.at is not None and self.story.at:
-            lines = (*lines, ("at", (describe_index(self.story.at, plan.grid.layout),)))
-        return Facts(self._title(), lines)
+    def _build_header(self, view: View) -> Facts:
+        plan, group, at = self.story.plan, self.story.group, self.story.at
+        source = list_facts(self.tensor, None if group is None else group.dtype)
+        asked = (("at", (describe_index(at, plan.grid.layout),)),) if at else ()
+        return build_header(self._title(), plan, source, view, self.parameters, asked)
 
     def _shared(self) -> list[Step]:
         return [step for step in self.story.steps if step.outcome is None]
@@ -148,7 +146,9 @@ class Explanation:
         columns, numeric = (
             (("value", "x", ""), (False, True, False)) if asked else (("value", "x"), (False, True))
         )
-        return Table(title, columns, numeric, rows, _tell_hidden(places, group.count))
+        return Table(
+            title, columns, numeric, rows, format_hidden(group.count - len(places), group.count, "value")
+        )
 
     def _find_asked(self, group: Group) -> set[int]:
         """Return the number of the value that was asked for, unless it is the only one."""
@@ -169,7 +169,7 @@ class Explanation:
             if outcome.place != (before.place + 1 if before else 0)
         }
         own = self._own()
-        note = _tell_hidden(told, group.count)
+        note = format_hidden(group.count - len(told), group.count, "value")
         for name in _OF_EACH:
             steps = {step.outcome.place: step for step in own if step.name == name and step.outcome}
             equations: list[Equation | None] = []
@@ -220,14 +220,7 @@ def _choose(count: int, asked: set[int], head: int, tail: int, *, full: bool) ->
     return sorted({*range(head), *range(count - tail, count), *asked})
 
 
-def _tell_hidden(shown: Sequence[Any], count: int) -> str | None:
-    hidden = count - len(shown)
-    return f"{hidden:,} of {count:,} values are left out; --full shows all" if hidden else None
-
-
 def _describe_group(group: Group) -> Mapping[str, Any]:
-    from normcli.tensors.nested import describe_number
-
     return {
         "index": group.plan.grid.group_index(group.number),
         "count": group.count,
@@ -239,7 +232,7 @@ def _describe_group(group: Group) -> Mapping[str, Any]:
 
 
 class _Positions:
-    """Where the values of a group lie, spelled one after another."""
+    """Where the values of a group lie, formatted some at a time."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -254,16 +247,13 @@ class _Positions:
 
 
 class _Values:
-    """The values of a group in one list, spelled piece by piece."""
+    """The values of a group in one list, formatted some at a time."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
 
     def format_json(self) -> Iterator[str]:
         """Yield the JSON text of a list of numbers."""
-        from normcli.tensors.nested import to_lists
-        from normcli.tensors.pieces import iterate_pieces
-
         yield "["
         for number, piece in enumerate(iterate_pieces(self.group.values)):
             yield f"{', ' if number else ''}{json.dumps(to_lists(piece), allow_nan=False)[1:-1]}"

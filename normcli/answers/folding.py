@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
-from normcli.documents.excerpt import choose_groups
+from normcli.documents.excerpt import build_excerpt, choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 from normcli.running.fold import divide, spread, write_divisor
+from normcli.tensors.nested import NestedLists, describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +63,7 @@ class Folding:
         told = (
             f"transposed {kind}" if self.layer.transposed else kind,
             *((f"{self.layer.groups} groups",) if self.layer.groups > 1 else ()),
-            f"{self.layer.channels} channels come out",
+            f"{format_count(self.layer.channels, 'channel')} come{'s' if self.layer.channels == 1 else ''} out",
         )
         formula = (
             "weight · factor, (bias − mean) · factor + beta",
@@ -96,8 +97,6 @@ class Folding:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
-        from normcli.tensors.nested import NestedLists, describe_number
-
         largest, size = map(describe_number, self.proof)
         ok = self._holds if all(map(math.isfinite, self.proof)) else None
         return {
@@ -115,8 +114,6 @@ class Folding:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a channel."""
-        from normcli.tensors.nested import describe_number
-
         for channel, *values in self._channels():
             yield dict(zip(_COLUMNS, (channel, *map(describe_number, values)), strict=True))
 
@@ -144,7 +141,6 @@ class Folding:
 
             write_npz(stream, self._arrays())
             return
-        from normcli.tensors.nested import NestedLists
         from normcli.writers.structured import format_json
 
         lists = {name: NestedLists(array) for name, array in self._arrays().items()}
@@ -165,13 +161,11 @@ class Folding:
 
     def _list_channels(self, view: View) -> Table:
         channels = list(self._channels())
-        chosen = choose_groups(len(channels), full=view.full)
-        rows: list[Row | None] = []
-        for place, number in enumerate(chosen.shown):
-            if place == chosen.gap:
-                rows.append(None)
+
+        def make_row(number: int) -> Row:
             channel, *values = channels[number]
-            rows.append(Row((str(channel), *(format_statistic(value, view.digits) for value in values))))
-        hidden = len(channels) - chosen.size
-        note = f"{hidden:,} of {len(channels):,} channels hidden; --full shows all" if hidden else None
-        return Table(None, _COLUMNS, (True,) * len(_COLUMNS), rows, note)
+            return Row((str(channel), *(format_statistic(value, view.digits) for value in values)))
+
+        chosen = choose_groups(len(channels), full=view.full)
+        table = Table(None, _COLUMNS, (True,) * len(_COLUMNS))
+        return build_excerpt(table, make_row, chosen, len(channels), "channel")

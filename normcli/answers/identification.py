@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
-from normcli.documents.numbers import format_shape
-from normcli.printable import make_printable
+from normcli.documents.excerpt import format_hidden
+from normcli.documents.plans import describe_tensor, list_facts
 from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
@@ -42,11 +42,8 @@ class IdentificationAnswer:
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, the matches, the sentence."""
-        lines = [
-            (name, (make_printable(tensor.source), format_shape(tensor.values.shape), tensor.values.dtype.name))
-            for name, tensor in (("input", self.source), ("actual", self.actual))
-        ]
-        yield Facts("what made the actual tensor of the input?", tuple(lines))
+        lines = (("input", list_facts(self.source)), ("actual", list_facts(self.actual)))
+        yield Facts("what made the actual tensor of the input?", lines)
         if self.found.matches:
             yield self._list_matches(view)
         yield Line((self.sentence,), bool(self.found.matches))
@@ -56,13 +53,13 @@ class IdentificationAnswer:
         nearest = self.found.nearest
         return {
             "schema": SCHEMA,
-            "input": self._describe(self.source),
-            "actual": self._describe(self.actual),
-            "matches": [_to_object(match) for match in self.found.matches],
+            "input": describe_tensor(self.source),
+            "actual": describe_tensor(self.actual),
+            "matches": [_describe_match(match) for match in self.found.matches],
             "nearest": None
             if nearest is None
             else {
-                **_to_object(nearest.match),
+                **_describe_match(nearest.match),
                 "mismatches": nearest.mismatches,
                 "compared": nearest.compared,
                 "first": list(nearest.first),
@@ -73,7 +70,7 @@ class IdentificationAnswer:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a match."""
-        yield from map(_to_object, self.found.matches)
+        yield from map(_describe_match, self.found.matches)
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a match."""
@@ -83,8 +80,8 @@ class IdentificationAnswer:
 
     def _list_matches(self, view: View) -> Table:
         matches = self.found.matches if view.full else self.found.matches[:_MOST_MATCHES]
-        hidden = len(self.found.matches) - len(matches)
-        note = f"{hidden} more fit; --full shows all" if hidden else None
+        count = len(self.found.matches)
+        note = format_hidden(count - len(matches), count, "match", "matches")
         rows = [Row(self._to_cells(match)) for match in matches]
         return Table(None, _COLUMNS, tuple(name in _NUMERIC for name in _COLUMNS), rows, note)
 
@@ -104,15 +101,8 @@ class IdentificationAnswer:
             f"{match.max_abs:.2e}",
         )
 
-    def _describe(self, tensor: Tensor) -> Mapping[str, Any]:
-        return {
-            "source": tensor.source,
-            "shape": list(tensor.values.shape),
-            "dtype": tensor.values.dtype.name,
-        }
 
-
-def _to_object(match: Match) -> Mapping[str, Any]:
+def _describe_match(match: Match) -> Mapping[str, Any]:
     return {
         "norm": match.norm,
         "axes": list(match.axes),

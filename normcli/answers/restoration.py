@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.blocks import build_blocks, build_slice
-from normcli.documents.document import Blocks, Facts, Line
+from normcli.documents.document import Blocks, Line
 from normcli.documents.numbers import format_statistic
-from normcli.documents.plans import describe_asked, describe_problem, name_inputs
+from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
+from normcli.teach.place import describe_index
 from normcli.teach.restore import ATOL
 from normcli.tensors.nested import NestedLists, describe_number, to_lists
 
@@ -42,22 +43,20 @@ class RestorationAnswer:
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header with gamma and beta, the tensors, the verdict and the reason."""
         result = self.restoration.result
-        plan = result.plan
-        dtypes = f"{result.input.dtype.name} → {result.dtype.name}"
-        lines = describe_problem(plan, self.tensor, dtypes, name_inputs(result.inputs), view)
-        title = f"restore {plan.norm.name} · can gamma and beta undo it?"
-        yield Facts(title, (*lines, ("with", self._name_parameters())))
-        yield from self._show_tensors(view)
-        yield self._judge()
+        title = f"restore {result.plan.norm.name} · can gamma and beta undo it?"
+        parameters = name_inputs(result.inputs)
+        told = (("with", self._list_parameters()),)
+        yield build_header(title, result.plan, list_facts(self.tensor, result.dtype), view, parameters, told)
+        yield from self._list_tensors(view)
+        yield self._build_verdict()
         yield Line((self.restoration.why,))
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
         result, closeness = self.restoration.result, self.restoration.closeness
-        plan, _values = result.plan, result.input
         return {
-            **describe_asked(plan, self.tensor),
-            "parameter_axes": list(plan.parameters.axes),
+            **describe_plan(result.plan, {"input": describe_tensor(self.tensor)}),
+            "parameter_axes": list(result.plan.parameters.axes),
             "dtype": result.dtype.name,
             "gamma": _nest(result.gamma),
             "beta": _nest(result.beta),
@@ -77,46 +76,40 @@ class RestorationAnswer:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object a value."""
-        result = self.restoration.result
-        names = [result.plan.grid.layout.name(axis) for axis in range(len(result.plan.grid.shape))]
-        tensors = (result.input, self.restoration.standardized, result.normalized)
-        for index in np.ndindex(result.plan.grid.shape):
-            place = dict(zip(names, index, strict=True))
-            yield place | {
-                name: to_lists(values[index]) for name, values in zip(_TENSORS, tensors, strict=True)
-            }
+        grid, tensors = self.restoration.result.plan.grid, self._tensors
+        for index in np.ndindex(grid.shape):
+            place = dict(zip(grid.layout.names, index, strict=True))
+            yield place | {name: to_lists(values[index]) for name, values in tensors.items()}
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a value: its index per axis, the input, x̂ and the restored value."""
         from normcli.tensors.delimited import iterate_long, pick_from
 
+        grid = self.restoration.result.plan.grid
+        columns = {name: pick_from(values) for name, values in self._tensors.items()}
+        return iterate_long(grid.layout.names, grid.shape, columns)
+
+    @property
+    def _tensors(self) -> dict[str, NDArray[Any]]:
         result = self.restoration.result
         tensors = (result.input, self.restoration.standardized, result.normalized)
-        columns = {name: pick_from(values) for name, values in zip(_TENSORS, tensors, strict=True)}
-        names = tuple(result.plan.grid.layout.name(axis) for axis in range(len(result.plan.grid.shape)))
-        return iterate_long(names, result.plan.grid.shape, columns)
+        return dict(zip(_TENSORS, tensors, strict=True))
 
-    def _name_parameters(self) -> tuple[str, ...]:
+    def _list_parameters(self) -> tuple[str, ...]:
         """Return what gamma and beta are, and over which axes they were measured."""
         attempt, plan = self.restoration, self.restoration.result.plan
-        over = [
-            plan.grid.layout.name(axis)
-            for axis in range(len(plan.grid.shape))
-            if axis not in plan.parameters.axes
-        ]
+        names = plan.grid.layout.names
+        over = [name for axis, name in enumerate(names) if axis not in plan.parameters.axes]
         places = f"each over {' '.join(over)}" if over else "each of one value"
         offset = f" − {plan.spec.gamma_offset}" if plan.spec.gamma_offset else ""
         beta = f"beta = {attempt.centre or '0, as nothing is subtracted'}"
         return (f"gamma = {attempt.spread}{offset}", *((beta,) if plan.norm.takes_beta else ()), places)
 
-    def _show_tensors(self, view: View) -> Iterator[Blocks]:
+    def _list_tensors(self, view: View) -> Iterator[Blocks]:
         result = self.restoration.result
         plan = result.plan
-        tensors = {
-            "input": result.input,
-            "normalized, without gamma and beta": self.restoration.standardized,
-            "restored": result.normalized,
-        }
+        titles = ("input", "normalized, without gamma and beta", "restored")
+        tensors = dict(zip(titles, self._tensors.values(), strict=True))
         if len(plan.grid.shape) > 2 or view.full or not result.input.size:
             for title, values in tensors.items():
                 yield build_blocks(title, values, plan, view)
@@ -125,15 +118,14 @@ class RestorationAnswer:
         band = [build_slice(title, values, plan, view) for title, values in tensors.items()]
         yield Blocks("tensors", whole.caption, [band], whole.note)
 
-    def _judge(self) -> Line:
+    def _build_verdict(self) -> Line:
         attempt = self.restoration
         closeness = attempt.closeness
         of = f" = {ATOL:g} × the largest |x|" if attempt.scaled else ""
         limits = f"rtol {attempt.rtol:g}, atol {attempt.atol:g}{of}"
         if closeness.place is None:
             return Line(("nothing to recover: the tensor has no values",))
-        names = (attempt.result.plan.grid.layout.name(axis) for axis in range(len(closeness.place)))
-        place = " ".join(f"{name}={i}" for name, i in zip(names, closeness.place, strict=True))
+        place = describe_index(closeness.place, attempt.result.plan.grid.layout)
         at = f" at {place}" if place and closeness.max_abs else ""
         largest = f"largest difference {format_statistic(closeness.max_abs, 3)}{at}"
         if attempt.recovered:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
-from normcli.documents.numbers import format_shape, format_statistic
+from normcli.documents.document import Line
+from normcli.documents.numbers import format_shape
+from normcli.documents.plans import build_header, describe_plan, list_groups
 from normcli.errors import UsageError
+from normcli.printable import format_count
 from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
@@ -20,11 +23,7 @@ if TYPE_CHECKING:
     from normcli.fitting.stats_file import Stats
     from normcli.norms.plan import Plan
 
-_SHOWN = 8
-"""Groups at either end of a long table."""
-
 _LABELS = {
-    "var": "var",
     "var1": "var (n − 1)",
     "std1": "std (n − 1)",
     "image_std": "per-image std",
@@ -50,10 +49,18 @@ class StatisticsAnswer:
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, two tables, and what the two deviations of images are."""
-        yield self._head()
+        stats, norm = self.stats, self.plan.norm
+        counted = format_count(stats.files, "file"), format_count(stats.samples, "sample")
+        source = (*counted, format_shape(self.plan.grid.shape), stats.subject.dtype)
+        counting = (
+            f"{self.fields['count'].sum():,} of {math.prod(self.plan.grid.shape):,} values",
+            "NaN does not",
+        )
+        more = (("counting", counting),) if stats.omits_nan else ()
+        yield build_header(f"{norm.name} · {norm.title}", self.plan, source, view, more=more)
         first = [name for name in self.fields if name not in _VALUES]
-        yield self._list(first, view)
-        yield self._list([name for name in _VALUES if name in self.fields], view)
+        for names in (first, [name for name in _VALUES if name in self.fields]):
+            yield list_groups(self.plan, {_LABELS.get(name, name): self.fields[name] for name in names}, view)
         if "image_std" in self.fields:
             yield Line(
                 (
@@ -64,21 +71,14 @@ class StatisticsAnswer:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
-        plan = self.plan
-        return {
-            "schema": SCHEMA,
-            "norm": plan.norm.name,
-            "formula": plan.formula,
+        subject = {
             "files": self.stats.files,
             "samples": self.stats.samples,
             "shape": list(self.stats.subject.shape),
             "dtype": self.stats.subject.dtype,
-            "layout": plan.grid.layout.letters,
-            "axes": list(plan.grid.axes),
-            "kept": list(plan.grid.kept),
-            "eps": plan.spec.eps,
-            "eps_mode": plan.spec.eps_mode,
-            "ddof": plan.spec.ddof if "ddof" in plan.norm.options else None,
+        }
+        return {
+            **describe_plan(self.plan, subject),
             "nan": "omit" if self.stats.omits_nan else "propagate",
             "stats": {name: to_lists(values) for name, values in self.fields.items()},
         }
@@ -107,45 +107,6 @@ class StatisticsAnswer:
         if name not in self.fields:
             raise UsageError(f"--print {name}: there is no such field; there are {', '.join(self.fields)}")
         return self.fields[name]
-
-    def _head(self) -> Facts:
-        stats, plan = self.stats, self.plan
-        names = " ".join(map(plan.grid.layout.name, plan.grid.axes))
-        eps = () if plan.spec.eps is None else (f"eps {plan.spec.eps:g} {plan.spec.eps_mode}",)
-        ddof = (f"ddof {plan.spec.ddof}",) if "ddof" in plan.norm.options else ()
-        files = f"{stats.files} file{'s' if stats.files != 1 else ''}"
-        return Facts(
-            f"{plan.norm.name}  {plan.norm.title}",
-            (
-                (
-                    "over",
-                    (files, f"{stats.samples} samples", format_shape(plan.grid.shape), stats.subject.dtype),
-                ),
-                ("axes", (f"{names} reduced", *eps, *ddof, *(("NaN left out",) if stats.omits_nan else ()))),
-                ("groups", (f"{plan.grid.group_count} of {plan.grid.group_size} values",)),
-            ),
-        )
-
-    def _list(self, names: Sequence[str], view: View) -> Table:
-        plan = self.plan
-        columns = ("group", *(_LABELS.get(name, name) for name in names))
-        numbers: list[int | None] = list(range(plan.grid.group_count))
-        note = None
-        if not view.full and plan.grid.group_count > 2 * _SHOWN + 1:
-            numbers = [*numbers[:_SHOWN], None, *numbers[-_SHOWN:]]
-            note = f"{plan.grid.group_count - 2 * _SHOWN} groups more; --full shows all"
-        flat = [self.fields[name].reshape(-1) for name in names]
-        rows = [
-            None
-            if number is None
-            else Row((plan.grid.group_name(number), *(_spell(values[number], view) for values in flat)), number)
-            for number in numbers
-        ]
-        return Table(None, columns, (False, *(True for _ in names)), rows, note)
-
-
-def _spell(value: Any, view: View) -> str:
-    return str(value) if value.dtype.kind in "iu" else format_statistic(float(value), view.digits)
 
 
 def emit(answer: StatisticsAnswer, framework: str) -> str:

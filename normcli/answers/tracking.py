@@ -5,16 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
-from normcli.documents.excerpt import choose_groups
+from normcli.documents.document import Line, Row, Table
+from normcli.documents.excerpt import build_excerpt, choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
-from normcli.printable import make_printable
+from normcli.documents.plans import build_header, describe_plan
+from normcli.printable import format_count, make_printable
 from normcli.tensors.nested import describe_number, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from normcli.documents.document import Section, View
+    from normcli.documents.document import Facts, Section, View
     from normcli.norms.plan import Plan
     from normcli.running.average import Rule, Step
 
@@ -61,23 +62,18 @@ class Tracking:
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, the steps of each channel, the gaps, and the arithmetic of the last step."""
-        yield self._header()
+        yield self._build_header(view)
         yield self._list_steps(view)
         yield self._list_gaps(view)
-        yield Line(tuple(self._reckon(view)))
+        yield Line(tuple(self._format_arithmetic(view)))
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
         last = self.entries[-1].step.after
         return {
-            "schema": SCHEMA,
-            "norm": last.norm,
-            "state": self.path,
-            "rule": self.rule._asdict(),
+            **describe_plan(self.entries[-1].plan, {"state": self.path, "rule": self.rule._asdict()}),
             "steps": list(self.records()),
             "running": _to_lists(last.statistics._asdict()),
-            "eps": last.eps,
-            "eps_mode": last.eps_mode,
             "batches": last.batches,
         }
 
@@ -110,7 +106,7 @@ class Tracking:
             for channel, values in enumerate(zip(*columns, strict=True)):
                 yield (step.after.batches, entry.source, channel, *values, entry.gap)
 
-    def _header(self) -> Facts:
+    def _build_header(self, view: View) -> Facts:
         first, last = self.entries[0], self.entries[-1]
         old, new = last.step.weights
         weights = f"{old:g} · running + {new:g} · batch"
@@ -118,44 +114,39 @@ class Tracking:
             weights = "(n − 1)/n · running + 1/n · batch, of the nth batch   (momentum none)"
         else:
             weights += f"   (momentum {self.rule.momentum:g} of the {self.rule.weight_of})"
-        count = len(self.entries)
-        lines = [
+        source = format_count(len(self.entries), "batch", "batches"), format_shape(first.plan.grid.shape)
+        more = [
             ("running", (weights, f"variance of the batch with ddof {self.rule.ddof}")),
-            ("input", (f"{count} batch{'es' if count > 1 else ''}", format_shape(first.plan.grid.shape))),
             ("batches", (f"{first.step.before.batches} → {last.step.after.batches}",)),
         ]
         if self.path is not None:
-            lines.append(("state", (make_printable(self.path), f"eps {last.step.after.eps:g}")))
-        return Facts(f"{last.plan.norm.name} · running statistics", tuple(lines))
+            more.append(("state", (make_printable(self.path), f"eps {last.step.after.eps:g}")))
+        title = f"{last.plan.norm.name} · running statistics"
+        return build_header(title, last.plan, source, view, more=more)
 
     def _list_steps(self, view: View) -> Table:
         lines = [(entry, channel) for entry in self.entries for channel in range(entry.step.batch.mean.size)]
-        chosen = choose_groups(len(lines), full=view.full)
-        rows: list[Row | None] = []
-        for place, number in enumerate(chosen.shown):
-            if place == chosen.gap:
-                rows.append(None)
+
+        def make_row(number: int) -> Row:
             (_, plan, step, _), channel = lines[number]
             name = plan.grid.running_name(channel)
-            rows.append(Row((str(step.after.batches), name, *_write_step(step, channel, view)), channel))
-        hidden = len(lines) - chosen.size
-        note = f"{hidden:,} of {len(lines):,} lines hidden; --full shows all" if hidden else None
+            return Row((str(step.after.batches), name, *_format_step(step, channel, view)), channel)
+
         columns = ("batch", "channel", "batch mean", "batch var", "running mean", "running var")
-        return Table(None, columns, (True, False, *(True,) * 4), rows, note)
+        table = Table(None, columns, (True, False, *(True,) * 4))
+        return build_excerpt(table, make_row, choose_groups(len(lines), full=view.full), len(lines), "line")
 
     def _list_gaps(self, view: View) -> Table:
-        chosen = choose_groups(len(self.entries), full=view.full)
-        rows: list[Row | None] = []
-        for place, number in enumerate(chosen.shown):
-            if place == chosen.gap:
-                rows.append(None)
+        def make_row(number: int) -> Row:
             entry = self.entries[number]
             gap = format_statistic(entry.gap, view.digits)
-            rows.append(Row((str(entry.step.after.batches), make_printable(entry.source), gap)))
-        title = "gap: the furthest that training output and evaluation, with the new statistics, are apart"
-        return Table(title, ("batch", "input", "gap"), (True, False, True), rows)
+            return Row((str(entry.step.after.batches), make_printable(entry.source), gap))
 
-    def _reckon(self, view: View) -> Iterator[str]:
+        title = "gap: the furthest that training output and evaluation, with the new statistics, are apart"
+        table, count = Table(title, ("batch", "input", "gap"), (True, False, True)), len(self.entries)
+        return build_excerpt(table, make_row, choose_groups(count, full=view.full), count, "line")
+
+    def _format_arithmetic(self, view: View) -> Iterator[str]:
         """Return the arithmetic of the first channel in the last step."""
         step, plan = self.entries[-1].step, self.entries[-1].plan
         if not step.batch.mean.size:
@@ -172,15 +163,15 @@ class Tracking:
             yield f"running {name} of {first}: {old} · {before} + {new} · {batch} {sign} {after}"
 
 
-def _write_step(step: Step, channel: int, view: View) -> tuple[str, ...]:
-    def write(values: Any) -> str:
+def _format_step(step: Step, channel: int, view: View) -> tuple[str, ...]:
+    def format_channel(values: Any) -> str:
         return format_statistic(float(values.reshape(-1)[channel]), view.digits)
 
     moved = (
-        f"{write(before)} → {write(after)}"
+        f"{format_channel(before)} → {format_channel(after)}"
         for before, after in zip(step.before.statistics, step.after.statistics, strict=True)
     )
-    return (*map(write, step.batch), *moved)
+    return (*map(format_channel, step.batch), *moved)
 
 
 def _to_lists(arrays: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,9 +6,18 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.documents.document import Facts, Line, Row, Table
-from normcli.documents.excerpt import MOST_GROUPS
-from normcli.documents.plans import describe_asked, describe_problem, describe_selection, tell_selection
-from normcli.printable import make_printable
+from normcli.documents.excerpt import MOST_GROUPS, format_hidden
+from normcli.documents.plans import (
+    build_header,
+    describe_plan,
+    describe_selection,
+    describe_tensor,
+    list_facts,
+    list_selection,
+)
+from normcli.printable import format_count, make_printable
+from normcli.teach.place import describe_index
+from normcli.tensors.nested import describe_number
 from normcli.verify.check import NORMALIZED
 from normcli.writers.structured import format_json
 
@@ -66,24 +75,23 @@ class Verdict:
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header, and of each thing compared the verdict, distances, and what differs most."""
-        yield self._header(view)
+        yield self._build_header(view)
         for name, comparison in self.checked.comparisons.items():
-            yield self._judge(name, comparison)
+            yield self._build_verdict(name, comparison)
             if not comparison.ok:
-                yield self._describe_worst(name, comparison, view)
+                yield self._build_worst(name, comparison, view)
             if name == NORMALIZED and comparison.tally.compared:
-                yield _draw_histogram(comparison, view)
+                yield _build_histogram(comparison, view)
             if comparison.groups is not None and not comparison.ok and self.plan.grid.group_count > 1:
-                yield self._draw_groups(comparison, view)
+                yield self._build_groups(comparison, view)
         if self.sentence is not None:
             yield Line((self.sentence,))
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as one object; `groups` are those with mismatches, in order."""
-        plan = self.plan
         comparisons = {name: self._describe(name, found) for name, found in self.checked.comparisons.items()}
         return {
-            **describe_asked(plan, self.tensor),
+            **describe_plan(self.plan, {"input": describe_tensor(self.tensor)}),
             **describe_selection(self.checked.selection),
             "ok": self.checked.ok,
             "check": comparisons.pop(NORMALIZED, None),
@@ -106,38 +114,35 @@ class Verdict:
 
     # -- for a reader
 
-    def _header(self, view: View) -> Facts:
-        lines = list(
-            describe_problem(self.plan, self.tensor, self.tensor.values.dtype.name, self.parameters, view)
-        )
-        lines += tell_selection(self.plan, self.tensor.values, self.checked.selection, self.checked.counts)
+    def _build_header(self, view: View) -> Facts:
+        more = list(list_selection(self.plan, self.tensor.values, self.checked.selection, self.checked.counts))
         for name, comparison in self.checked.comparisons.items():
             label = "actual" if name == NORMALIZED else f"actual {name}"
-            facts = (make_printable(self.sources[name]), comparison.dtype.name, _phrase_tolerance(comparison))
-            lines.append((label, facts))
-        return Facts(f"check {self.plan.norm.name} · {self.plan.norm.title}", tuple(lines))
+            facts = (make_printable(self.sources[name]), comparison.dtype.name, _format_tolerance(comparison))
+            more.append((label, facts))
+        title = f"check {self.plan.norm.name} · {self.plan.norm.title}"
+        return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 
-    def _judge(self, name: str, comparison: Comparison) -> Line:
+    def _build_verdict(self, name: str, comparison: Comparison) -> Line:
         tally = comparison.tally
-        values = f"{tally.compared:,} value{'' if tally.compared == 1 else 's'}"
+        values = format_count(tally.compared, "value")
         if not tally.compared:
             return Line((f"{name}: there are no values to compare",), mark=True)
         furthest = f"furthest {_format_ulp(tally.max_ulp)} ulp", f"largest difference {tally.max_abs:.3g}"
         if comparison.ok:
-            return Line((f"{name}: {values} agree", *furthest), mark=True)
-        return Line((f"{name}: {tally.mismatches:,} of {values} differ", *furthest), mark=False)
+            return Line((f"{name}: {values} agree{'s' if tally.compared == 1 else ''}", *furthest), mark=True)
+        differ = "differs" if tally.mismatches == 1 else "differ"
+        return Line((f"{name}: {tally.mismatches:,} of {values} {differ}", *furthest), mark=False)
 
-    def _describe_worst(self, name: str, comparison: Comparison, view: View) -> Facts:
+    def _build_worst(self, name: str, comparison: Comparison, view: View) -> Facts:
         worst = comparison.tally.worst
         assert worst is not None
         group = self._find_group(name, worst.place)
-        index = "" if name != NORMALIZED else _join(self._find_index(worst.place))
+        at = _unravel(worst.place, self.plan.grid.shape) if name == NORMALIZED else None
+        index = "" if at is None else describe_index(at, self.plan.grid.layout) or "the only value"
         digits = view.digits or (_SHORT_DIGITS if comparison.dtype.itemsize <= 4 else _LONG_DIGITS)
-        place = (
-            (index, f"group {self.plan.grid.group_name(group)}")
-            if index
-            else (self.plan.grid.group_name(group),)
-        )
+        name = self.plan.grid.group_name(group)
+        place = (index, f"group {name}") if index else (name,)
         return Facts(
             "worst value",
             (
@@ -147,7 +152,7 @@ class Verdict:
             ),
         )
 
-    def _draw_groups(self, comparison: Comparison, view: View) -> Table:
+    def _build_groups(self, comparison: Comparison, view: View) -> Table:
         assert comparison.groups is not None
         count, size = comparison.count_groups(), self.plan.grid.group_size
         most = count if view.full else MOST_GROUPS // 3
@@ -156,15 +161,19 @@ class Verdict:
                 (
                     self.plan.grid.group_name(group.group),
                     f"{group.mismatches:,}",
-                    _phrase_share(group.mismatches, size),
+                    _format_share(group.mismatches, size),
                     _format_ulp(group.max_ulp),
                 ),
                 group.group,
             )
             for group in comparison.groups.find_worst(most)
         ]
-        hidden = f"; {count - most:,} of them hidden, --full shows all" if count > most else ""
-        note = f"{count:,} of {self.plan.grid.group_count:,} groups differ{hidden}"
+        groups = format_count(self.plan.grid.group_count, "group")
+        notes = (
+            f"{count:,} of {groups} {'differs' if count == 1 else 'differ'}",
+            format_hidden(max(0, count - most), count, "group"),
+        )
+        note = "; ".join(filter(None, notes))
         columns = ("group", "mismatches", "of its values", "worst ulp")
         if comparison.tally.compared == self.plan.grid.group_count:  # one value a group
             return Table(None, ("group", "worst ulp"), (False, True), [_pick(row, 0, 3) for row in rows], note)
@@ -186,20 +195,24 @@ class Verdict:
             "dtype": comparison.dtype.name,
             "compared": tally.compared,
             "mismatches": tally.mismatches,
-            "max_ulp": _spell(tally.max_ulp),
-            "max_abs": _spell(tally.max_abs),
+            "max_ulp": describe_number(tally.max_ulp),
+            "max_abs": describe_number(tally.max_abs),
             **allowed,
             "worst": None
             if worst is None
             else {
                 **({"index": self._find_index(worst.place)} if name == NORMALIZED else {}),
                 "group": self.plan.grid.group_index(self._find_group(name, worst.place)),
-                "expected": _spell(worst.expected),
-                "actual": _spell(worst.actual),
-                "ulp": _spell(worst.ulp),
+                "expected": describe_number(worst.expected),
+                "actual": describe_number(worst.actual),
+                "ulp": describe_number(worst.ulp),
             },
             "histogram": [
-                {"from": _spell(part.lower), "to": _spell(part.upper), "count": part.value_count}
+                {
+                    "from": describe_number(part.lower),
+                    "to": describe_number(part.upper),
+                    "count": part.value_count,
+                }
                 for part in tally.histogram
             ],
             "groups_with_mismatches": comparison.count_groups(),
@@ -210,12 +223,11 @@ class Verdict:
         return {
             "group": self.plan.grid.group_index(group.group),
             "mismatches": group.mismatches,
-            "max_ulp": _spell(group.max_ulp),
+            "max_ulp": describe_number(group.max_ulp),
         }
 
     def _find_index(self, place: int) -> dict[str, int]:
-        names = [self.plan.grid.layout.name(axis) for axis in range(len(self.plan.grid.shape))]
-        return dict(zip(names, _unravel(place, self.plan.grid.shape), strict=True))
+        return dict(zip(self.plan.grid.layout.names, _unravel(place, self.plan.grid.shape), strict=True))
 
     def _find_group(self, name: str, place: int) -> int:
         if name != NORMALIZED:
@@ -241,11 +253,11 @@ class _Groups(NamedTuple):
         yield "]"
 
 
-def _draw_histogram(comparison: Comparison, view: View) -> Table:
+def _build_histogram(comparison: Comparison, view: View) -> Table:
     total = comparison.tally.compared
     bins = comparison.tally.histogram if view.full else _coarsen(comparison.tally.histogram)
     rows = [
-        Row((_phrase_bin(part), f"{part.value_count:,}", _phrase_share(part.value_count, total)))
+        Row((_format_bin(part), f"{part.value_count:,}", _format_share(part.value_count, total)))
         for part in bins
     ]
     return Table(None, (f"ulp of {comparison.dtype.name}", "values", "share"), (False, True, True), rows)
@@ -267,24 +279,24 @@ def _coarsen(bins: Sequence[Bin]) -> list[Bin]:
     return coarse
 
 
-def _phrase_share(count: int, total: int) -> str:
+def _format_share(count: int, total: int) -> str:
     percent = f"{100 * count / total:.3g}"
     return f"{'> 99.9' if percent == '100' and count < total else percent} %"
 
 
-def _phrase_bin(part: Bin) -> str:
+def _format_bin(part: Bin) -> str:
     if math.isinf(part.lower):
         return "not finite"
-    return f"{_phrase_bound(part.lower)} – {_phrase_bound(part.upper)}"
+    return f"{_format_bound(part.lower)} – {_format_bound(part.upper)}"
 
 
-def _phrase_bound(bound: float) -> str:
+def _format_bound(bound: float) -> str:
     if bound < _FINE_BOUND or math.isinf(bound):
         return f"{bound:g}"
     return f"2^{math.frexp(bound)[1] - 1}"
 
 
-def _phrase_tolerance(comparison: Comparison) -> str:
+def _format_tolerance(comparison: Comparison) -> str:
     limits = comparison.tolerance
     if limits.max_ulp is not None:
         return f"up to {limits.max_ulp:g} ulp"
@@ -295,10 +307,6 @@ def _format_ulp(value: float) -> str:
     return f"{value:.{_ULP_DIGITS}g}"
 
 
-def _join(index: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={i}" for name, i in index.items()) or "the only value"
-
-
 def _pick(row: Row, *cells: int) -> Row:
     return row._replace(cells=tuple(row.cells[i] for i in cells))
 
@@ -307,9 +315,3 @@ def _unravel(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     import numpy as np
 
     return tuple(int(i) for i in np.unravel_index(place, shape)) if shape else ()
-
-
-def _spell(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.documents.document import Blocks, Matrix
-from normcli.documents.excerpt import Positions, choose_positions, cut, to_arrays
+from normcli.documents.document import GAP, Blocks, Matrix
+from normcli.documents.excerpt import Positions, choose_positions, cut, format_hidden, to_arrays
 from normcli.documents.numbers import format_cells
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import View
     from normcli.norms.plan import Plan
-
-GAP = "…"
 
 NOBODY = -1
 """Stands for the number of a group where a cell is of none."""
@@ -65,7 +63,7 @@ def build_map(title: str, pick: Pick, plan: Plan, view: View, locate: Locate | N
     """
     positions = choose_positions(plan.grid.shape, full=view.full)
     bands, note = _lay_out(pick, plan, view, positions, plan.grid.shape, locate)
-    names = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
+    names = plan.grid.layout.names
     return Blocks(title, _caption(names), bands, note)
 
 
@@ -89,7 +87,7 @@ def build_slice(name: str, values: NDArray[Any], plan: Plan, view: View) -> Matr
 
 def name_slice(plan: Plan) -> str:
     """Return where the matrix of `build_slice` lies, and what runs along it."""
-    names = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
+    names = plan.grid.layout.names
     place = " ".join(f"{name}=0" for name in names[:-2])
     return f"{_caption(names[-2:])}{f', at {place}' if place else ''}"
 
@@ -102,9 +100,8 @@ def _lay_out(
     lengths: tuple[int, ...],
     locate: Locate | None = None,
 ) -> tuple[list[list[Matrix | None] | None], str | None]:
-    """Return the bands of an excerpt, and what it leaves out of axes of some lengths."""
-    taken = np.asarray(pick(np.ix_(*to_arrays(positions))))
-    texts = format_cells(taken, view.digits)
+    """Return the bands of an excerpt, and a note on what it leaves out of axes of some lengths."""
+    texts = _format_picked(pick, positions, view)
     panels: list[Positions] = []
     if positions and view.full:
         panels = _split_panels(lengths[-1], _count_fitting_columns(view.width, texts))
@@ -113,18 +110,86 @@ def _lay_out(
         if narrowed == positions[-1]:
             break
         positions[-1] = narrowed
-        taken = np.asarray(pick(np.ix_(*to_arrays(positions))))
-        texts = format_cells(taken, view.digits)  # wider, where a large value with few decimals is gone
-    groups = _number_groups(plan, positions, locate)
-    grid = np.array(texts, dtype=object).reshape(taken.shape)
-    names = [plan.grid.layout.name(axis) for axis in range(len(lengths))]
-    shown, size = math.prod(p.size for p in positions), math.prod(lengths)
-    note = None if shown == size else f"{shown:,} of {size:,} values shown; --full shows all"
+        texts = _format_picked(pick, positions, view)  # wider, where a large value with few decimals is gone
+    size = math.prod(lengths)
+    note = format_hidden(size - texts.size, size, "value")
+    if not texts.size:
+        return [], note
+    excerpt = _Excerpt(
+        plan.grid.layout.names, positions, texts, _number_groups(plan, positions, locate), panels
+    )
     bands = [
-        None if outer is None else list(_build_band(outer, positions, lengths, panels, names, grid, groups))
+        None if outer is None else list(excerpt.build_band(outer, lengths[-3:-2]))
         for outer in _walk(positions[:-3], lengths[:-3])
     ]
-    return bands if taken.size else [], note
+    return bands, note
+
+
+class _Excerpt(NamedTuple):
+    """The values that are shown of a tensor, as text.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of all axes.
+    positions : list of Positions
+        Along each axis.
+    texts : ndarray of str
+        Of the shape that the positions span.
+    owners : ndarray of int
+        The number of each value's colour, or `NOBODY`; of the same shape.
+    panels : list of Positions
+        Of the last axis, where its columns are set in several matrices; else empty.
+    """
+
+    names: tuple[str, ...]
+    positions: list[Positions]
+    texts: NDArray[Any]
+    owners: NDArray[np.intp]
+    panels: list[Positions]
+
+    def build_band(self, outer: tuple[int, ...], length: tuple[int, ...]) -> Iterator[Matrix | None]:
+        """Yield the matrices that stand side by side: those along the last of the outer axes."""
+        for inner in _walk(self.positions[-3:-2], length):
+            if inner is None:
+                yield None
+                continue
+            place = (*outer, *inner)
+            named = zip(self.names, self.positions, place, strict=False)
+            name = " ".join(f"{axis}={shown.shown[i]}" for axis, shown, i in named)
+            if not self.panels:
+                yield self._build_matrix(name, place, self.positions[-1] if self.positions else Positions((0,)))
+            for panel in self.panels:
+                label = f"{self.names[-1]}={panel.shown[0]}…{panel.shown[-1]}"
+                yield self._build_matrix(f"{name} {label}".strip(), place, panel)
+
+    def _build_matrix(self, name: str, place: tuple[int, ...], columns: Positions) -> Matrix:
+        ndim = len(self.positions)
+        rows = self.positions[-2] if ndim > 1 else Positions((0,))
+        part = list(columns.shown) if self.panels else slice(None)
+        texts = np.atleast_2d(self.texts[place])[:, part].tolist()
+        owners = np.atleast_2d(self.owners[place])[:, part].tolist()
+        groups = [[None if owner == NOBODY else owner for owner in row] for row in owners]
+
+        def open_gaps(cells: list[list[Any]], mark: str | None) -> list[list[Any]]:
+            opened = [_open_gap(row, columns.gap, mark) for row in cells]
+            return _open_gap(opened, rows.gap, [mark] * len(opened[0]))
+
+        row_labels = [f"{self.names[-2]}={i}" for i in rows.shown] if ndim > 1 else [""]
+        column_labels = [f"{self.names[-1]}={i}" for i in columns.shown] if ndim else ["value"]
+        return Matrix(
+            name,
+            open_gaps(texts, GAP),
+            open_gaps(groups, None),
+            _open_gap(row_labels, rows.gap, GAP),
+            _open_gap(column_labels, columns.gap, GAP),
+        )
+
+
+def _format_picked(pick: Pick, positions: list[Positions], view: View) -> NDArray[Any]:
+    """Return the values at some positions as texts of one width."""
+    picked = np.asarray(pick(np.ix_(*to_arrays(positions))))
+    return np.array(format_cells(picked, view.digits), dtype=object).reshape(picked.shape)
 
 
 def _caption(names: Sequence[str]) -> str:
@@ -134,9 +199,9 @@ def _caption(names: Sequence[str]) -> str:
     return caption if len(names) == 2 else f"{caption}, a matrix for each {' '.join(names[:-2])}"
 
 
-def _count_fitting_columns(width: int | None, texts: Sequence[str]) -> int | None:
+def _count_fitting_columns(width: int | None, texts: NDArray[Any]) -> int | None:
     """Return how many columns of cells like these, all of one width, fit; at least three."""
-    cell_width = len(texts[0]) if texts else 1
+    cell_width = len(texts.flat[0]) if texts.size else 1
     return None if width is None else max(3, (width - 2) // (cell_width + 1))
 
 
@@ -155,12 +220,11 @@ def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
     return cut(length, room - room // 2, room // 2)
 
 
-def _number_groups(plan: Plan, positions: list[Positions], locate: Locate | None) -> NDArray[np.intp] | None:
+def _number_groups(plan: Plan, positions: list[Positions], locate: Locate | None) -> NDArray[np.intp]:
+    index = np.ix_(*to_arrays(positions))
     if plan.spec.window is not None and locate is None:
-        return None
-    if not positions:
-        return np.zeros((), dtype=np.intp)
-    return (locate or plan.grid.locate_groups)(np.ix_(*to_arrays(positions)))
+        return np.full([p.size for p in positions], NOBODY)
+    return (locate or plan.grid.locate_groups)(index) if positions else np.zeros((), dtype=np.intp)
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:
@@ -183,73 +247,6 @@ def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tu
         yield places
     if following != math.prod(lengths):
         yield None
-
-
-def _build_band(
-    outer: tuple[int, ...],
-    positions: Sequence[Positions],
-    shape: tuple[int, ...],
-    panels: Sequence[Positions],
-    names: Sequence[str],
-    grid: NDArray[Any],
-    groups: NDArray[np.intp] | None,
-) -> Iterator[Matrix | None]:
-    """Yield the matrices that stand side by side: those along the last of the outer axes."""
-    for inner in _walk(positions[-3:-2], shape[-3:-2]):
-        if inner is None:
-            yield None
-            continue
-        place = (*outer, *inner)
-        numbers = [p.shown[i] for p, i in zip(positions, place, strict=False)]
-        name = " ".join(f"{n}={i}" for n, i in zip(names, numbers, strict=False))
-        cells = np.atleast_2d(grid[place])
-        owners = None if groups is None else np.atleast_2d(groups[place])
-        rows = positions[-2] if len(positions) > 1 else Positions((0,))
-        row_names = [f"{names[-2]}={i}" for i in rows.shown] if len(positions) > 1 else [""]
-        columns = positions[-1] if positions else Positions((0,))
-        labels = [f"{names[-1]}={i}" for i in columns.shown] if positions else ["value"]
-        if not panels:
-            yield _build_matrix(name, cells, owners, rows, columns, row_names, labels)
-        for panel in panels:
-            taken = list(panel.shown)
-            label = f"{names[-1]}={taken[0]}…{taken[-1]}"
-            yield _build_matrix(
-                f"{name} {label}".strip(),
-                cells[:, taken],
-                None if owners is None else owners[:, taken],
-                rows,
-                panel,
-                row_names,
-                [labels[i] for i in taken],
-            )
-
-
-def _build_matrix(
-    name: str,
-    cells: NDArray[Any],
-    owners: NDArray[np.intp] | None,
-    rows: Positions,
-    columns: Positions,
-    row_names: Sequence[str],
-    labels: Sequence[str],
-) -> Matrix:
-    texts = [_open_gap(list(row), columns.gap, GAP) for row in cells]
-    marks: list[list[int | None]] = [
-        _open_gap([_own(owners, i, j) for j in range(cells.shape[1])], columns.gap, None)
-        for i in range(cells.shape[0])
-    ]
-    width = len(texts[0]) if texts else 0
-    return Matrix(
-        name,
-        _open_gap(texts, rows.gap, [GAP] * width),
-        _open_gap(marks, rows.gap, [None] * width),
-        _open_gap(list(row_names), rows.gap, GAP),
-        _open_gap(list(labels), columns.gap, GAP),
-    )
-
-
-def _own(owners: NDArray[np.intp] | None, i: int, j: int) -> int | None:
-    return None if owners is None or owners[i, j] == NOBODY else int(owners[i, j])
 
 
 def _open_gap(items: list[Any], gap: int | None, mark: Any) -> list[Any]:

@@ -6,6 +6,7 @@ verb.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ class Facts(NamedTuple):
     lines: tuple[tuple[str, tuple[str, ...]], ...]
 
 
+GAP = "…"
+"""What stands for cells, rows or columns that are left out."""
+
 GUTTER = "   "
 """What stands between facts on one line, and between matrices."""
 
@@ -96,7 +100,7 @@ class Table(NamedTuple):
     title: str | None
     columns: tuple[str, ...]
     numeric: tuple[bool, ...]
-    rows: Sequence[Row | None]
+    rows: Sequence[Row | None] = ()
     note: str | None = None
     wraps: bool = False
 
@@ -120,6 +124,11 @@ class Matrix(NamedTuple):
     groups: Sequence[Sequence[int | None]]
     row_labels: Sequence[str]
     column_labels: Sequence[str]
+
+    @property
+    def shown(self) -> int:
+        """How many values it shows."""
+        return math.prod(len(labels) - labels.count(GAP) for labels in (self.row_labels, self.column_labels))
 
 
 class Blocks(NamedTuple):

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from normcli.errors import UsageError
+from normcli.printable import format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from normcli.documents.document import Row, Table
     from normcli.norms.plan import Plan
 
 MOST_VALUES = 1000
@@ -95,8 +99,29 @@ def _count(positions: list[Positions]) -> int:
 
 
 def choose_groups(count: int, *, full: bool) -> Positions:
-    """Return the groups whose statistics are listed."""
+    """Return the groups, or other rows of a long table, that are listed."""
     return cut(count, count, 0) if full or count <= MOST_GROUPS else cut(count, GROUP_HEAD, GROUP_TAIL)
+
+
+def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None) -> str | None:
+    """Return the note that says how much an excerpt hides; None where that is nothing.
+
+    Examples
+    --------
+    >>> format_hidden(12, 20, "group")
+    '12 of 20 groups hidden; --full shows all'
+    """
+    return f"{hidden:,} of {format_count(count, noun, plural)} hidden; --full shows all" if hidden else None
+
+
+def build_excerpt(
+    table: Table, make_row: Callable[[int], Row], chosen: Positions, count: int, noun: str
+) -> Table:
+    """Return a table with those of `count` rows that are chosen, and a note on how many it hides."""
+    rows: list[Row | None] = [make_row(number) for number in chosen.shown]
+    if chosen.gap is not None:
+        rows.insert(chosen.gap, None)
+    return table._replace(rows=rows, note=format_hidden(count - chosen.size, count, noun))
 
 
 def to_arrays(positions: list[Positions]) -> list[np.ndarray[tuple[int], np.dtype[np.intp]]]:

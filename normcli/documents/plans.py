@@ -1,28 +1,35 @@
-"""What was asked, as every answer begins: the definition and its options, the input, the groups, parameters."""
+"""What every answer says of a plan: its members in JSON, the lines of the header, the table of its groups."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.documents.document import SCHEMA
+from normcli.documents.document import SCHEMA, Facts, Row, Table
+from normcli.documents.excerpt import build_excerpt, choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.norms.request import Fill
 from normcli.norms.table import EpsMode, GroupOrder
-from normcli.printable import make_printable
+from normcli.printable import format_count, make_printable
 from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from normcli.documents.document import View
+    from normcli.documents.excerpt import Positions
     from normcli.engine.inputs import Inputs, Selection
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
 
+    HeaderLine = tuple[str, tuple[str, ...]]
+
 _MOST_PARAMETERS = 8
+
+_WINDOW_OPTIONS = ("size", "alpha", "exponent", "k")
+_WINDOW_MEMBERS = ("size", "before", "after", "alpha", "exponent", "k")
 
 _FILLED = {
     Fill.PASS: "what does not is passed through",
@@ -32,62 +39,149 @@ _FILLED = {
 }
 
 
-def describe_asked(plan: Plan, tensor: Tensor) -> Mapping[str, Any]:
-    """Return the members that the JSON of every answer to a norm begins with."""
-    return {
-        "schema": SCHEMA,
-        "norm": plan.norm.name,
-        "formula": plan.formula,
-        "input": {
-            "source": tensor.source,
-            "shape": list(plan.grid.shape),
-            "dtype": tensor.values.dtype.name,
-        },
-        "layout": plan.grid.layout.letters,
-        "axes": list(plan.grid.axes),
-        "kept": list(plan.grid.kept),
-        "group_count": plan.grid.group_count,
-        "group_size": plan.grid.group_size,
-        **(
-            {}
-            if plan.grid.groups is None
-            else {"groups": plan.grid.groups, "group_order": plan.grid.group_order}
-        ),
-        "eps": plan.spec.eps,
-        "eps_mode": plan.spec.eps_mode,
-        "ddof": plan.spec.ddof if "ddof" in plan.norm.options else None,
-        **({} if plan.spec.p is None else {"p": describe_number(plan.spec.p)}),
-        **_describe_window(plan),
-        "like": plan.spec.like,
-        **({"gamma_offset": plan.spec.gamma_offset} if plan.spec.gamma_offset else {}),
-    }
-
-
-def describe_problem(
-    plan: Plan, tensor: Tensor, dtypes: str, parameters: Mapping[str, NDArray[Any] | None], view: View
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the lines of a header: the definition and its options, the input, the groups, gamma and beta.
+def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that the JSON of every answer to a norm begins with.
 
     Parameters
     ----------
     plan : Plan
-    tensor : Tensor
-    dtypes : str
-        Of the input, and of what comes out where something does.
+    subject : mapping
+        What the plan is applied to, such as `describe_tensor` under the key `input`.
+    """
+    grid, spec, window = plan.grid, plan.spec, plan.spec.window
+    members = {
+        "schema": SCHEMA,
+        "norm": plan.norm.name,
+        "formula": plan.formula,
+        **subject,
+        "layout": grid.layout.letters,
+        "axes": list(grid.axes),
+        "kept": list(grid.kept),
+        "group_count": grid.group_count,
+        "group_size": grid.group_size,
+    }
+    if grid.groups is not None:
+        members |= {"groups": grid.groups, "group_order": grid.group_order}
+    members |= {"eps": spec.eps, "eps_mode": spec.eps_mode}
+    members["ddof"] = spec.ddof if "ddof" in plan.norm.options else None
+    if spec.p is not None:
+        members["p"] = describe_number(spec.p)
+    if window is not None:
+        members["window"] = {name: getattr(window, name) for name in _WINDOW_MEMBERS}
+    members["like"] = spec.like
+    if spec.gamma_offset:
+        members["gamma_offset"] = spec.gamma_offset
+    return members
+
+
+def describe_tensor(tensor: Tensor) -> Mapping[str, Any]:
+    """Return what JSON says of a tensor: where it came from, its shape and dtype."""
+    values = tensor.values
+    return {"source": tensor.source, "shape": list(values.shape), "dtype": values.dtype.name}
+
+
+def describe_selection(selection: Selection | None) -> Mapping[str, Any]:
+    """Return what JSON says of which values count; nothing where all do."""
+    if selection is None:
+        return {}
+    masked = selection.mask is not None
+    return {"counting": {"mask": masked, "omits_nan": selection.omits_nan, "fill": selection.fill}}
+
+
+def build_header(
+    title: str,
+    plan: Plan,
+    source: tuple[str, ...],
+    view: View,
+    parameters: Mapping[str, NDArray[Any] | None] | None = None,
+    more: Iterable[HeaderLine] = (),
+) -> Facts:
+    """Return what stands above an answer to a norm: the definition, the input, the groups, the parameters.
+
+    Parameters
+    ----------
+    title : str
+    plan : Plan
+    source : tuple of str
+        What there is to say of the input, such as `list_facts` of a tensor.
+    view : View
     parameters : mapping of str to ndarray or None
         gamma, beta and what else is given beside the tensor, by its label; of the shapes that the plan has.
-    view : View
+    more : iterable
+        Further lines.
     """
-    given = {name: values for name, values in parameters.items() if values is not None}
+    given = {name: values for name, values in (parameters or {}).items() if values is not None}
+    options = format_options(plan)
+    formula = (format_formula(plan, given), *((options,) if options else ()))
+    affine = ((name, _abbreviate(values, view)) for name, values in given.items())
+    lines = (("formula", formula), ("input", source), ("groups", format_reduction(plan)))
+    return Facts(title, (*lines, *affine, *more))
+
+
+def list_facts(tensor: Tensor, output: np.dtype[Any] | None = None) -> tuple[str, ...]:
+    """Return the source, shape and dtype of a tensor, with the dtype of the output where there is one."""
+    dtype = tensor.values.dtype.name
+    dtypes = dtype if output is None else f"{dtype} → {output.name}"
+    return make_printable(tensor.source), format_shape(tensor.values.shape), dtypes
+
+
+def list_selection(
+    plan: Plan, values: NDArray[Any], selection: Selection | None, counts: NDArray[np.float64] | None
+) -> tuple[HeaderLine, ...]:
+    """Return the line of a header that says how many values count, and what becomes of the others.
+
+    Parameters
+    ----------
+    plan : Plan
+    values : ndarray
+        The tensor.
+    selection : Selection or None
+        None where all values count: then there is no line.
+    counts : ndarray or None
+        How many of each group do, where that is known.
+    """
+    if selection is None:
+        return ()
+    known = counts is not None and plan.spec.window is None  # windows overlap
+    counted = int(counts.sum()) if known and counts is not None else selection.count(values)
+    nan = ("NaN does not",) if selection.omits_nan else ()
     return (
-        ("formula", (write_formula(plan, given), *describe_options(plan))),
-        ("input", (make_printable(tensor.source), format_shape(plan.grid.shape), dtypes)),
-        ("groups", describe_reduction(plan)),
-        *((name, _abbreviate(values, view)) for name, values in given.items()),
+        ("counting", (f"{counted:,} of {format_count(values.size, 'value')}", *nan, _FILLED[selection.fill])),
     )
 
 
-def write_formula(plan: Plan, given: Container[str]) -> str:
+def list_groups(
+    plan: Plan,
+    columns: Mapping[str, NDArray[Any]],
+    view: View,
+    name_group: Callable[[int], str] | None = None,
+    chosen: Positions | None = None,
+) -> Table:
+    """Return the table of groups: the name of each on its colour, and its statistics.
+
+    Parameters
+    ----------
+    plan : Plan
+    columns : mapping of str to ndarray
+        By their titles: integers, or numbers to be rounded for the reader; of `Grid.stats_shape`.
+    view : View
+    name_group : function of a group's number, optional
+        Instead of `Grid.group_name`.
+    chosen : Positions, optional
+        The groups to list, instead of those that the view shows.
+    """
+
+    def make_row(group: int) -> Row:
+        cells = (_format_value(values.flat[group], view) for values in columns.values())
+        name = (name_group or plan.grid.group_name)(group)
+        return Row((name, *cells), None if plan.spec.window is not None else group)
+
+    table = Table(None, ("group", *columns), (False, *(True,) * len(columns)))
+    count = plan.grid.group_count
+    return build_excerpt(table, make_row, chosen or choose_groups(count, full=view.full), count, "group")
+
+
+def format_formula(plan: Plan, given: Container[str]) -> str:
     """Return the definition with as much of an affine step as there is: `… · gamma + beta`."""
     gamma = f" · ({plan.spec.gamma_offset} + gamma)" if plan.spec.gamma_offset else " · gamma"
     affine = (text for name, text in (("gamma", gamma), ("beta", " + beta")) if name in given)
@@ -109,6 +203,7 @@ class Reduction(NamedTuple):
     over : str
         The axes reduced, with their lengths; of a window, its reach and axis.
     keeps : str
+        The axes kept, with the numbers of statistics along them.
     shapes : str or None
         What becomes of the shape; None for a window, which leaves it.
     groups : str
@@ -121,7 +216,7 @@ class Reduction(NamedTuple):
     groups: str
 
 
-def describe_reduction(plan: Plan) -> tuple[str, ...]:
+def format_reduction(plan: Plan) -> tuple[str, ...]:
     """Return the facts of one line: what is reduced, what is kept, the shapes, groups × size.
 
     Examples
@@ -129,7 +224,7 @@ def describe_reduction(plan: Plan) -> tuple[str, ...]:
     >>> import numpy as np
     >>> from normcli.norms.plan import make_plan
     >>> from normcli.norms.request import Request
-    >>> describe_reduction(make_plan(Request("bn"), (2, 3, 4, 4), np.dtype("f8")))
+    >>> format_reduction(make_plan(Request("bn"), (2, 3, 4, 4), np.dtype("f8")))
     ('reduces N×H×W = 2×4×4', 'keeps C = 3', 'nchw → 1c11', '3 groups × 32')
     """
     over, keeps, shapes, groups = find_reduction(plan)
@@ -149,29 +244,26 @@ def find_reduction(plan: Plan) -> Reduction:
     >>> find_reduction(make_plan(Request("ln", layout="bnd"), (2, 3, 4), np.dtype("f8")))
     Reduction(over='D = 4', keeps='B×N = 2×3', shapes='bnd → bn1', groups='6 groups × 4')
     """
-    names = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
-    short = [name.upper() if plan.grid.layout.letters else name for name in names]
-    kept = [name.upper() if plan.grid.layout.letters or name == "g" else name for name in plan.grid.kept_names]
-    keeps = _multiply(kept, plan.grid.stats_shape)
-    groups = (
-        f"{plan.grid.group_count:,} group{'' if plan.grid.group_count == 1 else 's'} × {plan.grid.group_size:,}"
-    )
-    if plan.spec.window is not None:
-        c = names[plan.grid.axes[0]]
-        window = (
-            f"{c}−{plan.spec.window.before} … {c}+{plan.spec.window.after} along {short[plan.grid.axes[0]]}"
-        )
-        return Reduction(window, keeps, None, f"{plan.grid.group_count:,} windows of {plan.grid.group_size}")
-    split = plan.grid.layout.channel if plan.grid.groups is not None else None
-    reduced = [f"{short[axis]}/G" if axis == split else short[axis] for axis in plan.grid.axes]
-    sizes = tuple(plan.grid.view_shape[axis] for axis in plan.grid.view_axes)
-    return Reduction(_multiply(reduced, sizes), keeps, _draw_shapes(plan, names), groups)
+    grid, names, window = plan.grid, plan.grid.layout.names, plan.spec.window
+    short = [name.upper() if grid.layout.letters else name for name in names]
+    kept = [name.upper() if grid.layout.letters or name == "g" else name for name in grid.kept_names]
+    keeps = _multiply(kept, grid.stats_shape)
+    if window is not None:
+        name, along = names[grid.axes[0]], short[grid.axes[0]]
+        reach = f"{name}−{window.before} … {name}+{window.after} along {along}"
+        return Reduction(reach, keeps, None, f"{format_count(grid.group_count, 'window')} of {grid.group_size}")
+    split = None if grid.split is None else grid.split.axis
+    reduced = [f"{short[axis]}/G" if axis == split else short[axis] for axis in grid.axes]
+    over = _multiply(reduced, tuple(grid.view_shape[axis] for axis in grid.view_axes))
+    groups = f"{format_count(grid.group_count, 'group')} × {grid.group_size:,}"
+    return Reduction(over, keeps, _format_shapes(plan), groups)
 
 
-def _draw_shapes(plan: Plan, names: Sequence[str]) -> str:
-    if plan.grid.layout.letters is None:
-        return f"{format_shape(plan.grid.shape)} → {format_shape(plan.grid.keepdims_shape)}"
-    after = dict(zip(plan.grid.kept, plan.grid.kept_names, strict=True))
+def _format_shapes(plan: Plan) -> str:
+    grid, names = plan.grid, plan.grid.layout.names
+    if grid.layout.letters is None:
+        return f"{format_shape(grid.shape)} → {format_shape(grid.keepdims_shape)}"
+    after = dict(zip(grid.kept, grid.kept_names, strict=True))
     return f"{''.join(names)} → {''.join(after.get(axis, '1') for axis in range(len(names)))}"
 
 
@@ -179,26 +271,34 @@ def _multiply(names: Sequence[str], sizes: tuple[int, ...]) -> str:
     return f"{'×'.join(names)} = {'×'.join(map(str, sizes))}" if names else "nothing"
 
 
-def describe_options(plan: Plan) -> tuple[str, ...]:
-    """Return eps and its place, ddof, p and the rest as one fact; none where a norm has no such thing."""
-    options = plan.norm.options
+def format_options(plan: Plan) -> str:
+    """Return eps and its place, ddof, p and the rest; empty where a norm has no such thing."""
+    options, spec = plan.norm.options, plan.spec
     parts = []
-    if plan.spec.eps is not None:
-        place = (
-            f" {plan.spec.eps_mode} the root" if plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else ""
-        )
-        parts.append(f"eps {plan.spec.eps:g}{place}")
+    if spec.eps is not None:
+        place = f" {spec.eps_mode} the root" if spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else ""
+        parts.append(f"eps {spec.eps:g}{place}")
     if plan.grid.group_order is GroupOrder.INTERLEAVED:
         parts.append("groups interleaved")
-    if "ddof" in options and plan.spec.ddof:
-        parts.append(f"ddof {plan.spec.ddof}")
-    if plan.spec.p is not None and "p" in options:  # else it is in the formula
-        parts.append(f"p {plan.spec.p:g}")
-    if plan.spec.window is not None:
-        parts += [f"{name} {getattr(plan.spec.window, name):g}" for name in ("size", "alpha", "exponent", "k")]
-    if plan.spec.like is not None:
-        parts.append(f"like {plan.spec.like}")
-    return (", ".join(parts),) if parts else ()
+    if "ddof" in options and spec.ddof:
+        parts.append(f"ddof {spec.ddof}")
+    if spec.p is not None and "p" in options:  # else it is in the formula
+        parts.append(f"p {spec.p:g}")
+    if spec.window is not None:
+        parts += [f"{name} {getattr(spec.window, name):g}" for name in _WINDOW_OPTIONS]
+    if spec.like is not None:
+        parts.append(f"like {spec.like}")
+    return ", ".join(parts)
+
+
+def format_group(plan: Plan, tensor: Tensor, group: int) -> str:
+    """Return what a group is called, with the name of its column where the tensor's source named some."""
+    name, columns, grid = plan.grid.group_name(group), tensor.columns, plan.grid
+    last = len(grid.shape) - 1
+    if columns is None or last not in grid.kept or grid.groups is not None:
+        return name
+    column = grid.group_index(group)[grid.kept_names[grid.kept.index(last)]]
+    return f"{name} {make_printable(columns[column])}"
 
 
 def _abbreviate(parameter: NDArray[Any], view: View) -> tuple[str, ...]:
@@ -209,50 +309,5 @@ def _abbreviate(parameter: NDArray[Any], view: View) -> tuple[str, ...]:
     return format_shape(parameter.shape), f"{texts}{more}"
 
 
-def _describe_window(plan: Plan) -> Mapping[str, Any]:
-    if plan.spec.window is None:
-        return {}
-    names = ("size", "before", "after", "alpha", "exponent", "k")
-    return {"window": {name: getattr(plan.spec.window, name) for name in names}}
-
-
-def tell_selection(
-    plan: Plan, values: NDArray[Any], selection: Selection | None, counts: NDArray[np.float64] | None
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the line of a header that says how many values count, and what becomes of the others.
-
-    Parameters
-    ----------
-    plan : Plan
-    values : ndarray
-        The tensor.
-    selection : Selection or None
-        None where all values count: then there is no line.
-    counts : ndarray or None
-        How many of each group do, where that is known.
-    """
-    if selection is None:
-        return ()
-    known = counts is not None and plan.spec.window is None  # windows overlap
-    counted = int(counts.sum()) if known and counts is not None else selection.count(values)
-    told = ("NaN does not",) if selection.omits_nan else ()
-    facts = (f"{counted:,} of {values.size:,} values", *told, _FILLED[selection.fill])
-    return (("counting", facts),)
-
-
-def describe_selection(selection: Selection | None) -> Mapping[str, Any]:
-    """Return what JSON says of which values count; nothing where all do."""
-    if selection is None:
-        return {}
-    masked = selection.mask is not None
-    return {"counting": {"mask": masked, "omits_nan": selection.omits_nan, "fill": selection.fill}}
-
-
-def label_group(plan: Plan, tensor: Tensor, group: int) -> str:
-    """Return what a group is called, with the name of its column where the tensor's source named some."""
-    name, columns = plan.grid.group_name(group), tensor.columns
-    last = len(plan.grid.shape) - 1
-    if columns is None or last not in plan.grid.kept or plan.grid.groups is not None:
-        return name
-    column = plan.grid.group_index(group)[plan.grid.kept_names[plan.grid.kept.index(last)]]
-    return f"{name} {make_printable(columns[column])}"
+def _format_value(value: np.generic, view: View) -> str:
+    return str(value) if value.dtype.kind in "iu" else format_statistic(float(value), view.digits)

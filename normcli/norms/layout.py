@@ -55,6 +55,11 @@ class Layout(NamedTuple):
             return found[0]
         return 0 if self.ndim else None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the axes are called in labels."""
+        return tuple(map(self.name, range(self.ndim)))
+
     def name(self, axis: int) -> str:
         """Return what an axis is called in labels: its letter in lower case, or `axis0`."""
         return f"axis{axis}" if self.letters is None else self.letters[axis].lower()

@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.answers.calculation import count_values
 from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
-from normcli.documents.plans import describe_reduction
+from normcli.documents.plans import format_reduction
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 from normcli.norms.table import Centre
@@ -147,7 +147,7 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: s
         "name": name or plan.norm.name,
         "normTitle": plan.norm.title,
         "formula": plan.formula,
-        "reduction": list(describe_reduction(plan)),
+        "reduction": list(format_reduction(plan)),
         "like": plan.spec.like,
         "dtype": result.dtype.name,
         "centre": None if plan.norm.centre is Centre.NOTHING else plan.norm.centre.value,
@@ -163,7 +163,7 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: s
         "groupCount": plan.grid.group_count,
         "groups": [plan.grid.group_name(int(group)) for group in shown],
         "numbers": shown.tolist(),
-        "counts": [count_values(result, int(group)) for group in shown],
+        "counts": count_values(result).flat[shown].tolist(),
         "statistics": {name: _list(array.reshape(-1)[shown]) for name, array in result.statistics.items()},
         "owner": owner.reshape(-1).tolist(),
         "gamma": _pick_parameter("gamma", result.gamma, plan, grid),

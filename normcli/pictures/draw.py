@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.documents.excerpt import choose_drawn, to_arrays
 from normcli.documents.numbers import format_cells, format_shape
-from normcli.documents.plans import describe_reduction, label_group
+from normcli.documents.plans import format_group, format_reduction
 from normcli.documents.scene import Panel, Scene, flow, stack, wrap, write_lines
 from normcli.errors import UsageError
 from normcli.pictures import Options
@@ -103,8 +103,8 @@ def _draw_panel(
 ) -> tuple[Panel, str]:
     """Return the picture of one result, called so, and what it shows in words."""
     plan = result.plan
-    name_group = functools.partial(label_group, plan, tensor)
-    facts = list(describe_reduction(plan))
+    name_group = functools.partial(format_group, plan, tensor)
+    facts = list(format_reduction(plan))
     if not result.input.size:
         body = [write_lines(["This tensor has no values: there is nothing to draw."], 12.5)]
         told = "The tensor has no values."
@@ -117,7 +117,7 @@ def _draw_panel(
     if alone:
         facts = wrap([*_name_tensor(result, tensor), *facts], _FACTS, width)
     heading = stack([title, write_lines([f"y = {plan.formula}", *facts], _FACTS, "muted")], 4)
-    return stack([heading, *body], 18), f"{', '.join(describe_reduction(plan))}. {told}"
+    return stack([heading, *body], 18), f"{', '.join(format_reduction(plan))}. {told}"
 
 
 def _draw_groups(

@@ -102,7 +102,7 @@ def _(section: Table, view: View) -> Iterator[Text]:
             yield from _stack(section, view)
     else:
         yield from _tabulate(section, widths, view)
-    yield from _note(section.note)
+    yield from _render_note(section.note, view)
 
 
 @_render.register(Blocks)
@@ -114,7 +114,7 @@ def _(section: Blocks, view: View) -> Iterator[Text]:
         if number:
             yield Text()
         yield from _lay_out(band, view)
-    yield from _note(section.note)
+    yield from _render_note(section.note, view)
 
 
 @_render.register(Formulas)
@@ -122,7 +122,7 @@ def _(section: Formulas, view: View) -> Iterator[Text]:
     yield from _fold("", (section.title,), view.width)
     for equation in section.equations:
         yield from (Text(line) for line in _fold_equation(equation.text if equation else "…", view.width))
-    yield from _note(section.note)
+    yield from _render_note(section.note, view)
 
 
 def _fold_equation(text: str, width: int | None) -> Iterator[str]:
@@ -257,9 +257,10 @@ def _stack(section: Table, view: View) -> Iterator[Text]:
             yield from _fold(f"  {name.ljust(margin)}  ", (cell,), view.width)
 
 
-def _note(note: str | None) -> Iterator[Text]:
-    if note is not None:
-        yield Text(note, style="dim")
+def _render_note(note: str | None, view: View) -> Iterator[Text]:
+    for line in () if note is None else _fold("", (note,), view.width):
+        line.stylize("dim")
+        yield line
 
 
 def _fold(label: str, facts: Sequence[str], width: int | None) -> Iterator[Text]:

@@ -126,7 +126,7 @@ def test_a_pipe_gets_whole_cells():
 def test_a_slice_is_the_first_matrix():
     text = render(compared(FOUR, (2, 4, 4, 4)), View(show=frozenset(("normalized",))))
     assert "rows h, columns w, at n=0 c=0" in text
-    assert "16 of 128 values; --full shows all" in text
+    assert "112 of 128 values hidden; --full shows all" in text
 
 
 def test_wide_slices_are_cut_with_a_mark():

@@ -303,7 +303,7 @@ def test_full_shows_every_value(normcli):
     assert [len(row) for row in rows] == [50] * 80
     assert "--full" not in full.out
     cut = normcli("compare", "bn", "ln", "--shape", "2,3,4", "--show", "normalized").out
-    assert "12 of 24 values; --full shows all" in cut
+    assert "12 of 24 values hidden; --full shows all" in cut
 
 
 def test_warnings_name_the_norm(normcli):

@@ -82,7 +82,7 @@ def test_a_long_group_is_abbreviated_and_its_count_told(normcli):
     ran = normcli("explain", "bn", "--shape", "2,3,4,4", "--at", "0,1,2,3")
     assert "1. The group c=1 holds 32 values: they differ along n, h and w." in ran.lines
     assert "n=0 c=1 h=2 w=3   2   ← this one" in ran.lines
-    assert "25 of 32 values are left out; --full shows all" in ran.lines
+    assert "25 of 32 values hidden; --full shows all" in ran.lines
     assert "   Σx = 1 + 7 + 5 + … + 8 = 160" in ran.lines
     assert sum(line.startswith("…") for line in ran.lines) == 2
 
@@ -90,7 +90,7 @@ def test_a_long_group_is_abbreviated_and_its_count_told(normcli):
 def test_full_leaves_nothing_out(normcli):
     ran = normcli("explain", "bn", "--shape", "2,3,4,4", "--full")
     assert "…" not in ran.out
-    assert "left out" not in ran.out
+    assert "hidden" not in ran.out
     assert sum("x̂[" in line for line in ran.lines) == 32
     values = re.search(r"Σx = (.*) = 149", ran.out)
     assert values
@@ -99,7 +99,7 @@ def test_full_leaves_nothing_out(normcli):
 
 def test_a_group_of_thousands_says_how_many_are_left_out(normcli):
     ran = normcli("explain", "ln", "--shape", "5000", "--seed", "1")
-    assert "4,996 of 5,000 values are left out; --full shows all" in ran.lines
+    assert "4,996 of 5,000 values hidden; --full shows all" in ran.lines
     assert sum("x̂[" in line for line in ran.lines) == 4
     assert "   …" in ran.lines
     assert len(normcli("explain", "ln", "--shape", "5000", "--full").out.splitlines()) > 15000

@@ -274,5 +274,5 @@ def test_odd_groups_are_told_unless_quiet(x, told, normcli, tmp_path):
 
 def test_a_long_table_is_cut_and_full_shows_all(normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(200.0).reshape(2, 100))
-    assert "84 groups more; --full shows all" in normcli("fit", "zscore", tmp_path / "x.npy").out
+    assert "84 of 100 groups hidden; --full shows all" in normcli("fit", "zscore", tmp_path / "x.npy").out
     assert "axis1=50" in normcli("fit", "zscore", tmp_path / "x.npy", "--full").out.replace("c=", "axis1=")

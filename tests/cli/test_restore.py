@@ -147,7 +147,7 @@ def test_warnings_and_strict(normcli):
 def test_a_full_view_shows_each_tensor_whole(normcli):
     ran = normcli("restore", "bn", "--shape", "3,400", "--full")
     assert "…" not in ran.out.replace("… 392 more", "")
-    assert "values shown" not in ran.out
+    assert "hidden" not in ran.out
 
 
 @pytest.mark.parametrize(

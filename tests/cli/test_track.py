@@ -336,3 +336,9 @@ def test_a_shape_that_does_not_fit_names_where_it_came_from(normcli, tmp_path):
     assert "the running mean of" in normcli("bn", "--shape", "4,2", "--eval", "--state", state).err
     ran = normcli("bn", "--shape", "4,3", "--running-mean", "1,2", "--running-var", "1")
     assert "--running-mean has the shape (2,); bn of (4, 3) takes (3,)" in ran.err
+
+
+def test_a_long_run_says_how_many_lines_its_tables_hide(normcli, batches, tmp_path):
+    text = normcli("bn", "--state", tmp_path / "bn.npz", *give(batches[:1] * 30)).out
+    assert "74 of 90 lines hidden; --full shows all" in text
+    assert "14 of 30 lines hidden; --full shows all" in text.split("gap:")[1]
