@@ -33,8 +33,8 @@ class Combination(NamedTuple):
     half: bool = False
 
     def __str__(self) -> str:
-        both = f"({self.left} {self.sign} {self.right})"
-        return f"({both}/2)" if self.half else both
+        both = f"{self.left} {self.sign} {self.right}"
+        return f"({both})/2" if self.half else both
 
 
 class OrderStatistic(NamedTuple):
@@ -81,6 +81,12 @@ _ORDER_STATISTICS = (
 
 ORDER_STATISTICS: Mapping[str, OrderStatistic] = MappingProxyType({row.name: row for row in _ORDER_STATISTICS})
 """The statistics that go by the order of values, by name."""
+
+
+def format_statistic(name: str) -> str:
+    """Return how a formula has a statistic: by its name, or as the sum or difference that it is."""
+    row = ORDER_STATISTICS.get(name)
+    return name if row is None or row.combination is None else str(row.combination)
 
 
 class Promise(NamedTuple):
@@ -191,7 +197,7 @@ RANGE = Divisor(
     measurement=Measurement.EXTREMES,
     statistics=("min", "max", "range"),
     sizes=("min", "max"),
-    root=str(ORDER_STATISTICS["range"].combination),
+    root=f"({ORDER_STATISTICS['range'].combination})",
     square="",
     size="range",
     spread="range",
@@ -202,7 +208,7 @@ QUARTILE_RANGE = Divisor(
     measurement=Measurement.QUARTILES,
     statistics=("median", "q1", "q3", "iqr"),
     sizes=("median", "q1", "q3"),
-    root=str(ORDER_STATISTICS["iqr"].combination),
+    root=f"({ORDER_STATISTICS['iqr'].combination})",
     square="",
     size="interquartile range",
     spread="iqr",

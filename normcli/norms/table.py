@@ -20,6 +20,7 @@ from normcli.norms.divisors import (
     ROOT_MEAN_SQUARE,
     WINDOW_POWER,
     Divisor,
+    format_statistic,
 )
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class Norm(NamedTuple):
     def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
         eps_mode = eps_mode or self.eps_mode
-        numerator = "x" if self.centre is Centre.NOTHING else f"(x − {self.centre.value})"
+        numerator = "x" if self.centre is Centre.NOTHING else f"(x − {format_statistic(self.centre.value)})"
         root, square = self.divisor.root.replace("ₚ", _write_subscript(self.p)), self.divisor.square
         match eps_mode:
             case None:

@@ -13,6 +13,7 @@ from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shap
 from normcli.documents.plans import format_reduction
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
+from normcli.norms.divisors import ORDER_STATISTICS, format_statistic
 from normcli.norms.table import Centre
 from normcli.printable import make_printable
 from normcli.tensors.nested import to_lists
@@ -151,7 +152,9 @@ def _describe_result(result: Result, grid: tuple[NDArray[np.intp], ...], name: s
         "like": plan.spec.like,
         "dtype": result.dtype.name,
         "centre": None if plan.norm.centre is Centre.NOTHING else plan.norm.centre.value,
-        "divisor": plan.norm.divisor.name.lower(),
+        "divisor": plan.norm.divisor.name,
+        "spread": plan.norm.divisor.spread,
+        "order": _describe_order(plan),
         "eps": plan.spec.eps,
         "epsMode": plan.spec.eps_mode if plan.spec.eps is not None else None,
         "ddof": plan.spec.ddof,
@@ -181,6 +184,14 @@ def _round_before_gamma(result: Result, grid: tuple[NDArray[np.intp], ...]) -> l
         return None
     rounded = run(plan, result.input, Inputs(given=result.running), effort=result.effort)[0]
     return _list(rounded[grid] if grid else rounded)
+
+
+def _describe_order(plan: Plan) -> list[dict[str, Any]] | None:
+    """Return the statistics that go by the order of values; None where the norm's do not."""
+    if not plan.norm.divisor.is_by_order:
+        return None
+    rows = (ORDER_STATISTICS[name] for name in plan.norm.statistics)
+    return [{"name": row.name, "means": format_statistic(row.name), "of": row.combination} for row in rows]
 
 
 def _describe_window(plan: Plan) -> dict[str, Any] | None:

@@ -122,9 +122,6 @@
 
   const SQUARES = { deviation: ["var", "std"], root_mean_square: ["ms", "rms"] };
 
-  /** What lies at both ends of a range, and the range. */
-  const RANGES = { range: ["min", "max", "range"], quartiles: ["q1", "q3", "iqr"] };
-
   const MEANINGS = {
     min: "the smallest x", max: "the largest x", median: "what half of the x lie below",
     q1: "what a quarter of the x lie below", q3: "what a quarter of the x lie above",
@@ -134,7 +131,7 @@
   function measure(result, group) {
     const named = SQUARES[result.divisor];
     if (!named) {
-      const root = result.statistics[RANGES[result.divisor]?.[2] ?? "norm"][group];
+      const root = result.statistics[result.spread][group];
       return { square: root * root, root };
     }
     return { square: result.statistics[named[0]][group], root: result.statistics[named[1]][group] };
@@ -197,23 +194,22 @@
   }
 
   function tellCentre(result, group) {
-    if (result.centre !== "mean") return tellStatistic(result, group, result.centre);
     const n = result.counts[group];
     const mean = result.statistics.mean[group];
     const terms = n > 1 ? [divide(enclose(sum(result, group, bracket, SUM_TERMS)), show(n))] : [];
     return { term: "mean", means: "Σx / n", by: [...terms, divide(show(mean * n), show(n))], is: mean };
   }
 
-  const tellStatistic = (result, group, name) => ({
-    term: name, means: MEANINGS[name], by: [], is: result.statistics[name][group],
-  });
-
-  function tellRange(result, group) {
-    const [low, high, spread] = RANGES[result.divisor];
-    const ends = [low, high].filter((name) => name !== result.centre);
-    const by = [minus(result.statistics[high][group], result.statistics[low][group])];
-    const divisor = { term: "divisor", means: `${high} − ${low}`, by, is: result.statistics[spread][group] };
-    return [...ends.map((name) => tellStatistic(result, group, name)), divisor];
+  /** The statistics that go by the order of values: some are sums or differences of others, or half of that. */
+  function tellOrder(result, group) {
+    const read = (name) => result.statistics[name][group];
+    return result.order.map(({ name, means, of }) => {
+      if (!of) return { term: name, means: MEANINGS[name], by: [], is: read(name) };
+      const [left, sign, right, half] = of;
+      const both = (sign === "+" ? add : subtract)(show(read(left)), bracket(read(right)));
+      const by = [half ? divide(enclose(both), show(2)) : both];
+      return { term: name === result.spread ? "divisor" : name, means, by, is: read(name) };
+    });
   }
 
   function tellSpread(result, group) {
@@ -304,15 +300,15 @@
   /** What is computed once for a group. */
   function tellGroup(result, group, eps) {
     if (result.window) return tellWindow(result, group);
-    const told = [];
-    if (result.centre) {
+    const told = result.order ? tellOrder(result, group) : [];
+    if (result.centre && !result.order) {
       told.push(result.given ? { term: "mean", means: "as given", by: [], is: result.statistics.mean[group] } : tellCentre(result, group));
     }
     if (result.given) told.push({ term: "var", means: "as given", by: [], is: measure(result, group).square });
     else if (result.divisor === "deviation") told.push(tellSpread(result, group));
     else if (result.divisor === "root_mean_square") told.push(tellMeanSquare(result, group, result.counts[group]));
-    else if (!RANGES[result.divisor]) told.push(tellLength(result, group));
-    told.push(...(RANGES[result.divisor] ? tellRange(result, group) : tellDivisor(result, group, eps)));
+    else if (!result.order) told.push(tellLength(result, group));
+    if (!result.order) told.push(...tellDivisor(result, group, eps));
     const divisor = findDivisor(result, group, eps);
     if (divisor === 0) {
       const means = result.zeroRule === "nan" ? "0 divides nothing: nan" : "0 divides nothing: 1 stands for it";

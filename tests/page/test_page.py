@@ -191,9 +191,8 @@ def test_a_parameter_is_named_by_its_index():
 def test_the_script_is_told_words_that_it_knows(norm):
     shown = describe(make(normal(*SHAPE), norm))["results"][0]
     assert shown["centre"] is None or shown["centre"] in shown["statistics"]
-    assert shown["divisor"] in (
-        "deviation", "root_mean_square", "lp_norm", "window_power", "range", "quartiles",
-    )  # fmt: skip
+    assert shown["spread"] is None or shown["spread"] in shown["statistics"]
+    assert (shown["order"] is not None) == NORMS[norm].divisor.is_by_order
     assert shown["epsMode"] in (None, *EpsMode)
     assert (shown["eps"] is None) == (shown["epsMode"] is None)
     assert shown["zeroRule"] in ("0", "x − centre", "nan")
