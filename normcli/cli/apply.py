@@ -1,31 +1,56 @@
-"""`normcli apply`: files normalized with fitted statistics."""
+"""`normcli apply` and `normcli invert`: files normalized with fitted statistics, and turned back."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from normcli.cli import options
-from normcli.cli.use import OPTIONS, use_statistics
+from normcli.cli.destination import Destination, choose_files_for
+from normcli.cli.sources import load_optional
+from normcli.cli.verbs import Verb
+from normcli.errors import NormError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from numpy.typing import NDArray
 
+    from normcli.cli.settings import Settings
+    from normcli.engine.invert import Loss
     from normcli.engine.walk import Effort
     from normcli.fitting.use import Use
     from normcli.norms.plan import Plan
+    from normcli.tensors.many import Named
+
+    Messages = Sequence[str]
+    Work = Callable[[Use, Plan, NDArray[Any], NDArray[Any] | None, Effort], tuple[NDArray[Any], Messages]]
+
+_OPTIONS = (
+    click.argument("stats", required=False, metavar="STATS"),
+    click.argument("files", nargs=-1, metavar="FILE…"),
+    options.make(
+        "-o",
+        "--output",
+        metavar="FILE|DIR/",
+        help="Of the result; of several files, a folder; - is .npy on stdout.",
+    ),
+    options.make("--eps", type=float, help="Instead of that of the statistics."),
+    options.GAMMA,
+    options.BETA,
+    options.DTYPE,
+    options.THREADS,
+    options.QUIET,
+)
 
 
-@click.command(name="apply")
-@click.argument("stats", required=False, metavar="STATS")
-@click.argument("files", nargs=-1, metavar="FILE…")
-@options.apply(OPTIONS)
-def command(stats: str | None, files: tuple[str, ...], **settings: Any) -> None:
-    """Normalize files with the statistics that normcli fit has kept.
+def _apply(settings: Settings, stats: str | None, files: tuple[str, ...]) -> None:
+    """Normalize files with fitted statistics.
 
-    The files may have other lengths along the axes that were reduced. Where a group was constant and there
-    is no eps, it is only centred, as scikit-learn does.
+    STATS is what normcli fit has kept. The files may have other lengths along the axes that were reduced.
+    Where a group was constant and there is no eps, it is only centred, as scikit-learn does.
 
     \b
       normcli apply stats.npz x.npy -o y.npy
@@ -33,10 +58,96 @@ def command(stats: str | None, files: tuple[str, ...], **settings: Any) -> None:
     """
 
     def work(
-        name: str, use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
-    ) -> NDArray[Any]:
+        use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
+    ) -> tuple[NDArray[Any], Messages]:
         from normcli.fitting.use import apply_stats
 
-        return apply_stats(use, plan, values, out, effort)
+        return apply_stats(use, plan, values, out, effort), ()
 
-    use_statistics(stats, files, settings, work)
+    _use_statistics(settings, stats, files, work)
+
+
+def _invert(settings: Settings, stats: str | None, files: tuple[str, ...]) -> None:
+    """Undo what apply did.
+
+    x = (y - beta) / gamma * divisor + mean. Each result is the exact one of its y, rounded once. What y lost
+    when it was itself rounded stays lost: up to 0.5 ulp(y) * divisor (float64: 2 ulp). Values where that may be
+    more than half a ulp of x are counted on standard error; all others come back to 1 ulp.
+
+    \b
+      normcli invert stats.npz y.npy -o x.npy
+      normcli invert stats.npz 'normalized/*.npy' -o restored/ --dtype float64
+    """
+
+    def work(
+        use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
+    ) -> tuple[NDArray[Any], Messages]:
+        from normcli.fitting.use import invert_stats
+
+        result, loss = invert_stats(use, plan, values, out, effort)
+        return result, list(_describe_loss(loss, values.size))
+
+    _use_statistics(settings, stats, files, work)
+
+
+def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
+    """Yield what may be lost, in words."""
+    if loss.count:
+        yield (
+            f"{loss.count} of {size} values may be more than 1 ulp from what they were: rounding y took up to "
+            f"{loss.bound:.2g} of each"
+        )
+    if loss.overflows:
+        yield f"{loss.overflows} values overflow the dtype; --dtype chooses a wider one"
+
+
+def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...], work: Work) -> None:
+    """Do some work on each file with a stats file, and write what comes of it."""
+    if stats is None or not files:
+        raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
+    if settings.answer.output is None:
+        raise UsageError("say where the result goes: -o FILE, or -o DIR/ for several files")
+    from normcli.fitting.stats_file import read_stats
+    from normcli.fitting.use import Use
+    from normcli.tensors.many import expand, name_tensors
+
+    named = list(name_tensors(expand(files)))
+    destinations = choose_files_for([one.name for one in named], settings.answer.output)
+    gamma, beta = (load_optional(name, getattr(settings.parameters, name)) for name in ("gamma", "beta"))
+    use = Use(read_stats(stats), gamma, beta, settings.request.eps, settings.request.dtype)
+    with settings.run.open_effort() as effort:
+        for one, destination in zip(named, destinations, strict=True):
+            settings.run.warn(one.name, *_use_one(one, use, destination, work, effort))
+
+
+def _use_one(one: Named, use: Use, destination: Destination, work: Work, effort: Effort) -> Messages:
+    from normcli.engine.run import choose_output_dtype
+    from normcli.tensors.files import Saved
+
+    values = one.load().values
+    plan = use.plan(one.name, values)
+    dtype = choose_output_dtype(plan, values.dtype)
+    destination.require_dtype(dtype)
+    with contextlib.ExitStack() as files:
+        out = destination.start_tensor(files, values, dtype)
+        try:
+            result, messages = work(use, plan, values, out, effort)
+        except NormError as error:
+            raise type(error)(str(error) if one.name in str(error) else f"{one.name}: {error}") from error
+        if out is None:
+            axes = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
+            destination.write_tensor(files, Saved(result, "normalized", axis_names=axes))
+    return messages
+
+
+APPLY = Verb(
+    "apply",
+    _apply,
+    options=_OPTIONS,
+)
+
+INVERT = Verb(
+    "invert",
+    _invert,
+    options=_OPTIONS,
+)

@@ -1,29 +1,35 @@
-"""`normcli check`: whether somebody's tensor is what it should be."""
+"""`normcli check`: whether somebody's tensor, or a folder of golden files, is what it should be."""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from normcli.cli import options
-from normcli.cli.problem import list_options, load_problem, tell_note
-from normcli.cli.progress import show_progress
-from normcli.cli.verbs import NormVerb
-from normcli.cli.verdict import show_verdict, tell_warnings
+from normcli.cli.destination import Destination
+from normcli.cli.problem import list_options, load_problem
+from normcli.cli.sources import load_file
+from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
-from normcli.errors import DataError, NormError, UsageError
+from normcli.errors import DataError, ExitCode, NormError, UsageError
 from normcli.norms.table import find_norm
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from normcli.cli.problem import Problem
+    from normcli.cli.settings import AnswerOptions, Settings
+    from normcli.documents.document import Document
     from normcli.norms.plan import Plan
     from normcli.norms.table import Norm
     from normcli.tensors.tensor import Tensor
+    from normcli.verify.check import Checked
 
 _COUNTED_IN = options.make(
     "--dtype",
@@ -31,85 +37,44 @@ _COUNTED_IN = options.make(
     help="In whose last place to count. [default: the actual's] Also of a generated tensor.",
 )
 
-_TOLERANCE = (
-    options.make("--rtol", type=float, help="Tolerated part of the expected value. [default: by dtype]"),
-    options.make("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
-    options.make("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
-)
+_ANSWER = (options.FORMAT, *options.LOOK, *options.RUN)
 
 
-def make_command(name: str) -> click.Command:
-    """Return the command that checks for the norm of that name, alias or preset."""
-    norm, preset = find_norm(name)
-
-    @click.command(name=name, help=_write_help(norm, name), short_help=norm.summary)
-    @options.apply(
-        [
-            *_list_actual(norm),
-            *_TOLERANCE,
-            *list_options(norm, preset, _COUNTED_IN),
-            *options.running(norm),
-            *options.COUNTING,
-            options.FORMAT,
-            options.DIGITS,
-            options.FULL,
-            options.COLOUR,
-            options.THREADS,
-            *options.RUN,
-        ]
-    )
-    def command(**settings: Any) -> None:
-        _check(name, norm, settings)
-
-    return command
-
-
-def _list_actual(norm: Norm) -> list[options.Option]:
-    tensor = options.make("--actual", metavar="FILE", help="The normalized tensor to check; as --input.")
+def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     return [
-        tensor,
+        options.make("--actual", metavar="FILE", help="The normalized tensor to check; as --input."),
         *(
             options.make(f"--actual-{name}", metavar="FILE", help=f"The {name} of each group to check.")
-            for name in norm.statistics
+            for name in named.norm.statistics
         ),
-    ]  # fmt: skip
+        options.make("--rtol", type=float, help="Tolerated part of the expected value. [default: by dtype]"),
+        options.make("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
+        options.make("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
+        *list_options(named, _COUNTED_IN),
+        *options.running(named.norm),
+        *options.COUNTING,
+        *_ANSWER,
+    ]
 
 
-def _write_help(norm: Norm, name: str) -> str:
-    groups = " --groups 2" if "groups" in norm.options else ""
-    statistic = norm.statistics[-1]
+def _write_help(named: NamedNorm, example: str) -> str:
+    statistic = named.norm.statistics[-1]
     return (
-        f"Is this {norm.title}, to what rounding allows?\n\n"
+        f"Is this {named.norm.title}, to what rounding allows?\n\n"
         "The exact result is calculated and FILE held against it, value by value. Exit code: 0 if all agree, 1 "
         "if any differs.\n\n"
         "Unless --rtol, --atol or --max-ulp say otherwise, what torch's assert_close tolerates for the dtype "
         "of FILE is no difference: 1.3e-6 · |expected| + 1e-5 for float32. --max-ulp is stricter: exact "
         "values, rounded once, are within 0.5.\n\n\b\n"
-        f"  normcli check {name}{groups} -i x.npy --actual y.npy\n"
-        f"  normcli check {name}{groups} -i x.npy --actual y.npy --max-ulp 1\n"
-        f"  normcli check {name}{groups} -i x.npy --actual-{statistic} {statistic}.npy -f json"
+        f"  {example} -i x.npy --actual y.npy\n"
+        f"  {example} -i x.npy --actual y.npy --max-ulp 1\n"
+        f"  {example} -i x.npy --actual-{statistic} {statistic}.npy -f json"
     )
 
 
-class NormsAndFolders(NormVerb):
-    """The norms, and a command for what is none of them but a folder."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a norm, or the folder of golden files to verify."""
-        name = args[0]
-        if not os.path.isdir(name) or self.get_command(ctx, name) is not None:  # noqa: PTH112
-            return super().resolve_command(ctx, args)
-        from normcli.cli.golden import make_verification
-
-        return name, make_verification(name), args[1:]
-
-
-@click.group(
-    cls=NormsAndFolders, make_command=make_command, subject="norm or folder", subcommand_metavar="NORM|DIR …"
-)
-def command() -> None:
+def _run(
+    settings: Settings, rtol: float | None, atol: float | None, max_ulp: float | None, **actual: str | None
+) -> None:
     """Check a tensor against the exact result of a norm.
 
     Says which value is the worst and where it lies, how far all are off in units of the last place (ulp), and
@@ -121,34 +86,51 @@ def command() -> None:
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
       normcli check golden
 
-    The last verifies a folder that normcli golden wrote. normcli check NORM --help lists the options.
+    The last verifies a folder that normcli golden wrote.
     """
-
-
-def _check(name: str, norm: Norm, settings: dict[str, Any]) -> None:
-    paths = _find_actual(norm, settings)
-    if [settings["input_"], *paths.values()].count(STANDARD_STREAM) > 1:
+    paths = _find_actual(find_norm(settings.request.norm)[0], actual)
+    if [*settings.source.inputs, *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
     from normcli.answers.verdict import Verdict
     from normcli.documents.plans import name_inputs
-    from normcli.engine.walk import Effort
     from normcli.verify.check import NORMALIZED, Limits, check
 
-    problem = load_problem(name, settings)
+    problem = load_problem(settings)
     plan, values = problem.plan, problem.tensor.values
-    actual = {name: _load_actual(name, path, problem.plan, settings) for name, path in paths.items()}
-    limits = Limits(settings["rtol"], settings["atol"], settings["max_ulp"])
-    with show_progress(quiet=settings["quiet"]) as observer:
-        arrays = {name: tensor.values for name, tensor in actual.items()}
-        effort = Effort(settings["threads"], observer)
-        checked = check(plan, values, arrays, problem.inputs, limits, effort)
-    evaluation = problem.inputs.given is not None
-    warnings = tell_warnings(plan, problem.tensor, checked, settings, evaluation=evaluation)
-    sources = {name: tensor.source for name, tensor in actual.items()}
-    sentence = None if checked.ok or NORMALIZED not in actual else _explain(problem, actual[NORMALIZED])
+    tensors = {name: _load_actual(name, path, plan, settings) for name, path in paths.items()}
+    with settings.run.open_effort() as effort:
+        arrays = {name: tensor.values for name, tensor in tensors.items()}
+        checked = check(plan, values, arrays, problem.inputs, Limits(rtol, atol, max_ulp), effort)
+    warnings = _warn(plan, values, checked, settings, evaluation=problem.inputs.given is not None)
+    sources = {name: tensor.source for name, tensor in tensors.items()}
+    sentence = None if checked.ok or NORMALIZED not in tensors else _explain(problem, tensors[NORMALIZED])
     given = name_inputs(problem.inputs)
     verdict = Verdict(plan, problem.tensor, given, sources, checked, warnings, sentence)
-    show_verdict(verdict, settings, ok=checked.ok)
+    print_verdict(verdict, settings.answer, ok=checked.ok)
+
+
+def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the files to check, by what they hold."""
+    names = {"normalized": "actual", **{name: f"actual_{name}" for name in norm.statistics}}
+    paths = {name: path for name, option in names.items() if (path := actual[option]) is not None}
+    if not paths:
+        raise UsageError(
+            f"there is nothing to check: give --actual FILE, or --actual-{norm.statistics[-1]} FILE"
+        )
+    return paths
+
+
+def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor:
+    from normcli.verify.check import NORMALIZED, require_shape
+
+    option = "--actual" if name == NORMALIZED else f"--actual-{name}"
+    try:
+        tensor = load_file(path, settings)
+        require_shape(plan, name, tensor.values)
+    except NormError as error:
+        told = f"{option} {path}" if isinstance(error, DataError) and path not in str(error) else option
+        raise type(error)(f"{told}: {error}") from error
+    return tensor
 
 
 def _explain(problem: Problem, actual: Tensor) -> str:
@@ -162,28 +144,67 @@ def _explain(problem: Problem, actual: Tensor) -> str:
     return write_sentence(Question(x, y, gamma, beta, layout.letters), found)
 
 
-def _find_actual(norm: Norm, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the files to check, by what they hold."""
-    given = {"normalized": settings["actual"]}
-    given |= {name: settings[f"actual_{name}"] for name in norm.statistics}
-    paths = {name: path for name, path in given.items() if path is not None}
-    if not paths:
-        raise UsageError(
-            f"there is nothing to check: give --actual FILE, or --actual-{norm.statistics[-1]} FILE"
-        )
-    return paths
+def _warn(
+    plan: Plan, values: NDArray[Any], checked: Checked, settings: Settings, *, evaluation: bool = False
+) -> list[str]:
+    """Return what is degenerate, and write it to standard error."""
+    from normcli.results.degenerate import find_degeneracies, find_degeneracies_of_evaluation
+
+    statistics, selection = checked.statistics, checked.selection
+    if evaluation:
+        found = find_degeneracies_of_evaluation(plan, values, statistics, None, selection)
+    else:
+        found = find_degeneracies(plan, values, statistics, None, checked.counts, selection)
+    warnings = [str(kind) for kind in found]
+    settings.run.require_sound(plan.norm.name, warnings)
+    settings.run.warn(plan.norm.name, *warnings)
+    return warnings
 
 
-def _load_actual(name: str, path: str, plan: Plan, settings: Mapping[str, Any]) -> Tensor:
-    from normcli.tensors.files import load
-    from normcli.verify.check import NORMALIZED, require_shape
+def print_verdict(document: Document, answer: AnswerOptions, *, ok: bool) -> None:
+    """Print a document on standard output; leave with the exit code of a difference unless all is well."""
+    Destination(None, answer.format_name or "table").write(document, answer.view())
+    if not ok:
+        sys.stdout.flush()
+        raise click.exceptions.Exit(ExitCode.DIFFERENT)
 
-    option = "--actual" if name == NORMALIZED else f"--actual-{name}"
-    try:
-        tensor = load(path)
-        require_shape(plan, name, tensor.values)
-    except NormError as error:
-        told = f"{option} {path}" if isinstance(error, DataError) and path not in str(error) else option
-        raise type(error)(f"{told}: {error}") from error
-    tell_note(tensor, settings)
-    return tensor
+
+def _find_folder(name: str) -> click.Command | None:
+    """Return the command that verifies a folder of golden files, if there is a folder of that name."""
+    if not os.path.isdir(name):  # noqa: PTH112
+        return None
+    text = f"""\
+Verify a folder of golden files.
+
+Its files must be those that were written, and what is calculated anew from them the same. Exit code: 0
+if so, 1 if a value differs, 3 if a file is missing or damaged.
+
+\b
+  normcli check {name}
+  normcli check {name} -f json"""
+    return make_command(name, lambda settings: _verify(name, settings), text, _ANSWER)
+
+
+def _verify(folder: str, settings: Settings) -> None:
+    from pathlib import Path
+
+    from normcli.answers.verdict import Verdict
+    from normcli.documents.plans import name_inputs
+    from normcli.verify.golden import verify_golden
+
+    with settings.run.open_effort() as effort:
+        plan, tensor, inputs, checked = verify_golden(Path(folder), effort)
+    warnings = _warn(plan, tensor.values, checked, settings)
+    sources = {name: str(Path(folder, f"{name}.npy")) for name in checked.comparisons}
+    verdict = Verdict(plan, tensor, name_inputs(inputs), sources, checked, warnings)
+    print_verdict(verdict, settings.answer, ok=checked.ok)
+
+
+CHECK = Verb(
+    "check",
+    _run,
+    options=_list_options,
+    norm_help=_write_help,
+    subject="norm or folder",
+    find_other=_find_folder,
+)

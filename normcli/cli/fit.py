@@ -1,101 +1,92 @@
-"""`normcli fit NORM`: exact statistics over any number of files."""
+"""`normcli fit NORM` and `normcli merge`: exact statistics over any number of files, kept, printed, as code."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from normcli.cli import options
-from normcli.cli.progress import show_progress
-from normcli.cli.statistics import ANSWER, require_answer, show_statistics
-from normcli.cli.verbs import NormVerb
+from normcli.cli.destination import Destination, choose_values_file
+from normcli.cli.verbs import EVALUATION, NamedNorm, Refusal, Verb
 from normcli.errors import DataError, UsageError
-from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from normcli.cli.settings import Settings
     from normcli.fitting.fit import Source
+    from normcli.fitting.stats_file import Stats
 
-FILES_FROM = options.make(
-    "--files-from",
-    metavar="FILE",
-    help="Also what FILE lists, one file a line (or NUL between); - is stdin.",
+_EMITTED = ("torchvision", "keras", "sklearn", "json")
+
+_ANSWER = (
+    options.make("-o", "--output", metavar="FILE", help="Keep the statistics: a stats file, .npz."),
+    options.make("--emit", type=click.Choice(_EMITTED), help="Print them as code to paste."),
+    options.FORMAT,
+    options.make("--print", "field", metavar="FIELD", help="Print one field, a number a line."),
+    *options.LOOK,
 )
 
 
-def make_command(name: str) -> click.Command:
-    """Return the command that fits the norm of that name, alias or preset."""
-    norm, preset = find_norm(name)
+def _list_options(named: NamedNorm) -> Sequence[options.Option]:
+    return [
+        click.argument("files", nargs=-1, metavar="FILE…"),
+        options.make(
+            "--files-from",
+            metavar="FILE",
+            help="Also what FILE lists, one file a line (or NUL between); - is stdin.",
+        ),
+        *options.AXES,
+        *options.numeric(named.norm, named.fixed),
+        options.like(named.norm),
+        options.make(
+            "--nan", type=click.Choice(("propagate", "omit", "raise")), default="propagate",
+            help="NaN spreads, does not count, or is an error. [default: propagate]",
+        ),
+        options.make("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
+        *_ANSWER,
+        options.THREADS,
+        options.QUIET,
+    ]  # fmt: skip
 
-    @click.command(
-        name=name,
-        short_help=norm.summary,
-        help=f"Fit {norm.title} to files: {norm.summary}.\n\n\b\n"
-        f"  normcli fit {name} 'train/*.npy' -o stats.npz\n"
-        f"  normcli fit {name} a.npy b.npz:x more/ --print {norm.statistics[0]}\n\n"
+
+def _write_help(named: NamedNorm, example: str) -> str:
+    return (
+        f"Fit {named.norm.title} to files: {named.norm.summary}.\n\n\b\n"
+        f"  {example} 'train/*.npy' -o stats.npz\n"
+        f"  {example} a.npy b.npz:x more/ --print {named.norm.statistics[0]}\n\n"
         "FILE… are files, FILE:KEY, quoted patterns and folders; of an .npz all arrays are taken. They are "
-        "joined "
-        "along the batch axis: their other axes and dtypes must agree. Where samples have statistics "
-        "of their own "
-        "there is nothing to fit; --axes and --keep choose others.",
+        "joined along the batch axis: their other axes and dtypes must agree. Where samples have statistics of "
+        "their own there is nothing to fit; --axes and --keep choose others."
     )
-    @click.argument("files", nargs=-1, metavar="FILE…")
-    @options.apply(
-        [
-            FILES_FROM,
-            *options.AXES,
-            *options.numeric(norm, preset),
-            options.like(norm),
-            options.make(
-                "--nan", type=click.Choice(("propagate", "omit", "raise")), default="propagate",
-                help="NaN spreads, does not count, or is an error. [default: propagate]",
-            ),
-            options.make("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
-            *ANSWER,
-            options.THREADS,
-            options.QUIET,
-        ]
-    )  # fmt: skip
-    def command(**settings: Any) -> None:
-        _fit(name, settings)
-
-    return command
 
 
-@click.group(cls=NormVerb, make_command=make_command)
-def command() -> None:
-    """Fit a norm to files: exact statistics over all of them, read once.
+def _fit(
+    settings: Settings, files: tuple[str, ...], files_from: str | None, emit: str | None, *, skip_bad: bool
+) -> None:
+    """Fit a norm to files: exact statistics over all of them, mergeable.
 
-    The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits.
+    The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. normcli
+    merge, apply and invert use it.
 
     \b
       normcli fit bn 'train/*.npy' -o stats.npz
       normcli fit zscore iris.csv --emit sklearn
       find data -name '*.npy' | normcli fit bn --files-from - --print mean
-
-    normcli fit NORM --help lists the options; normcli merge, apply and invert use the stats file.
     """
-
-
-def _fit(name: str, settings: dict[str, Any]) -> None:
-    require_answer(settings)
-    if not settings["files"] and settings["files_from"] is None:
+    destination = _choose_output(settings, emit)
+    if not files and files_from is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
-    from normcli.engine.walk import Effort
     from normcli.fitting.fit import Policy, fit
-    from normcli.norms.request import Request
 
-    request = Request.collect(name, settings)
-    policy = Policy(settings["nan"], skips_bad=settings["skip_bad"])
-    with show_progress(quiet=settings["quiet"]) as observer:
-        sources = _list_sources(settings["files"], settings["files_from"])
-        fitted = fit(request, sources, policy, Effort(settings["threads"], observer))
-    show_statistics(fitted.stats, settings)
+    policy = Policy(settings.selection.nan or "propagate", skips_bad=skip_bad)
+    with settings.run.open_effort() as effort:
+        fitted = fit(settings.request, _list_sources(files, files_from), policy, effort)
+    _show(fitted.stats, settings, emit, destination)
     if fitted.bad:
-        for told in fitted.bad:
-            click.echo(f"normcli: left out: {told}", err=True)
+        settings.run._replace(quiet=False).warn("left out", *fitted.bad)
         count = len(fitted.bad)
         raise DataError(
             f"{count} file{'s were' if count > 1 else ' was'} left out; the statistics are of the others"
@@ -109,3 +100,78 @@ def _list_sources(files: Sequence[str], files_from: str | None) -> Iterator[Sour
     listed = [] if files_from is None else read_list(files_from)
     for named in name_tensors([*expand(files), *listed]):
         yield Source(*named)
+
+
+def _merge(settings: Settings, files: tuple[str, ...], emit: str | None) -> None:
+    """Merge stats files, or print one.
+
+    What comes out is the same, to the bit, as of one fit over all their files, in any order. Of a single stats
+    file it prints what that holds.
+
+    \b
+      normcli merge a.npz b.npz -o all.npz
+      normcli merge stats.npz --emit torchvision
+    """
+    if not files:
+        raise UsageError("merge needs stats files: normcli merge a.npz b.npz -o all.npz")
+    destination = _choose_output(settings, emit)
+    from normcli.fitting.stats_file import merge_stats, read_stats
+
+    merged = read_stats(files[0])
+    for name in files[1:]:
+        merged = merge_stats(merged, read_stats(name), files[0], name)
+    _show(merged, settings, emit, destination)
+
+
+def _choose_output(settings: Settings, emit: str | None) -> Destination | None:
+    """Return where the statistics are kept; contradictions are refused before any work."""
+    answer = settings.answer
+    given = {"--emit": emit, "--print": answer.field, "--format": answer.format_name}
+    asked = [name for name, value in given.items() if value]
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)} each say what is printed; give one of them")
+    return choose_values_file(answer.output, suffixes=(".npz",))
+
+
+def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:
+    """Keep and print statistics."""
+    from normcli.answers.statistics import StatisticsAnswer
+    from normcli.answers.statistics import emit as write_code
+    from normcli.fitting.statistics import round_stats, warn
+    from normcli.fitting.stats_file import write_stats
+    from normcli.writers.structured import write_field
+
+    rounded = round_stats(stats)
+    answer = StatisticsAnswer(stats, rounded)
+    field = None if settings.answer.field is None else answer.field(settings.answer.field)
+    code = None if emit is None else write_code(answer, emit)
+    if destination is not None:
+        write_stats(str(destination.path), stats, rounded.fields)
+    settings.run.warn(rounded.plan.norm.name, *warn(stats, rounded))
+    if code is not None:
+        click.echo(code)
+    elif field is not None:
+        write_field(field, sys.stdout)
+    else:
+        Destination(None, settings.answer.format_name or "table").write(answer, settings.answer.view())
+
+
+FIT = Verb(
+    "fit",
+    _fit,
+    options=_list_options,
+    norm_help=_write_help,
+    refused=(
+        Refusal(
+            ("--mask", "--lengths", "--fill"),
+            "they are of one tensor, and these are many; --nan omit leaves out values that are NaN",
+        ),
+        Refusal(EVALUATION, "statistics are measured here; normcli apply normalizes with them"),
+    ),
+)
+
+MERGE = Verb(
+    "merge",
+    _merge,
+    options=(click.argument("files", nargs=-1, metavar="STATS…"), *_ANSWER, options.QUIET),
+)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING
 
 from normcli.cli import options
-from normcli.cli.sources import SourceOptions, make_recipe
+from normcli.cli.destination import choose_values_file
+from normcli.cli.sources import make_recipe
+from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
-from normcli.tensors.tensor import STANDARD_STREAM
+
+if TYPE_CHECKING:
+    from normcli.cli.settings import Settings
 
 
-@click.command(name="generate")
-@options.apply(
-    [
-        *options.RECIPE,
-        options.DTYPE,
-        click.option("-o", "--output", metavar="FILE", help="Where to; - is .npy on standard output."),
-    ]
-)
-def command(output: str | None, **settings: Any) -> None:
+def _run(settings: Settings) -> None:
     """Write a seeded tensor and nothing else.
 
     Without -o it goes to standard output as JSON, which -i - reads.
@@ -31,21 +26,31 @@ def command(output: str | None, **settings: Any) -> None:
       normcli generate --shape 2,3,4,4
       normcli generate --shape 3,4 --dist normal --rng torch --seed 0 -o x.npy
     """
-    source = SourceOptions.collect(settings)
-    if source.shape is None:
+    if settings.source.shape is None:
         raise UsageError("generate needs --shape N,N,…")
+    destination = choose_values_file(settings.answer.output)
     from normcli.norms.layout import make_layout
-    from normcli.tensors.files import Saved, require_holdable, require_saveable, save
+    from normcli.tensors.files import Saved
     from normcli.tensors.generate import generate
+    from normcli.tensors.nested import to_lists
 
-    if output not in (None, STANDARD_STREAM):
-        require_saveable(output, "--output")
-    values = generate(make_recipe(source)).values
-    if output is None:
-        from normcli.tensors.nested import to_lists
-
+    values = generate(make_recipe(settings.source)).values
+    if destination is None:
         sys.stdout.write(json.dumps(to_lists(values), allow_nan=False) + "\n")
         return
-    require_holdable(output, "--output", values.dtype)
+    destination.require_dtype(values.dtype)
     layout = make_layout(None, values.ndim)
-    save(output, Saved(values, key="x", axis_names=[layout.name(axis) for axis in range(values.ndim)]))
+    names = [layout.name(axis) for axis in range(values.ndim)]
+    with contextlib.ExitStack() as files:
+        destination.write_tensor(files, Saved(values, key="x", axis_names=names))
+
+
+GENERATE = Verb(
+    "generate",
+    _run,
+    options=(
+        *options.RECIPE,
+        options.DTYPE,
+        options.make("-o", "--output", metavar="FILE", help="Where to; - is .npy on standard output."),
+    ),
+)

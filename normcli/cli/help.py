@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from normcli.cli.verbs import Verb
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from normcli.cli.settings import Settings
 
 _ABOUT_TENSORS = """\
 What -o writes, -i reads back as the same tensor. - is standard input (told apart by its first bytes) or
@@ -42,11 +46,8 @@ has no channel; one without axes is a single group.
 """
 
 
-@click.command(name="help")
-@click.argument("words", nargs=-1, metavar="[TOPIC]")
-@click.pass_context
-def command(ctx: click.Context, words: tuple[str, ...]) -> None:
-    """Explain a TOPIC (formats, exit-codes, layouts), or show the help of a command.
+def _run(settings: Settings, words: tuple[str, ...]) -> None:
+    """Explain file formats, exit codes or layouts; show the help of a command.
 
     \b
       normcli help formats     what -i and -o take, what -f prints
@@ -54,6 +55,7 @@ def command(ctx: click.Context, words: tuple[str, ...]) -> None:
       normcli help layouts     letters of axes; the channel and the batch axis
       normcli help bn          the same as normcli bn --help
     """
+    ctx = click.get_current_context()
     if len(words) == 1 and words[0] in TOPICS:
         formatter = ctx.make_formatter()
         TOPICS[words[0]](formatter)
@@ -131,3 +133,9 @@ TOPICS: Mapping[str, Callable[[click.HelpFormatter], None]] = {
     "layouts": _write_layouts,
 }
 """Topic → what writes it, from the tables in force."""
+
+HELP = Verb(
+    "help",
+    _run,
+    options=(click.argument("words", nargs=-1, metavar="[TOPIC]"),),
+)

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from normcli.cli import options
-from normcli.cli.sources import SourceOptions, load_input, load_parameter
-from normcli.cli.verdict import show_verdict
+from normcli.cli.check import print_verdict
+from normcli.cli.sources import load_file, load_input, load_optional
+from normcli.cli.verbs import EVALUATION, SELECTION, Refusal, Verb
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.cli.settings import Settings
 
-@click.command(name="identify")
-@options.apply(
-    [
-        *options.SOURCE,
-        *options.RECIPE,
-        options.ACTUAL,
-        click.option("--norm", metavar="NORM", help="Look for this norm alone."),
-        options.LAYOUT,
-        options.GAMMA,
-        options.BETA,
-        options.FORMAT,
-        options.DIGITS,
-        options.FULL,
-        options.COLOUR,
-        options.QUIET,
-    ]
-)
-def command(actual: str | None, norm: str | None, **settings: Any) -> None:
-    """Find what made a tensor: the norm, its axes, groups, eps, ddof and affine step.
+
+def _run(settings: Settings, actual: str | None, name: str | None) -> None:
+    """Find what made a tensor: norm, axes, eps, ddof, gamma and beta.
 
     Exit code 0 if something reproduces it, 1 if nothing does. Without gamma and beta, ones that
     fit are looked for, channel by channel.
@@ -45,23 +29,44 @@ def command(actual: str | None, norm: str | None, **settings: Any) -> None:
     """
     if actual is None:
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
-    wanted = None if norm is None else find_norm(norm)[0].name
+    wanted = None if name is None else find_norm(name)[0].name
     from normcli.answers.identification import IdentificationAnswer
     from normcli.norms.layout import make_layout
-    from normcli.tensors.files import load
     from normcli.verify.identify import identify
     from normcli.verify.sentence import Question, write_sentence
 
-    source = load_input(SourceOptions.collect(settings))
-    theirs = load(actual)
+    source = load_input(settings)
+    theirs = load_file(actual, settings)
     parameters: dict[str, NDArray[Any] | None] = {
-        name: None if settings[name] is None else load_parameter(name, settings[name])
-        for name in ("gamma", "beta")
+        part: load_optional(part, getattr(settings.parameters, part)) for part in ("gamma", "beta")
     }
-    layout = make_layout(settings["layout"], source.values.ndim)
-    channel = None if settings["layout"] is None else layout.channel
+    letters = settings.request.layout
+    layout = make_layout(letters, source.values.ndim)
+    channel = None if letters is None else layout.channel
     found = identify(source.values, theirs.values, **parameters, norm=wanted, channel=channel)
-    question = Question(source.values, theirs.values, **parameters, layout=settings["layout"])
+    question = Question(source.values, theirs.values, **parameters, layout=letters)
     names = [layout.name(axis) for axis in range(source.values.ndim)]
     answer = IdentificationAnswer(found, write_sentence(question, found), source, theirs, names)
-    show_verdict(answer, settings, ok=bool(found.matches))
+    print_verdict(answer, settings.answer, ok=bool(found.matches))
+
+
+IDENTIFY = Verb(
+    "identify",
+    _run,
+    options=(
+        *options.SOURCE,
+        *options.RECIPE,
+        options.ACTUAL,
+        options.make("--norm", "name", metavar="NORM", help="Look for this norm alone."),
+        options.LAYOUT,
+        options.GAMMA,
+        options.BETA,
+        options.FORMAT,
+        *options.LOOK,
+        options.QUIET,
+    ),
+    refused=(
+        Refusal(SELECTION, "every value is evidence of what was done; try normcli check NORM with a mask"),
+        Refusal(EVALUATION, "given statistics name no axes to find; try normcli check NORM --eval with yours"),
+    ),
+)

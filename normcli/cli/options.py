@@ -24,32 +24,21 @@ if TYPE_CHECKING:
 COLOURS = ("auto", "always", "never")
 
 
-def apply(options: Sequence[Option]) -> Option:
-    """Return a decorator that adds options to a command, the first one first in its help."""
-
-    def decorate(function: Function) -> Function:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
 def make(*names: str, **settings: Any) -> Option:
     """Return an option, for a command to be given."""
     return click.option(*names, **settings)
 
 
-def _take_one(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
-    """Return the only value of an option; of several, click itself would take the last without a word."""
+def _require_one(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse several inputs; click itself would take the last without a word."""
     if len(given) > 1:
         raise click.UsageError(f"--input is given {len(given)} times; one tensor is taken", ctx)
-    return given[0] if given else None
+    return given
 
 
 SOURCE = (
     make(
-        "-i", "--input", "input_", metavar="FILE", multiple=True, callback=_take_one,
+        "-i", "--input", "inputs", metavar="FILE", multiple=True, callback=_require_one,
         help=".npy, .npz, .json, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is standard input.",
     ),
     make("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]'."),
@@ -57,7 +46,7 @@ SOURCE = (
 
 SOURCES = (
     make(
-        "-i", "--input", "input_", metavar="FILE", multiple=True,
+        "-i", "--input", "inputs", metavar="FILE", multiple=True,
         help=".npy, .npz, .json, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is standard input. "
         "With --state, several are one batch each.",
     ),
@@ -148,22 +137,28 @@ SAVE = (
     make("--stats-output", metavar="FILE", help="Save the statistics, as .json or .npz."),
 )
 
-FORMAT = make("-f", "--format", "format_", type=click.Choice(FORMATS), help="[default: table]")
-ANY_FORMAT = make("-f", "--format", "format_", type=click.Choice(tuple(WRITERS)), help="[default: table]")
+FORMAT = make("-f", "--format", "format_name", type=click.Choice(FORMATS), help="[default: table]")
+ANY_FORMAT = make("-f", "--format", "format_name", type=click.Choice(tuple(WRITERS)), help="[default: table]")
 ANSWER_FILE = make(
     "-o", "--output", metavar="FILE", help="Write the answer to a file, in the format that its name ends in."
 )
-PRINT = make("--print", "print_", metavar="FIELD", help="Print one field, a number a line, in full precision.")
+PRINT = make("--print", "field", metavar="FIELD", help="Print one field, a number a line, in full precision.")
 
-DIGITS = make("--digits", type=click.IntRange(1, 17), help="Significant digits in tables.")
-FULL = make("--full", is_flag=True, help="Show every group and value, however many.")
-COLOUR = make("--color", "colour", type=click.Choice(COLOURS), default="auto", help="[default: auto]")
+LOOK = (
+    make("--digits", type=click.IntRange(1, 17), help="Significant digits in tables."),
+    make("--full", is_flag=True, help="Show every group and value, however many."),
+    make("--color", "colour", type=click.Choice(COLOURS), default="auto", help="[default: auto]"),
+)
+"""What a table looks like."""
+
+COLOUR = LOOK[-1]
 
 THREADS = make("--threads", type=click.IntRange(min=1), help="At most so many. [default: all processors]")
 
 QUIET = make("-q", "--quiet", is_flag=True, help="No warnings, notes or progress bar on standard error.")
 
 RUN = (
+    THREADS,
     make(
         "--strict", is_flag=True, help="Fail (exit 4) on empty, constant, single-valued or non-finite groups."
     ),

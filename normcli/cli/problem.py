@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 from normcli.cli import options
-from normcli.cli.sources import SourceOptions, load_input, load_parameter, load_parameters
+from normcli.cli.sources import load_input, load_optional, load_parameters
 from normcli.errors import DataError, UsageError
 from normcli.norms.table import find_norm
 
@@ -16,9 +14,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.cli.settings import RunningOptions, SelectionOptions, Settings
+    from normcli.cli.verbs import NamedNorm
     from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
-    from normcli.norms.table import Norm
+    from normcli.norms.request import Request
     from normcli.numerics.solution import Given
     from normcli.results.inputs import SelectionRequest
     from normcli.running.average import State
@@ -49,25 +49,31 @@ class Problem(NamedTuple):
 
 
 def list_options(
-    norm: Norm,
-    fixed: Mapping[str, float],
+    named: NamedNorm,
     dtype: options.Option = options.DTYPE,
     source: Sequence[options.Option] = options.SOURCE,
 ) -> list[options.Option]:
-    """Return the options that state a problem, for a norm and what the name of its preset fixes."""
+    """Return the options that state a problem, but for running statistics and which values count."""
+    norm = named.norm
     return [
         *source,
         *options.RECIPE,
         *options.AXES,
-        *options.numeric(norm, fixed),
+        *options.numeric(norm, named.fixed),
         dtype,
         options.like(norm),
         *options.parameters(norm),
     ]
 
 
-def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
-    """Return what the settings of `list_options` state; what there is to say of the input goes to stderr.
+def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
+    """Return what a command line states.
+
+    Parameters
+    ----------
+    settings : Settings
+    trains : bool
+        Whether running statistics are to be updated, so that they may be given without `--eval`.
 
     Raises
     ------
@@ -75,29 +81,24 @@ def load_problem(name: str, settings: Mapping[str, Any]) -> Problem:
         As `load_input`, `make_plan` and `load_parameters`.
     """
     from normcli.norms.plan import make_plan
-    from normcli.norms.request import Request
     from normcli.results.inputs import fit_inputs
 
-    trains = "momentum" in settings  # a command of `options.TRACKING`
-    evaluation = bool(settings.get("evaluation"))
-    running = load_running(settings, norm=find_norm(name)[0].name)
+    evaluation, request = settings.running.evaluation, settings.request
+    running = load_running(settings.running, find_norm(request.norm)[0].name)
     if running is not None and running.state is not None:
-        settings = adopt_eps(settings, running.state)
-    request = Request.collect(name, settings)
-    source = SourceOptions.collect(dict(settings))
-    tensor = load_input(source)
-    tell_note(tensor, settings)
+        request = adopt_eps(request, running.state)
+    tensor = load_input(settings)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
-    parameters = load_parameters(plan, source, settings.get("gamma"), settings.get("beta"))
+    parameters = load_parameters(plan, settings)
     known = None if running is None else running.fit(plan)
     if evaluation and known is None:
         raise UsageError(
             "--eval needs running statistics: give --running-mean and --running-var, or --state FILE.npz"
         )
-    if not evaluation and not trains and (known is not None or settings.get("state") is not None):
+    if not evaluation and not trains and (known is not None or settings.running.state is not None):
         raise UsageError("running statistics are what --eval normalizes with; add it")
     used, before = (known, None) if evaluation else (None, known)
-    inputs = fit_inputs(plan, tensor.values, parameters, used, _load_selection(settings))
+    inputs = fit_inputs(plan, tensor.values, parameters, used, _load_selection(settings.selection))
     return Problem(tensor, plan, inputs, parameters, before)
 
 
@@ -124,18 +125,18 @@ class Running(NamedTuple):
         return fit_given(plan, self.statistics, self.names)
 
 
-def adopt_eps(settings: Mapping[str, Any], state: State) -> Mapping[str, Any]:
-    """Return settings with the eps that the state file keeps, where neither eps nor a framework is named."""
-    if settings.get("like") is not None:
-        return settings
-    kept = {name: getattr(state, name) for name in ("eps", "eps_mode") if settings.get(name) is None}
-    return {**settings, **kept}
+def adopt_eps(request: Request, state: State) -> Request:
+    """Return a request with the eps that the state file keeps, where neither eps nor a framework is named."""
+    if request.like is not None:
+        return request
+    kept = {name: getattr(state, name) for name in ("eps", "eps_mode") if getattr(request, name) is None}
+    return request._replace(**kept)
 
 
-def load_running(settings: Mapping[str, Any], norm: str) -> Running | None:
-    """Return what `options.RUNNING` give, for commands that have them: the file's statistics, or the options'.
+def load_running(given: RunningOptions, norm: str) -> Running | None:
+    """Return the running statistics of the options, or under `--eval` those of the state file.
 
-    In training the state file is read by those who keep it.
+    In training the state file is read by `normcli.cli.track`, which replaces it.
 
     Raises
     ------
@@ -146,40 +147,30 @@ def load_running(settings: Mapping[str, Any], norm: str) -> Running | None:
     """
     from normcli.numerics.solution import Given
 
-    given = {name: settings.get(f"running_{name}") for name in ("mean", "var")}
-    missing = [f"--running-{name}" for name, text in given.items() if text is None]
-    state = settings.get("state")
-    if state is not None and settings.get("evaluation"):
-        if len(missing) < len(given):
+    mean, var = (load_optional(name, text) for name, text in
+                 (("running-mean", given.running_mean), ("running-var", given.running_var)))  # fmt: skip
+    if given.state is not None and given.evaluation:
+        if mean is not None or var is not None:
             raise UsageError("--state holds running statistics; leave out --running-mean and --running-var")
         from normcli.running.state_file import read_state
 
-        kept = read_state(state, norm)
-        if kept is None:
-            raise DataError(f"--state {state}: there is no such file")
-        return Running(
-            kept.statistics, (f"the running mean of {state}", f"the running variance of {state}"), kept
-        )
-    if len(missing) == len(given):
+        state, path = read_state(given.state, norm), given.state
+        if state is None:
+            raise DataError(f"--state {path}: there is no such file")
+        names = (f"the running mean of {path}", f"the running variance of {path}")
+        return Running(state.statistics, names, state)
+    if mean is None and var is None:
         return None
-    if missing:
-        raise UsageError(f"running statistics are a mean and a variance: give {missing[0]} too")
-    loaded = Given(*(load_parameter(f"running-{name}", str(text)) for name, text in given.items()))
-    return Running(loaded, ("--running-mean", "--running-var"))
+    if mean is None or var is None:
+        missing = "--running-mean" if mean is None else "--running-var"
+        raise UsageError(f"running statistics are a mean and a variance: give {missing} too")
+    return Running(Given(mean, var), ("--running-mean", "--running-var"))
 
 
-def _load_selection(settings: Mapping[str, Any]) -> SelectionRequest | None:
-    """Return what `options.COUNTING` say, for commands that have them."""
-    said = {name: settings.get(name) for name in ("mask", "lengths", "nan", "fill")}
-    if all(value is None for value in said.values()):
+def _load_selection(given: SelectionOptions) -> SelectionRequest | None:
+    """Return which values count, or None where nothing is said."""
+    if all(value is None for value in given):
         return None
     from normcli.results.inputs import SelectionRequest
 
-    mask = None if said["mask"] is None else load_parameter("mask", said["mask"])
-    return SelectionRequest(mask, said["lengths"], said["nan"], said["fill"])
-
-
-def tell_note(tensor: Tensor, settings: Mapping[str, Any]) -> None:
-    """Say on stderr what there is to say of how a tensor was read, unless quiet is asked for."""
-    if tensor.note is not None and not settings["quiet"]:
-        click.echo(f"normcli: {tensor.source}: {tensor.note}", err=True)
+    return SelectionRequest(load_optional("mask", given.mask), given.lengths, given.nan, given.fill)

@@ -1,94 +1,75 @@
-"""From the options that name a tensor to the tensor: a file, JSON in place, or a recipe."""
+"""From the options that name a tensor or a parameter to its values: a file, JSON in place, or a recipe."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from normcli.errors import NormError, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.cli.settings import Settings, SourceOptions
     from normcli.norms.plan import Plan
     from normcli.tensors.recipe import Recipe
     from normcli.tensors.tensor import Tensor
 
+_OF_RECIPES = ("dist", "low", "high", "skip", "seed", "rng")
 
 _NUMBERS = re.compile(r"[-+.\deE\s]+(,[-+.\deE\s]+)+")
 """Numbers with commas between them, as a list without its brackets."""
 
 
-class SourceOptions(NamedTuple):
-    """What the command line says of the input; None where it says nothing."""
-
-    input_: str | None = None
-    data: str | None = None
-    shape: tuple[int, ...] | None = None
-    dist: str | None = None
-    low: float | None = None
-    high: float | None = None
-    seed: int | None = None
-    rng: str | None = None
-    skip: int | None = None
-    dtype: str | None = None
-    affine_seed: int | None = None
-
-    @classmethod
-    def collect(cls, options: dict[str, Any]) -> SourceOptions:
-        """Take what is of the input out of a command's options."""
-        return cls(**{name: options[name] for name in cls._fields if name in options})
-
-
-def load_input(options: SourceOptions) -> Tensor:
-    """Return the tensor that the options name.
+def load_input(settings: Settings) -> Tensor:
+    """Return the tensor that the options name; what there is to know of how it was read goes to stderr.
 
     Raises
     ------
     UsageError
         If they name none, several, or a recipe without its shape.
     """
-    given = {"--input": options.input_, "--data": options.data, "--shape": options.shape}
+    source = settings.source
+    given = {"--input": source.inputs or None, "--data": source.data, "--shape": source.shape}
     named = [name for name, value in given.items() if value is not None]
     if not named:
         raise UsageError("there is no tensor: give --input FILE, --data JSON or --shape N,N,…")
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} each name a tensor; give one of them")
-    if options.shape is not None:
+    if source.shape is not None:
         from normcli.tensors.generate import generate
 
-        return generate(make_recipe(options))
-    for name in (
-        "dist",
-        "low",
-        "high",
-        "skip",
-        "seed",
-        *(() if options.affine_seed is not None else ("rng",)),
-    ):
-        if getattr(options, name) is not None:
+        return generate(make_recipe(source))
+    draws = settings.parameters.affine_seed is not None
+    for name in _OF_RECIPES:
+        if getattr(source, name) is not None and not (name == "rng" and draws):
             raise UsageError(f"--{name} is of a generated tensor: it goes with --shape, not with {named[0]}")
-    if options.data is not None:
+    if source.data is not None:
         from normcli.tensors.nested import parse_json
         from normcli.tensors.tensor import Tensor
 
-        return Tensor(parse_json(options.data, "--data"), "--data")
+        return Tensor(parse_json(source.data, "--data"), "--data")
+    return load_file(source.inputs[0], settings)
+
+
+def load_file(name: str, settings: Settings) -> Tensor:
+    """Return the tensor of a file; what there is to know of how it was read goes to stderr."""
     from normcli.tensors.files import load
 
-    return load(options.input_ or "")
+    tensor = load(name)
+    if tensor.note is not None:
+        settings.run.warn(tensor.source, tensor.note)
+    return tensor
 
 
-def make_recipe(options: SourceOptions) -> Recipe:
+def make_recipe(source: SourceOptions) -> Recipe:
     """Return the recipe of a generated tensor, with the defaults of what the options leave open."""
     from normcli.tensors.recipe import Recipe
 
-    names = ("shape", "dist", "low", "high", "seed", "rng", "skip", "dtype")
-    return Recipe(**{name: value for name in names if (value := getattr(options, name)) is not None})
+    return Recipe(**{name: value for name in Recipe._fields if (value := getattr(source, name)) is not None})
 
 
-def load_parameters(
-    plan: Plan, options: SourceOptions, gamma: str | None, beta: str | None
-) -> dict[str, NDArray[Any]]:
+def load_parameters(plan: Plan, settings: Settings) -> dict[str, NDArray[Any]]:
     """Return gamma and beta as far as the options give them.
 
     Raises
@@ -96,8 +77,9 @@ def load_parameters(
     UsageError
         If they are given both directly and by a seed.
     """
+    gamma, beta, seed = settings.parameters
     texts = {name: text for name, text in (("gamma", gamma), ("beta", beta)) if text is not None}
-    if options.affine_seed is None:
+    if seed is None:
         return {name: load_parameter(name, text) for name, text in texts.items()}
     if texts:
         raise UsageError(
@@ -106,10 +88,10 @@ def load_parameters(
     from normcli.tensors.generate import draw_affine
     from normcli.tensors.recipe import DEFAULT_RNG
 
-    names = plan.norm.parameter_names
     # --dtype is the output's: of the streams' own dtypes it chooses the wide one alone.
-    dtype = "float64" if options.dtype == "float64" else None
-    return draw_affine(options.rng or DEFAULT_RNG, options.affine_seed, plan.parameters.shape, names, dtype)
+    dtype = "float64" if settings.request.dtype == "float64" else None
+    shape, names = plan.parameters.shape, plan.norm.parameter_names
+    return draw_affine(settings.source.rng or DEFAULT_RNG, seed, shape, names, dtype)
 
 
 def load_parameter(name: str, text: str) -> NDArray[Any]:
@@ -130,3 +112,8 @@ def load_parameter(name: str, text: str) -> NDArray[Any]:
         return load(text).values
     except NormError as error:
         raise type(error)(f"--{name}: {error}") from error
+
+
+def load_optional(name: str, text: str | None) -> NDArray[Any] | None:
+    """Return `load_parameter`, or None where nothing is given."""
+    return None if text is None else load_parameter(name, text)

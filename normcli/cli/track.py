@@ -4,50 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
+from normcli.cli.destination import Destination
 from normcli.cli.problem import adopt_eps, load_problem
 from normcli.errors import DataError, UsageError
 from normcli.norms.table import find_norm
 from normcli.writers import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from normcli.answers.tracking import TrackedBatch
     from normcli.cli.problem import Problem
-    from normcli.results.result import Result
+    from normcli.cli.settings import AnswerOptions, Settings
     from normcli.running.average import Rule, State
 
 
-_OF_ONE_ANSWER = {"output": "-o", "stats_output": "--stats-output", "print_": "--print", "show": "--show"}
-
-
-def asks_for_tracking(settings: Mapping[str, Any], inputs: Sequence[str]) -> bool:
+def asks_for_tracking(settings: Settings) -> bool:
     """Whether running statistics are to be updated: there is a place for them, and nothing is evaluated."""
-    if settings["evaluation"]:
-        if len(inputs) > 1:
-            raise UsageError("--eval normalizes one tensor; give one --input")
-        _refuse(settings, "momentum", "momentum_of", "running_ddof")
-        return False
-    if settings["state"] is not None or len(inputs) > 1:
+    running, several = settings.running, len(settings.source.inputs) > 1
+    if running.evaluation and several:
+        raise UsageError("--eval normalizes one tensor; give one --input")
+    given = (running.state, running.running_mean, running.running_var)
+    if not running.evaluation and (several or any(value is not None for value in given)):
         return True
-    if settings["running_mean"] is not None or settings["running_var"] is not None:
-        return True
-    _refuse(settings, "momentum", "momentum_of", "running_ddof")
+    for name, value in settings.training._asdict().items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for running statistics in training: --state FILE.npz keeps them")
     return False
 
 
-def _refuse(settings: Mapping[str, Any], *names: str) -> None:
-    for name in names:
-        if settings[name] is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} is for running statistics in training: --state FILE.npz keeps them")
-
-
-def track(name: str, settings: dict[str, Any], inputs: Sequence[str]) -> None:
+def track(settings: Settings) -> None:
     """Let each input enter the running statistics, print what became of them, and keep them.
 
     Nothing is kept unless all inputs could be read and the answer was written: whoever has seen it fail may
@@ -57,8 +46,8 @@ def track(name: str, settings: dict[str, Any], inputs: Sequence[str]) -> None:
     from normcli.running.average import choose_rule
     from normcli.running.state_file import hold, read_state, require_state_path
 
-    _require_alone(settings)
-    path = settings["state"]
+    _require_alone(settings.answer)
+    path, request = settings.running.state, settings.request
     if path is not None:
         from normcli.tensors.whole import require_writable
 
@@ -66,34 +55,32 @@ def track(name: str, settings: dict[str, Any], inputs: Sequence[str]) -> None:
         require_writable(path, "--state")
     entries: list[TrackedBatch] = []
     with contextlib.nullcontext() if path is None else hold(path):
-        kept = None if path is None else read_state(path, find_norm(name)[0].name)
+        kept = None if path is None else read_state(path, find_norm(request.norm)[0].name)
         if kept is not None:
-            settings = {**adopt_eps(settings, kept)}
+            settings = settings._replace(request=adopt_eps(request, kept))
         state = None
-        for source in inputs or (None,):
-            problem = load_problem(name, {**settings, "input_": source})
-            plan = problem.plan
+        source = settings.source
+        for inputs in [source.inputs[i : i + 1] for i in range(max(1, len(source.inputs)))]:
+            one = settings._replace(source=source._replace(inputs=inputs))
+            problem = load_problem(one, trains=True)
             if state is None:
-                said = (settings[name] for name in ("like", "momentum", "momentum_of", "running_ddof"))
-                rule = choose_rule(plan.norm.name, *said)
+                rule = choose_rule(problem.plan.norm.name, request.like, *settings.training)
                 state = _begin(problem, kept)
             entries.append(_enter(state, problem, rule, settings))
             state = entries[-1].step.after
-        _finish(entries, rule, path, settings)
+        _finish(entries, rule, path, settings.answer)
 
 
-def _finish(entries: Sequence[TrackedBatch], rule: Rule, path: str | None, settings: Mapping[str, Any]) -> None:
+def _finish(entries: Sequence[TrackedBatch], rule: Rule, path: str | None, answer: AnswerOptions) -> None:
     """Print the run, and let the state behind it take its place."""
     from normcli.answers.tracking import Tracking
-    from normcli.cli.view import make_view
     from normcli.running.state_file import replace_state
-    from normcli.writers import write
 
-    view = make_view(settings["colour"], settings["digits"], full=settings["full"])
+    destination = Destination(None, answer.format_name or "table")
     stopped = None
     with contextlib.nullcontext() if path is None else replace_state(path, entries[-1].step.after):
         try:
-            write(Tracking(entries, rule, path), settings["format_"] or "table", sys.stdout, view)
+            destination.write(Tracking(entries, rule, path), answer.view())
             sys.stdout.flush()
         except BrokenPipeError as error:
             stopped = error
@@ -105,14 +92,18 @@ def _finish(entries: Sequence[TrackedBatch], rule: Rule, path: str | None, setti
         raise stopped
 
 
-def _require_alone(settings: Mapping[str, Any]) -> None:
+def _require_alone(answer: AnswerOptions) -> None:
     """Refuse what is asked of a single answer."""
-    for name, option in _OF_ONE_ANSWER.items():
-        if settings[name] is not None:
+    given = {
+        "-o": answer.output, "--stats-output": answer.stats_output,
+        "--print": answer.field, "--show": answer.show,
+    }  # fmt: skip
+    for option, value in given.items():
+        if value is not None:
             raise UsageError(f"{option} is of one tensor's answer; of running statistics the run is printed")
-    if settings["format_"] not in (None, *FORMATS):
+    if answer.format_name not in (None, *FORMATS):
         raise UsageError(
-            f"--format {settings['format_']} is of one tensor's answer; a run has {', '.join(FORMATS)}"
+            f"--format {answer.format_name} is of one tensor's answer; a run has {', '.join(FORMATS)}"
         )
 
 
@@ -128,28 +119,20 @@ def _begin(problem: Problem, kept: State | None) -> State:
     return begin(problem.plan, given)
 
 
-def _enter(state: State, problem: Problem, rule: Rule, settings: Mapping[str, Any]) -> TrackedBatch:
+def _enter(state: State, problem: Problem, rule: Rule, settings: Settings) -> TrackedBatch:
     from normcli.answers.tracking import TrackedBatch
-    from normcli.cli.progress import show_progress
-    from normcli.engine.walk import Effort
     from normcli.results.result import calculate
     from normcli.running.average import measure_gap, update
 
-    with show_progress(quiet=settings["quiet"]) as observer:
-        effort = Effort(settings["threads"], observer)
+    with settings.run.open_effort() as effort:
         result = calculate(problem.plan, problem.tensor.values, problem.inputs, effort=effort)
-        if settings["strict"]:
+        if settings.run.strict:
             result.require_sound()
         try:
             step = update(state, result, rule)
         except DataError as error:
             raise DataError(f"{problem.tensor.source}: {error}") from error
         gap = measure_gap(result, step.after)
-    _warn(result, problem, settings)
+    if not settings.run.quiet:
+        settings.run.warn(f"{problem.plan.norm.name}: {problem.tensor.source}", *result.warnings)
     return TrackedBatch(problem.tensor.source, problem.plan, step, gap)
-
-
-def _warn(result: Result, problem: Problem, settings: Mapping[str, Any]) -> None:
-    if not settings["quiet"]:
-        for warning in result.warnings:
-            click.echo(f"normcli: {problem.plan.norm.name}: {problem.tensor.source}: {warning}", err=True)

@@ -188,9 +188,9 @@ def test_control_characters_never_reach_the_terminal(tmp_path):
 def test_a_failed_second_file_leaves_neither(tmp_path):
     (tmp_path / "y.npy").write_bytes(b"old")
     code = (
-        "import normcli.cli.saving as s, sys\n"
+        "import normcli.tensors.npz as npz, sys\n"
         "def fail(*a): raise OSError(28, 'No space left on device')\n"
-        "s._write_statistics = fail\n"
+        "npz.write_npz = fail\n"
         "from normcli.cli.run import run\n"
         f"sys.exit(run(['bn', '--shape', '9,3', '-o', {str(tmp_path / 'y.npy')!r}, '--stats-output', {str(tmp_path / 's.npz')!r}]))"
     )

@@ -155,7 +155,7 @@ def test_png_without_its_extra_says_how_to_get_it(normcli, folder, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        pytest.param(["-o", "x.jpg"], 2, "--output x.jpg: the file's name ends in none of .svg, .png", id="suffix"),
+        pytest.param(["-o", "x.jpg"], 2, "--output x.jpg has the suffix .jpg; .svg, .png are known", id="suffix"),
         pytest.param(["-o", "no/x.svg"], 2, "--output no/x.svg: there is no folder no", id="folder"),
         pytest.param(["--view", "cubes"], 2, "--view cubes needs a file: give -o FILE.svg or FILE.png", id="cubes"),
         pytest.param(["--plot", "histogram"], 2, "--plot histogram needs a file: give -o FILE.svg or FILE.png", id="bars"),

@@ -221,7 +221,7 @@ def test_nothing_but_bad_files(normcli, tmp_path):
         (["fit", "lp", "x0.npy", "--p", "3", "--axes", "N"], 2, "lengths of p = 2 and inf, not of p = 3"),
         (["fit", "bn", "none*.npy"], 3, "none*.npy: no file fits the pattern"),
         (["fit", "bn", "x0.npy", "x0.npy:key"], 3, "holds one array and has no keys"),
-        (["fit", "bn", "x0.npy", "-o", "s.npy"], 2, "a stats file is an .npz"),
+        (["fit", "bn", "x0.npy", "-o", "s.npy"], 2, "--output s.npy has the suffix .npy; .npz is known"),
         (["fit", "bn", "x0.npy", "--print", "median"], 2, "there is no such field"),
         (["fit", "bn", "x0.npy", "--print", "mean", "--emit", "keras"], 2, "give one of them"),
         (["fit", "rms", "x0.npy", "--axes", "NHW", "--emit", "keras"], 2, "rms has none"),

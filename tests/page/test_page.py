@@ -330,7 +330,9 @@ def test_the_statistics_are_saved_beside_a_page(normcli, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        pytest.param(["-o", "x.npy", "-f", "html"], "ends in none of .html, .htm", id="npy as html"),
+        pytest.param(
+            ["-o", "x.npy", "-f", "html"], "has the suffix .npy; .html, .htm are known", id="npy as html"
+        ),
         pytest.param(
             ["-o", "x.html", "-f", "json"], "--format json and --output x.html are two formats", id="json"
         ),

@@ -142,7 +142,11 @@ ONE = ("--conv-weight", "[[1,2]]")
         (("--conv-weight", "[[1,2]]", "--running-mean", "0", "--running-var", "-1"), 3, "negative: -1"),
         (("--conv-weight", "[[1,2]]", "--running-mean", "0", "--running-var", "1", "--eps", "-1"), 2, "eps -1"),
         (("--conv-weight", "[[1,2]]", "--state", "no.npz"), 3, "no.npz: there is no such file"),
-        (("--conv-weight", "[[1,2]]", "--running-mean", "0", "--state", "no.npz"), 2, "give it, or"),
+        (
+            ("--conv-weight", "[[1,2]]", "--running-mean", "0", "--state", "no.npz"),
+            2,
+            "leave out --running-mean",
+        ),
         (("--conv-weight", "[[1,2]]", "-o", "x.png"), 2, ".npz"),
         (
             (*ONE, "--running-mean", "0", "--running-var", "NaN", "-f", "json"),

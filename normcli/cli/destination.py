@@ -1,0 +1,260 @@
+"""Where outputs go: a file or folder is asked once, before any work, whether it may be written there."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from normcli.errors import UsageError
+from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.writers import PICTURES, SUFFIXES, write, write_picture
+
+if TYPE_CHECKING:
+    import contextlib
+    from collections.abc import Collection, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from normcli.documents.document import Document, Drawable, View
+    from normcli.tensors.files import Saved
+
+STATISTICS_SUFFIXES = (".json", ".npz")
+"""The files that several arrays are saved in, each under its name."""
+
+
+class Destination(NamedTuple):
+    """A file that may be written, or standard output.
+
+    Parameters
+    ----------
+    path : str or None
+        None is standard output, of text; `-` is standard output, of a tensor.
+    format_name : str
+        The format of text and pictures; empty where values are saved, whose format the path's suffix says.
+    option : str
+        The option that named the path.
+    """
+
+    path: str | None
+    format_name: str = ""
+    option: str = "--output"
+
+    def write(self, document: Document, view: View) -> None:
+        """Write a document; a file is written whole or not at all, without colours and as wide as it needs.
+
+        Raises
+        ------
+        DataError
+            If writing fails.
+        """
+        if self.path is None:
+            write(document, self.format_name, sys.stdout, view)
+            return
+        from normcli.tensors.whole import open_whole
+
+        with open_whole(self.path) as file:
+            if self.format_name in PICTURES:
+                write_picture(cast("Drawable", document), self.format_name, file)
+                return
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            write(document, self.format_name, text, view._replace(width=None, colour=False))
+            text.flush()
+            text.detach()
+
+    def require_dtype(self, dtype: np.dtype[Any]) -> None:
+        """Raise `UsageError` where a file of that name cannot say that its values are of a dtype."""
+        from normcli.tensors.files import require_holdable
+
+        require_holdable(str(self.path), self.option, dtype)
+
+    def start_tensor(
+        self, files: contextlib.ExitStack, values: NDArray[Any], dtype: np.dtype[Any]
+    ) -> NDArray[Any] | None:
+        """Return the array of an output file that is filled while it is calculated, or None.
+
+        It pays where the input lies in a file, and only some formats know the place of each value beforehand.
+
+        Parameters
+        ----------
+        files : ExitStack
+            When it closes without an error the file takes its place, otherwise it vanishes.
+        values : ndarray
+            The input, whose shape is the output's.
+        dtype : dtype
+            The output's.
+        """
+        import numpy as np
+
+        if not isinstance(values, np.memmap):
+            return None
+        from normcli.tensors.files import OUTGOING, find_format
+        from normcli.tensors.spool import open_outgoing
+        from normcli.tensors.whole import open_whole
+
+        path = str(self.path)
+        start = (OUTGOING if path == STANDARD_STREAM else find_format(path, self.option)).start
+        if start is None:
+            return None
+        stream = files.enter_context(open_outgoing() if path == STANDARD_STREAM else open_whole(path))
+        return start(stream, values.shape, dtype)
+
+    def write_tensor(self, files: contextlib.ExitStack, saved: Saved) -> None:
+        """Write a tensor, in the format of the path's suffix; the file takes its place when `files` closes."""
+        from normcli.tensors.files import OUTGOING, find_format
+        from normcli.tensors.whole import open_whole
+
+        path = str(self.path)
+        if path == STANDARD_STREAM:
+            OUTGOING.write(sys.stdout.buffer, saved)
+            sys.stdout.buffer.flush()
+            return
+        file_format = find_format(path, self.option)
+        file_format.write(files.enter_context(open_whole(path, file_format.measure_least(saved.values))), saved)
+
+    def write_statistics(self, files: contextlib.ExitStack, arrays: Mapping[str, NDArray[np.float64]]) -> None:
+        """Write arrays under their names: nested lists in `.json`, arrays in `.npz`; else as `write_tensor`."""
+        from normcli.tensors.nested import NestedLists
+        from normcli.tensors.npz import write_npz
+        from normcli.tensors.whole import open_whole
+        from normcli.writers.structured import format_json
+
+        stream = files.enter_context(open_whole(str(self.path)))
+        if str(self.path).lower().endswith(".npz"):
+            write_npz(stream, arrays)
+            return
+        lists = {name: NestedLists(array) for name, array in arrays.items()}
+        stream.writelines(piece.encode() for piece in format_json(lists))
+        stream.write(b"\n")
+
+    def open_folder(self) -> contextlib.AbstractContextManager[Path]:
+        """Open a folder that takes its place when the block ends without an error, otherwise vanishes."""
+        from normcli.tensors.whole import open_folder
+
+        return open_folder(str(self.path))
+
+
+def choose_document_file(
+    output: str | None, format_name: str | None, formats: Collection[str], default: str = "table"
+) -> Destination:
+    """Return where a document goes, and in which format.
+
+    Parameters
+    ----------
+    output : str or None
+        The file, as the caller named it.
+    format_name : str or None
+        The format that was asked for.
+    formats : collection of str
+        Those that the document has.
+    default : str
+        The format on standard output.
+
+    Raises
+    ------
+    UsageError
+        If the file's name ends in no such format or in another than was asked for, or cannot be written.
+    """
+    if output is None:
+        return Destination(None, format_name or default)
+    named = SUFFIXES[_require_file(output, [suffix for suffix, name in SUFFIXES.items() if name in formats])]
+    if format_name not in (None, named):
+        raise UsageError(f"--format {format_name} and --output {output} are two formats; give one")
+    return Destination(output, named)
+
+
+def choose_values_file(
+    output: str | None, option: str = "--output", suffixes: Sequence[str] = ()
+) -> Destination | None:
+    """Return where a tensor, or arrays by name, are saved; None where that is not asked for.
+
+    Parameters
+    ----------
+    output : str or None
+        The file, as the caller named it; `-` is standard output where any format of tensors will do.
+    option : str
+    suffixes : sequence of str
+        The formats that will do; by default every one of tensors.
+
+    Raises
+    ------
+    UsageError
+        If the file's name ends in none of them, or cannot be written.
+    """
+    if output is None:
+        return None
+    if output != STANDARD_STREAM or suffixes:
+        from normcli.tensors.files import FORMATS
+
+        _require_file(output, suffixes or tuple(FORMATS), option)
+    return Destination(output, option=option)
+
+
+def choose_files_for(names: Sequence[str], output: str) -> list[Destination]:
+    """Return where the result of each of several files goes: in a folder, which is made, or in one file.
+
+    Raises
+    ------
+    UsageError
+        If several results would go to one file, or one cannot be written.
+    """
+    if not (output.endswith(os.sep) or os.path.isdir(output)):  # noqa: PTH112
+        if len(names) > 1:
+            raise UsageError(f"--output {output}: {len(names)} results need a folder: -o {output}{os.sep}")
+        return [cast("Destination", choose_values_file(output))]
+    paths = [str(Path(output, _name_result(name))) for name in names]
+    for path, next_path in itertools.pairwise(sorted(paths)):
+        if path == next_path:
+            raise UsageError(f"two of the files would both be written to {path}")
+    try:
+        Path(output).mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
+    return [cast("Destination", choose_values_file(path)) for path in paths]
+
+
+def choose_new_folder(output: str) -> Destination:
+    """Return a folder that files are written to together: a new or an empty one.
+
+    Raises
+    ------
+    UsageError
+        If it is neither, or cannot be made.
+    """
+    from normcli.tensors.whole import require_new_folder
+
+    require_new_folder(output, "--output")
+    return Destination(output)
+
+
+def require_distinct(one: Destination | None, other: Destination | None) -> None:
+    """Raise `UsageError` where two outputs are one file."""
+    if one is None or other is None:
+        return
+    if os.path.realpath(str(one.path)) == os.path.realpath(str(other.path)):
+        raise UsageError(f"{one.option} and {other.option} are both {one.path}; one would overwrite the other")
+
+
+def _require_file(path: str, suffixes: Sequence[str], option: str = "--output") -> str:
+    """Return the suffix of a file that may be written, or raise `UsageError`."""
+    from normcli.tensors.whole import require_writable
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in suffixes:
+        what = f"the suffix {suffix}" if suffix else "no suffix"
+        known = f"{', '.join(suffixes)} {'is' if len(suffixes) == 1 else 'are'} known"
+        raise UsageError(f"{option} {path} has {what}; {known}")
+    require_writable(path, option)
+    return suffix
+
+
+def _name_result(name: str) -> str:
+    """Return the name of what is made of a file: its own, with the key before the suffix if there is one."""
+    if os.path.exists(name) or ":" not in os.path.basename(name):  # noqa: PTH110, PTH119
+        return Path(name).name
+    path, key = name.rsplit(":", 1)
+    return f"{Path(path).stem}-{key}.npy"

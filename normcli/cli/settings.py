@@ -1,0 +1,180 @@
+"""What a command line says, parsed once into records; no verb reads an option by its name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from normcli.errors import DegenerateError
+from normcli.norms.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.documents.document import View
+    from normcli.engine.walk import Effort
+    from normcli.results.result import Result
+
+
+class SourceOptions(NamedTuple):
+    """Where the input comes from; None where nothing is said."""
+
+    inputs: tuple[str, ...] = ()
+    data: str | None = None
+    shape: tuple[int, ...] | None = None
+    dist: str | None = None
+    low: float | None = None
+    high: float | None = None
+    seed: int | None = None
+    rng: str | None = None
+    skip: int | None = None
+    dtype: str | None = None
+
+
+class ParameterOptions(NamedTuple):
+    """The affine step: values, or the seed that they are drawn from."""
+
+    gamma: str | None = None
+    beta: str | None = None
+    affine_seed: int | None = None
+
+
+class RunningOptions(NamedTuple):
+    """Running statistics: those to begin or to evaluate with, and the file that keeps them."""
+
+    evaluation: bool = False
+    running_mean: str | None = None
+    running_var: str | None = None
+    state: str | None = None
+
+
+class TrainingOptions(NamedTuple):
+    """How a batch enters the running statistics."""
+
+    momentum: float | str | None = None
+    momentum_of: str | None = None
+    running_ddof: int | None = None
+
+
+class SelectionOptions(NamedTuple):
+    """Which values count, and what becomes of the others."""
+
+    mask: str | None = None
+    lengths: tuple[int, ...] | None = None
+    nan: str | None = None
+    fill: str | None = None
+
+
+class AnswerOptions(NamedTuple):
+    """Where an answer goes and what it looks like."""
+
+    output: str | None = None
+    stats_output: str | None = None
+    format_name: str | None = None
+    field: str | None = None
+    show: frozenset[str] | None = None
+    digits: int | None = None
+    full: bool = False
+    colour: str = "auto"
+
+    def view(self) -> View:
+        """Return how standard output is written to: a terminal has a width and, unless told not to, colours."""
+        from normcli.documents.document import View
+
+        terminal = sys.stdout.isatty()
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        return View(
+            show=self.show,
+            digits=self.digits,
+            full=self.full,
+            width=shutil.get_terminal_size().columns if terminal else None,
+            colour=self.colour == "always" or (self.colour == "auto" and terminal and not plain),
+        )
+
+
+class RunOptions(NamedTuple):
+    """How the work is done and what is said of it."""
+
+    threads: int | None = None
+    quiet: bool = False
+    strict: bool = False
+
+    @contextlib.contextmanager
+    def open_effort(self) -> Iterator[Effort]:
+        """Yield the threads to work with, and a progress bar that ends with the block."""
+        from normcli.cli.progress import show_progress
+        from normcli.engine.walk import Effort
+
+        with show_progress(quiet=self.quiet) as observer:
+            yield Effort(self.threads, observer)
+
+    def warn(self, subject: str, *messages: str) -> None:
+        """Write messages about a norm or a file to standard error, a line each; nothing under `--quiet`."""
+        if not self.quiet:
+            for message in messages:
+                click.echo(f"normcli: {subject}: {message}", err=True)
+
+    def warn_of(self, result: Result) -> None:
+        """Write what is degenerate of a result to standard error; under `--quiet` it is not even looked for."""
+        if not self.quiet:
+            self.warn(result.plan.norm.name, *result.warnings)
+
+    def require_sound(self, norm: str, warnings: Sequence[str]) -> None:
+        """Raise `DegenerateError` under `--strict` if there are warnings."""
+        if self.strict and warnings:
+            raise DegenerateError(f"{norm}: {'; '.join(warnings)}")
+
+
+class Settings(NamedTuple):
+    """Everything that several verbs are told, one record for each subject.
+
+    Parameters
+    ----------
+    request : Request
+        The norm as it is named, and its options; of verbs that are not asked of a norm the name is empty.
+    source : SourceOptions
+    parameters : ParameterOptions
+    running : RunningOptions
+    training : TrainingOptions
+    selection : SelectionOptions
+    answer : AnswerOptions
+    run : RunOptions
+    """
+
+    request: Request
+    source: SourceOptions
+    parameters: ParameterOptions
+    running: RunningOptions
+    training: TrainingOptions
+    selection: SelectionOptions
+    answer: AnswerOptions
+    run: RunOptions
+
+
+def parse_settings(norm: str, values: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
+    """Return the records that click's values make, and the values that are the verb's own.
+
+    A record's field that the verb has no option for keeps its default.
+    """
+    taken = set(Request._fields)
+
+    def pick(record: type[Any]) -> dict[str, Any]:
+        taken.update(record._fields)
+        return {name: values[name] for name in record._fields if name in values}
+
+    settings = Settings(
+        Request.collect(norm, values),
+        SourceOptions(**pick(SourceOptions)),
+        ParameterOptions(**pick(ParameterOptions)),
+        RunningOptions(**pick(RunningOptions)),
+        TrainingOptions(**pick(TrainingOptions)),
+        SelectionOptions(**pick(SelectionOptions)),
+        AnswerOptions(**pick(AnswerOptions)),
+        RunOptions(**pick(RunOptions)),
+    )
+    return settings, {name: value for name, value in values.items() if name not in taken}

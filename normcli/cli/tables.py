@@ -1,0 +1,62 @@
+"""`normcli norms` and `normcli conventions`: the tables of norms, and of what the frameworks do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from normcli.cli import options
+from normcli.cli.destination import Destination
+from normcli.cli.verbs import Verb
+
+if TYPE_CHECKING:
+    from normcli.cli.settings import AnswerOptions, Settings
+    from normcli.documents.document import Document
+
+
+def _list_norms(settings: Settings) -> None:
+    """Print the table of norms: axes, formulas, parameters, sources.
+
+    \b
+      normcli norms
+      normcli norms --format json
+    """
+    from normcli.answers.catalogue import Catalogue
+
+    _print(Catalogue(), settings.answer)
+
+
+def _list_conventions(settings: Settings, norm: str | None) -> None:
+    """Print what each framework does where a norm leaves a choice.
+
+    Of one NORM, or of all.
+
+    \b
+      normcli conventions gn
+      normcli conventions --format json
+      normcli gn --groups 2 --shape 2,4,4,4 --like mlx   follow one
+
+    Each row was read in the source that it names. "as given" stands for what the framework has no default for.
+    """
+    from normcli.answers.catalogue import ConventionTable
+    from normcli.norms.table import find_norm
+
+    _print(ConventionTable(None if norm is None else find_norm(norm)[0].name), settings.answer)
+
+
+def _print(document: Document, answer: AnswerOptions) -> None:
+    Destination(None, answer.format_name or "table").write(document, answer.view())
+
+
+NORMS = Verb(
+    "norms",
+    _list_norms,
+    options=(options.FORMAT, options.COLOUR),
+)
+
+CONVENTIONS = Verb(
+    "conventions",
+    _list_conventions,
+    options=(click.argument("norm", required=False), options.FORMAT, options.COLOUR),
+)
