@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
+    from normcli.numerics.solution import Given, Measured
 
     Floats = NDArray[np.float64]
 
@@ -133,6 +133,33 @@ def measure(
         return _fill_statistics(plan, inputs.given)
     with _open(plan, values) as (geometry, source):
         return run_source(plan, geometry, source, None, inputs, effort)
+
+
+def apply_moments(
+    plan: Plan,
+    values: NDArray[Any],
+    moments: Measured,
+    sink: Sink,
+    inputs: Inputs = NO_INPUTS,
+    effort: Effort = DEFAULT_EFFORT,
+) -> None:
+    """Normalize a tensor into a sink with the moments of its groups given.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the tensor's shape, with as many groups as there are moments.
+    values : ndarray
+    moments : Moments, Lengths, Extremes or Quartiles
+    sink : Sink
+        The caller closes it.
+    inputs : Inputs
+        Of which gamma and beta are used.
+    effort : Effort
+    """
+    if values.size:
+        with _open(plan, values) as (geometry, source):
+            Run(plan, geometry, source, sink, inputs, effort).apply(moments)
 
 
 def _has_no_values(plan: Plan) -> bool:

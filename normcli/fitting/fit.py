@@ -14,7 +14,7 @@ from normcli.fitting.gather import gather
 from normcli.fitting.stats_file import Stats
 from normcli.fitting.subject import choose_subject, require_alike
 from normcli.fitting.sums import require_no_nan
-from normcli.fitting.workers import can_fork, run_apart
+from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.divisors import Measurement
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class _Fitting:
         observer, alone = self.effort.observer, Effort(threads=1)
         if observer is not None:
             observer.expect(size * len(sources))
-        for outcome in run_apart(lambda n: self._try(sources[n], alone), range(len(sources)), workers):
+        for outcome in run_in_processes(lambda n: self._try(sources[n], alone), range(len(sources)), workers):
             if observer is not None:
                 observer.advance(size)
             yield outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from normcli.engine.blocks import open_sink
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs
-from normcli.engine.invert import Loss, follow, invert
-from normcli.engine.run import choose_output_dtype
+from normcli.engine.invert import Loss, invert
+from normcli.engine.run import apply_moments, choose_output_dtype
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import find_moments
 from normcli.norms.plan import make_plan
@@ -90,19 +91,16 @@ def apply_stats(
     effort : Effort
     """
     inputs = use.fit_parameters(plan)
-    out = _make_room(plan, values) if out is None else out
-    sink = open_sink(out, find_geometry(plan))
-    try:
-        follow(plan, values, find_moments(plan, use.stats), sink, inputs, effort)
-    finally:
-        sink.close()
+    out = _make_output(plan, values) if out is None else out
+    with contextlib.closing(open_sink(out, find_geometry(plan))) as sink:
+        apply_moments(plan, values, find_moments(plan, use.stats), sink, inputs, effort)
     return out
 
 
 def invert_stats(
     use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
 ) -> tuple[NDArray[Any], Loss]:
-    """Undo `apply_stats`: each result is the exact one rounded once; also say what rounding y had taken.
+    """Undo `apply_stats`, each result rounded once; also return what the rounding of y may have cost.
 
     Raises
     ------
@@ -113,16 +111,13 @@ def invert_stats(
     gamma = inputs.gamma
     if gamma is not None and (np.asarray(gamma, dtype=np.float64) + plan.spec.gamma_offset == 0.0).any():
         raise UsageError("gamma is 0 somewhere: what it multiplied is lost")
-    out = _make_room(plan, values) if out is None else out
-    sink = open_sink(out, find_geometry(plan))
-    try:
+    out = _make_output(plan, values) if out is None else out
+    with contextlib.closing(open_sink(out, find_geometry(plan))) as sink:
         loss = invert(plan, values, find_moments(plan, use.stats), sink, inputs, effort)
-    finally:
-        sink.close()
     return out, loss
 
 
-def _make_room(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
+def _make_output(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
     try:
         return np.empty(plan.grid.shape, choose_output_dtype(plan, values.dtype))
     except MemoryError as error:

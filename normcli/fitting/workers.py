@@ -19,7 +19,7 @@ def can_fork() -> bool:
     return sys.platform == "linux"
 
 
-def run_apart(task: Callable[[int], Outcome], numbers: Sequence[int], workers: int) -> Iterator[Outcome]:
+def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], workers: int) -> Iterator[Outcome]:
     """Yield what a task makes of numbers, in their order, worked out by several processes at once.
 
     Parameters

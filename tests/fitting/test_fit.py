@@ -13,7 +13,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.fit import Policy, Source, fit
 from normcli.fitting.statistics import round_stats
-from normcli.fitting.workers import can_fork, run_apart
+from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.tensors.tensor import Tensor
@@ -224,10 +224,10 @@ def workers(monkeypatch):
 
     def run_counted(task, numbers, count):
         calls.append(count)
-        return run_apart(task, numbers, count)
+        return run_in_processes(task, numbers, count)
 
     monkeypatch.setattr("normcli.fitting.fit.MUCH", 0)
-    monkeypatch.setattr("normcli.fitting.fit.run_apart", run_counted)
+    monkeypatch.setattr("normcli.fitting.fit.run_in_processes", run_counted)
     return calls
 
 
