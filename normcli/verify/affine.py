@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,38 +10,73 @@ import numpy as np
 from normcli.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
+ESTIMATED = "estimated"
+"""The way of a gamma and a beta that nobody gave."""
 
-class Affine(NamedTuple):
+WAYS: Mapping[str, str] = MappingProxyType(
+    {
+        "none": "",
+        "gamma, beta": ", then gamma and beta",
+        "gamma": ", then gamma",
+        "beta": ", then beta",
+        "1 + gamma, beta": ", then 1 + gamma and beta",
+        "1 + gamma": ", then 1 + gamma",
+        "swapped": ", with gamma and beta exchanged",
+        ESTIMATED: ", then a gamma and a beta that were fitted to the values",
+    }
+)
+"""Every way and its words in a sentence, in the order in which they are believed."""
+
+
+class AffineStep(NamedTuple):
     """One way of the affine step y = scale · x̂ + shift.
 
     Parameters
     ----------
-    name : str
-        `gamma, beta`, `1 + gamma`, `swapped`, `none` and so on.
+    way : str
+        One of `WAYS`.
     scale, shift : ndarray or None
         Of the tensor's rank, with lengths of 1 where they repeat; None stands for 1 and 0.
-    estimated : bool
-        Whether they were fitted to the values, not given.
     """
 
-    name: str
+    way: str
     scale: Floats | None = None
     shift: Floats | None = None
-    estimated: bool = False
+
+    def apply(self, standardized: Floats) -> Floats:
+        """Return y."""
+        scaled = standardized if self.scale is None else standardized * self.scale
+        return scaled if self.shift is None else scaled + self.shift
+
+    def undo(self, values: Floats, slack: Floats) -> tuple[Floats, Floats]:
+        """Return x̂ and how far it may be off, given y and how far y may be off.
+
+        Where the scale is 0, y says nothing of x̂: the slack is infinite there.
+        """
+        if self.shift is not None:
+            values = values - self.shift
+        if self.scale is None:
+            return values, slack
+        with np.errstate(all="ignore"):
+            blind = self.scale == 0.0
+            wrong = blind & (np.abs(values) > slack)  # a value that no x̂ gives
+            restored = np.where(blind, 0.0, values / self.scale)
+            allowed = np.where(blind, np.inf, slack / np.abs(self.scale))
+        return np.where(wrong, np.nan, restored), allowed
 
 
-NONE = Affine("none")
+NO_AFFINE = AffineStep("none")
 
 
-def enumerate_affines(
+def enumerate_affine_steps(
     shape: tuple[int, ...], gamma: NDArray[Any] | None, beta: NDArray[Any] | None
-) -> Iterator[Affine]:
+) -> Iterator[AffineStep]:
     """Yield the ways in which given parameters may have entered, the right one first.
 
     Raises
@@ -51,31 +87,17 @@ def enumerate_affines(
     gammas, betas = (list(_place(name, p, shape)) for name, p in (("gamma", gamma), ("beta", beta)))
     both = [(g, b) for g in gammas for b in betas if g.shape == b.shape or 1 in (g.size, b.size)]
     for g, b in both:
-        yield Affine("gamma, beta", g, b)
+        yield AffineStep("gamma, beta", g, b)
     for g in gammas:
-        yield Affine("gamma", g)
+        yield AffineStep("gamma", g)
     for b in betas:
-        yield Affine("beta", None, b)
+        yield AffineStep("beta", None, b)
     for g, b in both:
-        yield Affine("1 + gamma, beta", 1.0 + g, b)
-        yield Affine("swapped", b, g)
+        yield AffineStep("1 + gamma, beta", 1.0 + g, b)
+        yield AffineStep("swapped", b, g)
     for g in gammas:
-        yield Affine("1 + gamma", 1.0 + g)
-    yield NONE
-
-
-def undo(affine: Affine, values: Floats, slack: Floats) -> tuple[Floats, Floats]:
-    """Return x̂, and how far it may be off, from y = scale · x̂ + shift; where scale is 0, anything goes."""
-    if affine.shift is not None:
-        values = values - affine.shift
-    if affine.scale is None:
-        return values, slack
-    with np.errstate(all="ignore"):
-        blind = affine.scale == 0.0
-        wrong = blind & (np.abs(values) > slack)  # a value that no x̂ gives
-        restored = np.where(blind, 0.0, values / affine.scale)
-        allowed = np.where(blind, np.inf, slack / np.abs(affine.scale))
-    return np.where(wrong, np.nan, restored), allowed
+        yield AffineStep("1 + gamma", 1.0 + g)
+    yield NO_AFFINE
 
 
 def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> Iterator[Floats]:

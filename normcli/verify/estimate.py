@@ -10,10 +10,10 @@ import numpy as np
 
 from normcli.dtypes import get_eps
 from normcli.norms.table import EpsMode
-from normcli.verify.affine import Affine
+from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
 from normcli.verify.groups import put_back, take_groups
-from normcli.verify.hypothesis import Hypothesis
+from normcli.verify.hypothesis import Hypothesis, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,9 +33,6 @@ _HOPEFUL = 0.3
 _ROUNDINGS = 16.0
 
 
-ESTIMATED = "estimated"
-
-
 def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) -> Iterator[Hypothesis]:
     """Yield the hypotheses that reproduce y with some gamma and beta along a channel axis or the reduced axes.
 
@@ -51,11 +48,10 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) 
         rows = take_groups(grid, x)
         if not np.isfinite(rows).all():
             continue
-        standard = standardize(rows, divisor)
+        sample = Sample(grid, None, standardize(rows, divisor), take_groups(grid, y))
         for axes in _choose_parameter_axes(grid):
             if math.prod(n for axis, n in enumerate(x.shape) if axis not in axes) >= LEAST_VALUES:
-                without_eps = Model(divisor, EpsMode.INSIDE, 0, None, 0.0, 0.0)
-                plain = Hypothesis(grid, Affine(ESTIMATED), standard, without_eps, None)
+                plain = Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE))
                 yield from _pursue(plain, y, axes, dtype)
 
 
@@ -69,8 +65,8 @@ def _pursue(plain: Hypothesis, y: Floats, axes: tuple[int, ...], dtype: np.dtype
         fitted = {}
         for eps in tried:
             hypothesis = plain._replace(model=plain.model._replace(eps_mode=mode, low=eps, high=eps))
-            affine, distance, allowed = _regress(hypothesis, y, others, dtype)
-            if distance <= allowed:
+            affine, _, explained = _regress(hypothesis, y, others, dtype)
+            if explained:
                 fitted[eps] = hypothesis._replace(affine=affine)
         if fitted:
             best = next(fitted[eps] for eps in COMMON_EPS if eps in fitted)
@@ -93,25 +89,24 @@ def _choose_parameter_axes(grid: Grid) -> Iterator[tuple[int, ...]]:
 
 def _regress(
     hypothesis: Hypothesis, y: Floats, others: tuple[int, ...], dtype: np.dtype[Any]
-) -> tuple[Affine, float, float]:
-    """Return gamma and beta, the largest distance that they leave, and what rounding allows."""
-    normalized = hypothesis._replace(affine=Affine("none")).predict(hypothesis.model.low)
-    h = put_back(hypothesis.grid, normalized)
+) -> tuple[AffineStep, float, bool]:
+    """Return gamma and beta, the largest distance that they leave, and whether rounding explains all of it."""
+    sample = hypothesis.sample
+    h = put_back(sample.grid, hypothesis.standardize(hypothesis.model.low))
     mean_h, mean_y = h.mean(others, keepdims=True), y.mean(others, keepdims=True)
     centred = h - mean_h
     spread = (centred * centred).sum(others, keepdims=True)
     with np.errstate(all="ignore"):
         gamma = np.where(spread > 0.0, (centred * (y - mean_y)).sum(others, keepdims=True) / spread, 0.0)
-    if hypothesis.standard.centred:
+    if sample.standard.centred:
         beta = mean_y - gamma * mean_h
     else:
         square = (h * h).sum(others, keepdims=True)
         gamma = (h * y).sum(others, keepdims=True) / np.where(square > 0.0, square, 1.0)
         beta = np.zeros_like(mean_y)
     rest = np.abs(y - gamma * h - beta)
-    offset = float(hypothesis.standard.offset.max(initial=0.0))
+    offset = float(sample.standard.offset.max(initial=0.0))
     terms = np.abs(y) + (np.abs(gamma) * (1.0 + np.abs(h)) + np.abs(beta)) * (1.0 + offset)
     excess = rest / (_ROUNDINGS * get_eps(dtype) * np.where(terms > 0.0, terms, 1.0))
-    affine = Affine(ESTIMATED, gamma, beta if hypothesis.standard.centred else None, estimated=True)
-    worst = float(rest.max())
-    return affine, worst, worst if float(excess.max()) <= 1.0 else -1.0
+    affine = AffineStep(ESTIMATED, gamma, beta if sample.standard.centred else None)
+    return affine, float(rest.max()), float(excess.max()) <= 1.0

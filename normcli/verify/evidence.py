@@ -62,7 +62,7 @@ MOMENTS = tuple(divisor for divisor in DIVISORS if divisor.measurement is Measur
 """The divisors with an eps; the root of the mean square stands for lengths too."""
 
 STANDARDS = (*MOMENTS, *(divisor for divisor in DIVISORS if divisor.is_by_order))
-"""What groups are standardized by, each with a centre of its own, or none."""
+"""What groups are standardized by, each with the centre of the first norm that divides so, or none."""
 
 _ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) for divisor in STANDARDS}
 
@@ -120,7 +120,7 @@ class Model(NamedTuple):
     p : float or None
         Of an ℓp length.
     low, high : float
-        The eps that fit.
+        The least and the largest eps that fit.
     floor : float
         The least divisor: a floor up to it changes nothing, where no eps fits too.
     square : float
@@ -129,10 +129,10 @@ class Model(NamedTuple):
 
     divisor: Divisor
     eps_mode: EpsMode
-    ddof: int
-    p: float | None
-    low: float
-    high: float
+    ddof: int = 0
+    p: float | None = None
+    low: float = 0.0
+    high: float = 0.0
     floor: float = 0.0
     square: float = 0.0
 
@@ -151,7 +151,7 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
     divisor = standard.divisor
     if divisor not in MOMENTS:
         if np.all(least <= 1.0 + _OWN_ROUNDINGS) and np.all(largest >= 1.0 - _OWN_ROUNDINGS):
-            yield Model(divisor, EpsMode.FLOOR, 0, None, 0.0, 0.0)
+            yield Model(divisor, EpsMode.FLOOR)
         return
     with np.errstate(all="ignore"):
         for ddof in (0, 1) if standard.centred else (0,):
@@ -162,9 +162,7 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
                 low, high = (unit * (1.0 / bound**power - share ** (power / 2.0)) for bound in (largest, least))
                 doubt = _OWN_ROUNDINGS * unit
                 floor = float(size.min()) * math.sqrt(share)
-                yield from _intersect(
-                    Model(divisor, mode, ddof, None, 0.0, 0.0, floor), low - doubt, high + doubt
-                )
+                yield from _intersect(Model(divisor, mode, ddof, floor=floor), low - doubt, high + doubt)
         for p, lengths in standard.lengths.items():
             yield from _fit_length(p, lengths[telling], size / largest, size / least)
 
@@ -175,11 +173,10 @@ def _fit_length(p: float, length: Floats, low: Floats, high: Floats) -> Iterator
     square = float((high**2 - length**2).min()) if p == _EUCLIDEAN else 0.0
     if np.all(low - doubt <= length) and np.all(length <= high + doubt):
         least = float(length.min())
-        yield Model(LENGTH, EpsMode.FLOOR, 0, p, 0.0, least, least, square)
+        yield Model(LENGTH, EpsMode.FLOOR, p=p, high=least, floor=least, square=square)
     elif p == _EUCLIDEAN:
-        yield from _intersect(
-            Model(LENGTH, EpsMode.INSIDE, 0, p, 0.0, 0.0), low**2 - length**2, high**2 - length**2
-        )
+        model = Model(LENGTH, EpsMode.INSIDE, p=p)
+        yield from _intersect(model, low**2 - length**2, high**2 - length**2)
 
 
 def _intersect(model: Model, low: Floats, high: Floats) -> Iterator[Model]:

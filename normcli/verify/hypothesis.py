@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.norms.table import NORMS, EpsMode
+from normcli.norms.table import NORMS, EpsMode, GroupOrder
 from normcli.numerics.rounding import store
+from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.groups import take_groups
 from normcli.verify.names import WINDOWED, find_like_window, name_hypothesis
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Window
-    from normcli.verify.affine import Affine
+    from normcli.verify.affine import AffineStep
     from normcli.verify.evidence import Model, Standard
+    from normcli.verify.windows import FittedWindow
 
     Floats = NDArray[np.float64]
 
@@ -31,6 +33,27 @@ _FLOAT32 = np.dtype(np.float32)
 
 _ROUNDED_ONCE = 0.501
 """The ulp that a result is off at most which is the exact one, rounded."""
+
+
+class Scope(NamedTuple):
+    """What a search looks for, and in which tensor.
+
+    Parameters
+    ----------
+    norm : str or None
+        The norm to look for; None for all.
+    channels : frozenset of int
+        The axes that may be the channel.
+    order : tuple of int
+        The axes of the actual tensor, in the order of the input's.
+    dtype : numpy.dtype
+        In whose last place distances are counted.
+    """
+
+    norm: str | None
+    channels: frozenset[int]
+    order: tuple[int, ...]
+    dtype: np.dtype[Any]
 
 
 class Match(NamedTuple):
@@ -42,6 +65,14 @@ class Match(NamedTuple):
         A name of the table of norms.
     axes : tuple of int
         Reduced, whole or (where there are groups) in part.
+    precision : str
+        The dtype in which it was accumulated, as far as the distance tells.
+    like : tuple of str
+        The frameworks whose defaults these are.
+    max_ulp, max_abs : float
+        The largest distance of a value from the exact result.
+    order : tuple of int
+        The axes of the actual tensor, in the order of the input's.
     groups : int or None
         Of channels.
     group_order : str or None
@@ -55,15 +86,7 @@ class Match(NamedTuple):
     p : float or None
         Of an ℓp length.
     affine : str
-        How gamma and beta entered.
-    precision : str
-        The dtype in which it was accumulated, as far as the distance tells.
-    like : tuple of str
-        The frameworks whose defaults these are.
-    max_ulp, max_abs : float
-        The largest distance of a value from the exact result.
-    order : tuple of int
-        The axes of the actual tensor, in the order of the input's.
+        How gamma and beta entered: one of `affine.WAYS`.
     window : Window or None
         Of `lrn`, which has no eps.
     by_default : bool
@@ -72,19 +95,19 @@ class Match(NamedTuple):
 
     norm: str
     axes: tuple[int, ...]
-    groups: int | None
-    group_order: str | None
-    eps: float
-    eps_range: tuple[float, float]
-    eps_mode: str | None
-    ddof: int
-    p: float | None
-    affine: str
     precision: str
     like: tuple[str, ...]
     max_ulp: float
     max_abs: float
     order: tuple[int, ...]
+    groups: int | None = None
+    group_order: str | None = None
+    eps: float = 0.0
+    eps_range: tuple[float, float] = (0.0, 0.0)
+    eps_mode: str | None = None
+    ddof: int = 0
+    p: float | None = None
+    affine: str = "none"
     window: Window | None = None
     by_default: bool = True
 
@@ -99,141 +122,125 @@ class Match(NamedTuple):
         return self.eps in COMMON_EPS
 
 
-class Hypothesis(NamedTuple):
-    """A way of grouping, dividing and scaling, on the groups that it was held against.
+class Sample(NamedTuple):
+    """Groups that hypotheses are held against.
 
     Parameters
     ----------
     grid : Grid
-    affine : Affine
-        As it applies to the whole tensor.
-    standard : Standard
-    model : Model
     chosen : ndarray of int or None
         The groups' numbers; None for all.
+    standard : Standard
+        The input's values, standardized.
+    actual : ndarray, shape (groups, group_size)
     """
 
     grid: Grid
-    affine: Affine
-    standard: Standard
-    model: Model
     chosen: NDArray[np.intp] | None
+    standard: Standard
+    actual: Floats
+
+    def place(self, affine: AffineStep) -> AffineStep:
+        """Return an affine step with its scale and shift of the sampled values."""
+        scale, shift = (
+            None if values is None else take_groups(self.grid, values, self.chosen)
+            for values in (affine.scale, affine.shift)
+        )
+        return affine._replace(scale=scale, shift=shift)
+
+
+class Hypothesis(NamedTuple):
+    """A way of grouping, dividing and scaling.
+
+    Parameters
+    ----------
+    sample : Sample
+        The groups that it was held against.
+    affine : AffineStep
+        As it applies to the whole tensor.
+    model : Model
+    """
+
+    sample: Sample
+    affine: AffineStep
+    model: Model
 
     def predict(self, eps: float) -> Floats:
-        """Return the exact result for the groups, of shape (groups, group_size)."""
-        return self._scale(self.standard.values * self._find_factor(eps)[:, None])
+        """Return the exact result for the sampled values."""
+        return self.sample.place(self.affine).apply(self.standardize(eps))
 
-    def predict_rounded_first(self, eps: float, dtype: np.dtype[Any]) -> Floats:
-        """Return what comes of x̂ being rounded to a dtype before gamma multiplies it, rounded again."""
-        result = np.empty(self.standard.values.shape, dtype)
-        store(result, self.standard.values * self._find_factor(eps)[:, None])
-        store(result, self._scale(result.astype(np.float64)))
-        return result.astype(np.float64)
-
-    def _scale(self, result: Floats) -> Floats:
-        if self.affine.scale is not None:
-            result = result * take_groups(self.grid, self.affine.scale, self.chosen)
-        if self.affine.shift is not None:
-            result = result + take_groups(self.grid, self.affine.shift, self.chosen)
-        return result
-
-    def _is_rounded_first(self, rows: Floats, eps: float, ulp: float, dtype: np.dtype[Any]) -> bool | None:
-        """Whether x̂ was rounded before gamma; None where there is no telling."""
-        if self.affine.scale is None or self.affine.estimated or dtype.itemsize >= _FLOAT32.itemsize:
-            return None
-        first = bool(np.array_equal(rows, self.predict_rounded_first(eps, dtype)))
-        once = ulp <= _ROUNDED_ONCE
-        return None if first == once else first
-
-    def _find_factor(self, eps: float) -> Floats:
-        size, model = self.standard.size, self.model
+    def standardize(self, eps: float) -> Floats:
+        """Return the exact x̂ of the sampled values."""
+        standard, model = self.sample.standard, self.model
+        size = standard.size
         with np.errstate(all="ignore"):
             if model.p is not None:
-                length = self.standard.lengths[model.p]
+                length = standard.lengths[model.p]
                 floored = model.eps_mode is EpsMode.FLOOR
                 factor = size / (np.maximum(length, eps) if floored else np.sqrt(length**2 + eps))
             else:
-                share = self.standard.group_size / (self.standard.group_size - model.ddof)
+                share = standard.group_size / (standard.group_size - model.ddof)
                 inside = np.sqrt(share * size**2 + eps)
                 factor = size / (inside if model.eps_mode is EpsMode.INSIDE else math.sqrt(share) * size + eps)
-        return np.where(size > 0.0, factor, 0.0)
+        return standard.values * np.where(size > 0.0, factor, 0.0)[:, None]
 
-    def describe(
-        self,
-        rows: Floats,
-        dtype: np.dtype[Any],
-        precision: str,
-        order: tuple[int, ...],
-        channels: frozenset[int],
-    ) -> Iterator[Match]:
-        """Yield the matches that this amounts to: one for each name that it has.
+    def predict_rounded_first(self, eps: float, dtype: np.dtype[Any]) -> Floats:
+        """Return what comes of x̂ being rounded to a dtype before gamma multiplies it, rounded again."""
+        standardized = self.standardize(eps)
+        result = np.empty(standardized.shape, dtype)
+        store(result, standardized)
+        store(result, self.sample.place(self.affine).apply(result.astype(np.float64)))
+        return result.astype(np.float64)
 
-        Parameters
-        ----------
-        rows : ndarray
-            The actual values of the groups.
-        dtype : numpy.dtype
-            Whose last place counts.
-        precision : str
-        order : tuple of int
-        channels : frozenset of int
-            The axes that may be the channel.
-        """
-        grid, model = self.grid, self.model
+    def describe(self, scope: Scope, precision: str) -> Iterator[Match]:
+        """Yield the matches that this amounts to: one for each name that it has."""
+        (grid, _, _, actual), model = self.sample, self.model
         eps = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
         with np.errstate(all="ignore"):
-            error, ulp = measure_distance(rows, self.predict(eps), dtype)
-            first = self._is_rounded_first(rows, eps, float(ulp.max()), dtype)
+            error, ulp = measure_distance(actual, self.predict(eps), scope.dtype)
+            first = self._is_rounded_first(eps, float(ulp.max()), scope.dtype)
         if first:
             precision = f"{precision}, rounded before gamma"
-        for named in name_hypothesis(grid, model, self.affine, channels, dtype, first):
+        for named in name_hypothesis(self, scope, first):
             yield Match(
-                norm=named.name.norm,
+                norm=named.norm,
                 axes=grid.axes,
-                groups=named.name.groups,
-                group_order=None if named.name.groups is None else grid.group_order,
+                precision=precision,
+                like=named.like,
+                max_ulp=float(ulp.max()),
+                max_abs=float(error.max()),
+                order=scope.order,
+                groups=named.groups,
+                group_order=None if named.groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
                 eps=eps,
                 eps_range=(model.low, model.high),
                 eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,
                 ddof=model.ddof,
                 p=model.p,
-                affine=self.affine.name,
-                precision=precision,
-                like=named.like,
-                max_ulp=float(ulp.max()),
-                max_abs=float(error.max()),
-                order=order,
+                affine=self.affine.way,
                 by_default=named.by_default,
             )
 
+    def _is_rounded_first(self, eps: float, ulp: float, dtype: np.dtype[Any]) -> bool | None:
+        """Whether x̂ was rounded before gamma; None where there is no telling."""
+        if self.affine.scale is None or self.affine.way == ESTIMATED or dtype.itemsize >= _FLOAT32.itemsize:
+            return None
+        first = bool(np.array_equal(self.sample.actual, self.predict_rounded_first(eps, dtype)))
+        once = ulp <= _ROUNDED_ONCE
+        return None if first == once else first
 
-def describe_window(
-    axis: int,
-    window: Window,
-    actual: Floats,
-    exact: Floats,
-    dtype: np.dtype[Any],
-    precision: str,
-    order: tuple[int, ...],
-) -> Match:
+
+def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
     """Return the match of a window of local response normalization."""
     with np.errstate(all="ignore"):
-        error, ulp = measure_distance(actual, exact, dtype)
+        error, ulp = measure_distance(actual, fitted.exact, scope.dtype)
     return Match(
         norm=WINDOWED,
-        axes=(axis,),
-        groups=None,
-        group_order=None,
-        eps=0.0,
-        eps_range=(0.0, 0.0),
-        eps_mode=None,
-        ddof=0,
-        p=None,
-        affine="none",
+        axes=(fitted.axis,),
         precision=precision,
-        like=find_like_window(window, actual.shape, axis),
+        like=find_like_window(fitted.window, actual.shape, fitted.axis),
         max_ulp=float(ulp.max()),
         max_abs=float(error.max()),
-        order=order,
-        window=window,
+        order=scope.order,
+        window=fitted.window,
     )

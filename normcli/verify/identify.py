@@ -13,8 +13,10 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.tensors.pieces import iterate_pieces
-from normcli.verify.affine import enumerate_affines
+from normcli.verify.affine import enumerate_affine_steps
+from normcli.verify.hypothesis import Scope
 from normcli.verify.search import LEVELS, MOST_VALUES, Nearest, Search, rank_match
+from normcli.verify.ulp import choose_counting_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,11 +80,12 @@ def identify(
     reason = _find_reason(x, y)
     if reason is not None:
         return Identification((), reason=reason)
-    affines = list(enumerate_affines(x.shape, gamma, beta))
+    affines = list(enumerate_affine_steps(x.shape, gamma, beta))
     rank = x.ndim
     channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
-    searches = [Search(x, y.transpose(order), affines, order, norm, channels) for order in orders]
+    dtype = choose_counting_dtype(y.dtype)
+    searches = [Search(x, y.transpose(order), affines, Scope(norm, channels, order, dtype)) for order in orders]
     best = len(LEVELS)
     matches: list[Match] = []
     for search in searches:

@@ -1,4 +1,4 @@
-"""What a way of grid and dividing is called, and which frameworks do just so."""
+"""What a way of grouping and dividing is called, and which frameworks do just so."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule
+from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import choose_eps
 
 if TYPE_CHECKING:
@@ -20,76 +21,64 @@ if TYPE_CHECKING:
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan, Window
     from normcli.norms.table import Norm
-    from normcli.verify.affine import Affine
     from normcli.verify.evidence import Model
+    from normcli.verify.hypothesis import Hypothesis, Scope
 
 _ANY_DTYPE = np.dtype(np.float64)
 """For plans of which only the groups matter."""
 
 
-class Name(NamedTuple):
+class MatchName(NamedTuple):
     """A norm of the table that a hypothesis amounts to.
 
     Parameters
     ----------
     norm : str
     groups : int or None
+    like : tuple of str
+        The frameworks whose defaults it stands for here.
+    by_default : bool
+        Whether the axes are the norm's or a framework's own choice.
     """
 
     norm: str
-    groups: int | None = None
-
-
-class Named(NamedTuple):
-    """A name, the frameworks whose defaults it stands for here, and whether the axes are anybody's default."""
-
-    name: Name
-    like: tuple[str, ...]
-    by_default: bool
+    groups: int | None
+    like: tuple[str, ...] = ()
+    by_default: bool = False
 
 
 def name_hypothesis(
-    grid: Grid,
-    model: Model,
-    affine: Affine,
-    channels: frozenset[int],
-    dtype: np.dtype[Any],
-    rounded_first: bool | None = None,
-) -> Iterator[Named]:
+    hypothesis: Hypothesis, scope: Scope, rounded_first: bool | None = None
+) -> Iterator[MatchName]:
     """Yield every norm whose groups these are, by its own default or a framework's; at least one.
 
     Parameters
     ----------
-    grid : Grid
-        In its canonical form.
-    model : Model
-    affine : Affine
-    channels : frozenset of int
-        The axes that may be the channel.
-    dtype : numpy.dtype
-        Of the actual tensor.
+    hypothesis : Hypothesis
+        Of a grid in its canonical form.
+    scope : Scope
     rounded_first : bool or None
         Whether x̂ was rounded before gamma; None where there is no telling.
     """
+    grid, model = hypothesis.sample.grid, hypothesis.model
     rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
     found = False
     for norm in rows:
-        name = _name(norm, grid)
-        like = find_like(name, grid, model, affine, dtype, rounded_first)
-        own = _has_own_eps(norm, model) and any(_reduces_so(norm, grid, channel) for channel in channels)
+        like = _find_like(norm, hypothesis, scope.dtype, rounded_first)
+        own = _has_own_eps(norm, model) and any(_reduces_so(norm, grid, channel) for channel in scope.channels)
         if like or own:
             found = True
             chosen = [find_convention(framework, norm.name).axes for framework in like]
-            yield Named(name, like, own or any(axes is not AxesRule.GIVEN for axes in chosen))
+            by_default = own or any(axes is not AxesRule.GIVEN for axes in chosen)
+            yield MatchName(norm.name, _count_groups(norm, grid), like, by_default)
     if not found:  # a choice of axes that is nobody's default
         rule = AxesRule.LAST if grid.split is None else AxesRule.CHANNEL_GROUPS
         norm = next((norm for norm in rows if norm.axes is rule), rows[0])
-        yield Named(_name(norm, grid), (), by_default=False)
+        yield MatchName(norm.name, _count_groups(norm, grid))
 
 
-def _name(norm: Norm, grid: Grid) -> Name:
-    one = 1 if norm.axes is AxesRule.CHANNEL_GROUPS else None
-    return Name(norm.name, grid.groups or one)
+def _count_groups(norm: Norm, grid: Grid) -> int | None:
+    return grid.groups or (1 if norm.axes is AxesRule.CHANNEL_GROUPS else None)
 
 
 def _divides_so(norm: Norm, model: Model) -> bool:
@@ -106,11 +95,11 @@ def _has_own_eps(norm: Norm, model: Model) -> bool:
 
 
 def _reduces_so(norm: Norm, grid: Grid, channel: int) -> bool:
-    shape, axes = grid.shape, grid.axes
-    if norm.axes is AxesRule.LAST:
+    shape = grid.shape
+    if norm.axes is AxesRule.LAST:  # of any number of axes, as its parameters allow
         wide = [axis for axis, length in enumerate(shape) if length > 1]
-        return grid.split is None and list(axes) == [axis for axis in wide if axis >= axes[0]]
-    request = Request(norm=norm.name, layout=_name_axes(len(shape), channel))
+        return grid.split is None and list(grid.axes) == [axis for axis in wide if axis >= grid.axes[0]]
+    request = Request(norm=norm.name, layout=_make_layout(len(shape), channel))
     if norm.axes is AxesRule.CHANNEL_GROUPS:
         request = request._replace(groups=grid.groups or 1, group_order=grid.group_order)
     try:
@@ -119,40 +108,38 @@ def _reduces_so(norm: Norm, grid: Grid, channel: int) -> bool:
         return False
 
 
-def _name_axes(rank: int, channel: int) -> str:
+def _make_layout(rank: int, channel: int) -> str:
     """Return a layout with the batch first and a channel where it is wanted."""
     letters = list("NABDEFGHIJKLMOPQRSTUVWXYZ"[:rank])
     letters[channel] = "C"
     return "".join(letters)
 
 
-def find_like(
-    name: Name,
-    grid: Grid,
-    model: Model,
-    affine: Affine,
-    dtype: np.dtype[Any],
-    rounded_first: bool | None = None,
+def _find_like(
+    norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], rounded_first: bool | None
 ) -> tuple[str, ...]:
     """Return the frameworks whose defaults for a norm of this shape are just these."""
+    affine = hypothesis.affine
+    adds_one = None if affine.scale is None or affine.way == ESTIMATED else affine.way.startswith("1 +")
     found = []
-    for framework in list_frameworks(name.norm):
-        plan = _plan_like(framework, name, grid, model, dtype)
-        if plan is None or not _agrees(plan, model):
-            continue
-        own_affine = affine.scale is None or affine.estimated
-        same_affine = own_affine or (plan.spec.gamma_offset == 1) == affine.name.startswith("1 +")
-        same_groups = plan.grid.canonical == grid
-        same_rounding = rounded_first in (None, plan.spec.rounds_before_gamma)
-        if same_affine and same_groups and same_rounding:
+    for framework in list_frameworks(norm.name):
+        plan = _plan_like(framework, norm, hypothesis, dtype)
+        if (
+            plan is not None
+            and _agrees(plan, hypothesis.model)
+            and adds_one in (None, plan.spec.gamma_offset == 1)
+            and rounded_first in (None, plan.spec.rounds_before_gamma)
+            and plan.grid.canonical == hypothesis.sample.grid
+        ):
             found.append(framework)
     return tuple(found)
 
 
-def _plan_like(framework: str, name: Name, grid: Grid, model: Model, dtype: np.dtype[Any]) -> Plan | None:
+def _plan_like(framework: str, norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any]) -> Plan | None:
     """Return a framework's plan, given the axes and eps that it asks for; None if it has none."""
-    request = Request(norm=name.norm, groups=name.groups, like=framework)
-    convention = find_convention(framework, name.norm)
+    grid, model = hypothesis.sample.grid, hypothesis.model
+    request = Request(norm=norm.name, groups=_count_groups(norm, grid), like=framework)
+    convention = find_convention(framework, norm.name)
     if convention.eps is EpsRule.GIVEN:
         request = request._replace(eps=choose_eps(model.low, model.high))
     if convention.axes is AxesRule.GIVEN:

@@ -12,6 +12,7 @@ from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.layout import make_layout
 from normcli.norms.table import EpsRule, find_norm
 from normcli.results.result import normalize
+from normcli.verify.affine import ESTIMATED, WAYS
 from normcli.verify.search import MOST_VALUES
 
 if TYPE_CHECKING:
@@ -20,17 +21,6 @@ if TYPE_CHECKING:
     from normcli.norms.layout import Layout
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification
-
-_AFFINES = {
-    "none": "",
-    "gamma, beta": ", then gamma and beta",
-    "gamma": ", then gamma",
-    "beta": ", then beta",
-    "1 + gamma, beta": ", then 1 + gamma and beta",
-    "1 + gamma": ", then 1 + gamma",
-    "swapped": ", with gamma and beta exchanged",
-    "estimated": ", then a gamma and a beta that were fitted to the values",
-}
 
 _REFERENCE = "torch"
 """The framework whose different answer is told."""
@@ -114,9 +104,9 @@ def _describe_eps(match: Match) -> str:
 
 def _describe_affine(match: Match, question: Question) -> str:
     given = [name for name in ("gamma", "beta") if getattr(question, name) is not None]
-    text = _AFFINES[match.affine]
+    text = WAYS[match.affine]
     missing = [name for name in given if match.affine != "swapped" and name not in match.affine]
-    if missing and match.affine != "estimated":
+    if missing and match.affine != ESTIMATED:
         text += f", without {' and '.join(missing)}, though given"
     return text
 

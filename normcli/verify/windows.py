@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,15 +21,24 @@ if TYPE_CHECKING:
 LARGEST_SIZE = 11
 """Channels in a window, at most."""
 
-_LEAST_VALUES = 3
-
 EXPONENTS = (0.75, 0.5, 1.0)
 CONSTANTS = (1.0, 2.0, 0.0)
 """The exponents and the k that are tried; k is also fitted."""
 
+_LEAST_VALUES = 3
+"""Fewer values have a line through them whatever made them."""
 
-def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[tuple[int, Window, Floats]]:
-    """Yield the axis and constants of each window that gives y within its slack, and what it gives exactly.
+
+class FittedWindow(NamedTuple):
+    """A window that gives y within its slack: its axis, its constants, and what it gives exactly."""
+
+    axis: int
+    window: Window
+    exact: Floats
+
+
+def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[FittedWindow]:
+    """Yield each window that gives y within its slack.
 
     (x / y)^(1/exponent) is k + a · Σx², with a = α / size: of each value, rounding leaves an interval for a.
     """
@@ -46,7 +55,7 @@ def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[tuple[int, Win
                     size = before + after + 1
                     alpha = choose_eps(a[0] * size, a[1] * size)
                     window = Window(before, after, size, alpha, exponent, k, size)
-                    yield axis, window, x / (k + alpha / size * squares) ** exponent
+                    yield FittedWindow(axis, window, x / (k + alpha / size * squares) ** exponent)
 
 
 def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
@@ -70,7 +79,7 @@ def _fit(
 ) -> tuple[float, tuple[float, float]] | None:
     """Return k and the bounds of a, or None where none fit."""
     telling = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
-    if np.count_nonzero(telling) < 3 or np.any(
+    if np.count_nonzero(telling) < _LEAST_VALUES or np.any(
         np.abs(y[~telling]) > 2.0 * slack[~telling] + np.abs(x[~telling])
     ):
         return None
