@@ -33,7 +33,7 @@ def _run(settings: Settings, actual: str | None, name: str | None) -> None:
     from normcli.answers.identification import IdentificationAnswer
     from normcli.norms.layout import make_layout
     from normcli.verify.identify import identify
-    from normcli.verify.sentence import Question, write_sentence
+    from normcli.verify.sentence import Question, format_sentence
 
     source = load_input(settings)
     theirs = load_file(actual, settings)
@@ -46,7 +46,7 @@ def _run(settings: Settings, actual: str | None, name: str | None) -> None:
     found = identify(source.values, theirs.values, **parameters, norm=wanted, channel=channel)
     question = Question(source.values, theirs.values, **parameters, layout=letters)
     names = [layout.name(axis) for axis in range(source.values.ndim)]
-    answer = IdentificationAnswer(found, write_sentence(question, found), source, theirs, names)
+    answer = IdentificationAnswer(found, format_sentence(question, found), source, theirs, names)
     print_verdict(answer, settings.answer, ok=bool(found.matches))
 
 

@@ -1,4 +1,4 @@
-"""What was identified, in plain words."""
+"""What was identified, as a sentence for the reader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.layout import make_layout
 from normcli.norms.table import EpsRule, find_norm
 from normcli.results.result import normalize
-from normcli.verify.affine import ESTIMATED, WAYS
+from normcli.verify.affine import WAYS
 from normcli.verify.search import MOST_VALUES
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from normcli.verify.identify import Identification
 
 _REFERENCE = "torch"
-"""The framework whose different answer is told."""
+"""The framework whose result is shown beside y, where that is another."""
 
 _MOST_OTHERS = 3
+"""Other matches that a sentence names."""
 
 
 class Question(NamedTuple):
@@ -45,30 +46,31 @@ class Question(NamedTuple):
     layout: str | None = None
 
 
-def write_sentence(question: Question, found: Identification) -> str:
+def format_sentence(question: Question, found: Identification) -> str:
     """Return what was found, in a sentence or two."""
     layout = make_layout(question.layout, question.x.ndim)
     if found.reason is not None:
-        return f"Nothing can be told: {found.reason}."
+        return f"No norm can be identified: {found.reason}."
+    sample = (
+        "" if found.sampled is None else f" (Compared were whole groups of about {found.sampled:,} values.)"
+    )
     if found.matches:
         best, *others = found.matches
-        text = f"y is {_describe(best, layout)}{_describe_affine(best, question)}{_list_like(best)}"
-        text += _tell_reference(best, question, layout) + "."
+        described = f"{_format_match(best, layout)}{_format_affine(best, question)}{_format_frameworks(best)}"
         equal = [match for match in others if match.is_usual or not best.is_usual]
-        return text + _tell_others(equal, layout) + _tell_sample(found)
-    if found.nearest is None:
-        return "Nothing reproduces y."
+        return f"y is {described}{_format_reference(best, question)}.{_format_others(equal, layout)}{sample}"
     near = found.nearest
-    described = f"{_describe(near.match, layout)}{_describe_affine(near.match, question)}"
+    if near is None:
+        return "No norm reproduces y."
+    described = f"{_format_match(near.match, layout)}{_format_affine(near.match, question)}"
     if 2 * near.mismatches < near.compared:
         count = f"{near.mismatches:,} of {near.compared:,} values"
-        text = f"y is {described}, but for {count}, the first at {_show_index(near.first)}."
-    else:
-        text = f"Nothing reproduces y; {described} comes nearest, and is up to {near.match.max_abs:.3g} off."
-    return text + _tell_sample(found)
+        return f"y is {described}, except for {count}, the first at {_format_index(near.first)}.{sample}"
+    distance = f"with differences of up to {near.match.max_abs:.3g}"
+    return f"No norm reproduces y; {described} comes nearest, {distance}.{sample}"
 
 
-def _describe(match: Match, layout: Layout) -> str:
+def _format_match(match: Match, layout: Layout) -> str:
     """Return the norm with its axes and numbers: `LayerNorm over d with eps 1e-05 outside the root`."""
     title = find_norm(match.norm)[0].title
     axes = ", ".join(layout.name(axis) if layout.letters else str(axis) for axis in match.axes)
@@ -84,7 +86,7 @@ def _describe(match: Match, layout: Layout) -> str:
     if match.p is not None:
         parts.append(f"with p {match.p:g}")
     if match.takes_eps:
-        parts.append(_describe_eps(match))
+        parts.append(_format_eps(match))
     if match.ddof:
         parts.append(f"and ddof {match.ddof}")
     if match.order != tuple(sorted(match.order)):
@@ -92,7 +94,7 @@ def _describe(match: Match, layout: Layout) -> str:
     return " ".join(parts)
 
 
-def _describe_eps(match: Match) -> str:
+def _format_eps(match: Match) -> str:
     low, high = match.eps_range
     place = f" {match.eps_mode} the root" if match.eps_mode else ""
     if low == 0.0 and math.isinf(high):
@@ -102,16 +104,14 @@ def _describe_eps(match: Match) -> str:
     return f"with eps {match.eps:g}{place}"
 
 
-def _describe_affine(match: Match, question: Question) -> str:
+def _format_affine(match: Match, question: Question) -> str:
+    words = WAYS[match.affine]
     given = [name for name in ("gamma", "beta") if getattr(question, name) is not None]
-    text = WAYS[match.affine]
-    missing = [name for name in given if match.affine != "swapped" and name not in match.affine]
-    if missing and match.affine != ESTIMATED:
-        text += f", without {' and '.join(missing)}, though given"
-    return text
+    unused = [name for name in given if name not in words]
+    return words + (f", without the given {' and '.join(unused)}" if unused else "")
 
 
-def _list_like(match: Match) -> str:
+def _format_frameworks(match: Match) -> str:
     named = [
         f"{framework} (where eps is given)"
         if find_convention(framework, match.norm).eps is EpsRule.GIVEN
@@ -121,7 +121,7 @@ def _list_like(match: Match) -> str:
     return f", as in {', '.join(named)}" if named else ""
 
 
-def _tell_reference(match: Match, question: Question, layout: Layout) -> str:
+def _format_reference(match: Match, question: Question) -> str:
     """Return what torch would give where it differs most, if it would give something else."""
     x = question.x
     if (
@@ -141,21 +141,17 @@ def _tell_reference(match: Match, question: Question, layout: Layout) -> str:
     with np.errstate(all="ignore"):
         mine, theirs = question.y.transpose(match.order).astype(np.float64), theirs.astype(np.float64)
         place = np.unravel_index(int(np.nanargmax(np.abs(mine - theirs))), x.shape)
-    index = _show_index(tuple(int(i) for i in place))
+    index = _format_index(tuple(int(i) for i in place))
     return f"; {_REFERENCE} would give {theirs[place]:.9g} at {index}, where y has {mine[place]:.9g}"
 
 
-def _tell_others(matches: list[Match], layout: Layout) -> str:
+def _format_others(matches: list[Match], layout: Layout) -> str:
     if not matches:
         return ""
-    shown = "; or ".join(f"{_describe(match, layout)}{_list_like(match)}" for match in matches[:_MOST_OTHERS])
+    shown = [f"{_format_match(match, layout)}{_format_frameworks(match)}" for match in matches[:_MOST_OTHERS]]
     more = f"; and {len(matches) - _MOST_OTHERS} more" if len(matches) > _MOST_OTHERS else ""
-    return f" This data cannot tell it from {shown}{more}."
+    return f" These values fit as well: {'; or '.join(shown)}{more}."
 
 
-def _tell_sample(found: Identification) -> str:
-    return "" if found.sampled is None else f" (Held against whole groups of about {found.sampled:,} values.)"
-
-
-def _show_index(index: tuple[int, ...]) -> str:
+def _format_index(index: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, index))})"

@@ -62,14 +62,14 @@ def test_nothing_that_fits_is_exit_1_with_the_nearest(files, normcli):
     assert ran.code == 1
     assert ran.json["matches"] == []
     assert ran.json["nearest"]["mismatches"] > 600
-    assert ran.json["sentence"].startswith("Nothing reproduces y")
+    assert ran.json["sentence"].startswith("No norm reproduces y")
 
 
 def test_a_constant_input_tells_nothing(tmp_path, normcli):
     np.save(tmp_path / "y.npy", np.zeros((3, 4)))
     ran = normcli("identify", "--data", "[[5,5,5,5],[5,5,5,5],[5,5,5,5]]", "--actual", tmp_path / "y.npy")
     assert ran.code == 1
-    assert "Nothing can be told: the input is constant" in ran.out
+    assert "No norm can be identified: the input is constant" in ran.out
 
 
 @pytest.mark.parametrize(
