@@ -178,13 +178,25 @@ class Grid:
         ndarray
             Of the shape that the indices broadcast to.
         """
-        numbers: NDArray[np.intp] = np.zeros((), dtype=np.intp)
-        for axis in self.kept:
-            positions = indices[axis]
-            if self.split is not None and axis == self.split.axis:
-                positions = self._group_positions(positions, self.split)
-            numbers = numbers * self._kept_length(axis) + positions
-        return np.broadcast_to(numbers, np.broadcast_shapes(*(index.shape for index in indices)))
+        return self._number_cells(indices, self.kept_view_axes)
+
+    def locate_within_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+        """Return the numbers of cells among the values of their groups; the inverse is `locate_values`.
+
+        Parameters
+        ----------
+        indices : sequence of integer arrays
+            As for `locate_groups`; the grid has no windows.
+        """
+        return self._number_cells(indices, self.view_axes)
+
+    def view_indices(self, indices: Sequence[NDArray[np.intp]]) -> list[NDArray[np.intp]]:
+        """Return positions along each axis of the tensor as positions along each axis of the view."""
+        positions = list(indices)
+        if self.split is not None:
+            axis = self.split.axis
+            positions[axis : axis + 1] = np.divmod(positions[axis], max(1, self.view_shape[axis + 1]))
+        return positions
 
     def select_group(self, group: int) -> tuple[int | slice, ...]:
         """Return what picks the values of a group out of the view (for a window: the one value)."""
@@ -322,11 +334,15 @@ class Grid:
     def _kept_length(self, axis: int) -> int:
         return self.split.groups if self.split is not None and axis == self.split.axis else self.shape[axis]
 
-    def _group_positions(self, positions: NDArray[np.intp], split: Split) -> NDArray[np.intp]:
-        """Return which group along the split axis each of some positions belongs to."""
-        if split.order is GroupOrder.INTERLEAVED:
-            return positions % split.groups
-        return positions // max(1, self.shape[split.axis] // split.groups)
+    def _number_cells(
+        self, indices: Sequence[NDArray[np.intp]], view_axes: tuple[int, ...]
+    ) -> NDArray[np.intp]:
+        """Return the numbers of cells in C order over some axes of the view."""
+        positions = self.view_indices(indices)
+        numbers: NDArray[np.intp] = np.zeros((), dtype=np.intp)
+        for axis in view_axes:
+            numbers = numbers * self.view_shape[axis] + positions[axis]
+        return np.broadcast_to(numbers, np.broadcast_shapes(*(index.shape for index in indices)))
 
     def _unravel(self, group: int) -> tuple[int, ...]:
         """Return a group's index over the kept axes; for one group, much faster than NumPy's function."""

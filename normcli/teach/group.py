@@ -131,15 +131,9 @@ class Group:
 
 def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
     """Return the number of a value's group, and the value's number in it (in a window: 0)."""
-    group = int(plan.grid.locate_groups([np.asarray(i, dtype=np.intp) for i in index]))
-    if plan.spec.window is not None or not plan.grid.view_shape:
-        return group, 0
-    flat = np.ravel_multi_index(index, plan.grid.shape)
-    there = np.unravel_index(int(flat), plan.grid.view_shape)
-    place = 0
-    for axis in plan.grid.view_axes:
-        place = place * plan.grid.view_shape[axis] + int(there[axis])
-    return group, place
+    indices = [np.asarray(i, dtype=np.intp) for i in index]
+    place = 0 if plan.grid.reach is not None else int(plan.grid.locate_within_groups(indices))
+    return int(plan.grid.locate_groups(indices)), place
 
 
 def measure_group(

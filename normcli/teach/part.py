@@ -9,14 +9,12 @@ import numpy as np
 from normcli.engine import single as engine
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
-from normcli.norms.table import GroupOrder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from normcli.norms.plan import Plan
     from normcli.results.result import Result
 
 SMALL = 1 << 20
@@ -47,19 +45,13 @@ def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArra
     wanted = [np.asarray(places, dtype=np.intp) for places in positions]
     if _has_whole(result):
         return result.normalized[np.ix_(*wanted)] if wanted else result.normalized
-    split = plan.grid.layout.channel if plan.grid.groups is not None else None
-    picks: list[NDArray[np.intp]] = []
-    held: list[NDArray[np.intp]] = []
-    for axis, (length, places) in enumerate(zip(plan.grid.shape, wanted, strict=True)):
-        if axis == split:
-            two, channels = _pick_groups(plan, length, places)
-            picks += two
-            held.append(channels)
-        else:
-            picks.append(np.arange(length) if axis in plan.grid.axes else places)
-            held.append(picks[-1])
-    values = _run(result, picks).reshape([channels.size for channels in held])
-    return values[np.ix_(*(np.searchsorted(there, here) for there, here in zip(held, wanted, strict=True)))]
+    places = plan.grid.view_indices(np.ix_(*wanted))
+    picks = [
+        np.arange(length) if axis in plan.grid.view_axes else np.unique(there)
+        for axis, (length, there) in enumerate(zip(plan.grid.view_shape, places, strict=True))
+    ]
+    values = _normalize_picked(result, picks)
+    return values[tuple(np.searchsorted(pick, there) for pick, there in zip(picks, places, strict=True))]
 
 
 def normalize_group(result: Result, group: int) -> NDArray[Any]:
@@ -89,22 +81,8 @@ def _has_whole(result: Result) -> bool:
     )
 
 
-def _pick_groups(
-    plan: Plan, length: int, channels: NDArray[np.intp]
-) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
-    """Return the picks along both axes that the channel is split in, and the channels that these hold."""
-    groups = plan.grid.groups or 1
-    within = length // groups
-    if plan.grid.group_order is GroupOrder.INTERLEAVED:
-        picks = [np.arange(within), np.unique(channels % groups)]
-    else:
-        picks = [np.unique(channels // within), np.arange(within)]
-    shape = (within, groups) if plan.grid.group_order is GroupOrder.INTERLEAVED else (groups, within)
-    return picks, np.arange(length).reshape(shape)[np.ix_(*picks)].reshape(-1)
-
-
-def _run(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
-    """Normalize what is picked of the view: whole groups."""
+def _normalize_picked(result: Result, picks: Sequence[NDArray[np.intp]]) -> NDArray[Any]:
+    """Normalize whole groups: what some positions along each axis of the view pick out of it."""
     plan = result.plan
     part = result.input.reshape(plan.grid.view_shape)[np.ix_(*picks)]
 

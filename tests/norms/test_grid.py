@@ -27,6 +27,10 @@ def test_values_of_a_group_are_located_where_they_were_taken(request_):
         taken = grid.take_group(values, group).reshape(-1)
         found = values[grid.locate_values(group, np.arange(taken.size))]
         np.testing.assert_array_equal(found, taken, strict=True)
+        if grid.reach is None:
+            cells = grid.locate_values(group, np.arange(taken.size))
+            assert set(grid.locate_groups(cells).tolist()) == {group}
+            np.testing.assert_array_equal(grid.locate_within_groups(cells), np.arange(taken.size))
 
 
 def test_values_of_several_groups_are_located_at_once():
