@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Equation, Facts, Section, View
     from normcli.results.result import Result
-    from normcli.teach.group import Group
+    from normcli.teach.group import MeasuredGroup
     from normcli.teach.story import Step, Story
     from normcli.tensors.tensor import Tensor
 
@@ -132,7 +132,7 @@ class Explanation:
     def _own(self) -> list[Step]:
         return [step for step in self.story.steps if step.outcome is not None]
 
-    def _list_members(self, title: str, group: Group, view: View) -> Table:
+    def _list_members(self, title: str, group: MeasuredGroup, view: View) -> Table:
         asked = self._find_asked(group)
         places = _choose(group.count, asked, _HEAD, _TAIL, full=view.full)
         colour = None if group.plan.spec.window is not None else group.number
@@ -150,7 +150,7 @@ class Explanation:
             title, columns, numeric, rows, format_hidden(group.count - len(places), group.count, "value")
         )
 
-    def _find_asked(self, group: Group) -> set[int]:
+    def _find_asked(self, group: MeasuredGroup) -> set[int]:
         """Return the number of the value that was asked for, unless it is the only one."""
         at = self.story.at
         if at is None or group.count == 1:
@@ -159,7 +159,7 @@ class Explanation:
             return {group.outcomes[0].place}
         return {place for place in range(group.count) if group.index(place) == at}
 
-    def _show_each(self, number: int, group: Group, view: View) -> Iterator[Section]:
+    def _show_each(self, number: int, group: MeasuredGroup, view: View) -> Iterator[Section]:
         """Return the steps that each value goes through, each kind of step together, and the results."""
         shown = _choose(len(group.outcomes), set(), _TOLD_HEAD, _TOLD_TAIL, full=view.full)
         told = [group.outcomes[i] for i in shown]
@@ -220,7 +220,7 @@ def _choose(count: int, asked: set[int], head: int, tail: int, *, full: bool) ->
     return sorted({*range(head), *range(count - tail, count), *asked})
 
 
-def _describe_group(group: Group) -> Mapping[str, Any]:
+def _describe_group(group: MeasuredGroup) -> Mapping[str, Any]:
     return {
         "index": group.plan.grid.group_index(group.number),
         "count": group.count,
@@ -234,7 +234,7 @@ def _describe_group(group: Group) -> Mapping[str, Any]:
 class _Positions:
     """Where the values of a group lie, formatted some at a time."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: MeasuredGroup) -> None:
         self.group = group
 
     def format_json(self) -> Iterator[str]:
@@ -249,7 +249,7 @@ class _Positions:
 class _Values:
     """The values of a group in one list, formatted some at a time."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: MeasuredGroup) -> None:
         self.group = group
 
     def format_json(self) -> Iterator[str]:

@@ -14,6 +14,7 @@ from normcli.engine.geometry import Geometry, find_geometry, find_lengths
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.run import choose_output_dtype, run_source
 from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.numerics.solution import Given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,7 +115,7 @@ def normalize_group(
         Which values of the group to return: their numbers in C order over the reduced axes of the view. A
         window has one value, number 0.
     inputs : Inputs
-        Of which gamma and beta are used.
+        Of which the selection is not used.
     effort : Effort
 
     Returns
@@ -123,14 +124,15 @@ def normalize_group(
         The same to the bit as the whole tensor's.
     """
     dtype = choose_output_dtype(plan, values.dtype)
-    index = dict(zip(plan.grid.kept_view_axes, _unravel(group, plan.grid.stats_shape), strict=True))
+    selected = plan.grid.select_group(group)
+    index = {axis: place for axis, place in enumerate(selected) if isinstance(place, int)}
     place = tuple(0 for _ in plan.grid.kept_view_axes)
     if plan.spec.window is not None:  # groups are lines along its axis, of which each value has its own
         along = plan.grid.view_axes[0]
         wanted = [index.pop(along)]
         place = tuple(wanted[0] if axis == along else 0 for axis in plan.grid.kept_view_axes)
     among = find_geometry(plan)
-    alone = plan.restrict(_shorten(plan.grid.view_shape, index))
+    alone = plan.restrict(tuple(1 if axis in index else n for axis, n in enumerate(plan.grid.view_shape)))
     lengths = tuple(n if reduced else 1 for n, reduced in zip(among.dims, among.reduced, strict=True))
     geometry = _OneGroup(lengths, among.reduced, among.members, among.cut, among.chunk, among)
     # By map and not by position: a group may lie in a file as crumbs, each of which would be a call.
@@ -143,17 +145,13 @@ def normalize_group(
         None if parameter is None else _take(parameter.reshape(plan.parameters.view_shape), index)
         for parameter in (inputs.gamma, inputs.beta)
     )
+    given = None
+    if inputs.given is not None:
+        own = (plan.grid.spread_running(known).reshape(-1)[group] for known in inputs.given)
+        given = Given(*(np.full(alone.grid.running_shape, known) for known in own))
     effort = _choose_effort(values, among, effort)
-    statistics = run_source(alone, geometry, source, picker, Inputs(scale, shift), effort)
+    statistics = run_source(alone, geometry, source, picker, Inputs(scale, shift, given), effort)
     return Single({name: float(array[place]) for name, array in statistics.items()}, picker.values)
-
-
-def _unravel(number: int, lengths: tuple[int, ...]) -> list[int]:
-    return [int(place) for place in np.unravel_index(number, lengths)] if lengths else []
-
-
-def _shorten(lengths: tuple[int, ...], index: Mapping[int, int]) -> tuple[int, ...]:
-    return tuple(1 if axis in index else length for axis, length in enumerate(lengths))
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from normcli.engine.inputs import NO_INPUTS
-from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.results.result import Result
-from normcli.teach.expression import (
-    MOST_TERMS,
-)
-from normcli.teach.group import find_group, measure_group, take_group
+from normcli.teach.expression import MOST_TERMS
+from normcli.teach.group import find_group, measure_group
 from normcli.teach.story import Step, Story
 from normcli.teach.telling import name_group, tell_story
 
@@ -34,9 +30,9 @@ def explain(
     every: bool = False,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Story:
-    """Tell how one value of a tensor is normalized, or those of its first group.
+    """Explain how one value of a tensor is normalized, or those of its first group.
 
-    Only the group in question is read, and of its normalized values those alone are kept that are told of.
+    Only that group is read, and only those of its normalized values are kept that the story shows.
 
     Parameters
     ----------
@@ -46,10 +42,9 @@ def explain(
     inputs : Inputs
         Gamma, beta and running statistics.
     at : tuple of int or None
-        An index of the tensor; None tells of the first group as a whole.
+        An index of the tensor; None for the first group as a whole.
     every : bool
-        Tell of every value of the group, however many: otherwise of the first and the last of more than
-        `MOST_TERMS`.
+        Show every value of the group; otherwise, of more than `MOST_TERMS`, the first and the last.
     effort : Effort
 
     Examples
@@ -62,32 +57,26 @@ def explain(
     [('Σx', 10), ('μ', 2.5), ('Σ(x − μ)²', 5), ('σ²', 1.25)]
     """
     if plan.grid.group_count == 0:
-        return tell_of_nothing(plan, None)
+        return _explain_nothing(
+            plan, f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
+        )
     if plan.grid.group_size == 0:
-        return tell_of_nothing(plan, 0)
+        name = name_group(plan.grid.group_name(0))
+        return _explain_nothing(plan, f"{name} holds no values: {plan.norm.divisor.told_of_nothing}.")
+    windowed = plan.grid.reach is not None
     number, place = (0, 0) if at is None else find_group(plan, at)
-    places: Sequence[int] = (place,)
-    if at is None and plan.spec.window is None:
-        places = choose_places(plan.grid.group_size, every=every)
-    at = at if at is not None or plan.spec.window is None else (0,) * len(plan.grid.shape)
-    if inputs.given is None:
-        return tell_story(measure_group(plan, values, inputs, number, places, effort), at)
-    statistics = measure(plan, values, inputs, effort)
-    result = Result(plan, values, statistics, inputs, effort)
-    return tell_story(take_group(result, number, places, running=True), at, running=True)
+    whole = at is None and not windowed
+    places = _choose_places(plan.grid.group_size, every=every) if whole else (place,)
+    at = at if at is not None or not windowed else (0,) * len(plan.grid.shape)
+    group = measure_group(plan, values, inputs, number, places, effort)
+    return tell_story(group, at, running=inputs.given is not None)
 
 
-def choose_places(count: int, *, every: bool = False) -> Sequence[int]:
-    """Return which of a group's values are told of: all, or of very many the first and the last."""
+def _choose_places(count: int, *, every: bool) -> Sequence[int]:
+    """Return which of a group's values are shown: all, or of very many the first and the last."""
     return range(count) if every or count <= MOST_TERMS else (0, 1, 2, count - 1)
 
 
-def tell_of_nothing(plan: Plan, number: int | None) -> Story:
+def _explain_nothing(plan: Plan, sentence: str) -> Story:
     """Return the story of a tensor, or of a group, without values."""
-    if number is None:
-        told = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
-    else:
-        told = (
-            f"{name_group(plan.grid.group_name(number))} holds no values: {plan.norm.divisor.told_of_nothing}."
-        )
-    return Story(plan, None, None, (Step("nothing", told),))
+    return Story(plan, None, None, (Step("nothing", sentence),))

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.inputs import Inputs
-from normcli.engine.run import choose_output_dtype
 from normcli.engine.single import normalize_group
 from normcli.results.degenerate import find_degeneracies
 from normcli.teach.expression import MOST_TERMS
@@ -23,13 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.inputs import Inputs
+    from normcli.engine.single import Single
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.degenerate import Degeneracy
-    from normcli.results.result import Result
-
-_SIZES = ("mean", "norm", "rms", "ms")
-"""Statistics that are finite unless the values are not (or are beyond float64)."""
 
 _WHOLE_DOUBLES = 2**53
 """Whole numbers up to here are doubles."""
@@ -63,7 +58,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Group:
+class MeasuredGroup:
     """The values that share a statistic; of a window, those that it holds.
 
     Parameters
@@ -102,7 +97,7 @@ class Group:
     def value(self, place: int) -> float:
         """Return a value as Python's own number; whole numbers stay whole, where float64 holds them."""
         shape = self.values.shape
-        return _number(self.values[np.unravel_index(place, shape) if shape else ()])
+        return _to_number(self.values[np.unravel_index(place, shape) if shape else ()])
 
     def index(self, place: int) -> tuple[int, ...]:
         """Return where a value of the group lies in the tensor."""
@@ -115,12 +110,11 @@ class Group:
 
     @functools.cached_property
     def finite(self) -> bool:
-        """Whether each of the values is a number; of a large group, whether its size is."""
+        """Whether each of the values is finite; of a large group, whether its statistics are."""
         if not is_float(self.values.dtype):
             return True
         if self.count > MOST_TERMS:
-            sizes = [value for name, value in self.statistics.items() if name in _SIZES]
-            return all(map(math.isfinite, sizes))
+            return all(math.isfinite(self.statistics[name]) for name in self.plan.norm.divisor.sizes)
         return bool(np.isfinite(self.values.astype(np.float64)).all())
 
     def fractions(self) -> Iterator[Fraction]:
@@ -137,13 +131,8 @@ def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
 
 
 def measure_group(
-    plan: Plan,
-    values: NDArray[Any],
-    inputs: Inputs,
-    number: int,
-    places: Sequence[int],
-    effort: Effort,
-) -> Group:
+    plan: Plan, values: NDArray[Any], inputs: Inputs, number: int, places: Sequence[int], effort: Effort
+) -> MeasuredGroup:
     """Normalize one group of a tensor and nothing else.
 
     Parameters
@@ -152,79 +141,31 @@ def measure_group(
         With at least one value in each group.
     values : ndarray
     inputs : Inputs
-        Gamma and beta.
+        Gamma, beta and running statistics.
     number : int
         The group's.
     places : sequence of int
-        The values of the group to tell of.
+        Which of its values outcomes are wanted of.
     effort : Effort
     """
-    run = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
-    final = run(plan, inputs=inputs)
-    scaled = run(plan.change_spec(dtype="float64")).values
-    return _collect(
-        plan, values, inputs, number, places, final.statistics, scaled.tolist(), final.values,
-        choose_output_dtype(plan, values.dtype), degenerate=True,
-    )  # fmt: skip
-
-
-def take_group(result: Result, number: int, places: Sequence[int], *, running: bool = False) -> Group:
-    """Return a group of a result that is there already.
-
-    Parameters
-    ----------
-    result : Result
-    number : int
-    places : sequence of int
-    running : bool
-        Whether its statistics were given, and are not those of its values.
-    """
-    plan = result.plan
-    statistics = {name: float(array.reshape(-1)[number]) for name, array in result.statistics.items()}
-    view = np.asarray(result.normalized.reshape(plan.grid.view_shape)[plan.grid.select_group(number)]).reshape(
-        -1
-    )
-    return _collect(
-        plan, result.input, result.inputs, number, places, statistics, [None] * len(places),
-        view[list(places)], result.dtype, degenerate=not running,
-    )  # fmt: skip
-
-
-def _collect(
-    plan: Plan,
-    values: NDArray[Any],
-    inputs: Inputs,
-    number: int,
-    places: Sequence[int],
-    statistics: Mapping[str, float],
-    scaled: Sequence[float | None],
-    normalized: NDArray[Any],
-    dtype: np.dtype[Any],
-    *,
-    degenerate: bool,
-) -> Group:
-    members = plan.grid.take_group(values, number)
+    normalize = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
+    single = normalize(plan, inputs=inputs)
+    scaled: Sequence[float | None] = [None] * len(places)
+    if inputs.given is None:
+        scaled = normalize(plan.change_spec(dtype="float64")).values.tolist()
     outcomes = []
-    for place, x_hat, y in zip(places, scaled, normalized.tolist(), strict=True):
+    for place, x_hat, y in zip(places, scaled, single.values.tolist(), strict=True):
         index = _locate(plan, number, place)
-        outcomes.append(
-            Outcome(
-                place,
-                index,
-                _number(values[index]),
-                x_hat,
-                _pick_parameter(plan, inputs.gamma, index),
-                _pick_parameter(plan, inputs.beta, index),
-                float(y),
-            )
-        )
+        gamma, beta = (_pick_parameter(plan, parameter, index) for parameter in (inputs.gamma, inputs.beta))
+        outcomes.append(Outcome(place, index, _to_number(values[index]), x_hat, gamma, beta, float(y)))
+    members = plan.grid.take_group(values, number)
     found: tuple[Degeneracy, ...] = ()
-    if degenerate:
-        found = _find_degeneracies(plan, members, number, statistics, normalized, scaled=inputs.scales)
-    return Group(plan, number, members, statistics, outcomes, dtype, found)
+    if inputs.given is None:
+        found = _find_degeneracies(plan, members, number, single, scaled=inputs.scales)
+    return MeasuredGroup(plan, number, members, single.statistics, outcomes, single.values.dtype, found)
 
 
-def _number(item: Any) -> float:
+def _to_number(item: Any) -> float:
     """Return a value as Python's own number."""
     value = item.item()
     if not isinstance(value, int):
@@ -234,40 +175,32 @@ def _number(item: Any) -> float:
 
 def _locate(plan: Plan, number: int, place: int) -> tuple[int, ...]:
     """Return where the outcome of a place lies: of a window, the value that it belongs to."""
-    if plan.spec.window is not None:
+    if plan.grid.reach is not None:
         return tuple(int(i) for i in np.unravel_index(number, plan.grid.shape))
     return tuple(map(int, plan.grid.locate_values(number, np.asarray(place))))
 
 
 def _pick_parameter(plan: Plan, parameter: NDArray[Any] | None, index: tuple[int, ...]) -> float | None:
+    """Return gamma or beta of one value."""
     if parameter is None:
         return None
     spread = np.broadcast_to(parameter.reshape(plan.parameters.view_shape), plan.grid.view_shape)
-    flat = int(np.ravel_multi_index(index, plan.grid.shape)) if plan.grid.shape else 0
-    there = np.unravel_index(flat, plan.grid.view_shape) if plan.grid.view_shape else ()
-    return float(spread[there])
+    return float(spread[tuple(plan.grid.view_indices([np.asarray(i) for i in index]))])
 
 
 def _find_degeneracies(
-    plan: Plan,
-    members: NDArray[Any],
-    number: int,
-    statistics: Mapping[str, float],
-    normalized: NDArray[Any],
-    *,
-    scaled: bool,
+    plan: Plan, members: NDArray[Any], number: int, single: Single, *, scaled: bool
 ) -> tuple[Degeneracy, ...]:
     """Return what is degenerate of the group, as of a tensor that it alone makes up."""
-    held = members
-    if (
-        plan.spec.window is not None
-    ):  # each value has a window: of this one, the worst that it holds stands for all
+    held, windowed = members, plan.grid.reach is not None
+    if windowed:  # each value has a window: of this one, the worst that it holds stands for all
         flat = members.reshape(-1)
         spoilt = flat[~np.isfinite(flat.astype(np.float64))]
         held = (spoilt if spoilt.size else flat)[:1]
     lengths = tuple(1 if axis in plan.grid.kept_view_axes else n for axis, n in enumerate(plan.grid.view_shape))
     alone = plan.restrict(lengths)
-    arrays = {name: np.full(alone.grid.stats_shape, value) for name, value in statistics.items()}
-    told = normalized if scaled or plan.spec.window is not None else None
-    found = find_degeneracies(alone, held.reshape(lengths), arrays, told)
+    arrays = {name: np.full(alone.grid.stats_shape, value) for name, value in single.statistics.items()}
+    found = find_degeneracies(
+        alone, held.reshape(lengths), arrays, single.values if scaled or windowed else None
+    )
     return tuple(kind._replace(first_group=plan.grid.group_name(number)) for kind in found)

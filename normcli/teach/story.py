@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.teach.expression import Expression, Name, Number
-    from normcli.teach.group import Group, Outcome
+    from normcli.teach.group import MeasuredGroup, Outcome
 
 
 class Step(NamedTuple):
@@ -45,7 +45,7 @@ class Story:
     Parameters
     ----------
     plan : Plan
-    group : Group or None
+    group : MeasuredGroup or None
         None where the tensor has no values.
     at : tuple of int or None
         The value that was asked for; None for a group as a whole.
@@ -56,7 +56,7 @@ class Story:
     """
 
     plan: Plan
-    group: Group | None
+    group: MeasuredGroup | None
     at: tuple[int, ...] | None
     steps: tuple[Step, ...]
     running: bool = False

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from normcli.norms.divisors import OrderStatistic
-    from normcli.teach.group import Group, Outcome
+    from normcli.teach.group import MeasuredGroup, Outcome
 
 FEW = 8
 """Groups of up to so many values are written out within the steps that go on with their sum."""
@@ -73,7 +73,7 @@ _VARIANCE = _Words(
 class _Terms(Sequence[Expression]):
     """Terms made of a group's values when they are asked for."""
 
-    def __init__(self, group: Group, make: Callable[[Expression], Expression]) -> None:
+    def __init__(self, group: MeasuredGroup, make: Callable[[Expression], Expression]) -> None:
         self._group, self._make = group, make
 
     def __len__(self) -> int:
@@ -98,12 +98,12 @@ def name_group(name: str) -> str:
     return "The only group" if name == ONLY_GROUP else f"The group {name}"
 
 
-def tell_story(group: Group, at: tuple[int, ...] | None = None, *, running: bool = False) -> Story:
+def tell_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, running: bool = False) -> Story:
     """Return the steps that lead from a group's values to its normalized ones.
 
     Parameters
     ----------
-    group : Group
+    group : MeasuredGroup
         With the outcomes to tell of.
     at : tuple of int or None
         The value that was asked for.
@@ -121,7 +121,7 @@ def tell_story(group: Group, at: tuple[int, ...] | None = None, *, running: bool
 class _Teller:
     """Tells of one group, a step after another."""
 
-    def __init__(self, group: Group, *, running: bool) -> None:
+    def __init__(self, group: MeasuredGroup, *, running: bool) -> None:
         self.group, self.plan, self.running = group, group.plan, running
         self.n = Number(group.count)
         self.whole_numbers = not is_float(group.values.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -13,12 +12,13 @@ import pytest
 
 from normcli import NORMS, normalize
 from normcli.documents.notation import spell_step, write_code
+from normcli.engine.inputs import Inputs
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.numerics.solution import Given
 from normcli.results.inputs import fit_inputs
 from normcli.teach.explain import explain
-from normcli.teach.group import find_group, take_group
-from normcli.teach.telling import tell_story
+from normcli.teach.group import find_group
 from tests.teach.printed import check_true
 
 if TYPE_CHECKING:
@@ -265,7 +265,8 @@ def test_any_rank(name, shape):
 
 def test_given_statistics_take_the_place_of_measured_ones():
     result = normalize(np.array([[1, 2], [3, 8]]), "bn")
-    story = tell_story(take_group(result, 0, [1], running=True), (1, 0), running=True)
+    inputs = Inputs(given=Given(result.mean, result.var))
+    story = explain(result.plan, result.input, inputs, at=(1, 0))
     printed = lines(story)
     assert printed[:3] == ["μ = 2", "σ² = 1", "σ² + ε = 1 + 1e-05 = 1.00001"]
     assert "running mean" in story.steps[1].sentence
@@ -275,10 +276,14 @@ def test_given_statistics_take_the_place_of_measured_ones():
 
 def test_given_statistics_do_not_mind_what_else_is_in_the_group():
     result = normalize(np.array([[1.0, 2], [3, 8]]), "bn", gamma=2.0)
-    spoilt = dataclasses.replace(result, input=np.array([[math.nan, 2], [3, 8]]))
-    printed = lines(tell_story(take_group(spoilt, 0, [1], running=True), (1, 0), running=True))
-    assert printed[-1] == "x̂ ≈ (3 − 2) / 1.000005 ≈ 0.999995"
-    alone = tell_story(take_group(spoilt, 0, [0], running=True), (0, 0), running=True)
+    spoilt, inputs = (
+        np.array([[math.nan, 2], [3, 8]]),
+        Inputs(result.gamma, None, Given(result.mean, result.var)),
+    )
+    printed = lines(explain(result.plan, spoilt, inputs, at=(1, 0)))
+    assert "x̂ ≈ (3 − 2) / 1.000005 ≈ 0.999995" in printed
+    assert printed[-1] == f"y ≈ {result.normalized[1, 0]:.8g}"
+    alone = explain(result.plan, spoilt, inputs, at=(0, 0))
     assert "NaN" in alone.steps[-1].sentence
 
 
