@@ -326,8 +326,9 @@ class Run:
     def keep(self, statistics: dict[str, Floats], index: Slices, shape: tuple[int, ...]) -> None:
         """Keep the statistics of some groups, at an index of arrays of a shape."""
         with self._lock:
-            for name in statistics.keys() - self.statistics.keys():
-                self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
+            for name in statistics:  # in their order, which is the order in which they are shown
+                if name not in self.statistics:
+                    self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
         for name, values in statistics.items():
             self.statistics[name][index] = values
             forget(self.statistics[name])
