@@ -209,11 +209,11 @@ def test_a_note_is_one_line_with_the_name_and_size(tmp_path):
         pytest.param("head -c 60 x.npy | normcli ln -i -", b"header is damaged", id="cut in the header"),
         pytest.param(
             "ulimit -f 20; cat x.npy | normcli ln -i - -o -",
-            b"cannot be put aside in %s/tmp: File too large; let TMPDIR name",
+            b"cannot be stored in %s/tmp: File too large; set TMPDIR to",
             id="a full disk",
         ),
         pytest.param(
-            "ulimit -f 20; normcli ln -i x.npy -o -", b"the output cannot be put aside in", id="a full disk on the way out"
+            "ulimit -f 20; normcli ln -i x.npy -o -", b"the output cannot be stored in", id="a full disk on the way out"
         ),
     ],
 )  # fmt: skip

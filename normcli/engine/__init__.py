@@ -1,5 +1,5 @@
-"""The engine: carries a tensor through measuring and the kernel, and brings the results home.
+"""The engine: reads a tensor in tiles, measures its groups, and writes the normalized tiles.
 
-What comes out depends on the values and the plan alone: to the bit it is the same for any number of threads,
+The result depends on the values and the plan alone: to the bit it is the same for any number of threads,
 any size of tiles and any order of memory.
 """

@@ -34,15 +34,15 @@ class Source(Protocol):
         ...
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return room for results: in a file, if that is where the values lie."""
+        """Return an array for results, in a temporary file if the tensor lies in a file."""
         ...
 
     def forget(self) -> None:
-        """Hear that the tiles read so far are done with."""
+        """Release what was read so far; called after each tile."""
         ...
 
     def close(self) -> None:
-        """Hear that no more is asked for."""
+        """Finish; called once, after the last tile."""
         ...
 
 
@@ -56,16 +56,16 @@ class Sink(Protocol):
         ...
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Hear that it is written; the source's buffers are free by then, and so is the place itself."""
+        """Take the values of a tile, from the place that `open` returned; that may be used again afterwards."""
         ...
 
     def close(self) -> None:
-        """Hear that all of it is."""
+        """Finish; called once, after the last tile."""
         ...
 
 
 class Spread:
-    """Values that broadcast against the view (gamma, beta, a mask), cut to a tile when it is asked for.
+    """Values that broadcast against the view (gamma, beta, a mask), cut to one tile at a time.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Spread:
             self._index.append(np.broadcast_to(number, [view_shape[a] for a in run]).reshape(-1))
 
     def cut(self, tile: Slices, order: tuple[int, ...]) -> NDArray[Any]:
-        """Return the values for a tile, in the order of runs given, to be broadcast."""
+        """Return the values for a tile, with its runs in an order, to be broadcast against it."""
         result = self._values
         for run, part in enumerate(tile):
             index = self._index[run]
@@ -112,15 +112,15 @@ class ArraySource:
         self._runs = runs if runs.shape == geometry.dims else None
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return room for results: in memory, unless the values are in a file, of whatever strides."""
+        """Return an array for results, in a temporary file if the tensor lies in a file."""
         return make_scratch(shape, dtype) if isinstance(self._view, np.memmap) else np.empty(shape, dtype)
 
     def forget(self) -> None:
-        """Say that the tiles read so far are done with."""
+        """Give back the memory of a mapped file's tiles."""
         forget(self._view)
 
     def close(self) -> None:
-        """Say that no more is asked for."""
+        """Do nothing: there is nothing to close."""
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order; what is returned may be the source itself."""
@@ -184,14 +184,14 @@ class ArraySink:
         return self._runs[tile]
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
-        """Say that it is written."""
+        """Do nothing: the place was in the array itself."""
 
     def close(self) -> None:
-        """Say that all of it is."""
+        """Do nothing: there is nothing to close."""
 
 
 def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
-    """Return what gives the tiles of a tensor of the plan's shape, by position where it lies in a file."""
+    """Return the source of a tensor of the plan's shape: by position if it lies in a file."""
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
         with np.errstate(all="ignore"):
             values = values.astype(np.float64)
@@ -203,7 +203,7 @@ def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
 def open_parameters(
     plan: Plan, geometry: Geometry, gamma: NDArray[Any] | None, beta: NDArray[Any] | None
 ) -> tuple[Spread | None, Spread | None]:
-    """Return gamma and beta, of the plan's `parameter_shape`, as what is cut to tiles."""
+    """Return gamma and beta, of `ParameterShapes.shape`, ready to be cut to tiles."""
     scale, shift = (
         None if values is None else _spread_parameter(plan, geometry, values, offset)
         for values, offset in ((gamma, plan.spec.gamma_offset), (beta, 0))
@@ -219,7 +219,7 @@ def _spread_parameter(plan: Plan, geometry: Geometry, values: NDArray[Any], offs
 
 
 def open_sink(out: NDArray[Any], geometry: Geometry) -> Sink:
-    """Return what takes the tiles of a result, by position where it lies in a file."""
+    """Return the sink that writes to an array: by position if it lies in a file."""
     if isinstance(out, np.memmap) and lies_in_file(out):
         return FileSink(out, geometry)
     return ArraySink(out, geometry)

@@ -1,6 +1,6 @@
-"""Tiles of arrays that lie in files, read and written by position: only the tiles at hand are in memory.
+"""Tiles of arrays in files, read and written by position, so that only the current tiles are in memory.
 
-A memory map would do the same work, but what it has touched stays resident: its peak grows with the file.
+With a memory map the pages that were touched stay resident, and the peak grows with the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 FLUSHED_AT_ONCE = 64 << 20
-"""Bytes written before the disk is asked to take them."""
+"""Bytes that are written before they are synced to the disk."""
 
 
 def lies_in_file(array: NDArray[Any]) -> bool:
@@ -41,7 +41,7 @@ def lies_in_file(array: NDArray[Any]) -> bool:
 
 
 def _locate(array: np.memmap[Any, Any]) -> Any:
-    """Return the open file of an array, by number, or the file's name, or None where it is in none."""
+    """Return the descriptor or else the name of the file that an array lies in; None if it has neither."""
     return array.descriptor if isinstance(array, Mapped) else array.filename
 
 
@@ -67,11 +67,11 @@ class FileSource:
         return buffer.transpose(order)
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return room for results: what lies in a file may have more of them than fit into memory."""
+        """Return an array for results, in a temporary file if it is large."""
         return make_scratch(shape, dtype)
 
     def forget(self) -> None:
-        """Say that the tiles read so far are done with."""
+        """Do nothing: tiles are read into a buffer that is used again."""
 
     def close(self) -> None:
         """Close the file."""
@@ -111,7 +111,7 @@ class FileSink:
                 view, offset = view[count:], offset + count
 
     def close(self) -> None:
-        """Close the file; raise what the disk said of the data on their way to it."""
+        """Close the file; raise the error of a sync that failed, if there was one."""
         try:
             if self._flusher is not None:
                 self._flusher.close()
@@ -120,7 +120,7 @@ class FileSink:
 
 
 class _Flusher:
-    """Sends what is written on to the disk while the rest is calculated, so that the last sync is short."""
+    """Syncs what is written while the rest is calculated, so that the last sync is short."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._pending, self._closed = descriptor, 0, False
@@ -129,7 +129,7 @@ class _Flusher:
         self._error: OSError | None = None
 
     def count(self, byte_count: int) -> None:
-        """Hear that so many bytes are about to be written."""
+        """Count bytes that are about to be written; sync once they are many."""
         with self._changed:
             self._pending += byte_count
             if self._pending < FLUSHED_AT_ONCE:
@@ -140,7 +140,7 @@ class _Flusher:
             self._changed.notify()
 
     def close(self) -> None:
-        """Stop; raise what went wrong."""
+        """Stop; raise the error of a sync that failed, if there was one."""
         if self._thread is None:
             return
         with self._changed:
@@ -159,7 +159,7 @@ class _Flusher:
                 self._pending = 0
             try:
                 os.fdatasync(self._descriptor)
-            except OSError as error:  # told once for each open file: the last sync may hear nothing of it
+            except OSError as error:  # the system reports it once for each open file: the last sync may succeed
                 self._error = error
 
 

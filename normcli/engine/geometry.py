@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     Fold = Callable[[Any], Any]
 
 INNER = 1 << 16
-"""Leaves are so long that this many values hold one of each of the groups that lie side by side."""
+"""A leaf of each of the groups that lie side by side holds at most so many values in all."""
 
 SHORTEST_LEAF = 64
-"""But not so short that there is more to record of a leaf than to read."""
+"""Shorter leaves would have more numbers in their records than values."""
 
 RECORDS, SHORTEST_SEGMENT = 1 << 16, 16
-"""So many records of leaves are kept at once, or that many for each group; what is more is folded."""
+"""How many records of leaves are kept in all, and at least for each group; more are folded together."""
 
 
 Slices = tuple[slice, ...]
@@ -69,9 +69,9 @@ class Geometry:
     @classmethod
     @functools.lru_cache(
         maxsize=16
-    )  # tensors of one shape come in numbers, and small ones have no time to lose
+    )  # many tensors share a shape, and for small ones this takes a good part of the time
     def of(cls, view_shape: tuple[int, ...], view_axes: tuple[int, ...]) -> Geometry:
-        """Collapse a view: neighbouring axes of a kind become one; axes of one value vanish."""
+        """Collapse a view: neighbouring axes of a kind become one run; axes of length 1 are dropped."""
         dims: list[int] = []
         kinds: list[bool] = []
         members: list[list[int]] = []
@@ -128,7 +128,7 @@ class Geometry:
 
     @functools.cached_property
     def columns(self) -> bool:
-        """Groups stand as columns: they are short and many; shape alone says so."""
+        """Whether groups are worked on as columns, as they are short and many; the shape alone decides."""
         return self.count < FEW and math.prod(self.kept_shape) >= 4 * self.count
 
     @functools.cached_property
@@ -162,7 +162,7 @@ class Geometry:
 
     @functools.cached_property
     def segment(self) -> int:
-        """How many leaves of a group are folded into one record, by shape alone; 1 where all are kept."""
+        """How many leaves of a group are folded into one record; the shape alone decides."""
         longest = max(SHORTEST_SEGMENT, RECORDS // math.prod(self.kept_shape))
         return 1 if math.prod(self.leaf_shape) <= longest else longest
 
@@ -242,7 +242,7 @@ class Geometry:
 
 
 def find_geometry(plan: Plan) -> Geometry:
-    """Return how a plan's view is walked."""
+    """Return the geometry of a plan's view."""
     return Geometry.of(plan.grid.view_shape, plan.grid.view_axes)
 
 
@@ -280,7 +280,7 @@ class Segments:
         self.records = self.kind.empty((*self.geometry.kept_shape, len(self.geometry.segment_sizes)))
 
     def put(self, tile: Slices, leaves: Records) -> None:
-        """Put a tile's leaves, of shape (groups, leaves)."""
+        """Add a tile's leaves, of shape (groups, leaves)."""
         kept = self.geometry.cut_groups(tile)
         groups = find_lengths(kept)
         length, first = self.geometry.segment, self.geometry.first_leaf(tile)

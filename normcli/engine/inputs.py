@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Places = tuple[NDArray[np.intp], ...]
 
 COUNT = "count"
-"""What is told of each group beside its statistics: how many of its values count."""
+"""The key, among a group's statistics, of how many of its values count."""
 
 
 class Selection(NamedTuple):
@@ -33,10 +33,11 @@ class Selection(NamedTuple):
     Parameters
     ----------
     mask : ndarray of bool or None
-        True where one counts, as `Plan.fit_mask` returns it; None if it does not matter where.
+        True where one counts, as `Grid.fit_mask` returns it; None if there is no mask.
     omits_nan : bool
         Whether NaN does not count.
     fill : Fill
+        What is written in place of values that do not count.
     """
 
     mask: NDArray[np.bool_] | None = None
@@ -73,14 +74,14 @@ class Selection(NamedTuple):
         return sum(int(np.count_nonzero(part & ~np.isnan(piece))) for piece, part in pieces)
 
     def find_spoilt(self, values: NDArray[Any], places: Places) -> Selected:
-        """Return where a value that came out not finite is worth a word: not where that was asked for.
+        """Return which results that are not finite call for a warning: not those of values that do not count.
 
         Parameters
         ----------
         values : ndarray
-            The tensor that went in.
+            The input.
         places : tuple of integer arrays
-            Where what came out is not finite.
+            Where the results are not finite.
         """
         excused = ~self.select(values, places)
         if self.fill is not Fill.NAN:

@@ -1,4 +1,4 @@
-"""The engine's entrances: a tensor normalized into an array or a sink, or measured alone."""
+"""What other rooms call: a tensor is normalized into an array or a sink, or measured alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def choose_output_dtype(plan: Plan, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the result: the plan's, else the input's if a float of up to 8 bytes, or float64."""
+    """Return the dtype of the result: the plan's; or the input's, if a float of up to 8 bytes; or float64."""
     if plan.spec.dtype is not None:
         asked: np.dtype[Any] = np.dtype(find_type(plan.spec.dtype))
         return asked
@@ -63,7 +63,6 @@ def run(
     out : ndarray or None
         Where the result goes: C-contiguous, of the tensor's shape and of `choose_output_dtype`.
     effort : Effort
-        Threads and sizes of tiles: they change the speed alone.
 
     Returns
     -------
@@ -167,7 +166,7 @@ def _has_no_values(plan: Plan) -> bool:
 
 
 def _fill_statistics(plan: Plan, given: Given | None = None) -> dict[str, Floats]:
-    """Return the statistics of groups that nothing is measured of: what is known beforehand, or NaN."""
+    """Return the statistics of groups that are not measured: the known ones, or those of no values."""
     if given is not None:
         with np.errstate(all="ignore"):
             return solve_given(plan, given, exact=True).statistics

@@ -1,4 +1,4 @@
-"""One group of a tensor and nothing else: to the bit what a run of the whole tensor makes of it."""
+"""One group of a tensor, normalized by itself: the same to the bit as in a run of the whole tensor."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 _LONGEST = 8
-"""Bytes of the longest float that is calculated with as it is."""
+"""Bytes of the longest float that is not converted to float64 first."""
 
 _PAGE, _MOST_TOUCHED, _SHORTEST_BLOCK = 4096, 64 << 20, 1 << 14
-"""Bytes that the system reads of a file for one value; bytes, and values, of a tile."""
+"""Bytes that are read of a file for one value; the most bytes, and the fewest values, of a tile."""
 
 
 class Single(NamedTuple):
-    """What became of one group.
+    """The result of one group.
 
     Parameters
     ----------
     statistics : dict of str to float
     values : ndarray, shape (asked for,)
-        The normalized values that were asked for, of the output's dtype.
+        The normalized values that were asked for, in the output's dtype.
     """
 
     statistics: dict[str, float]
@@ -65,7 +65,7 @@ class _OneGroup(Geometry):
 
 
 class _Picker:
-    """A sink that keeps some values of a group and lets the others go."""
+    """A sink that keeps some values of a group and drops the others."""
 
     def __init__(self, geometry: Geometry, wanted: Sequence[int], dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
@@ -91,7 +91,7 @@ class _Picker:
         self.values[inside] = flat[tuple(at[inside] - s for at, s in zip(self._places, starts, strict=True))]
 
     def close(self) -> None:
-        """Say that all of it is written."""
+        """Do nothing: there is nothing to close."""
 
 
 def normalize_group(
@@ -102,7 +102,7 @@ def normalize_group(
     inputs: Inputs = NO_INPUTS,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Single:
-    """Normalize some values of one group; of the others of the tensor, none is read.
+    """Normalize some values of one group; no other group is read.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def normalize_group(
     alone = plan.restrict(tuple(1 if axis in index else n for axis, n in enumerate(plan.grid.view_shape)))
     lengths = tuple(n if reduced else 1 for n, reduced in zip(among.dims, among.reduced, strict=True))
     geometry = _OneGroup(lengths, among.reduced, among.members, among.cut, among.chunk, among)
-    # By map and not by position: a group may lie in a file as crumbs, each of which would be a call.
+    # By map and not by position: a group's values may lie far apart in a file, and each would be a call.
     members = _take(values.reshape(plan.grid.view_shape), index)
     if values.dtype.kind == "f" and values.dtype.itemsize > _LONGEST:
         members = members.astype(np.float64)
@@ -155,7 +155,7 @@ def normalize_group(
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:
-    """Return the part of a view at an index of some of its axes, which stay; what is broadcast stays whole."""
+    """Return the part of a view at an index of some of its axes, of length 1 there; axes of 1 stay."""
     part = tuple(
         slice(index[axis], index[axis] + 1) if axis in index and length > 1 else slice(None)
         for axis, length in enumerate(array.shape)
@@ -164,7 +164,7 @@ def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:
 
 
 def _choose_effort(values: NDArray[Any], geometry: Geometry, effort: Effort) -> Effort:
-    """Return tiles so short that what they touch of a mapped file stays small, however far apart it lies."""
+    """Return tiles so short that they touch few pages of a mapped file, however far apart their values lie."""
     if not isinstance(values, np.memmap):
         return effort
     behind = math.prod(geometry.dims[geometry.reduced_runs[-1] + 1 :])

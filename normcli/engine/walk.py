@@ -1,4 +1,4 @@
-"""A walk over a tensor's tiles, in threads."""
+"""A walk over a tensor's tiles in threads, and what decides its speed alone: it changes no bit of a result."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ WHOLE = 1 << 18
 
 
 class Observer(Protocol):
-    """Somebody who watches a long run, from several threads at once."""
+    """Takes the progress of a long run; its methods are called from several threads."""
 
     def expect(self, byte_count: int) -> None:
-        """Hear that so many more bytes are to be worked through."""
+        """Add to the number of bytes that the run will read in all; called before its passes."""
         ...
 
     def advance(self, byte_count: int) -> None:
-        """Hear that so many have been."""
+        """Add to the number of bytes that have been read; called after each tile."""
         ...
 
 
 class Effort(NamedTuple):
-    """What changes the speed alone.
+    """Threads, sizes of tiles, and an observer: they change the speed alone.
 
     Parameters
     ----------
     threads : int or None
-        At most so many; as many as there are processors by default.
+        The most to use; by default as many as there are processors.
     observer : Observer or None
-        Hears how far the work is.
+        Told of the progress.
     block, whole : int
-        Values in a tile, and in the largest group that is read only once.
+        The number of values in a tile, and in the largest group that is read only once.
     """
 
     threads: int | None = None
@@ -74,16 +74,16 @@ def count_processors() -> int:
 
 
 class Walk:
-    """Tiles of a geometry, handed out to threads; an observer hears of each that is done.
+    """Tiles of a geometry, worked on by threads; an observer is told of each that is done.
 
     Parameters
     ----------
     geometry : Geometry
     source : Source
-        Of the tiles.
+        What the tiles are read from.
     effort : Effort
     block : int
-        Values in a tile.
+        The number of values in a tile.
     """
 
     def __init__(self, geometry: Geometry, source: Source, effort: Effort, block: int) -> None:
@@ -115,7 +115,7 @@ class Walk:
                     try:
                         work_on(tile, work)
                         self._source.forget()
-                        self._tell_observer(tile)
+                        self._advance(tile)
                     except BaseException:
                         failed.set()
                         raise
@@ -132,10 +132,10 @@ class Walk:
             try:
                 for future in futures:
                     future.result()
-            except BaseException:  # an interrupt, which reaches this thread alone
+            except BaseException:  # an interrupt, which only the main thread receives
                 failed.set()
                 raise
 
-    def _tell_observer(self, tile: Slices) -> None:
+    def _advance(self, tile: Slices) -> None:
         if self._observer is not None:
             self._observer.advance(math.prod(find_lengths(tile)) * self._source.dtype.itemsize)

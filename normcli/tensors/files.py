@@ -260,7 +260,7 @@ def _split_key(specification: str) -> tuple[Path, str | None]:
 
 
 def _load_stream(stream: BinaryIO, name: str, key: str | None) -> Tensor:
-    """Load a tensor from a stream, which is put aside first unless it is a file (`< x.npy`) at its start."""
+    """Load a tensor from a stream, which is stored first unless it is a file (`< x.npy`) at its start."""
     if _is_file_at_start(stream):
         return _load_sniffed(stream, name, key)
     with spool(stream, name) as whole:

@@ -1,4 +1,4 @@
-"""Temporary files without a name: where what is large waits. Nothing of them outlives the process."""
+"""Temporary files without a name, for what is too large for memory; they end with the process."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _PIECE = 1 << 20
 
 SMALLEST_SCRATCH = 1 << 23
-"""Results of so many bytes and more wait in a file, if that is where their input lies."""
+"""Results of so many bytes and more are kept in a temporary file if their input lies in a file."""
 
 
 def spool(stream: BinaryIO, name: str) -> BinaryIO:
-    """Read a stream to its end; what is large goes to a temporary file, in pieces.
+    """Read a stream to its end, into memory or, if it is large, into a temporary file.
 
     Returns
     -------
@@ -100,6 +100,6 @@ def _explain(name: str) -> Iterator[None]:
         import tempfile
 
         raise DataError(
-            f"{name} cannot be put aside in {tempfile.gettempdir()}: {error.strerror or 'I/O error'}; "
-            "let TMPDIR name a folder with room for it"
+            f"{name} cannot be stored in {tempfile.gettempdir()}: {error.strerror or 'I/O error'}; "
+            "set TMPDIR to a folder with room for it"
         ) from error

@@ -31,7 +31,7 @@ def test_only_what_is_large_goes_to_a_file(size, in_memory, tmp_path, monkeypatc
 @pytest.mark.usefixtures("small_limit")
 def test_a_folder_without_room_is_named_with_the_remedy(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/dev/full")
-    with pytest.raises(DataError, match=r"x cannot be put aside in /dev/full: .*; let TMPDIR name a folder"):
+    with pytest.raises(DataError, match=r"x cannot be stored in /dev/full: .*; set TMPDIR to a folder"):
         spool(io.BytesIO(bytes(2000)), "x")
 
 
