@@ -11,7 +11,7 @@ from normcli.documents.document import Formulas, Page, Row, Table
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.notation import MOST_SHOWN, print_number, spell_step, write_code
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts
-from normcli.teach.expression import Number
+from normcli.teach.expression import Constant
 from normcli.teach.place import describe_index
 from normcli.tensors.nested import describe_number, to_lists
 from normcli.tensors.pieces import iterate_pieces
@@ -142,7 +142,7 @@ class Explanation:
                 rows.append(None)
             where = describe_index(group.index(place), group.plan.grid.layout) or "the only value"
             mark = ("← this one" if place in asked else "",) if asked else ()
-            rows.append(Row((where, print_number(Number(group.value(place)), view.digits), *mark), colour))
+            rows.append(Row((where, print_number(Constant(group.value(place)), view.digits), *mark), colour))
         columns, numeric = (
             (("value", "x", ""), (False, True, False)) if asked else (("value", "x"), (False, True))
         )
@@ -186,7 +186,7 @@ class Explanation:
         for outcome in told:
             rows += [None] if outcome.place in gaps else []
             where = describe_index(outcome.index, group.plan.grid.layout) or "the only value"
-            cells = (Number(outcome.value), Number(outcome.normalized))
+            cells = (Constant(outcome.value), Constant(outcome.normalized))
             rows.append(Row((where, *(print_number(cell, view.digits) for cell in cells)), group.number))
         again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
         title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."

@@ -14,15 +14,15 @@ from normcli.documents.document import Equation
 from normcli.documents.numbers import STATISTIC_DIGITS, format_statistic
 from normcli.teach.expression import (
     Absolute,
+    Constant,
     Difference,
     Maximum,
-    Name,
-    Number,
     Power,
     Product,
     Quotient,
     Root,
     Sum,
+    Symbol,
     Value,
     evaluate,
     read_decimals,
@@ -58,9 +58,9 @@ class _Notation:
 
     def write(self, expression: Expression) -> tuple[str, int]:
         match expression:
-            case Number():
+            case Constant():
                 return self.number(expression)
-            case Name():
+            case Symbol():
                 return self.name(expression), _ATOM
             case Sum():
                 return self.sum(expression)
@@ -87,11 +87,11 @@ class _Notation:
     def bracket(self, text: str) -> str:
         return f"({text})"
 
-    def number(self, number: Number) -> tuple[str, int]:
+    def number(self, number: Constant) -> tuple[str, int]:
         text = print_number(number, self.digits)
         return text, _OPEN if text.startswith("-") else _PRODUCT if "e" in text else _ATOM
 
-    def name(self, name: Name) -> str:
+    def name(self, name: Symbol) -> str:
         return name.text
 
     def sum(self, sum_: Sum) -> tuple[str, int]:
@@ -117,7 +117,7 @@ class _Notation:
         return f"{self.wrap(top, _PRODUCT)} / {self.wrap(bottom, _POWER)}", _PRODUCT
 
     def power(self, base: Expression, exponent: Expression) -> str:
-        if exponent == Number(2):
+        if exponent == Constant(2):
             return f"{self.wrap(base, _ATOM)}²"
         return f"{self.wrap(base, _ATOM)}^{self.wrap(exponent, _ATOM)}"
 
@@ -136,12 +136,12 @@ class _Latex(_Notation):
     def bracket(self, text: str) -> str:
         return rf"\left({text}\right)" if r"\frac" in text else f"({text})"
 
-    def number(self, number: Number) -> tuple[str, int]:
+    def number(self, number: Constant) -> tuple[str, int]:
         text, held = super().number(number)
         digits, e, exponent = text.partition("e")
         return rf"{digits} \times 10^{{{int(exponent)}}}" if e else text, held
 
-    def name(self, name: Name) -> str:
+    def name(self, name: Symbol) -> str:
         return name.latex
 
     def maximum(self, maximum: Maximum) -> str:
@@ -168,11 +168,11 @@ class _Code(_Notation):
     def __init__(self) -> None:
         super().__init__(None, full=True)
 
-    def number(self, number: Number) -> tuple[str, int]:
+    def number(self, number: Constant) -> tuple[str, int]:
         text = repr(number.value)
         return text, _OPEN if text.startswith("-") else _ATOM
 
-    def name(self, name: Name) -> str:
+    def name(self, name: Symbol) -> str:
         return name.code
 
     def sum(self, sum_: Sum) -> tuple[str, int]:
@@ -195,7 +195,7 @@ class _Code(_Notation):
         return f"abs({text})"
 
 
-def print_number(number: Number, digits: int | None) -> str:
+def print_number(number: Constant, digits: int | None) -> str:
     """Return a number as it is printed: a whole one in full, others with so many significant digits."""
     if isinstance(number.value, int):
         return str(number.value)
@@ -209,7 +209,7 @@ def write_code(expression: Expression) -> str:
 
     Examples
     --------
-    >>> write_code(Quotient(Sum((Number(1), Number(-2.5))), Number(2)))
+    >>> write_code(Quotient(Sum((Constant(1), Constant(-2.5))), Constant(2)))
     '(1 + (-2.5)) / 2'
     """
     return _Code().wrap(expression, _OPEN)
@@ -233,8 +233,8 @@ def spell_step(
     Examples
     --------
     >>> from normcli.teach.story import Step
-    >>> mean = Quotient(Sum(tuple(map(Number, (1, 2, 3, 4)))), Number(4))
-    >>> step = Step("mean", "The mean.", Name("μ", r"\mu"), (mean,), Number(2.5))
+    >>> mean = Quotient(Sum(tuple(map(Constant, (1, 2, 3, 4)))), Constant(4))
+    >>> step = Step("mean", "The mean.", Symbol("μ", r"\mu"), (mean,), Constant(2.5))
     >>> spell_step(step).text
     'μ = (1 + 2 + 3 + 4) / 4 = 2.5'
     """
@@ -259,7 +259,7 @@ def spell_step(
     )
 
 
-def _read_printed(number: Number, digits: int | None) -> Fraction:
+def _read_printed(number: Constant, digits: int | None) -> Fraction:
     return Fraction(print_number(number, digits))
 
 
@@ -271,7 +271,7 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
     """Whether every number of an expression is exact, and printed in full."""
     exact = True
 
-    def read(number: Number) -> Value:
+    def read(number: Constant) -> Value:
         nonlocal exact
         value = read_decimals(number)
         exact = exact and value.exact and _read_printed(number, digits) == value.number
@@ -281,7 +281,7 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
     return exact
 
 
-def _choose_digits(expression: Expression, value: Number, digits: int | None) -> int:
+def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:
     """Return how many digits it takes for what is printed to come near the printed value."""
     fewest = digits or STATISTIC_DIGITS
     target = _read_printed(value, digits)

@@ -1,6 +1,6 @@
 """A page: results of one tensor, to be moved over, flipped between and recalculated. One file, no network.
 
-`page.html`, `page.css`, `arithmetic.js` and `page.js` are put together with the data of `content`. Nothing is
+`page.html`, `page.css` and the scripts are put together with the data of `content`. Nothing is
 fetched, and the page forbids itself to: its policy names its one style and its one script by their hashes.
 """
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document, Page, View
 
 
+_SCRIPTS = ("numbers.js", "arithmetic.js", "page.js")
+
+
 def write(document: Document, stream: TextIO, view: View) -> None:
     """Write one page, without network, in which results of norms can be explored.
 
@@ -39,7 +42,7 @@ def write(document: Document, stream: TextIO, view: View) -> None:
 
 def _put_together(page: Page, view: View) -> str:
     """Return the page, all ASCII: no encoding of any output can then change what was hashed."""
-    script = (_read("arithmetic.js") + _read("page.js")).encode("ascii", "backslashreplace").decode()
+    script = _wrap("".join(map(_read, _SCRIPTS))).encode("ascii", "backslashreplace").decode()
     style = _read("page.css") + _colour_groups()
     text = Template(_read("page.html")).substitute(
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
@@ -53,6 +56,12 @@ def _put_together(page: Page, view: View) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode(
         "ascii", "xmlcharrefreplace"
     ).decode()  # fmt: skip
+
+
+def _wrap(script: str) -> str:
+    """Return a script whose names are its own, and which knows the data of its page as `data`."""
+    data = 'const data = JSON.parse(document.getElementById("data").textContent);'
+    return f'(() => {{\n"use strict";\n{data}\n{script}}})();\n'
 
 
 def _embed(content: dict[str, object]) -> str:

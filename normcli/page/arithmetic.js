@@ -1,99 +1,214 @@
-"use strict";
-// Arithmetic as it is printed. A term has the text, the value of that text (of the decimals in it, not of the
-// doubles that they were rounded from) and whether it is exact: whether the text leaves nothing of them out.
+// Arithmetic as trees. A tree is a number, the name of one, or an operation with what it is done to:
+// ["quotient", "x", "divisor"]. One function works it out in doubles, one writes it.
 //
-// A value is a fraction [numerator, denominator]; null where it is none (a root) or not all of it is known; NaN
-// where anything in it is not finite.
-const arithmetic = (() => {
-  const lift = (act) => (...values) => (values.some(Number.isNaN) ? NaN : values.includes(null) ? null : act(...values));
+// What is written is a term: its text; how strongly the text holds together; whether it is exact, with no digit of
+// a number left out; and its value, that of the decimals in the text and not of the doubles that they were rounded
+// from. A value is a fraction [numerator, denominator]; null where it is none (a root) or not all of it is known;
+// NaN where anything in it is not finite.
 
-  const size = (n) => (n < 0n ? -n : n);
+// -- fractions
 
-  function findCommon(a, b) {
-    [a, b] = [size(a), size(b)];
-    while (b) [a, b] = [b, a % b];
-    return a;
+const lift = (act) => (...values) => (values.some(Number.isNaN) ? NaN : values.includes(null) ? null : act(...values));
+
+const size = (n) => (n < 0n ? -n : n);
+
+function reduce([n, d]) {
+  let [a, b] = [size(n), d];
+  while (b) [a, b] = [b, a % b];
+  return [n / a, d / a];
+}
+
+/** The fraction that a decimal is, as JavaScript writes one. */
+function readDecimal(text) {
+  const [digits, exponent = "0"] = text.split("e");
+  const [whole, decimals = ""] = digits.split(".");
+  const shift = Number(exponent) - decimals.length;
+  const [n, power] = [BigInt(whole + decimals), 10n ** BigInt(Math.abs(shift))];
+  return shift < 0 ? [n, power] : [n * power, 1n];
+}
+
+/** Decimals' denominators divide each other: a long sum of them does not grow. */
+const add = lift(([a, b], [c, d]) => {
+  if (d % b === 0n) return [a * (d / b) + c, d];
+  return b % d === 0n ? [a + c * (b / d), b] : [a * d + c * b, b * d];
+});
+const subtract = lift((a, [c, d]) => add(a, [-c, d]));
+const multiply = lift(([a, b], [c, d]) => [a * c, b * d]);
+const divide = lift(([a, b], [c, d]) => (c === 0n ? NaN : c < 0n ? [-a * d, -b * c] : [a * d, b * c]));
+
+/** The whole number that is a root of another, or null. */
+function takeWholeRoot(n, degree) {
+  if (n < 2n || degree === 1n) return n;
+  let guess = 1n << BigInt(Math.ceil((4 * n.toString(16).length) / Number(degree)));
+  for (;;) {
+    const next = ((degree - 1n) * guess + n / guess ** (degree - 1n)) / degree;
+    if (next >= guess) return guess ** degree === n ? guess : null;
+    guess = next;
   }
+}
 
-  function reduce([n, d]) {
-    const common = findCommon(n, d);
-    return [n / common, d / common];
+/** Powers and roots of a higher degree are not worked out: their values would be hundreds of digits long. */
+const HIGHEST_DEGREE = 16n;
+
+const power = lift((base, exponent) => {
+  const [p, q] = reduce(exponent);
+  const [n, d] = q === 1n ? base : reduce(base);
+  if (p < 0n) return n === 0n ? NaN : power(divide([1n, 1n], base), [-p, q]);
+  if (p > HIGHEST_DEGREE || q > HIGHEST_DEGREE || (n < 0n && q > 1n)) return null;
+  const [top, bottom] = [takeWholeRoot(n ** p, q), takeWholeRoot(d ** p, q)];
+  return top === null || bottom === null ? null : [top, bottom];
+});
+
+// -- operations
+
+const [OPEN, SUM, PRODUCT, POWER, ROOT, ATOM] = [0, 1, 2, 3, 4, 5];
+
+/** Each in doubles, in fractions and in writing; how strongly what is written holds, and what it is done to must. */
+const OPERATIONS = {
+  sum: {
+    double: (a, b) => a + b, fraction: add, write: (a, b) => `${a} + ${b}`, holds: SUM, needs: [OPEN, SUM],
+  },
+  difference: {
+    double: (a, b) => a - b, fraction: subtract, write: (a, b) => `${a} − ${b}`, holds: SUM, needs: [OPEN, PRODUCT],
+  },
+  product: {
+    double: (a, b) => a * b, fraction: multiply, write: (a, b) => `${a} · ${b}`, holds: PRODUCT, needs: [PRODUCT, POWER],
+  },
+  quotient: {
+    double: (a, b) => a / b, fraction: divide, write: (a, b) => `${a} / ${b}`, holds: PRODUCT, needs: [PRODUCT, POWER],
+  },
+  power: {
+    double: (a, b) => a ** b, fraction: power, write: (a, b) => (b === "2" ? `${a}²` : `${a}^${b}`), holds: POWER, needs: [ATOM, ATOM],
+  },
+  root: {
+    double: Math.sqrt, fraction: (a) => power(a, [1n, 2n]), write: (a) => `√${a}`, holds: POWER, needs: [ROOT],
+  },
+  absolute: {
+    double: Math.abs, fraction: lift(([n, d]) => [size(n), d]), write: (a) => `|${a}|`, holds: ATOM, needs: [OPEN],
+  },
+  maximum: {
+    double: Math.max, fraction: lift((a, b) => (a[0] * b[1] < b[0] * a[1] ? b : a)),
+    write: (a, b) => `max(${a}, ${b})`, holds: ATOM, needs: [OPEN, OPEN],
+  },
+};
+
+// -- in doubles
+
+/** What a tree comes to, given the values of its names. */
+function evaluate(tree, values) {
+  if (!Array.isArray(tree)) return typeof tree === "number" ? tree : values[tree];
+  const [operation, ...parts] = tree;
+  if (operation === "series" || operation === "worked") return evaluate(parts[0], values);
+  if (operation === "root" && parts[0][0] === "sum") {
+    // A square may lie beyond doubles where its root does not.
+    const takeRoot = (part) => (part[0] === "power" ? evaluate(part[1], values) : Math.sqrt(evaluate(part, values)));
+    return Math.hypot(...parts[0].slice(1).map(takeRoot));
   }
+  return OPERATIONS[operation].double(...parts.map((part) => evaluate(part, values)));
+}
 
-  /** The fraction that a decimal is, as JavaScript writes one. */
-  function read(text) {
-    const [digits, exponent = "0"] = text.split("e");
-    const [whole, decimals = ""] = digits.split(".");
-    const shift = Number(exponent) - decimals.length;
-    const [n, power] = [BigInt(whole + decimals), 10n ** BigInt(Math.abs(shift))];
-    return shift < 0 ? [n, power] : [n * power, 1n];
-  }
+// -- in writing
 
-  /** Decimals' denominators divide each other: a long sum of them does not grow. */
-  const plus = lift(([a, b], [c, d]) => {
-    if (d % b === 0n) return [a * (d / b) + c, d];
-    return b % d === 0n ? [a + c * (b / d), b] : [a * d + c * b, b * d];
-  });
-  const less = lift((a, [c, d]) => plus(a, [-c, d]));
-  const times = lift(([a, b], [c, d]) => [a * c, b * d]);
-  const over = lift(([a, b], [c, d]) => (c === 0n ? NaN : c < 0n ? [-a * d, -b * c] : [a * d, b * c]));
-  const isLess = ([a, b], [c, d]) => a * d < c * b;
+const MOST_TERMS = 8;
+const HEAD = 3;
 
-  /** The whole number that is a root of another, or null. */
-  function takeWholeRoot(n, degree) {
-    if (n < 2n || degree === 1n) return n;
-    let guess = 1n << BigInt(Math.ceil((4 * n.toString(16).length) / Number(degree)));
-    for (;;) {
-      const next = ((degree - 1n) * guess + n / guess ** (degree - 1n)) / degree;
-      if (next >= guess) return guess ** degree === n ? guess : null;
-      guess = next;
-    }
-  }
+/** A number as a term. */
+function writeNumber(value) {
+  const text = format(value);
+  if (!Number.isFinite(value)) return { text, holds: value < 0 ? OPEN : ATOM, value: NaN, exact: true };
+  const decimal = round(value, data.digits);
+  const holds = value < 0 ? OPEN : decimal.includes("e") ? PRODUCT : ATOM;
+  return { text, holds, value: readDecimal(decimal), exact: Number(decimal) === value };
+}
 
-  /** Powers and roots of a higher degree are not worked out: their values would be hundreds of digits long. */
-  const HIGHEST_DEGREE = 16n;
+const wrap = (term, least) => (term.holds < least ? `(${term.text})` : term.text);
 
-  const power = lift((base, exponent) => {
-    const [p, q] = reduce(exponent);
-    const [n, d] = q === 1n ? base : reduce(base);
-    if (p < 0n) return n === 0n ? NaN : power(over([1n, 1n], base), [-p, q]);
-    if (p > HIGHEST_DEGREE || q > HIGHEST_DEGREE || n < 0n && q > 1n) return null;
-    const [top, bottom] = [takeWholeRoot(n ** p, q), takeWholeRoot(d ** p, q)];
-    return top === null || bottom === null ? null : [top, bottom];
-  });
-
-  const combine = (text, value, ...terms) => ({ text, value, exact: terms.every((term) => term.exact) });
-  const total = (terms) => terms.map((term) => term.value).reduce(plus);
-
-  /** A number that is printed: its text, the decimal in it (null where it is not finite), and if that is all of it. */
-  const number = (text, decimal, exact) => ({ text, value: decimal === null ? NaN : read(decimal), exact });
-
-  const [one, two] = [[1n, 1n], [2n, 1n]];
-
+/** A tree as a term; `writeLeaf` writes what it does not leave to the operations. */
+function write(tree, writeLeaf) {
+  const leaf = writeLeaf(tree);
+  if (leaf) return leaf;
+  const { fraction, write: join, holds, needs } = OPERATIONS[tree[0]];
+  const terms = tree.slice(1).map((part) => write(part, writeLeaf));
   return {
-    number,
-    enclose: (term) => ({ ...term, text: `(${term.text})` }),
-    add: (...terms) => combine(terms.map((term) => term.text).join(" + "), total(terms), ...terms),
-    /** A long sum: the first terms and the last; or the first alone, where the others are not known. */
-    elide(terms, isWhole) {
-      const head = `${terms.slice(0, 3).map((term) => term.text).join(" + ")} + …`;
-      return isWhole ? combine(`${head} + ${terms.at(-1).text}`, total(terms), ...terms) : combine(head, null, ...terms);
-    },
-    subtract: (a, b) => combine(`${a.text} − ${b.text}`, less(a.value, b.value), a, b),
-    multiply: (a, b) => combine(`${a.text} · ${b.text}`, times(a.value, b.value), a, b),
-    divide: (a, b) => combine(`${a.text} / ${b.text}`, over(a.value, b.value), a, b),
-    square: (a) => combine(`${a.text}²`, power(a.value, two), a),
-    raise: (a, b) => combine(`${a.text}^${b.text}`, power(a.value, b.value), a, b),
-    root: (a) => combine(`√${a.text}`, power(a.value, over(one, two)), a),
-    invert: (a) => combine(`(1/${a.text})`, over(one, a.value), a),
-    absolute: (a) => combine(`|${a.text}|`, lift(([n, d]) => [size(n), d])(a.value), a),
-    larger: (a, b) => combine(`max(${a.text}, ${b.text})`, lift((v, w) => (isLess(v, w) ? w : v))(a.value, b.value), a, b),
-
-    /** The sign between two terms as they are printed; what is not finite follows rules that round nothing. */
-    relate(left, right) {
-      if (Number.isNaN(left.value)) return "=";
-      const difference = less(left.value, right.value);
-      return Array.isArray(difference) && difference[0] === 0n ? "=" : "≈";
-    },
+    text: join(...terms.map((term, n) => wrap(term, needs[n]))),
+    holds,
+    value: fraction(...terms.map((term) => term.value)),
+    exact: terms.every((term) => term.exact),
   };
-})();
+}
+
+/** A tree with names, some of which have labels. */
+function writeNames(tree, labels) {
+  const name = (text, holds) => ({ text, holds, value: NaN, exact: true });
+  return write(tree, (part) => {
+    if (typeof part === "number") return writeNumber(part);
+    if (typeof part === "string") return name(labels[part] ?? part, ATOM);
+    if (part[0] === "series") return name(`Σ${wrap(writeNames(part[2], labels), POWER)}`, ROOT);
+    return part[0] === "worked" ? name(part[2], ATOM) : null;
+  });
+}
+
+/** A tree with numbers; its sums over the group are added up, or else written out. */
+function writeNumbers(tree, scope, isAdded) {
+  return write(tree, (part) => {
+    if (!Array.isArray(part) || part[0] === "worked") return writeNumber(evaluate(part, scope.values));
+    if (part[0] !== "series") return null;
+    return isAdded && part[1] !== null ? writeNumber(evaluate(part[1], scope.values)) : writeSeries(part[2], scope);
+  });
+}
+
+/** A sum over the group: of a long one the first terms and the last; or the first alone, where others are unknown. */
+function writeSeries(each, { values, members, isWhole }) {
+  const terms = members.map((x) => writeNumbers(each, { values: Object.assign(Object.create(values), { x }) }, false));
+  const isShort = isWhole && terms.length <= MOST_TERMS;
+  if (isShort && terms.length === 1) return terms[0];
+  const texts = terms.map((term, n) => wrap(term, n ? SUM : OPEN));
+  const shown = isShort ? texts : [...texts.slice(0, HEAD), "…", ...(isWhole ? texts.slice(-1) : [])];
+  return {
+    text: shown.join(" + "),
+    holds: SUM,
+    value: isWhole ? terms.map((term) => term.value).reduce(add, [0n, 1n]) : null,
+    exact: terms.every((term) => term.exact),
+  };
+}
+
+/** The sign between two terms; what is not finite follows rules that round nothing. */
+function relate(left, right) {
+  if (Number.isNaN(left.value)) return "=";
+  const difference = subtract(left.value, right.value);
+  return Array.isArray(difference) && difference[0] === 0n ? "=" : "≈";
+}
+
+// -- definitions
+
+/**
+ * Work definitions out in turn. Each gives its name in `values` a value: the one that is known of it, or else what
+ * its formula comes to. Returned are the steps: the definitions that apply, with what they come to.
+ */
+function work(definitions, values, isMoved) {
+  const steps = [];
+  for (const definition of definitions) {
+    const { name, formula, value, when } = definition;
+    if (when === (isMoved ? "exact" : "moved") || (when === "zero" && values[name] !== 0)) continue;
+    const result = evaluate(value ?? (values[name] === undefined ? formula : name), values);
+    if (name) values[name] = result;
+    steps.push({ definition, result });
+  }
+  return steps;
+}
+
+/** A step as it is printed: what is defined, by which names, and its links: each a sign and a text. */
+function writeStep({ definition: { name, formula, words }, result }, scope) {
+  const named = formula === undefined ? "" : writeNames(formula, scope.labels).text;
+  const numbers = formula === undefined || words ? [] : [false, true].map((isAdded) => writeNumbers(formula, scope, isAdded));
+  const isLost = (term) => Number.isNaN(term.value) && Number.isFinite(result); // beyond doubles on the way
+  const terms = [...numbers.filter((term) => !isLost(term)), writeNumber(result)];
+  const told = terms.filter((term, n) => term.text !== terms[n + 1]?.text);
+  // The first link is of what is called by name: equal to it if no digit is left out.
+  const sign = (term, n) => (n ? relate(told[n - 1], term) : term.exact ? "=" : "≈");
+  return {
+    name: name ?? named,
+    means: [name ? named : "", words].filter(Boolean).join(", "),
+    links: told.map((term, n) => [sign(term, n), term.text]),
+  };
+}

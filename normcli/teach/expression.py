@@ -22,7 +22,7 @@ _LARGEST_EXPONENT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Constant:
     """A number; `exact` is False where it stands for another that it is the rounding of."""
 
     value: float
@@ -30,12 +30,22 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """A symbol, in plain text and in LaTeX; `code` is what a program calls it."""
+class Symbol:
+    """A name in a formula, in plain text and in LaTeX.
+
+    Parameters
+    ----------
+    text, latex : str
+    code : str
+        What a program calls it.
+    value : Expression or None
+        What it stands for, where a formula is to show it as one number.
+    """
 
     text: str
-    latex: str
+    latex: str = ""
     code: str = ""
+    value: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +56,14 @@ class Fold:
     ----------
     terms : sequence of Expression
         They may be made when they are asked for.
-    total : Number or None
-        What comes out, where there are too many terms to work it out.
+    total : Constant, Symbol or None
+        What comes out, where there are too many terms to work it out, or only `each` is known of them.
     each : Expression or None
         A term for a value that is called x; None where the terms are no series.
     """
 
     terms: Sequence[Expression]
-    total: Number | None = None
+    total: Constant | Symbol | None = None
     each: Expression | None = None
 
 
@@ -113,7 +123,7 @@ class Absolute:
     content: Expression
 
 
-Expression = Number | Name | Sum | Maximum | Difference | Product | Quotient | Power | Root | Absolute
+Expression = Constant | Symbol | Sum | Maximum | Difference | Product | Quotient | Power | Root | Absolute
 
 
 class Value(NamedTuple):
@@ -123,17 +133,17 @@ class Value(NamedTuple):
     exact: bool
 
 
-def read_exactly(number: Number) -> Value:
+def read_exactly(number: Constant) -> Value:
     """Return a number as it is."""
     return Value(Fraction(number.value), number.exact)
 
 
-def read_decimals(number: Number) -> Value:
+def read_decimals(number: Constant) -> Value:
     """Return a number as the decimals that it is written with: 0.1 as one tenth, which no float is."""
     return Value(Fraction(repr(number.value)), number.exact)
 
 
-def evaluate(expression: Expression, read: Callable[[Number], Value] = read_exactly) -> Value:
+def evaluate(expression: Expression, read: Callable[[Constant], Value] = read_exactly) -> Value:
     """Return what an expression comes to: exactly, but for roots and powers that no fraction is.
 
     Parameters
@@ -150,16 +160,16 @@ def evaluate(expression: Expression, read: Callable[[Number], Value] = read_exac
 
     Examples
     --------
-    >>> evaluate(Quotient(Sum((Number(1), Number(2))), Number(4)))
+    >>> evaluate(Quotient(Sum((Constant(1), Constant(2))), Constant(4)))
     Value(number=Fraction(3, 4), exact=True)
-    >>> evaluate(Root(Number(2.25)))
+    >>> evaluate(Root(Constant(2.25)))
     Value(number=Fraction(3, 2), exact=True)
     """
     match expression:
-        case Number():
+        case Constant():
             return read(expression)
         case Sum(terms, total) | Maximum(terms, total):
-            if total is not None:
+            if isinstance(total, Constant):
                 value = read(total)
                 return Value(value.number, value.exact and total.exact)
             values = [evaluate(term, read) for term in terms]
@@ -186,7 +196,7 @@ def evaluate(expression: Expression, read: Callable[[Number], Value] = read_exac
             a, b = evaluate(base, read), evaluate(exponent, read)
             power, exact = _raise(a.number, b.number)
             return Value(power, exact and a.exact and b.exact)
-        case Name():
+        case Symbol():
             raise ArithmeticError(f"{expression.text} is a name and no number")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan
-    from normcli.teach.expression import Expression, Name, Number
+    from normcli.teach.expression import Constant, Expression, Symbol
     from normcli.teach.group import MeasuredGroup, Outcome
 
 
@@ -20,11 +20,11 @@ class Step(NamedTuple):
         What it works out: `sum`, `mean`, `squares`, `variance`, `eps`, `root`, `quotient`, `affine`, `result` …
     sentence : str
         What is done, in words.
-    symbol : Name or None
+    symbol : Symbol or None
         What comes out is called; None where a sentence says it all.
     chain : tuple of Expression
         What it is equal to (or near): each element simpler than the one before, the value not among them.
-    value : Number or None
+    value : Constant or None
         What comes out; None where that is no finite number.
     outcome : Outcome or None
         The value of the tensor that the step is about; None where it is about the whole group.
@@ -32,9 +32,9 @@ class Step(NamedTuple):
 
     name: str
     sentence: str
-    symbol: Name | None = None
+    symbol: Symbol | None = None
     chain: tuple[Expression, ...] = ()
-    value: Number | None = None
+    value: Constant | None = None
     outcome: Outcome | None = None
 
 

@@ -15,16 +15,16 @@ from normcli.norms.table import Centre, EpsMode, ZeroRule
 from normcli.teach.expression import (
     MOST_TERMS,
     Absolute,
+    Constant,
     Difference,
     Expression,
     Maximum,
-    Name,
-    Number,
     Power,
     Product,
     Quotient,
     Root,
     Sum,
+    Symbol,
     evaluate,
     read_decimals,
 )
@@ -43,29 +43,29 @@ FEW = 8
 MOST_WHOLE = 2**50
 """Sums of whole numbers up to here are told as whole numbers: the doubles that they follow from allow it."""
 
-_X, _X_HAT, _Y = Name("x", "x", "x"), Name("x̂", r"\hat{x}"), Name("y", "y")
-_DIVISOR, _BASE = Name("d", "d"), Name("base", r"\mathrm{base}")
+_X, _X_HAT, _Y = Symbol("x", "x", "x"), Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
+_DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
 
 
 class _Words(NamedTuple):
     """How formulas write a mean of squares, its root and its sum, and a sentence about the sum."""
 
-    mean_square: Name
-    root: Name
-    squares: Name
+    mean_square: Symbol
+    root: Symbol
+    squares: Symbol
     squares_told: str
 
 
-_ABOUT_ZERO = Name("Σx²", r"\sum x^2")
+_ABOUT_ZERO = Symbol("Σx²", r"\sum x^2")
 
 _SQUARES_TOLD = "The squares, and their sum."
 
-_MEAN_SQUARE = _Words(Name("ms", r"\mathrm{ms}"), Name("rms", r"\mathrm{rms}"), _ABOUT_ZERO, _SQUARES_TOLD)
+_MEAN_SQUARE = _Words(Symbol("ms", r"\mathrm{ms}"), Symbol("rms", r"\mathrm{rms}"), _ABOUT_ZERO, _SQUARES_TOLD)
 
 _VARIANCE = _Words(
-    Name("σ²", r"\sigma^2"),
-    Name("σ", r"\sigma"),
-    Name("Σ(x − μ)²", r"\sum (x - \mu)^2"),
+    Symbol("σ²", r"\sigma^2"),
+    Symbol("σ", r"\sigma"),
+    Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
     "The squared deviations from the mean, and their sum.",
 )
 
@@ -90,7 +90,7 @@ class _Terms(Sequence[Expression]):
             return [self[i] for i in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(place)
-        return self._make(Number(self._group.value(place % len(self))))
+        return self._make(Constant(self._group.value(place % len(self))))
 
 
 def name_group(name: str) -> str:
@@ -123,7 +123,7 @@ class _Teller:
 
     def __init__(self, group: MeasuredGroup, *, running: bool) -> None:
         self.group, self.plan, self.running = group, group.plan, running
-        self.n = Number(group.count)
+        self.n = Constant(group.count)
         self.whole_numbers = not is_float(group.values.dtype)
         self.steps: list[Step] = []
 
@@ -174,7 +174,7 @@ class _Teller:
         )
         return f"The window of {describe_index(at, plan.grid.layout)} holds {_count(held)}, at {where}{cut}."
 
-    def _find_centre_and_divisor(self) -> tuple[Number | None, Number | None]:
+    def _find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
         """Return what is subtracted and what is divided by: None for the second if neither can be shown."""
         match self.plan.norm.divisor.measurement:
             case Measurement.EXTREMES | Measurement.QUARTILES:
@@ -189,25 +189,25 @@ class _Teller:
                 mean = self._find_mean()
                 return mean, None if mean is None else self._find_deviation(mean)
 
-    def _find_by_order(self) -> tuple[Number | None, Number | None]:
+    def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
         """Tell of each statistic in turn: of values by their rank, and of sums and differences of those."""
-        norm, found = self.plan.norm, dict[str, Number]()
+        norm, found = self.plan.norm, dict[str, Constant]()
         for row in map(ORDER_STATISTICS.__getitem__, norm.statistics):
-            symbol, value = Name(row.symbol, row.latex), self.group.statistics[row.name]
+            symbol, value = Symbol(row.symbol, row.latex), self.group.statistics[row.name]
             told = row.told.format(count=_count(self.group.count))
             if row.combination is None:
                 number = self._find_rank(row, told, symbol)
             else:
                 left, right = found[row.combination.left], found[row.combination.right]
                 joined = Sum((left, right)) if row.combination.sign == "+" else Difference(left, right)
-                whole = Quotient(joined, Number(2)) if row.combination.half else joined
+                whole = Quotient(joined, Constant(2)) if row.combination.half else joined
                 number = self._add(row.name, told, symbol, whole, value=value)
             if number is None:
                 return None, None
             found[row.name] = number
         return found[norm.centre.value], found[norm.divisor.spread or ""]
 
-    def _find_rank(self, row: OrderStatistic, sentence: str, symbol: Name) -> Number | None:
+    def _find_rank(self, row: OrderStatistic, sentence: str, symbol: Symbol) -> Constant | None:
         """Tell of the value at a place in order, or of what lies between two of them."""
         value, last = self.group.statistics[row.name], self.group.count - 1
         if row.quarter in (0, 4):
@@ -218,12 +218,12 @@ class _Teller:
         place, part = divmod(last * (row.quarter or 0), 4)
         if not part or ordered[place] == ordered[place + 1]:
             return self._give(row.name, sentence, symbol, value, exact=True)
-        low, high = Number(ordered[place]), Number(ordered[place + 1])
-        between = Sum((low, Product(Number(part / 4), Difference(high, low))))
+        low, high = Constant(ordered[place]), Constant(ordered[place + 1])
+        between = Sum((low, Product(Constant(part / 4), Difference(high, low))))
         return self._add(row.name, f"{sentence} It lies between two.", symbol, between, value=value)
 
-    def _find_mean(self) -> Number | None:
-        symbol, mean = Name("μ", r"\mu"), self.group.statistics["mean"]
+    def _find_mean(self) -> Constant | None:
+        symbol, mean = Symbol("μ", r"\mu"), self.group.statistics["mean"]
         if not math.isfinite(mean):
             self._say(
                 "mean",
@@ -236,7 +236,7 @@ class _Teller:
             return self._give("mean", "The running mean, which was given.", symbol, mean, exact=True)
         known = Fraction(mean) * self.group.count
         total = self._sum(
-            "sum", f"The sum of the {_count(self.group.count)}.", Name("Σx", r"\sum x"), _itself, known
+            "sum", f"The sum of the {_count(self.group.count)}.", Symbol("Σx", r"\sum x"), _itself, known
         )
         if total is None:
             return self._give("mean", "The mean.", symbol, mean)
@@ -244,7 +244,7 @@ class _Teller:
         told = "The mean: the sum over n, the number of values."
         return self._add("mean", told, symbol, Quotient(top, self.n), value=mean)
 
-    def _find_deviation(self, centre: Number | None) -> Number | None:
+    def _find_deviation(self, centre: Constant | None) -> Constant | None:
         """Tell of the root of a mean of squares, about the mean or about 0."""
         row, words = self.plan.norm.divisor, _MEAN_SQUARE if centre is None else _VARIANCE
         told_sum = f"The {row.size}: the sum of squares over n"
@@ -266,15 +266,15 @@ class _Teller:
             return self._root(None, words.mean_square, words.root, root)
         total = self._sum_squares(centre, Fraction(square) * freedom, words)
         if total is None:
-            mean_square: Number | None = self._give(row.size, f"{told_sum}.", words.mean_square, square)
+            mean_square: Constant | None = self._give(row.size, f"{told_sum}.", words.mean_square, square)
         else:
-            bottom = Difference(self.n, Number(self.plan.spec.ddof)) if freedom < self.group.count else self.n
+            bottom = Difference(self.n, Constant(self.plan.spec.ddof)) if freedom < self.group.count else self.n
             less = f", less ddof {self.plan.spec.ddof}" if freedom < self.group.count else ""
             told = f"{told_sum}{less}."
             mean_square = self._add(row.size, told, words.mean_square, Quotient(total, bottom), value=square)
         return self._root(mean_square, words.mean_square, words.root, root)
 
-    def _sum_squares(self, centre: Number | None, known: Fraction, words: _Words) -> Number | None:
+    def _sum_squares(self, centre: Constant | None, known: Fraction, words: _Words) -> Constant | None:
         if centre is None:
             return self._sum("squares", words.squares_told, words.squares, _square, known)
         value = None
@@ -289,7 +289,7 @@ class _Teller:
         told, symbol = words.squares_told, words.squares
         return self._sum("squares", told, symbol, make, known, value=value, integral=False)
 
-    def _find_length(self) -> Number | None:
+    def _find_length(self) -> Constant | None:
         p, length = self.plan.spec.p, self.group.statistics["norm"]
         assert p is not None
         symbol = _name_length(p)
@@ -316,16 +316,16 @@ class _Teller:
             found = self._find_power_length(p, symbol, length)
         return None if found is None else self._add_eps(found, symbol)
 
-    def _find_power_length(self, p: float, symbol: Name, length: float) -> Number | None:
-        exponent = Number(int(p) if p == int(p) else p)
+    def _find_power_length(self, p: float, symbol: Symbol, length: float) -> Constant | None:
+        exponent = Constant(int(p) if p == int(p) else p)
         p_text = f"{p:g}"
         try:
-            known = evaluate(Power(Number(length), exponent)).number
+            known = evaluate(Power(Constant(length), exponent)).number
         except ArithmeticError:
             return self._give(
                 "length", "The length; powers on the way to it are beyond float64.", symbol, length
             )
-        series = Name(f"Σ|x|^{p_text}", rf"\sum \lvert x \rvert^{{{p_text}}}")
+        series = Symbol(f"Σ|x|^{p_text}", rf"\sum \lvert x \rvert^{{{p_text}}}")
         told = f"The sum of the values without their signs to the power of p = {p_text}."
         integral = isinstance(exponent.value, int)
 
@@ -336,10 +336,10 @@ class _Teller:
         if total is None:
             return self._give("length", "The length.", symbol, length)
         told = "The length: the root of that, with the same p."
-        chain = Power(total, Quotient(Number(1), exponent))
+        chain = Power(total, Quotient(Constant(1), exponent))
         return self._add("length", told, symbol, chain, value=length)
 
-    def _find_power(self) -> Number | None:
+    def _find_power(self) -> Constant | None:
         """Tell of the power that a window's values are divided by."""
         window, (mean_square, rstd) = (
             self.plan.spec.window,
@@ -354,23 +354,23 @@ class _Teller:
             if rstd == 0 or not math.isfinite(1.0 / rstd):
                 return None
             return self._give("divisor", "The divisor.", _DIVISOR, 1.0 / rstd)
-        alpha, k = Number(window.alpha), Number(window.k)
+        alpha, k = Constant(window.alpha), Constant(window.k)
         scaled: Expression = Product(alpha, total)
         over = ""
         if window.divisor != 1:
-            scaled, over = Quotient(scaled, Number(window.divisor)), " / size"
+            scaled, over = Quotient(scaled, Constant(window.divisor)), " / size"
         told = f"The base of the power: k + α · Σx²{over}."
         base = self._add("base", told, _BASE, Sum((k, scaled)))
         if base is None:
             return None
         told = "The divisor: that to the power of the exponent."
-        return self._add("divisor", told, _DIVISOR, Power(base, Number(window.exponent)))
+        return self._add("divisor", told, _DIVISOR, Power(base, Constant(window.exponent)))
 
     # -- eps and the root
 
     def _root(
-        self, square: Number | None, square_symbol: Name, root_symbol: Name, root: float
-    ) -> Number | None:
+        self, square: Constant | None, square_symbol: Symbol, root_symbol: Symbol, root: float
+    ) -> Constant | None:
         """Tell of eps and the root, in their order; without a square, it is beyond float64."""
         eps = self.plan.spec.eps or 0.0
         if not math.isfinite(root):
@@ -382,7 +382,7 @@ class _Teller:
             told = self._give("root", scaled, root_symbol, root)
             if not within:
                 return self._add_eps(told, root_symbol)
-            square_exactly: Expression = Power(told, Number(2))
+            square_exactly: Expression = Power(told, Constant(2))
         else:
             if not within:
                 found = self._add("root", "Its root.", root_symbol, Root(square), value=root)
@@ -399,7 +399,7 @@ class _Teller:
             joined = joined if under is None else under
         return self._add("root", "The divisor: the root of that.", _DIVISOR, Root(joined))
 
-    def _add_eps(self, size: Number, symbol: Name) -> Number | None:
+    def _add_eps(self, size: Constant, symbol: Symbol) -> Constant | None:
         """Tell of an eps that is outside the root."""
         eps = self.plan.spec.eps or 0.0
         if not eps:
@@ -412,16 +412,16 @@ class _Teller:
         )
         return self._add("eps", sentence, together, joined)
 
-    def _join_eps(self, size: Expression, symbol: Name) -> tuple[Expression, Name]:
-        eps = Number(self.plan.spec.eps or 0.0)
+    def _join_eps(self, size: Expression, symbol: Symbol) -> tuple[Expression, Symbol]:
+        eps = Constant(self.plan.spec.eps or 0.0)
         if self.plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
-            return Sum((size, eps)), Name(f"{symbol.text} + ε", rf"{symbol.latex} + \varepsilon")
+            return Sum((size, eps)), Symbol(f"{symbol.text} + ε", rf"{symbol.latex} + \varepsilon")
         return (
             Maximum((size, eps)),
-            Name(f"max({symbol.text}, ε)", rf"\max({symbol.latex}, \varepsilon)"),
+            Symbol(f"max({symbol.text}, ε)", rf"\max({symbol.latex}, \varepsilon)"),
         )
 
-    def _replace_zero(self, divisor: Number) -> Number | None:
+    def _replace_zero(self, divisor: Constant) -> Constant | None:
         if divisor.value != 0:
             return divisor
         if self.plan.spec.window is not None or self.plan.spec.zero_rule is ZeroRule.NAN:
@@ -433,12 +433,12 @@ class _Teller:
             if self.plan.norm.centre is not Centre.NOTHING
             else "The divisor is 0, as all values are: it counts as 1.",
         )
-        return Number(1)
+        return Constant(1)
 
     # -- what each value goes through
 
-    def _finish(self, outcome: Outcome, centre: Number | None, divisor: Number) -> None:
-        value = Number(outcome.value)
+    def _finish(self, outcome: Outcome, centre: Constant | None, divisor: Constant) -> None:
+        value = Constant(outcome.value)
         top: Expression = value if centre is None else Difference(value, centre)
         scaled = outcome.scaled
         if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
@@ -456,7 +456,7 @@ class _Teller:
             self._scale(outcome, x_hat)
         self._give_result(outcome)
 
-    def _scale(self, outcome: Outcome, x_hat: Number) -> None:
+    def _scale(self, outcome: Outcome, x_hat: Constant) -> None:
         """Tell of gamma and beta."""
         dtype = self.group.dtype
         if self.plan.spec.rounds_before_gamma:
@@ -468,11 +468,11 @@ class _Teller:
         shifted: Expression = x_hat
         words = []
         if outcome.gamma is not None:
-            offset, gamma = self.plan.spec.gamma_offset, Number(outcome.gamma)
-            shifted = Product(Sum((Number(offset), gamma)) if offset else gamma, x_hat)
+            offset, gamma = self.plan.spec.gamma_offset, Constant(outcome.gamma)
+            shifted = Product(Sum((Constant(offset), gamma)) if offset else gamma, x_hat)
             words.append(f"times {offset} + gamma" if offset else "times gamma")
         if outcome.beta is not None:
-            shifted = Sum((shifted, Number(outcome.beta)))
+            shifted = Sum((shifted, Constant(outcome.beta)))
             words.append("plus beta")
         wide = outcome.normalized if dtype.itemsize > 4 and not self.plan.spec.rounds_before_gamma else None
         told = f"{', '.join(words).capitalize()}."
@@ -502,14 +502,14 @@ class _Teller:
         self,
         name: str,
         sentence: str,
-        symbol: Name,
+        symbol: Symbol,
         value: float,
         *,
         outcome: Outcome | None = None,
         exact: bool = False,
-    ) -> Number:
+    ) -> Constant:
         """Tell of a value that no arithmetic is shown for."""
-        number = Number(value, exact)
+        number = Constant(value, exact)
         self.steps.append(Step(name, sentence, symbol, (), number, outcome))
         return number
 
@@ -517,11 +517,11 @@ class _Teller:
         self,
         name: str,
         sentence: str,
-        symbol: Name,
+        symbol: Symbol,
         *chain: Expression,
         value: float | None = None,
         outcome: Outcome | None = None,
-    ) -> Number | None:
+    ) -> Constant | None:
         """Tell of a value and its arithmetic; return None where float64 does not hold it."""
         try:
             found = evaluate(chain[0])
@@ -538,7 +538,7 @@ class _Teller:
         written = evaluate(chain[0], read_decimals)
         exact = written.exact and Fraction(repr(told)) == written.number
         whole = exact and self.whole_numbers and float(told).is_integer() and abs(told) < MOST_WHOLE
-        number = Number(int(told) if whole else told, exact)
+        number = Constant(int(told) if whole else told, exact)
         self.steps.append(Step(name, sentence, symbol, chain, number, outcome))
         return number
 
@@ -546,13 +546,13 @@ class _Teller:
         self,
         name: str,
         sentence: str,
-        symbol: Name,
+        symbol: Symbol,
         make: Callable[[Expression], Expression],
         known: Fraction,
         *,
         value: Fraction | None = None,
         integral: bool = True,
-    ) -> Number | None:
+    ) -> Constant | None:
         """Tell of a sum over the group.
 
         Parameters
@@ -569,7 +569,7 @@ class _Teller:
         try:
             terms, total = self._make_terms(make, known, integral=integral)
             chain: list[Expression] = [Sum(terms, total, make(_X))]
-            if total is None and self.group.count > 1 and not isinstance(terms[0], Number):
+            if total is None and self.group.count > 1 and not isinstance(terms[0], Constant):
                 simple = tuple(self._simplify(term, integral=integral) for term in terms)
                 chain.append(Sum(simple))
             told = None if value is None else float(value)
@@ -580,21 +580,21 @@ class _Teller:
 
     def _make_terms(
         self, make: Callable[[Expression], Expression], known: Fraction, *, integral: bool = True
-    ) -> tuple[Sequence[Expression], Number | None]:
+    ) -> tuple[Sequence[Expression], Constant | None]:
         """Return the terms of a sum over the group, and its total if there are too many to add up."""
         terms = _Terms(self.group, make)
         if len(terms) <= MOST_TERMS:
             return tuple(terms), None
         if integral and self.whole_numbers and abs(known) < MOST_WHOLE:
-            return terms, Number(round(known))
-        return terms, Number(float(known), exact=False)
+            return terms, Constant(round(known))
+        return terms, Constant(float(known), exact=False)
 
-    def _simplify(self, term: Expression, *, integral: bool) -> Number:
+    def _simplify(self, term: Expression, *, integral: bool) -> Constant:
         value, written = evaluate(term), evaluate(term, read_decimals)
         if integral and self.whole_numbers and value.exact:
-            return Number(int(value.number))
+            return Constant(int(value.number))
         told = float(value.number)
-        return Number(told, written.exact and Fraction(repr(told)) == written.number)
+        return Constant(told, written.exact and Fraction(repr(told)) == written.number)
 
 
 def _tell_endless_variance(variance: float) -> str:
@@ -613,17 +613,19 @@ def _itself(x: Expression) -> Expression:
 
 
 def _square(x: Expression) -> Expression:
-    return Power(x, Number(2))
+    return Power(x, Constant(2))
 
 
 def _count_nonzero(x: Expression) -> Expression:
-    return Number(int(x.value != 0)) if isinstance(x, Number) else Name("[x ≠ 0]", r"[x \ne 0]", "(x != 0)")
+    return (
+        Constant(int(x.value != 0)) if isinstance(x, Constant) else Symbol("[x ≠ 0]", r"[x \ne 0]", "(x != 0)")
+    )
 
 
-def _name_length(p: float) -> Name:
+def _name_length(p: float) -> Symbol:
     if math.isinf(p):
-        return Name("‖x‖∞", r"\lVert x \rVert_\infty")
-    return Name(f"‖x‖{f'{p:g}'.translate(_SUBSCRIPTS)}", rf"\lVert x \rVert_{{{p:g}}}")
+        return Symbol("‖x‖∞", r"\lVert x \rVert_\infty")
+    return Symbol(f"‖x‖{f'{p:g}'.translate(_SUBSCRIPTS)}", rf"\lVert x \rVert_{{{p:g}}}")
 
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

@@ -11,20 +11,20 @@ import pytest
 from normcli.documents.notation import spell_step, write_code
 from normcli.teach.expression import (
     Absolute,
+    Constant,
     Difference,
     Maximum,
-    Name,
-    Number,
     Power,
     Product,
     Quotient,
     Root,
     Sum,
+    Symbol,
 )
 from normcli.teach.story import Step
 from tests.teach.test_explain import CASES, TENSORS, tell
 
-ONE, TWO, MINUS, SMALL = Number(1), Number(2), Number(-3), Number(1e-5)
+ONE, TWO, MINUS, SMALL = Constant(1), Constant(2), Constant(-3), Constant(1e-5)
 COMMANDS = {
     "approx", "begin", "cdot", "cdots", "end", "frac", "min", "tilde", "hat", "infty", "left", "lvert", "lVert", "mathrm", "max",
     "mu", "ne", "right", "rvert", "rVert", "sigma", "sqrt", "sum", "times", "varepsilon",
@@ -33,7 +33,7 @@ COMMANDS = {
 
 
 def spell(expression, value=1.0, digits=None, full=False):
-    return spell_step(Step("a", "A.", Name("a", "a"), (expression,), Number(value)), digits, full=full)
+    return spell_step(Step("a", "A.", Symbol("a", "a"), (expression,), Constant(value)), digits, full=full)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def spell(expression, value=1.0, digits=None, full=False):
         pytest.param(Quotient(ONE, Quotient(ONE, TWO)), "1 / (1 / 2)", r"\frac{1}{\frac{1}{2}}", "1 / (1 / 2)", id="over a quotient"),
         pytest.param(Power(MINUS, TWO), "(-3)²", "(-3)^{2}", "(-3) ** 2", id="square"),
         pytest.param(Power(Difference(ONE, TWO), TWO), "(1 − 2)²", "(1 - 2)^{2}", "(1 - 2) ** 2", id="square of a difference"),
-        pytest.param(Power(Quotient(ONE, TWO), Number(0.75)), "(1 / 2)^0.75", r"\left(\frac{1}{2}\right)^{0.75}", "(1 / 2) ** 0.75", id="power of a quotient"),
-        pytest.param(Power(TWO, Quotient(ONE, Number(3))), "2^(1 / 3)", r"2^{\frac{1}{3}}", "2 ** (1 / 3)", id="to a quotient"),
+        pytest.param(Power(Quotient(ONE, TWO), Constant(0.75)), "(1 / 2)^0.75", r"\left(\frac{1}{2}\right)^{0.75}", "(1 / 2) ** 0.75", id="power of a quotient"),
+        pytest.param(Power(TWO, Quotient(ONE, Constant(3))), "2^(1 / 3)", r"2^{\frac{1}{3}}", "2 ** (1 / 3)", id="to a quotient"),
         pytest.param(Power(Root(TWO), TWO), "(√2)²", r"\sqrt{2}^{2}", "sqrt(2) ** 2", id="square of a root"),
         pytest.param(Root(Sum((ONE, SMALL))), "√(1 + 1e-05)", r"\sqrt{1 + 1 \times 10^{-5}}", "sqrt(1 + 1e-05)", id="root of a sum"),
         pytest.param(Root(Power(TWO, TWO)), "√(2²)", r"\sqrt{2^{2}}", "sqrt(2 ** 2)", id="root of a square"),
@@ -68,7 +68,7 @@ def test_notations(expression, text, latex, code):
 
 
 def test_long_sums_are_elided_and_full_ones_are_not():
-    terms = tuple(map(Number, range(10)))
+    terms = tuple(map(Constant, range(10)))
     assert spell(Sum(terms), 45).text == "a = 0 + 1 + 2 + … + 9 = 45"
     assert spell(Sum(terms), 45).latex[1] == r"= 0 + 1 + 2 + \cdots + 9"
     assert spell(Sum(terms), 45, full=True).text == f"a = {' + '.join(map(str, range(10)))} = 45"
@@ -79,16 +79,16 @@ def test_long_sums_are_elided_and_full_ones_are_not():
 @pytest.mark.parametrize(
     ("expression", "value", "digits", "text"),
     [
-        pytest.param(Sum((Number(0.1), Number(0.2))), 0.1 + 0.2, None, "a = 0.1 + 0.2 = 0.3", id="printed decimals"),
-        pytest.param(Sum((Number(0.1), Number(0.2))), 0.1 + 0.2, 17, "a = 0.1 + 0.2 ≈ 0.30000000000000004", id="all digits"),
-        pytest.param(Quotient(ONE, Number(3)), 1 / 3, 3, "a = 1 / 3 ≈ 0.333", id="rounded"),
+        pytest.param(Sum((Constant(0.1), Constant(0.2))), 0.1 + 0.2, None, "a = 0.1 + 0.2 = 0.3", id="printed decimals"),
+        pytest.param(Sum((Constant(0.1), Constant(0.2))), 0.1 + 0.2, 17, "a = 0.1 + 0.2 ≈ 0.30000000000000004", id="all digits"),
+        pytest.param(Quotient(ONE, Constant(3)), 1 / 3, 3, "a = 1 / 3 ≈ 0.333", id="rounded"),
         pytest.param(Quotient(ONE, TWO), 0.5, 3, "a = 1 / 2 = 0.5", id="exact"),
-        pytest.param(Root(Number(4)), 2.0, None, "a = √4 = 2", id="root of a square"),
+        pytest.param(Root(Constant(4)), 2.0, None, "a = √4 = 2", id="root of a square"),
         pytest.param(Root(TWO), math.sqrt(2), 3, "a = √2 ≈ 1.41", id="root"),
-        pytest.param(Sum((Number(0.12345),)), 0.12345, 3, "a ≈ 0.123", id="one term"),
-        pytest.param(Sum((Number(0.5, exact=False), ONE)), 1.5, None, "a ≈ 0.5 + 1 = 1.5", id="of a rounded number"),
-        pytest.param(Difference(Number(1000.25), Number(1000.1875)), 0.0625, 3, "a = 1000.25 − 1000.1875 = 0.0625", id="cancels"),
-        pytest.param(Number(123456789), 123456789, 3, "a = 123456789", id="whole numbers are whole"),
+        pytest.param(Sum((Constant(0.12345),)), 0.12345, 3, "a ≈ 0.123", id="one term"),
+        pytest.param(Sum((Constant(0.5, exact=False), ONE)), 1.5, None, "a ≈ 0.5 + 1 = 1.5", id="of a rounded number"),
+        pytest.param(Difference(Constant(1000.25), Constant(1000.1875)), 0.0625, 3, "a = 1000.25 − 1000.1875 = 0.0625", id="cancels"),
+        pytest.param(Constant(123456789), 123456789, 3, "a = 123456789", id="whole numbers are whole"),
     ],
 )  # fmt: skip
 def test_an_equality_is_one_of_what_is_printed(expression, value, digits, text):

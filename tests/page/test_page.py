@@ -19,10 +19,11 @@ from normcli.answers.catalogue import Catalogue
 from normcli.documents.document import Page, View
 from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError
-from normcli.norms.table import AxesRule, EpsMode
+from normcli.norms.table import EpsMode
 from normcli.page.content import LONGEST_SIDE, MOST_CELLS, SLICE_CELLS, choose_slice, make_content
 from normcli.tensors.tensor import Tensor
 from normcli.writers import write
+from tests.conftest import ROOT
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 2)
@@ -165,9 +166,10 @@ def test_owners_are_the_groups_that_the_plan_locates(norm):
 def test_each_cell_has_its_gamma_and_beta(norm, options):
     values = normal(*SHAPE, dtype="float64")
     chosen = options_for(norm, SHAPE) | options
-    shape = normalize(values, norm, **chosen).plan.parameters.shape
+    plan = normalize(values, norm, **chosen).plan
     parameters = {
-        name: np.random.default_rng(i).normal(size=shape) for i, name in enumerate(NORMS[norm].parameter_names)
+        name: np.random.default_rng(i).normal(size=plan.parameters.shape)
+        for i, name in enumerate(NORMS[norm].parameter_names)
     }
     shown = describe(make(values, norm, **chosen, **parameters))["results"][0]
     standard = normalize(values, norm, **chosen).normalized.reshape(-1)
@@ -175,7 +177,7 @@ def test_each_cell_has_its_gamma_and_beta(norm, options):
         held = [shown[name]["values"][owner] for owner in shown[name]["owner"]]
         assert set(held) == set(parameter.reshape(-1).tolist())
         if name == "gamma":
-            standard = standard * (np.array(held) + shown["gammaOffset"])
+            standard = standard * (np.array(held) + plan.spec.gamma_offset)
         else:
             standard = standard + np.array(held)
     np.testing.assert_allclose(standard, shown["normalized"], rtol=1e-12, atol=1e-12)
@@ -188,15 +190,34 @@ def test_a_parameter_is_named_by_its_index():
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_the_script_is_told_words_that_it_knows(norm):
-    shown = describe(make(normal(*SHAPE), norm))["results"][0]
-    assert shown["centre"] is None or shown["centre"] in shown["statistics"]
-    assert shown["spread"] is None or shown["spread"] in shown["statistics"]
-    assert (shown["order"] is not None) == NORMS[norm].divisor.is_by_order
-    assert shown["epsMode"] in (None, *EpsMode)
-    assert (shown["eps"] is None) == (shown["epsMode"] is None)
-    assert shown["zeroRule"] in ("0", "x − centre", "nan")
-    assert (shown["window"] is None) == (NORMS[norm].axes is not AxesRule.CHANNEL_WINDOW)
+def test_every_name_in_the_arithmetic_has_a_value(norm):
+    shown = describe(make(normal(*SHAPE), norm, **dict.fromkeys(NORMS[norm].parameter_names, 2.0)))["results"][
+        0
+    ]
+    known = {"n", "eps", "x", "y", "rounded", "nan", "gamma", "beta", *shown["statistics"], *shown["constants"]}
+    assert shown["eps"] is not None or "eps" not in str(shown["groupArithmetic"])
+    for definition in [*shown["groupArithmetic"][0], *shown["valueArithmetic"]]:
+        assert names_in(definition.get("formula")) | names_in(definition.get("value")) <= known
+        known.add(definition.get("name"))
+    assert {"divisor", "y"} <= known
+
+
+def names_in(tree):
+    """Return the names that a tree is made of; the label of a part that is worked out is none."""
+    if isinstance(tree, list):
+        parts = tree[1:2] if tree[0] == "worked" else tree[1:]
+        return set().union(*map(names_in, parts))
+    return {tree} if isinstance(tree, str) else set()
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "normcli" / "page").glob("*.js")), ids=lambda path: path.name)
+def test_the_scripts_know_no_norm_no_divisor_and_no_place_of_eps(script):
+    words = {word for row in NORMS.values() for word in (*row.names, row.divisor.name)} | set(EpsMode)
+    code = re.sub(r"(?s:/\*.*?\*/)|//.*", "", script.read_text())
+    assert not words & set(re.findall(r'"([^"\n]*)"', code))
+    assert not words - {"in", "floor"} & set(
+        re.findall(r"[\w-]+", code)
+    )  # those are English and JavaScript too
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -308,7 +329,7 @@ def test_every_norm_writes_its_page(norm, normcli, tmp_path):
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     told = normcli(norm, "--shape", "3,4,3,3", *groups, "-f", "json").json
     shown = read_back(path.read_text())["results"][0]
-    assert shown["norm"] == norm
+    assert shown["label"] == norm
     assert shown["normalized"] == np.reshape(told["normalized"], -1).tolist()
 
 

@@ -1,0 +1,242 @@
+"""The arithmetic of a norm with names in place of numbers: one text for every group and one for every value.
+
+A definition gives a name to what a formula comes to, and the next may use that name. Whoever knows a group's
+statistics, eps and a value works them out in turn, at any eps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from normcli.norms.divisors import ORDER_STATISTICS, Measurement
+from normcli.norms.table import EpsMode, ZeroRule
+from normcli.teach.expression import (
+    Absolute,
+    Constant,
+    Difference,
+    Maximum,
+    Power,
+    Product,
+    Quotient,
+    Root,
+    Sum,
+    Symbol,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from normcli.norms.divisors import Combination
+    from normcli.norms.plan import Plan
+    from normcli.teach.expression import Expression
+
+_X, _X_HAT, _N, _EPS, _DIVISOR = map(Symbol, ("x", "x̂", "n", "eps", "divisor"))
+
+
+class Definition(NamedTuple):
+    """A name and what it stands for.
+
+    Parameters
+    ----------
+    name : str or None
+        None where the formula is all the name that it has.
+    formula : Expression or None
+        Made of statistics, `n`, `eps`, `x`, `gamma`, `beta`, options of the norm, and names defined before.
+    words : str
+        What no formula says.
+    value : Expression or None
+        What the name stands for, where that is known better than by the formula. A statistic or a result that
+        is called by the name needs none.
+    when : str or None
+        `zero`: only where the name has come to 0 so far. `exact`: only at the eps that was given. `moved`: only
+        at another. None: always.
+    """
+
+    name: str | None
+    formula: Expression | None = None
+    words: str = ""
+    value: Expression | None = None
+    when: str | None = None
+
+
+def define_group(plan: Plan, *, given: bool, beyond: bool) -> tuple[Definition, ...]:
+    """Return what is worked out once for a group: from its statistics to `divisor`.
+
+    Parameters
+    ----------
+    plan : Plan
+    given : bool
+        Whether mean and variance were given instead of measured.
+    beyond : bool
+        Whether the square of the group's deviation or length lies beyond float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from normcli.norms.plan import make_plan
+    >>> from normcli.norms.request import Request
+    >>> plan = make_plan(Request("bn"), (2, 3), np.dtype("f8"))
+    >>> [definition.name for definition in define_group(plan, given=False, beyond=False)]
+    ['mean', 'var', None, 'divisor', 'divisor']
+    """
+    match plan.norm.divisor.measurement:
+        case Measurement.MOMENTS:
+            definitions = _define_moments(plan, given=given, beyond=beyond)
+        case Measurement.LENGTH:
+            definitions = _define_length(plan, beyond=beyond)
+        case Measurement.WINDOW:
+            return tuple(_define_power(plan))
+        case Measurement.EXTREMES | Measurement.QUARTILES:
+            definitions = _define_by_order(plan)
+    is_nan = plan.spec.zero_rule is ZeroRule.NAN
+    words = f"0 divides nothing: {'nan' if is_nan else '1 stands for it'}"
+    one = Symbol("nan") if is_nan else Constant(1)
+    return (*definitions, Definition("divisor", None, words, one, "zero"))
+
+
+def _define_moments(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definition]:
+    row, centre = plan.norm.divisor, plan.norm.centre.statistic
+    square, root = Symbol(row.square), Symbol(row.root, value=Symbol(row.spread or ""))
+    if centre is not None:
+        mean = _average(_X, Symbol(centre), _N)
+        yield Definition(centre, words="as given") if given else Definition(centre, mean)
+    if given:
+        yield Definition(row.square, words="as given")
+    elif not beyond:
+        ddof = Constant(plan.spec.ddof)
+        freedom = Symbol(f"(n − {ddof.value})", value=Difference(_N, ddof)) if ddof.value else _N
+        yield Definition(row.square, _average(Power(_less(centre), Constant(2)), square, freedom))
+    if beyond:
+        words = "the root of what lies beyond double precision"
+        yield Definition(row.root, words=words, value=root.value)
+    elif plan.spec.eps_mode in (EpsMode.OUTSIDE, EpsMode.FLOOR):
+        yield Definition(row.root, Root(square), value=root.value)
+    if plan.spec.eps is None and not beyond:
+        yield Definition("divisor", Root(square), value=root.value)
+    else:
+        yield from _join_eps(plan, square, root, beyond=beyond)
+
+
+def _define_length(plan: Plan, *, beyond: bool) -> Iterator[Definition]:
+    p, norm, size = plan.spec.p, Symbol("norm"), Absolute(_X)
+    root = Symbol("‖x‖", value=norm)
+    square = Symbol("Σx²", value=Power(norm, Constant(2)))
+    if p == 0.0 or p == math.inf:
+        yield Definition("‖x‖", words="the largest |x|" if p else "how many x are not 0", value=norm)
+    elif p == 1.0:
+        yield Definition("‖x‖", Sum((), each=size), value=norm)
+    elif p == 2.0:
+        yield Definition("‖x‖", Root(Sum((), each=Power(_X, Constant(2)))), value=norm)
+    else:
+        exponent = Constant(p or 0.0)
+        powers = Sum((), each=Power(size, exponent))
+        yield Definition("‖x‖", Power(powers, Quotient(Constant(1), exponent)), value=norm)
+    yield from _join_eps(plan, square, root, beyond=beyond)
+
+
+def _join_eps(plan: Plan, square: Symbol, root: Symbol, *, beyond: bool) -> Iterator[Definition]:
+    """Define the divisor by the size of a group, its square and eps."""
+    match plan.spec.eps_mode if plan.spec.eps is not None else None:
+        case None:
+            yield Definition("divisor", root)
+        case EpsMode.INSIDE if beyond:
+            base = Symbol(f"({root.text})", value=root.value)
+            yield Definition("divisor", Root(Sum((Power(base, Constant(2)), _EPS))))
+        case EpsMode.INSIDE:
+            under = Sum((square, _EPS))
+            yield Definition(None, under)
+            yield Definition("divisor", Root(Symbol(f"({square.text} + eps)", value=under)))
+        case EpsMode.SQUARE_FLOOR:
+            floor = Maximum((root, Root(_EPS))) if beyond else Root(Maximum((square, _EPS)))
+            yield Definition("divisor", floor)
+        case EpsMode.OUTSIDE:
+            yield Definition("divisor", Sum((root, _EPS)))
+        case EpsMode.FLOOR:
+            yield Definition("divisor", Maximum((root, _EPS)))
+
+
+def _define_power(plan: Plan) -> Iterator[Definition]:
+    window, (k, alpha, exponent, size) = plan.spec.window, map(Symbol, ("k", "alpha", "exponent", "size"))
+    assert window is not None
+    mean_square = Symbol("ms")
+    yield Definition("ms", _average(Power(_X, Constant(2)), mean_square, size))
+    scaled: Expression = Product(alpha, Symbol("Σx²", value=Product(mean_square, size)))
+    if window.divisor == window.size:
+        scaled = Quotient(scaled, size)
+    yield Definition("base", Sum((k, scaled)))
+    yield Definition("divisor", Power(Symbol("base"), exponent))
+
+
+def _define_by_order(plan: Plan) -> Iterator[Definition]:
+    for row in map(ORDER_STATISTICS.__getitem__, plan.norm.statistics):
+        if row.combination is None:
+            told = row.told.format(count="values").removesuffix(".")
+            yield Definition(row.name, words=told[0].lower() + told[1:])
+        else:
+            name = "divisor" if row.name == plan.norm.divisor.spread else row.name
+            yield Definition(name, _combine(row.combination), value=Symbol(row.name))
+
+
+def _combine(combination: Combination) -> Expression:
+    left, right = Symbol(combination.left), Symbol(combination.right)
+    both = Sum((left, right)) if combination.sign == "+" else Difference(left, right)
+    return Quotient(both, Constant(2)) if combination.half else both
+
+
+def define_value(plan: Plan, parameters: Container[str], dtype: str) -> tuple[Definition, ...]:
+    """Return the way of one value: from `x` through the group's centre and `divisor` to `y`.
+
+    Parameters
+    ----------
+    plan : Plan
+    parameters : container of str
+        Which of `gamma` and `beta` there are.
+    dtype : str
+        Of the output. `rounded` is x̂ as gamma finds it, where it is rounded before.
+    """
+    centre = plan.norm.centre.statistic
+    definitions = [Definition("x")]
+    if centre is not None:
+        definitions.append(Definition(None, Difference(_X, Symbol(centre))))
+    quotient, rounds = Quotient(_less(centre), _DIVISOR), dtype != "float64"
+    affine = _define_affine(plan, parameters)
+    if affine is None and not rounds:
+        return (*definitions, Definition("y", quotient))
+    definitions.append(Definition("x̂", quotient))
+    if affine is not None and not rounds:
+        return (*definitions, Definition("y", affine))
+    rounds_twice = affine is not None and plan.spec.rounds_before_gamma
+    if rounds_twice:
+        words = f"rounded to {dtype} before gamma"
+        definitions.append(Definition("x̂", quotient, words, Symbol("rounded"), "exact"))
+    if affine is not None:
+        definitions.append(Definition(None, affine))
+    rounded = f"rounded {'again' if rounds_twice else 'once'}, to {dtype}"
+    unrounded = f"in double precision, not rounded to {dtype}"
+    return (
+        *definitions,
+        Definition("y", affine or _X_HAT, rounded, when="exact"),
+        Definition("y", affine or _X_HAT, unrounded, when="moved"),
+    )
+
+
+def _define_affine(plan: Plan, parameters: Container[str]) -> Expression | None:
+    """Return gamma · x̂ + beta, or what there is of it."""
+    gamma, offset = Symbol("gamma"), plan.spec.gamma_offset
+    affine: Expression = _X_HAT
+    if "gamma" in parameters:
+        affine = Product(Sum((Constant(offset), gamma)) if offset else gamma, affine)
+    if "beta" in parameters:
+        affine = Sum((affine, Symbol("beta")))
+    return None if affine is _X_HAT else affine
+
+
+def _less(centre: str | None) -> Symbol:
+    """Return x less a statistic, as one number."""
+    return _X if centre is None else Symbol(f"(x − {centre})", value=Difference(_X, Symbol(centre)))
+
+
+def _average(each: Expression, average: Symbol, count: Symbol) -> Expression:
+    """Return a sum over the group, of which it is known what its average is, over the count."""
+    return Quotient(Sum((), Symbol("Σ", value=Product(average, count)), each), count)
