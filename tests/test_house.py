@@ -96,7 +96,7 @@ def test_click_is_imported_in_cli_alone_and_rich_in_writers_and_for_progress_alo
 @pytest.mark.parametrize(
     "module",
     [
-        *(f"norms.{name}" for name in ("table", "options", "conventions", "choices", "request", "layout")),
+        *(f"norms.{name}" for name in ("table", "options", "conventions", "request", "layout")),
         *("dtypes", "errors", "version", "tensors.recipe"),
     ],
 )

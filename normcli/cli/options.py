@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from normcli.cli.types import LENGTHS, NUMBER, SHAPE, Framework, Momentum, Parts
-from normcli.norms.options import OPTIONS, Kind, find_option
+from normcli.norms.options import NUMERIC_TYPES, OPTIONS, Kind, find_option
 from normcli.norms.request import Fill, NanRule
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 from normcli.writers import FORMATS, WRITERS
@@ -68,14 +68,16 @@ RECIPE = (
 
 def declare(option: norms.Option, norm: Norm | None = None) -> Option:
     """Return a row of the table of options as an option of a command of a norm, or of any norm."""
-    default = option.say_default(norm)
-    kinds: Mapping[Kind, Any] = {Kind.INTEGER: int, Kind.NUMBER: float}
-    kind, metavar = kinds.get(option.kind), option.metavar or None
+    default = option.default if norm is None else option.find_default(norm)
+    if norm is None and option.name in ("eps", "eps_mode"):
+        default = "each norm's"
+    kind: Any = NUMERIC_TYPES.get(option.kind)
+    metavar = option.metavar
     if option.choices:
         kind = click.Choice(option.choices)
     elif option.kind is Kind.FRAMEWORK and norm is not None:
         kind, metavar = Framework(norm.name), None
-    told = f"{option.help} [default: {default}]" if default else option.help
+    told = option.help if default is None else f"{option.help} [default: {option.format(default)}]"
     return make(f"--{option.word}", type=kind, metavar=metavar, help=told)
 
 

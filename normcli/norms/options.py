@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import math
 import operator
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.dtypes import OUTPUT_DTYPES, find_type
@@ -18,7 +19,7 @@ from normcli.norms.divisors import LENGTH, WINDOW_POWER
 from normcli.norms.table import AxesRule, Centre, EpsMode, GroupOrder, Norm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class Kind(enum.Enum):
@@ -27,10 +28,16 @@ class Kind(enum.Enum):
     INTEGER = "an integer"
     NUMBER = "a number"
     CHOICE = "one of a few words"
-    TEXT = "a name"
-    AXES = "axes, by number or letter"
-    DTYPE = "a dtype"
+    TEXT = "a text"
+    AXES = "a list of axes, by number or letter"
+    DTYPE = "the name of a dtype"
     FRAMEWORK = "the name of a framework"
+
+
+NUMERIC_TYPES: Mapping[Kind, type[int] | type[float]] = MappingProxyType(
+    {Kind.INTEGER: int, Kind.NUMBER: float}
+)
+"""What the text of an option is read as; that of all others stays as it is."""
 
 
 class Option(NamedTuple):
@@ -50,14 +57,12 @@ class Option(NamedTuple):
         The words that a `CHOICE` or a `DTYPE` takes.
     default : int, float, str or None
         The value where neither caller nor convention nor norm chooses one; None where there is none.
-    default_words : str
-        The default in words, where it depends on the tensor.
-    metavar : str
-        What stands for the value in help texts; empty for what follows from the kind.
+    metavar : str or None
+        What stands for the value in help texts, where that does not follow from the kind.
     is_allowed : callable
         Whether a value, of the right kind, is in range.
     requirement : str
-        What a value that is not allowed fails to be: "is not a finite number".
+        The end of the message where it is not: "is not a finite number".
     """
 
     name: str
@@ -66,10 +71,9 @@ class Option(NamedTuple):
     is_of: Callable[[Norm], bool] | None = None
     choices: tuple[str, ...] = ()
     default: float | str | None = None
-    default_words: str = ""
-    metavar: str = ""
+    metavar: str | None = None
     is_allowed: Callable[[Any], bool] = lambda _: True
-    requirement: str = ""
+    requirement: str = "not a finite number"
 
     @property
     def word(self) -> str:
@@ -80,35 +84,31 @@ class Option(NamedTuple):
         """Whether a norm has the option."""
         return self.is_of is None or self.is_of(norm)
 
-    def say_default(self, norm: Norm | None) -> str:
-        """Return the default in words, of a norm or of any; empty where there is none."""
-        own = None if norm is None or self.kind is Kind.AXES else getattr(norm, self.name, None)
-        value = self.default if own is None else own
-        if value is None and norm is None and self.name in Norm._fields:
-            return "each norm's"
-        if self.default_words or value is None:
-            return self.default_words
-        return f"{value:g}" if isinstance(value, float | int) else str(value)
+    def find_default(self, norm: Norm) -> Any:
+        """Return the value where neither caller nor convention chooses one; None where there is none."""
+        own = getattr(norm, self.name, None) if self.is_of else None
+        return self.default if own is None else own
 
     def convert(self, value: Any) -> Any:
-        """Return an argument of Python, or a member of a JSON object, as a value of this option.
+        """Return an argument of Python as a value of this option.
 
         Raises
         ------
         UsageError
             If it is of another kind.
         """
-        if value is None:
-            return None
-        match self.kind:
-            case Kind.INTEGER:
-                return self._convert_by(operator.index, value)
-            case Kind.NUMBER:
-                return self._convert_by(lambda number: float(operator.pos(number)), value)  # text has no sign
-            case Kind.AXES:
-                return self._convert_axes(value)
-            case _ if isinstance(value, str):
-                return value
+        if value is None or (isinstance(value, str) and self.kind not in NUMERIC_TYPES):
+            return value
+        try:
+            match self.kind:
+                case Kind.INTEGER:
+                    return operator.index(value)
+                case Kind.NUMBER:
+                    return float(operator.pos(value))  # a string has no sign
+                case Kind.AXES:
+                    return _convert_axes(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
         raise UsageError(f"{self.name} {value!r} is not {self.kind.value}")
 
     def parse(self, text: str) -> Any:
@@ -119,9 +119,8 @@ class Option(NamedTuple):
         UsageError
             If it is none.
         """
-        number = {Kind.INTEGER: int, Kind.NUMBER: float}.get(self.kind)
         try:
-            return text if number is None else number(text)
+            return NUMERIC_TYPES[self.kind](text) if self.kind in NUMERIC_TYPES else text
         except ValueError:
             raise UsageError(f"{self.name} takes {self.kind.value}, not {text!r}") from None
 
@@ -159,149 +158,71 @@ class Option(NamedTuple):
         if self.kind is Kind.DTYPE:
             find_type(value)
 
-    def _convert_by(self, function: Callable[[Any], Any], value: Any) -> Any:
-        try:
-            return function(value)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise UsageError(f"{self.name} {value!r} is not {self.kind.value}") from error
 
-    def _convert_axes(self, value: Any) -> str | int | tuple[int | str, ...]:
-        if isinstance(value, str):
-            return value
-        try:
-            return operator.index(value)  # whatever is an integer: NumPy's too
-        except TypeError:
-            pass
-        try:
-            return tuple(part if isinstance(part, str) else operator.index(part) for part in value)
-        except TypeError as error:
-            raise UsageError(f"{self.name} {value!r} is no list of {Kind.AXES.value}") from error
+def _convert_axes(value: Any) -> int | tuple[int | str, ...]:
+    try:
+        return operator.index(value)  # whatever is an integer: NumPy's too
+    except TypeError:
+        return tuple(part if isinstance(part, str) else operator.index(part) for part in value)
+
+
+def _has_groups(norm: Norm) -> bool:
+    return norm.axes is AxesRule.CHANNEL_GROUPS
 
 
 def _has_window(norm: Norm) -> bool:
     return norm.divisor == WINDOW_POWER
 
 
-_IS_NOT_FINITE = "not a finite number"
+_ORDERS = tuple(order.value for order in GroupOrder)
+_MODES = (EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)
 
 OPTIONS = (
     Option(
-        "layout",
-        Kind.TEXT,
-        "One letter an axis: NCHW, NLC, bnd.",
-        default_words="by rank",
-        metavar="LETTERS",
+        "layout", Kind.TEXT, "One letter an axis: NCHW, NLC, bnd. [default: by rank]", metavar="LETTERS"
     ),
     Option(
-        "axes",
-        Kind.AXES,
-        "The axes to reduce, by letter or number: CHW, 1,2,3 or -1.",
-        metavar="AXES",
+        "axes", Kind.AXES, "The axes to reduce, by letter or number: CHW, 1,2,3 or -1.", metavar="AXES"
     ),
+    Option("keep", Kind.AXES, "The axes to keep; all others are reduced.", metavar="AXES"),
+    Option("groups", Kind.INTEGER, "The number of channel groups.", _has_groups, metavar="G"),
     Option(
-        "keep",
-        Kind.AXES,
-        "The axes to keep; all others are reduced.",
-        metavar="AXES",
-    ),
-    Option(
-        "groups",
-        Kind.INTEGER,
-        "The number of channel groups.",
-        is_of=lambda norm: norm.axes is AxesRule.CHANNEL_GROUPS,
-        metavar="G",
-    ),
-    Option(
-        "group_order",
-        Kind.CHOICE,
-        "A group's channels: neighbours, or every G-th.",
-        is_of=lambda norm: norm.axes is AxesRule.CHANNEL_GROUPS,
-        choices=tuple(order.value for order in GroupOrder),
+        "group_order", Kind.CHOICE, "A group's channels: neighbours, or every G-th.", _has_groups, _ORDERS,
         default=GroupOrder.CONTIGUOUS.value,
     ),
     Option(
-        "eps",
-        Kind.NUMBER,
-        "Keeps the divisor from 0.",
-        is_of=lambda norm: norm.eps is not None,
-        is_allowed=lambda eps: 0 <= eps < math.inf,
-        requirement="not a finite number ≥ 0",
+        "eps", Kind.NUMBER, "Keeps the divisor from 0.", lambda norm: norm.eps is not None,
+        is_allowed=lambda eps: 0 <= eps < math.inf, requirement="not a finite number ≥ 0",
     ),
     Option(
-        "eps_mode",
-        Kind.CHOICE,
-        "√(var + eps) or √var + eps.",
-        is_of=lambda norm: norm.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE),
-        choices=(EpsMode.INSIDE.value, EpsMode.OUTSIDE.value),
+        "eps_mode", Kind.CHOICE, "√(var + eps) or √var + eps.", lambda norm: norm.eps_mode in _MODES, _MODES
     ),
     Option(
-        "ddof",
-        Kind.INTEGER,
-        "The variance's divisor is n − ddof.",
-        is_of=lambda norm: norm.centre is Centre.MEAN,
-        default=0,
-        is_allowed=lambda ddof: ddof >= 0,
-        requirement="negative",
+        "ddof", Kind.INTEGER, "The variance's divisor is n − ddof.", lambda norm: norm.centre is Centre.MEAN,
+        default=0, is_allowed=lambda ddof: ddof >= 0, requirement="negative",
     ),
     Option(
-        "p",
-        Kind.NUMBER,
-        "The exponent of the length, ≥ 0 or inf.",
-        is_of=lambda norm: norm.divisor == LENGTH and norm.p is None,
-        default=2.0,  # ℓ2, as in every framework's `normalize`
-        is_allowed=lambda p: p >= 0,
-        requirement="not a number ≥ 0 (inf is one)",
+        "p", Kind.NUMBER, "The exponent of the length, ≥ 0 or inf.",
+        lambda norm: norm.divisor == LENGTH and norm.p is None,
+        default=2.0,  # as in every framework's `normalize`
+        is_allowed=lambda p: p >= 0, requirement="not a number ≥ 0 (inf is one)",
     ),
     Option(
-        "size",
-        Kind.INTEGER,
-        "Channels in a window.",
-        is_of=_has_window,
+        "size", Kind.INTEGER, "Channels in a window.", _has_window,
         default=5,  # Krizhevsky et al. 2012, section 3.3 (n = 5); ONNX and torch have no default
-        is_allowed=lambda size: size >= 1,
-        requirement="not a window of one channel or more",
+        is_allowed=lambda size: size >= 1, requirement="not a window of one channel or more",
     ),
     # The defaults of ONNX LRN (opset 13) and of torch 2.13; the 2012 paper has k = 2 and an undivided α.
     Option(
-        "alpha",
-        Kind.NUMBER,
-        "Factor of the mean square.",
-        is_of=_has_window,
-        default=1e-4,
-        is_allowed=math.isfinite,
-        requirement=_IS_NOT_FINITE,
+        "alpha", Kind.NUMBER, "Factor of the mean square.", _has_window, default=1e-4, is_allowed=math.isfinite
     ),
     Option(
-        "exponent",
-        Kind.NUMBER,
-        "Power of the divisor.",
-        is_of=_has_window,
-        default=0.75,
-        is_allowed=math.isfinite,
-        requirement=_IS_NOT_FINITE,
+        "exponent", Kind.NUMBER, "Power of the divisor.", _has_window, default=0.75, is_allowed=math.isfinite
     ),
-    Option(
-        "k",
-        Kind.NUMBER,
-        "Summand of the divisor.",
-        is_of=_has_window,
-        default=1.0,
-        is_allowed=math.isfinite,
-        requirement=_IS_NOT_FINITE,
-    ),
-    Option(
-        "dtype",
-        Kind.DTYPE,
-        "Of the output (and of a generated tensor).",
-        choices=OUTPUT_DTYPES,
-    ),
-    Option(
-        "like",
-        Kind.FRAMEWORK,
-        "Follow a framework; other options override it.",
-        metavar="FRAMEWORK",
-    ),
-)
+    Option("k", Kind.NUMBER, "Summand of the divisor.", _has_window, default=1.0, is_allowed=math.isfinite),
+    Option("dtype", Kind.DTYPE, "Of the output (and of a generated tensor).", choices=OUTPUT_DTYPES),
+    Option("like", Kind.FRAMEWORK, "Follow a framework; other options override it.", metavar="FRAMEWORK"),
+)  # fmt: skip
 """The table, in the order in which help texts list the options."""
 
 NAMES = tuple(option.name for option in OPTIONS)

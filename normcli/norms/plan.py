@@ -15,12 +15,10 @@ import numpy as np
 
 from normcli.dtypes import get_eps, is_short_float
 from normcli.errors import DataError, UsageError
-from normcli.norms.choices import choose
-from normcli.norms.divisors import WINDOW_POWER
+from normcli.norms.divisors import LENGTH, WINDOW_POWER
 from normcli.norms.grid import Grid, Reach, Split
 from normcli.norms.layout import Layout, make_layout
-from normcli.norms.options import find_option
-from normcli.norms.request import Request, check_options
+from normcli.norms.request import Choices, Request
 from normcli.norms.table import (
     AxesRule,
     EpsMode,
@@ -30,14 +28,10 @@ from normcli.norms.table import (
     Norm,
     ParameterRule,
     ZeroRule,
-    find_norm,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from normcli.norms.choices import Choices
-    from normcli.norms.conventions import Convention
 
 _MOST_DIVISORS = 1024
 """Divisors up to here are suggested in a message."""
@@ -248,49 +242,43 @@ def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
     >>> plan.grid.group_count, plan.grid.group_size, plan.grid.keepdims_shape
     (8, 75, (4, 2, 1, 1))
     """
-    norm, fixed = find_norm(request.norm)
-    convention = _find_convention(request.like, norm)
-    check_options(norm, request, fixed, convention)
-    chosen = choose(request, norm, convention, fixed)
-    _check_length(norm, chosen)
-    layout = make_layout(chosen.layout, len(shape), channel_last=chosen.channel_last)
-    axes = _choose_axes(norm, layout, request, chosen)
-    split = _choose_split(norm, layout, request.groups, chosen.group_order, axes, shape)
+    chosen = Choices(request)
+    norm = chosen.norm
+    layout = make_layout(request.layout, len(shape), channel_last=bool(chosen.pick("channel_last")))
+    axes = _choose_axes(chosen, layout)
+    split = _choose_split(chosen, layout, axes, shape)
     window = _make_window(chosen) if norm.divisor == WINDOW_POWER else None
     reach = None if window is None else Reach(window.before, window.after)
     grid = Grid(shape, layout, axes, split, reach)
+    mode = chosen.pick("eps_mode")
     spec = NumericSpec(
-        eps=_resolve_eps(norm, chosen, dtype, grid.group_size),
-        eps_mode=chosen.eps_mode,
-        ddof=chosen.ddof,
-        zero_rule=chosen.zero_rule,
-        p=chosen.p,
+        eps=_resolve_eps(chosen, dtype, grid.group_size),
+        eps_mode=None if mode is None else EpsMode(mode),
+        ddof=chosen.pick("ddof"),
+        zero_rule=chosen.pick("zero_rule"),
+        p=chosen.pick("p") if norm.divisor == LENGTH else None,
         window=window,
         dtype=request.dtype,
         like=chosen.like,
-        gamma_offset=chosen.gamma_offset,
-        rounds_before_gamma=chosen.rounds_before_gamma,
+        gamma_offset=chosen.pick("gamma_offset") or 0,
+        rounds_before_gamma=bool(chosen.pick("rounds_before_gamma")),
     )
-    return Plan(request, norm, spec, grid, _shape_parameters(chosen.parameters, grid), dtype)
+    _check_length(norm, spec)
+    rule = chosen.pick("parameters")
+    if rule is ParameterRule.NONE:  # the caller may give a gamma even where the framework's own norm has none
+        rule = norm.parameters
+    return Plan(request, norm, spec, grid, _shape_parameters(rule, grid), dtype)
 
 
-def _find_convention(framework: str | None, norm: Norm) -> Convention | None:
-    if framework is None:
-        return None
-    from normcli.norms.conventions import find_convention  # a long table, for those alone who ask for it
-
-    return find_convention(framework, norm.name)
-
-
-def _choose_axes(norm: Norm, layout: Layout, request: Request, chosen: Choices) -> tuple[int, ...]:
-    every = tuple(range(layout.ndim))
+def _choose_axes(chosen: Choices, layout: Layout) -> tuple[int, ...]:
+    request, norm, every = chosen.request, chosen.norm, tuple(range(layout.ndim))
     if request.axes is not None:
         axes = layout.resolve(request.axes, "axes")
     elif request.keep is not None:
         kept = layout.resolve(request.keep, "keep")
         axes = tuple(axis for axis in every if axis not in kept)
     else:
-        axes = _default_axes(chosen.axes, layout, every)
+        axes = _default_axes(chosen.pick_rule("axes"), layout, every)
     if norm.axes is AxesRule.CHANNEL_WINDOW and len(axes) != 1:
         raise UsageError(f"{norm.name} has a window along one axis, not along {len(axes)}")
     return axes
@@ -333,13 +321,9 @@ def _require_channel(layout: Layout) -> int:
 
 
 def _choose_split(
-    norm: Norm,
-    layout: Layout,
-    groups: int | None,
-    order: GroupOrder,
-    axes: tuple[int, ...],
-    shape: tuple[int, ...],
+    chosen: Choices, layout: Layout, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> Split | None:
+    norm, groups = chosen.norm, chosen.request.groups
     if norm.axes is not AxesRule.CHANNEL_GROUPS:
         return None
     channel = _require_channel(layout)
@@ -355,48 +339,45 @@ def _choose_split(
         )
     if channel not in axes:
         raise UsageError(f"{norm.name} reduces the channels of a group: axes must hold axis {channel}")
-    return Split(channel, groups, order)
+    return Split(channel, groups, GroupOrder(chosen.pick("group_order")))
 
 
-def _check_length(norm: Norm, chosen: Choices) -> None:
+def _check_length(norm: Norm, spec: NumericSpec) -> None:
     """Refuse an eps among the squares of a length that has none."""
-    if chosen.p is None or chosen.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
-        return
-    if chosen.p != find_option("p").default:
-        raise UsageError(
-            f"{norm.name} like {chosen.like} has eps among the squares of ℓ2; p {chosen.p:g} has none"
-        )
+    if spec.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR) and spec.p not in (None, 2.0):
+        raise UsageError(f"{norm.name} like {spec.like} has eps among the squares of ℓ2; p {spec.p:g} has none")
 
 
-def _resolve_eps(norm: Norm, chosen: Choices, dtype: np.dtype[Any], group_size: int) -> float | None:
+def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> float | None:
     """Return eps as a number; that of a machine is of the dtype that the framework calculates in."""
-    match chosen.eps:
+    match chosen.pick("eps"):
         case EpsRule.MACHINE:
             return get_eps(np.dtype(np.float32 if is_short_float(dtype) else np.float64))
         case EpsRule.ROOT_COUNT:
             return 1.0 / math.sqrt(max(1, group_size))
         case EpsRule.GIVEN:
-            raise UsageError(f"{norm.name} like {chosen.like} has no default eps; give it (--eps)")
+            raise UsageError(f"{chosen.norm.name} like {chosen.like} has no default eps; give it (--eps)")
         case eps:
-            return eps
+            number: float | None = eps
+            return number
 
 
 def _make_window(chosen: Choices) -> Window:
-    size = chosen.size
+    size = chosen.pick("size")
     shorter, longer = (size - 1) // 2, size // 2
     before, after = {
         ExtraNeighbour.BEFORE: (longer, shorter),
         ExtraNeighbour.AFTER: (shorter, longer),
         ExtraNeighbour.NEITHER: (shorter, shorter),
-    }[chosen.extra_neighbour]
+    }[chosen.pick("extra_neighbour") or ExtraNeighbour.AFTER]
     return Window(
         before=before,
         after=after,
         size=size,
-        alpha=chosen.alpha,
-        exponent=chosen.exponent,
-        k=chosen.k,
-        divisor=size if chosen.divides_alpha else 1,
+        alpha=chosen.pick("alpha"),
+        exponent=chosen.pick("exponent"),
+        k=chosen.pick("k"),
+        divisor=1 if chosen.pick("divides_alpha") is False else size,
     )
 
 

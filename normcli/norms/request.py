@@ -1,4 +1,4 @@
-"""What a caller asks for, in one record, and the checks that need no tensor."""
+"""What a caller asks for, in one record, and what follows for every choice that a norm leaves open."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.errors import UsageError
-from normcli.norms.options import OPTIONS
+from normcli.norms.options import OPTIONS, find_option
+from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from normcli.norms.conventions import Convention
-    from normcli.norms.table import Norm
+    from normcli.norms.options import Option
 
 
 class NanRule(enum.StrEnum):
@@ -68,34 +68,61 @@ class Request(NamedTuple):
         return cls(norm, **{option.name: option.convert(given.get(option.name)) for option in OPTIONS})
 
 
-def check_options(
-    norm: Norm, request: Request, fixed: Mapping[str, float], convention: Convention | None = None
-) -> None:
-    """Check every option that can be judged without a shape.
+class Choices:
+    """Every choice that a norm leaves open: the caller's, else the convention's, else the norm's own.
 
     Parameters
     ----------
-    norm : Norm
     request : Request
-    fixed : mapping
-        The options that the name of a preset fixes.
-    convention : Convention or None
-        What is followed; it may bring an eps to a norm that has none.
+        Its options are checked, as far as they can be judged without a shape.
 
     Raises
     ------
     UsageError
         If an option means nothing to the norm, is out of range, or contradicts another.
+
+    Examples
+    --------
+    >>> chosen = Choices(Request("bn", ddof=1, like="keras"))
+    >>> chosen.pick("eps"), chosen.pick("ddof"), chosen.pick("channel_last")
+    (0.001, 1, True)
     """
-    brings_eps = convention is not None and convention.eps is not None
-    for option in OPTIONS:
-        value = getattr(request, option.name)
-        if value is None:
-            continue
-        if not option.belongs_to(norm) and not (option.name == "eps" and brings_eps):
-            raise UsageError(f"{norm.name} has no option {option.name}")
-        if option.name in fixed:
-            raise UsageError(f"{request.norm} fixes {option.name}; use {norm.name} to choose it")
-        option.check(value)
-    if request.axes is not None and request.keep is not None:
-        raise UsageError("axes and keep say the same thing from two sides; give one of them")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.norm, self._fixed = find_norm(request.norm)
+        self.convention = None
+        if request.like is not None:
+            from normcli.norms.conventions import find_convention  # a long table, loaded only if asked for
+
+            self.convention = find_convention(request.like, self.norm.name)
+        for option in OPTIONS:
+            if getattr(request, option.name) is not None:
+                self._check(option)
+        if request.axes is not None and request.keep is not None:
+            raise UsageError("axes and keep say the same thing from two sides; give one of them")
+
+    @property
+    def like(self) -> str | None:
+        """The framework whose convention is followed."""
+        return None if self.convention is None else self.convention.framework
+
+    def pick(self, name: str) -> Any:
+        """Return the choice of a field of `Request`, `Convention` or `Norm`; None where there is none."""
+        asked = self._fixed.get(name, getattr(self.request, name, None))
+        if asked is not None:
+            return asked
+        return self.pick_rule(name, find_option(name).default if name in Request._fields else None)
+
+    def pick_rule(self, name: str, default: Any = None) -> Any:
+        """Return the choice of a name as far as it is not the caller's."""
+        own = (getattr(record, name, None) for record in (self.convention, self.norm))
+        return next((value for value in own if value is not None), default)
+
+    def _check(self, option: Option) -> None:
+        brings_eps = option.name == "eps" and getattr(self.convention, "eps", None) is not None
+        if not option.belongs_to(self.norm) and not brings_eps:
+            raise UsageError(f"{self.norm.name} has no option {option.name}")
+        if option.name in self._fixed:
+            raise UsageError(f"{self.request.norm} fixes {option.name}; use {self.norm.name} to choose it")
+        option.check(getattr(self.request, option.name))
