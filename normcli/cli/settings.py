@@ -161,7 +161,7 @@ def parse_settings(norm: str, values: Mapping[str, Any]) -> tuple[Settings, dict
 
     A record's field that the verb has no option for keeps its default.
     """
-    taken = set(Request._fields)
+    taken = set(Request._fields) - {"norm"}
 
     def pick(record: type[Any]) -> dict[str, Any]:
         taken.update(record._fields)
