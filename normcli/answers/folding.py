@@ -11,7 +11,7 @@ from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
 from normcli.documents.excerpt import build_excerpt, choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.printable import format_count, make_printable
-from normcli.running.fold import divide, spread, write_divisor
+from normcli.running.fold import divide, format_divisor, spread
 from normcli.tensors.nested import NestedLists, describe_number
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Folding:
         )
         formula = (
             "weight · factor, (bias − mean) · factor + beta",
-            f"factor = gamma / {write_divisor(self.norm)}",
+            f"factor = gamma / {format_divisor(self.norm)}",
         )
         given = (make_printable(self.source), format_shape(weight.shape), f"{weight.dtype.name} → {dtype}")
         said = "" if self.eps_from is None else f" ({make_printable(self.eps_from)})"

@@ -1,4 +1,4 @@
-"""Statistics over many files: each is read once, and what is known of it is added exactly."""
+"""Statistics over many files: each is read once, and its sums are added exactly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MUCH = 1 << 26
-"""Bytes of all tensors: less is read before workers have begun."""
+"""Bytes of all tensors: fewer are read in less time than it takes to start workers."""
 
 
 class Policy(NamedTuple):
@@ -68,7 +68,7 @@ def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Eff
     ----------
     request : Request
     sources : iterable of Source
-        Each is loaded when the one before is done with.
+        Each is loaded after the one before was read.
     policy : Policy
     effort : Effort
 
@@ -87,7 +87,7 @@ def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Eff
         try:
             fitting.begin(waiting[0])
         except (DataError, MemoryError) as error:
-            fitting.leave_out(_tell(waiting.pop(0), error), bad)
+            fitting.leave_out(_format_problem(waiting.pop(0), error), bad)
     for source, outcome in zip(waiting, fitting.survey_all(waiting), strict=True):
         if isinstance(outcome, str):
             fitting.leave_out(outcome, bad)
@@ -102,7 +102,7 @@ def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Eff
     return Fitted(stats, tuple(bad))
 
 
-def _tell(source: Source, error: BaseException) -> str:
+def _format_problem(source: Source, error: BaseException) -> str:
     """Return what is wrong with a tensor, with its name."""
     told = str(error) or "it does not fit into memory"
     return told if source.name in told else f"{source.name}: {told}"
@@ -111,7 +111,7 @@ def _tell(source: Source, error: BaseException) -> str:
 def _search_quartiles(
     stats: Stats, sources: Sequence[Source], load: Callable[[Source], NDArray[Any]], effort: Effort
 ) -> Quartiles:
-    """Read all tensors again, as often as quartiles take."""
+    """Read all tensors again, once for each digit that the quartiles are found by."""
     subject = stats.subject
     batch = subject.plan(1).grid.layout.batch or 0
 
@@ -138,7 +138,7 @@ class _Fitting:
         return self._values if source is self._first else _load(source)
 
     def begin(self, source: Source) -> None:
-        """Take the first tensor's subject for that of all."""
+        """Load the first tensor; all others must have its subject."""
         values = _load(source)
         self.subject = choose_subject(self.request, values.shape, values.dtype)
         self._first, self._values = source, values
@@ -174,7 +174,7 @@ class _Fitting:
         try:
             return self._survey(source, effort)
         except (DataError, MemoryError) as error:
-            return _tell(source, error)
+            return _format_problem(source, error)
 
     def _survey(self, source: Source, effort: Effort) -> Stats:
         assert self.subject is not None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _ADDED_AT_ONCE = 1 << 12
-"""Leaves: there are as many calls to add some of them as to add many."""
+"""Leaves that are added at once: a few take as many calls as these."""
 
 
 def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
@@ -65,7 +65,7 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
 
 
 class _Gatherer:
-    """Adds what a survey tells to sums."""
+    """Adds the batches of a survey to sums."""
 
     def __init__(self, plan: Plan, geometry: Geometry, sums: Sums, *, by_sample: bool) -> None:
         self.sums = sums
@@ -83,7 +83,7 @@ class _Gatherer:
             self._inner = math.prod(plan.grid.view_shape[axis] for axis in kept)
 
     def add(self, batch: Batch) -> None:
-        """Add a tile, or keep it until several are added at once: exactly, so that no order matters."""
+        """Add a tile, now or with others; sums are exact, so the order does not matter."""
         if batch.not_finite is not None or batch.scale is not None or (self._images and not batch.whole):
             self._add(batch)
             return
@@ -170,7 +170,7 @@ def _take_row(leaves: Leaves, row: int) -> Leaves:
 
 
 def add_leaves(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, scale: Integers | None) -> None:
-    """Add leaves, of shape (groups, leaves), to the sums of groups: exactly what their records say.
+    """Add leaves, of shape (groups, leaves), to the sums of groups: exactly what their records hold.
 
     Squares about a shift c become raw ones, Σx² = Σ(x − c)² + 2c Σx − n c², whose digits cancel later without
     any loss: the sum is the very one that the mean is made of.

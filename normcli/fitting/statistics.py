@@ -1,4 +1,4 @@
-"""What sums amount to: the statistics of each group, rounded once."""
+"""The statistics of each group, rounded once from its sums."""
 
 from __future__ import annotations
 

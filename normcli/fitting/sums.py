@@ -31,7 +31,7 @@ _SMALL, _LARGE = 2.0**-400, 2.0**400
 
 @dataclass(slots=True)
 class Sums:
-    """What is kept of each group.
+    """The exact sums of groups, one number for each group.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Sums:
 
 
 class Solved(NamedTuple):
-    """What sums amount to, one number for each group.
+    """The moments and extremes that sums amount to, one number for each group.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def require_no_nan(sums: Sums, name: str) -> None:
 
 
 def _spoil(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[np.bool_]) -> None:
-    """Write what NaN and infinities make of moments."""
+    """Set the moments of groups that hold NaN or infinities."""
     above, below = sums.above > 0, sums.below > 0
     infinite = (above | below) & ~unknown
     if not (infinite | unknown).any():

@@ -1,4 +1,4 @@
-"""Fitted statistics used on tensors, and that undone."""
+"""Tensors normalized with fitted statistics, and that undone."""
 
 from __future__ import annotations
 

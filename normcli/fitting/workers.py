@@ -1,4 +1,4 @@
-"""Tasks in processes of their own: threads would wait for each other's many short calls."""
+"""Tasks in processes: in threads, the many short calls of NumPy would wait for Python's lock."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
 Outcome = TypeVar("Outcome")
 
 _task: Callable[[int], Any] | None = None
-"""In a worker, what it does: inherited, so that it need not be one that can be sent."""
+"""The task of a worker: inherited by the fork, so that it need not be picklable."""
 
 
 def can_fork() -> bool:
-    """Whether workers can be had for little: as copies of this process."""
+    """Whether workers can be started quickly, as copies of this process."""
     return sys.platform == "linux"
 
 
 def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], workers: int) -> Iterator[Outcome]:
-    """Yield what a task makes of numbers, in their order, worked out by several processes at once.
+    """Yield the results of a task for some numbers, in their order, from several processes at once.
 
     Parameters
     ----------
     task : callable
-        From a number to what can be pickled; an exception ends all.
+        Takes a number, returns what can be pickled; an exception ends all.
     numbers : sequence of int
     workers : int
         How many processes.
     """
-    global _task  # a fork inherits it; nothing else reaches a worker but numbers
+    global _task  # a fork inherits it; a worker is sent numbers alone
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -44,7 +44,7 @@ def run_in_processes(task: Callable[[int], Outcome], numbers: Sequence[int], wor
 
 
 def _begin() -> None:
-    """Let an interrupt end a worker at once, without a word: its parent says what there is to say."""
+    """Let an interrupt end a worker at once and silently: its parent reports it."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)

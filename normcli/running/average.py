@@ -98,7 +98,7 @@ class Step(NamedTuple):
 def choose_rule(
     norm: str, like: str | None, momentum: float | str | None, weight_of: str | None, ddof: int | None
 ) -> Rule:
-    """Return a rule from a framework's and what is said beside it; torch's where neither says anything.
+    """Return a framework's rule, with the options given in its place; by default torch's.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def update(state: State, result: Result, rule: Rule) -> Step:
 
 
 def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
-    """Refuse what would make the running statistics NaN or infinite for good."""
+    """Raise `DataError` if a statistic is not finite: the running ones would stay so."""
     for name, values in statistics._asdict().items():
         spoilt = np.flatnonzero(~np.isfinite(values))
         if spoilt.size:

@@ -102,7 +102,7 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     with np.errstate(all="ignore"):
         divisor = _find_divisor(var, norm)
         _refuse_what_is_not_finite(layer, norm, bias)
-        _refuse(divisor.hi == 0.0, f"{write_divisor(norm)} is 0, by which nothing can be divided")
+        _refuse(divisor.hi == 0.0, f"{format_divisor(norm)} is 0, by which nothing can be divided")
         # Without their exponents, products of pairs stay within float64 wherever the result does.
         gamma, exponent = np.frexp(gamma)
         factor = pair_divide(Pair(gamma, zero), divisor)
@@ -128,13 +128,13 @@ def _find_divisor(var: Floats, norm: Affine) -> Pair:
     return pair_add(root, Pair(np.full_like(var, norm.eps), np.zeros_like(var)))
 
 
-def write_divisor(norm: Affine) -> str:
+def format_divisor(norm: Affine) -> str:
     """Return what channels are divided by, as a formula."""
     return "√(var + eps)" if norm.eps_mode is EpsMode.INSIDE else "√var + eps"
 
 
 def _refuse_what_is_not_finite(layer: Layer, norm: Affine, bias: Floats) -> None:
-    """Refuse what would make weights NaN or infinite; an infinite variance makes them 0."""
+    """Raise `DataError` for what would make weights NaN or infinite; an infinite variance makes them 0."""
     mean, var, gamma, beta = spread(norm, layer.channels)
     told = {"running mean": mean, "gamma": gamma, "beta": beta, "bias": bias}
     for name, values in {**told, "running variance": np.where(np.isinf(var), 0.0, var)}.items():
