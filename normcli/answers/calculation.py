@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,7 @@ _NEAR = 0.01
 """A check whose groups are all so near its target is said to be ≈ it."""
 
 
+@dataclass(frozen=True)
 class Answer:
     """A result and the tensor it is of.
 
@@ -62,9 +64,8 @@ class Answer:
         Where the input came from, and the names of its columns.
     """
 
-    def __init__(self, result: Result, tensor: Tensor) -> None:
-        self.result = result
-        self.tensor = tensor
+    result: Result
+    tensor: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header and the parts that the view shows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Facts, Row, Table
+from normcli.documents.document import SCHEMA, Facts, Row, Table, flatten_records
 from normcli.norms.conventions import CONVENTIONS, Convention, Running, list_frameworks
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, Norm
 
@@ -59,10 +59,7 @@ class Catalogue:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a norm, lists joined by spaces."""
-        records = list(self.records())
-        yield list(records[0])
-        for record in records:
-            yield [" ".join(v) if isinstance(v, list) else "" if v is None else v for v in record.values()]
+        return flatten_records(self.records())
 
 
 def _describe_norm(norm: Norm) -> tuple[str, ...]:

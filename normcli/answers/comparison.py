@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import build_blocks, build_map, build_slice, name_slice
-from normcli.documents.document import SCHEMA, Blocks, Facts, Line, Page, Row, Table
+from normcli.documents.document import SCHEMA, Blocks, Facts, Line, Page, Row, Table, flatten_records
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statistic
 from normcli.documents.plans import describe_tensor, find_reduction, format_formula, format_options, list_facts
@@ -37,6 +38,7 @@ _MOST_MEMBERS = 8
 _SIGNS = {Kind.IDENTICAL: "=", Kind.COINCIDENT: "=", Kind.SIMILAR: "≈"}
 
 
+@dataclass(frozen=True)
 class ComparisonAnswer:
     """Norms of one tensor, a column each.
 
@@ -47,8 +49,8 @@ class ComparisonAnswer:
         What all of them are of.
     """
 
-    def __init__(self, comparison: Comparison, tensor: Tensor) -> None:
-        self.comparison, self.tensor = comparison, tensor
+    comparison: Comparison
+    tensor: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return what the columns share, a table of what they do not, the equalities, numbers and groups."""
@@ -87,29 +89,7 @@ class ComparisonAnswer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a column: what the table says, without values."""
-        for number, column in enumerate(self.comparison.columns):
-            plan = column.result.plan
-            facts = {
-                "name": column.name,
-                "norm": plan.norm.name,
-                "axes": " ".join(map(str, plan.grid.axes)),
-                "kept": " ".join(map(str, plan.grid.kept)),
-                "group_count": plan.grid.group_count,
-                "group_size": plan.grid.group_size,
-                "eps": "" if plan.spec.eps is None else plan.spec.eps,
-                "eps_mode": plan.spec.eps_mode or "",
-                "ddof": plan.spec.ddof,
-            }
-            own = _describe_column(column)
-            alone = own.pop("batch_of_one")
-            facts |= {f"batch_of_one_{key}": "" if value is None else value for key, value in alone.items()}
-            facts |= {
-                key: " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else value
-                for key, value in own.items()
-            }
-            if not number:
-                yield list(facts)
-            yield list(facts.values())
+        return flatten_records(map(_describe_flat, self.comparison.columns))
 
     def page(self) -> Page:
         """Return what the page shows."""
@@ -274,6 +254,26 @@ def _describe_column(column: Column) -> dict[str, Any]:
         "parameter_shape": list(plan.parameters.shape) if plan.norm.parameter_names else None,
         "output_mean": describe_number(column.mean),
         "output_var": describe_number(column.var),
+    }
+
+
+def _describe_flat(column: Column) -> Mapping[str, Any]:
+    """Return what CSV says of a column: no member holds others."""
+    grid, spec = column.result.plan.grid, column.result.plan.spec
+    own = _describe_column(column)
+    alone = own.pop("batch_of_one")
+    return {
+        "name": column.name,
+        "norm": column.result.plan.norm.name,
+        "axes": list(grid.axes),
+        "kept": list(grid.kept),
+        "group_count": grid.group_count,
+        "group_size": grid.group_size,
+        "eps": spec.eps,
+        "eps_mode": spec.eps_mode,
+        "ddof": spec.ddof,
+        **{f"batch_of_one_{name}": value for name, value in alone.items()},
+        **own,
     }
 
 

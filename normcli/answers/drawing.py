@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from normcli.answers.calculation import Answer
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.documents.scene import Scene
     from normcli.pictures import Options
-    from normcli.results.result import Result
-    from normcli.tensors.tensor import Tensor
 
 _MOST_LINES = 24
 
 
+@dataclass(frozen=True)
 class Drawing(Answer):
     """A result, to be drawn.
 
@@ -35,15 +35,13 @@ class Drawing(Answer):
     options : Options
     """
 
-    def __init__(self, result: Result, tensor: Tensor, options: Options) -> None:
-        super().__init__(result, tensor)
-        self._options = options
+    options: Options
 
     def scene(self) -> Scene:
         """Return the picture."""
         from normcli.pictures.draw import draw
 
-        return draw([self.result], self.tensor, self._options)
+        return draw([self.result], self.tensor, self.options)
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the coloured matrices of a terminal, and the legend; without colours, the groups' numbers too.
@@ -53,18 +51,18 @@ class Drawing(Answer):
         UsageError
             If bars are asked for, which only files have.
         """
-        if self._options.plot == "histogram":
+        if self.options.plot == "histogram":
             raise UsageError("--plot histogram needs a file: give -o FILE.svg or FILE.png")
         result, plan = self.result, self.result.plan
-        bare = self._options.values == "none"
-        values = result.normalized if self._options.values == "normalized" else result.input
+        bare = self.options.values == "none"
+        values = result.normalized if self.options.values == "normalized" else result.input
         yield Line((f"{plan.norm.name} · {plan.norm.title}",))
         window = None if plan.spec.window is None else self._find_window(view)
         locate = plan.grid.locate_groups if window is None else window.locate
         title = "groups" if window is None else "window"
         drawn = []
         if not bare:
-            drawn.append(build_blocks(self._options.values, values, plan, view, locate))
+            drawn.append(build_blocks(self.options.values, values, plan, view, locate))
         if view.colour and bare:
             drawn.append(_blank(build_blocks(title, values, plan, view, locate)))
         if not view.colour and (values.size or bare):

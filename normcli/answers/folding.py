@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
+from normcli.documents.document import SCHEMA, Facts, Line, Row, Table, flatten_records
 from normcli.documents.excerpt import build_excerpt, choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.printable import format_count, make_printable
@@ -28,6 +29,7 @@ _ROUNDINGS = 64.0
 """So many roundings of the largest value are the same."""
 
 
+@dataclass(frozen=True)
 class Folding:
     """A layer, the norm behind it, and what they were folded into.
 
@@ -44,17 +46,12 @@ class Folding:
         Who said the eps; None for the norm's own.
     """
 
-    def __init__(
-        self,
-        layer: Layer,
-        norm: Affine,
-        folded: Layer,
-        proof: tuple[float, float],
-        source: str,
-        eps_from: str | None = None,
-    ) -> None:
-        self.layer, self.norm, self.folded, self.proof, self.source = layer, norm, folded, proof, source
-        self.eps_from = eps_from
+    layer: Layer
+    norm: Affine
+    folded: Layer
+    proof: tuple[float, float]
+    source: str
+    eps_from: str | None = None
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, the channels, the proof."""
@@ -119,8 +116,7 @@ class Folding:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a channel."""
-        yield _COLUMNS
-        yield from self._channels()
+        return flatten_records(self.records())
 
     def save(self, path: str) -> None:
         """Write weight and bias, whole or not at all.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
@@ -23,6 +24,7 @@ _COLUMNS = ("norm", "axes", "eps", "fits", "place", "ddof", "affine", "precision
 _NUMERIC = frozenset(("eps", "ddof", "max ulp", "max abs"))
 
 
+@dataclass(frozen=True)
 class IdentificationAnswer:
     """What was found, with the tensors that it was found of.
 
@@ -34,11 +36,11 @@ class IdentificationAnswer:
     axis_names : sequence of str
     """
 
-    def __init__(
-        self, found: Identification, sentence: str, source: Tensor, actual: Tensor, axis_names: Sequence[str]
-    ) -> None:
-        self.found, self.sentence = found, sentence
-        self.source, self.actual, self.axis_names = source, actual, axis_names
+    found: Identification
+    sentence: str
+    source: Tensor
+    actual: Tensor
+    axis_names: Sequence[str]
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, the matches, the sentence."""

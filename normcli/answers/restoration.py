@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _TENSORS = ("input", "normalized_without_affine", "restored")
 
 
+@dataclass(frozen=True)
 class RestorationAnswer:
     """What came of the attempt to undo a norm.
 
@@ -37,8 +39,8 @@ class RestorationAnswer:
         What was normalized.
     """
 
-    def __init__(self, restoration: Restoration, tensor: Tensor) -> None:
-        self.restoration, self.tensor = restoration, tensor
+    restoration: Restoration
+    tensor: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header with gamma and beta, the tensors, the verdict and the reason."""

@@ -83,7 +83,7 @@ class StatisticsAnswer:
             "stats": {name: to_lists(values) for name, values in self.fields.items()},
         }
 
-    def records(self) -> Iterator[Mapping[str, Any]]:
+    def records(self) -> Iterator[dict[str, Any]]:
         """Return one object a group."""
         columns = [to_lists(values.reshape(-1)) for values in self.fields.values()]
         for number, values in enumerate(zip(*columns, strict=True)):
@@ -92,9 +92,8 @@ class StatisticsAnswer:
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line a group."""
         yield (*self.plan.grid.kept_names, *self.fields)
-        columns = [values.reshape(-1).tolist() for values in self.fields.values()]
-        for number, values in enumerate(zip(*columns, strict=True)):
-            yield (*self.plan.grid.group_index(number).values(), *values)
+        for record in self.records():
+            yield (*record.pop("group").values(), *record.values())
 
     def field(self, name: str) -> NDArray[np.generic]:
         """Return one field.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,6 +46,7 @@ class TrackedBatch(NamedTuple):
     gap: float
 
 
+@dataclass(frozen=True)
 class Tracking:
     """A run over batches.
 
@@ -57,8 +59,9 @@ class Tracking:
         The state file.
     """
 
-    def __init__(self, entries: Sequence[TrackedBatch], rule: Rule, path: str | None) -> None:
-        self.entries, self.rule, self.path = entries, rule, path
+    entries: Sequence[TrackedBatch]
+    rule: Rule
+    path: str | None
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, the steps of each channel, the gaps, and the arithmetic of the last step."""

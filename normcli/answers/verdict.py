@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import Facts, Line, Row, Table
+from normcli.documents.document import Facts, Line, LongList, Row, Table
 from normcli.documents.excerpt import MOST_GROUPS, format_hidden
 from normcli.documents.plans import (
     build_header,
@@ -19,7 +20,6 @@ from normcli.printable import format_count, make_printable
 from normcli.teach.place import describe_index
 from normcli.tensors.nested import describe_number
 from normcli.verify.check import NORMALIZED
-from normcli.writers.structured import format_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
     from normcli.verify.check import Checked, Comparison
-    from normcli.verify.tally import Bin, GroupDifference
+    from normcli.verify.tally import Bin, Element, GroupDifference
 
 _ULP_DIGITS = 4
 
@@ -41,6 +41,7 @@ _FINE_BOUND, _COARSE_STEP = 1024.0, 10
 """Beyond so many ulp a table's histogram goes on in steps of this power of two."""
 
 
+@dataclass(frozen=True)
 class Verdict:
     """What was compared, and what came out.
 
@@ -60,18 +61,13 @@ class Verdict:
         What explains a difference, where somebody found out.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        tensor: Tensor,
-        parameters: Mapping[str, NDArray[Any] | None],
-        sources: Mapping[str, str],
-        checked: Checked,
-        warnings: Sequence[str] = (),
-        sentence: str | None = None,
-    ) -> None:
-        self.plan, self.tensor, self.parameters = plan, tensor, parameters
-        self.sources, self.checked, self.warnings, self.sentence = sources, checked, warnings, sentence
+    plan: Plan
+    tensor: Tensor
+    parameters: Mapping[str, NDArray[Any] | None]
+    sources: Mapping[str, str]
+    checked: Checked
+    warnings: Sequence[str] = ()
+    sentence: str | None = None
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header, and of each thing compared the verdict, distances, and what differs most."""
@@ -135,60 +131,40 @@ class Verdict:
         return Line((f"{name}: {tally.mismatches:,} of {values} {differ}", *furthest), mark=False)
 
     def _build_worst(self, name: str, comparison: Comparison, view: View) -> Facts:
-        worst = comparison.tally.worst
+        worst, grid = comparison.tally.worst, self.plan.grid
         assert worst is not None
-        group = self._find_group(name, worst.place)
-        at = _unravel(worst.place, self.plan.grid.shape) if name == NORMALIZED else None
-        index = "" if at is None else describe_index(at, self.plan.grid.layout) or "the only value"
         digits = view.digits or (_SHORT_DIGITS if comparison.dtype.itemsize <= 4 else _LONG_DIGITS)
-        name = self.plan.grid.group_name(group)
-        place = (index, f"group {name}") if index else (name,)
-        return Facts(
-            "worst value",
-            (
-                ("at", place if self.plan.spec.window is None else place[:1]),
-                ("expected", (f"{worst.expected:.{digits}g}",)),
-                ("actual", (f"{worst.actual:.{digits}g}", f"{_format_ulp(worst.ulp)} ulp")),
-            ),
-        )
+        group = grid.group_name(self._find_group(name, worst.place))
+        place: tuple[str, ...] = (group,)
+        if name == NORMALIZED:
+            index = describe_index(_unravel(worst.place, grid.shape), grid.layout) or "the only value"
+            place = (index, f"group {group}") if self.plan.spec.window is None else (index,)
+        actual = f"{worst.actual:.{digits}g}", f"{_format_ulp(worst.ulp)} ulp"
+        lines = (("at", place), ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual))
+        return Facts("worst value", lines)
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
         assert comparison.groups is not None
-        count, size = comparison.count_groups(), self.plan.grid.group_size
-        most = count if view.full else MOST_GROUPS // 3
-        rows = [
-            Row(
-                (
-                    self.plan.grid.group_name(group.group),
-                    f"{group.mismatches:,}",
-                    _format_share(group.mismatches, size),
-                    _format_ulp(group.max_ulp),
-                ),
-                group.group,
-            )
-            for group in comparison.groups.find_worst(most)
+        grid, count = self.plan.grid, comparison.count_groups()
+        most = count if view.full else min(count, MOST_GROUPS // 3)
+        notes = [
+            f"{count:,} of {format_count(grid.group_count, 'group')} {'differs' if count == 1 else 'differ'}"
         ]
-        groups = format_count(self.plan.grid.group_count, "group")
-        notes = (
-            f"{count:,} of {groups} {'differs' if count == 1 else 'differ'}",
-            format_hidden(max(0, count - most), count, "group"),
-        )
-        note = "; ".join(filter(None, notes))
-        columns = ("group", "mismatches", "of its values", "worst ulp")
-        if comparison.tally.compared == self.plan.grid.group_count:  # one value a group
-            return Table(None, ("group", "worst ulp"), (False, True), [_pick(row, 0, 3) for row in rows], note)
-        return Table(None, columns, (False, True, True, True), rows, note)
+        notes += filter(None, [format_hidden(count - most, count, "group")])
+        one_each = comparison.tally.compared == grid.group_count
+        columns = ("group", *(() if one_each else ("mismatches", "of its values")), "worst ulp")
+        rows = []
+        for group in comparison.groups.find_worst(most):
+            share = f"{group.mismatches:,}", _format_share(group.mismatches, grid.group_size)
+            cells = (grid.group_name(group.group), *(() if one_each else share), _format_ulp(group.max_ulp))
+            rows.append(Row(cells, group.group))
+        return Table(None, columns, (False, *(True,) * (len(columns) - 1)), rows, "; ".join(notes))
 
     # -- for a program
 
     def _describe(self, name: str, comparison: Comparison) -> Mapping[str, Any]:
         tally, limits = comparison.tally, comparison.tolerance
-        allowed = (
-            {"rtol": limits.rtol, "atol": limits.atol}
-            if limits.max_ulp is None
-            else {"max_ulp_allowed": limits.max_ulp}
-        )
-        worst = tally.worst
+        tolerance = {"rtol": limits.rtol, "atol": limits.atol}
         return {
             "ok": comparison.ok,
             "source": self.sources[name],
@@ -197,27 +173,20 @@ class Verdict:
             "mismatches": tally.mismatches,
             "max_ulp": describe_number(tally.max_ulp),
             "max_abs": describe_number(tally.max_abs),
-            **allowed,
-            "worst": None
-            if worst is None
-            else {
-                **({"index": self._find_index(worst.place)} if name == NORMALIZED else {}),
-                "group": self.plan.grid.group_index(self._find_group(name, worst.place)),
-                "expected": describe_number(worst.expected),
-                "actual": describe_number(worst.actual),
-                "ulp": describe_number(worst.ulp),
-            },
-            "histogram": [
-                {
-                    "from": describe_number(part.lower),
-                    "to": describe_number(part.upper),
-                    "count": part.value_count,
-                }
-                for part in tally.histogram
-            ],
+            **(tolerance if limits.max_ulp is None else {"max_ulp_allowed": limits.max_ulp}),
+            "worst": None if tally.worst is None else self._describe_worst(name, tally.worst),
+            "histogram": [_describe_bin(part) for part in tally.histogram],
             "groups_with_mismatches": comparison.count_groups(),
-            "groups": _Groups(self, comparison),
+            "groups": LongList([self._describe_group(group)] for group in comparison.groups or ()),
         }
+
+    def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
+        grid, index = self.plan.grid, {}
+        if name == NORMALIZED:
+            index = {"index": dict(zip(grid.layout.names, _unravel(worst.place, grid.shape), strict=True))}
+        group = grid.group_index(self._find_group(name, worst.place))
+        numbers = {key: describe_number(getattr(worst, key)) for key in ("expected", "actual", "ulp")}
+        return {**index, "group": group, **numbers}
 
     def _describe_group(self, group: GroupDifference) -> Mapping[str, Any]:
         return {
@@ -226,9 +195,6 @@ class Verdict:
             "max_ulp": describe_number(group.max_ulp),
         }
 
-    def _find_index(self, place: int) -> dict[str, int]:
-        return dict(zip(self.plan.grid.layout.names, _unravel(place, self.plan.grid.shape), strict=True))
-
     def _find_group(self, name: str, place: int) -> int:
         if name != NORMALIZED:
             return place
@@ -236,21 +202,6 @@ class Verdict:
 
         index = [np.asarray(i, dtype=np.intp) for i in _unravel(place, self.plan.grid.shape)]
         return int(self.plan.grid.locate_groups(index))
-
-
-class _Groups(NamedTuple):
-    """The groups with mismatches as JSON, one after the other: there may be more than fit into memory."""
-
-    verdict: Verdict
-    comparison: Comparison
-
-    def format_json(self) -> Iterator[str]:
-        """Yield the text of a list."""
-        yield "["
-        for number, group in enumerate(self.comparison.groups or ()):
-            yield ", " if number else ""
-            yield from format_json(self.verdict._describe_group(group))
-        yield "]"
 
 
 def _build_histogram(comparison: Comparison, view: View) -> Table:
@@ -279,6 +230,10 @@ def _coarsen(bins: Sequence[Bin]) -> list[Bin]:
     return coarse
 
 
+def _describe_bin(part: Bin) -> Mapping[str, Any]:
+    return {"from": describe_number(part.lower), "to": describe_number(part.upper), "count": part.value_count}
+
+
 def _format_share(count: int, total: int) -> str:
     percent = f"{100 * count / total:.3g}"
     return f"{'> 99.9' if percent == '100' and count < total else percent} %"
@@ -305,10 +260,6 @@ def _format_tolerance(comparison: Comparison) -> str:
 
 def _format_ulp(value: float) -> str:
     return f"{value:.{_ULP_DIGITS}g}"
-
-
-def _pick(row: Row, *cells: int) -> Row:
-    return row._replace(cells=tuple(row.cells[i] for i in cells))
 
 
 def _unravel(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:

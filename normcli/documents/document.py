@@ -6,6 +6,8 @@ verb.
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -169,16 +171,31 @@ class Formulas(NamedTuple):
 Section = Facts | Line | Table | Blocks | Formulas
 
 
-class LongValue(Protocol):
-    """A value of a JSON object whose text is too long to be in memory at once."""
+class LongList(NamedTuple):
+    """A list of a JSON object, formatted some items at a time: its text may not fit into memory.
+
+    Parameters
+    ----------
+    chunks : iterable of list
+        Consecutive parts of the list, none of them empty.
+    """
+
+    chunks: Iterable[list[Any]]
 
     def format_json(self) -> Iterator[str]:
-        """Return its JSON text in pieces."""
-        ...
+        """Yield the JSON text."""
+        yield "["
+        for number, chunk in enumerate(self.chunks):
+            yield ", " if number else ""
+            yield json.dumps(chunk, allow_nan=False)[1:-1]
+        yield "]"
 
 
 class Document(Protocol):
-    """What a writer can ask of any verb's answer. The values of its objects may be a `LongValue`."""
+    """What a writer can ask of any verb's answer.
+
+    The values of its objects may be `LongList`s, or others that have a method `format_json`.
+    """
 
     def sections(self, view: View) -> Iterable[Section]:
         """Return what a reader sees, from top to bottom."""
@@ -219,17 +236,27 @@ class Page(NamedTuple):
     names: Sequence[str] | None = None
 
 
-class Paged(Document, Protocol):
-    """A document that can be a page too."""
-
-    def page(self) -> Page:
-        """Return what the page shows."""
-        ...
-
-
 class Drawable(Document, Protocol):
     """A document that can be a picture too."""
 
     def scene(self) -> Scene:
         """Return what is drawn, before any writer decides how."""
         ...
+
+
+def flatten_records(
+    records: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()
+) -> Iterator[Sequence[Any]]:
+    """Yield a header, and a line for each record (or some members of it): lists joined, None empty."""
+    rest = iter(records)
+    first = next(rest, None)
+    names = columns or tuple(first or ())
+    yield names
+    for record in () if first is None else itertools.chain([first], rest):
+        yield [_flatten(record[name]) for name in names]
+
+
+def _flatten(value: Any) -> Any:
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return "" if value is None else value

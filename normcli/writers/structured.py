@@ -45,8 +45,8 @@ def write_field(values: NDArray[Any], stream: TextIO) -> None:
 
 
 def format_json(value: Any) -> Iterator[str]:
-    """Yield the JSON text of a value, in pieces where something in it is `LongValue`."""
-    if not _holds_long_value(value):
+    """Yield the JSON text of a value, in pieces where something in it has a `format_json` of its own."""
+    if not _holds_long_list(value):
         yield json.dumps(value, allow_nan=False)
     elif hasattr(value, "format_json"):
         yield from value.format_json()
@@ -64,11 +64,11 @@ def format_json(value: Any) -> Iterator[str]:
         yield "]"
 
 
-def _holds_long_value(value: Any) -> bool:
+def _holds_long_list(value: Any) -> bool:
     if hasattr(value, "format_json"):
         return True
     if isinstance(value, Mapping):
-        return any(map(_holds_long_value, value.values()))
+        return any(map(_holds_long_list, value.values()))
     return isinstance(value, list | tuple) and any(
-        isinstance(member, Mapping) and _holds_long_value(member) for member in value
+        isinstance(member, Mapping) and _holds_long_list(member) for member in value
     )
