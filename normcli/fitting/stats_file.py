@@ -241,7 +241,8 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
     ):
         if a != b:
             raise DataError(
-                f"{name} and {first_name} differ in {what}: {_spell(b)} and {_spell(a)}; they cannot be merged"
+                f"{name} and {first_name} differ in {what}: {_format_choice(b)} and {_format_choice(a)}; "
+                "they cannot be merged"
             )
     if first.quartiles is not None:
         raise DataError(
@@ -251,5 +252,5 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
     return first._replace(files=first.files + other.files, samples=first.samples + other.samples)
 
 
-def _spell(value: Any) -> str:
+def _format_choice(value: Any) -> str:
     return "the norm's own" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""What a caller gives beside the tensor, fitted to a plan: gamma, beta, running statistics, a selection."""
+"""Gamma, beta, running statistics and a selection of values, as a caller gives them, fitted to a plan."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SelectionRequest(NamedTuple):
 NO_PARAMETERS: Mapping[str, NDArray[Any] | None] = MappingProxyType({})
 
 RUNNING_NAMES = ("running_mean", "running_var")
-"""What messages call running statistics, unless their caller knows a better name."""
+"""What messages call running statistics, unless the caller gives other names."""
 
 
 def fit_inputs(
@@ -133,7 +133,7 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selecti
     if asked.mask is not None:
         masks.append(plan.grid.fit_mask(_to_booleans(asked.mask)))
     if asked.lengths is not None:
-        masks.append(plan.grid.fit_mask(mark_lengths(plan, asked.lengths)))
+        masks.append(plan.grid.fit_mask(make_length_mask(plan, asked.lengths)))
     omits_nan = asked.nan == NanRule.OMIT and is_float(values.dtype)
     if not masks and asked.nan != NanRule.OMIT:
         if asked.fill is not None:
@@ -145,8 +145,8 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selecti
     return Selection(mask, omits_nan, Fill(asked.fill or Fill.PASS))
 
 
-def mark_lengths(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return the mask of sequences that are padded at their end, with 1 for all axes but batch and sequence.
+def make_length_mask(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return the mask of sequences padded at their end, of length 1 along all axes but batch and sequence.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -29,6 +29,30 @@ if TYPE_CHECKING:
     from normcli.norms.layout import AxisSpec
 
 
+class Statistic:
+    """A statistic of each group, as an attribute of `Result`; of another norm's, `MissingStatisticError`."""
+
+    def __init__(self, description: str) -> None:
+        self.__doc__ = description
+
+    def __set_name__(self, owner: type[Result], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, result: None, owner: type[Result]) -> Statistic: ...
+
+    @overload
+    def __get__(self, result: Result, owner: type[Result]) -> NDArray[np.float64]: ...
+
+    def __get__(self, result: Result | None, owner: type[Result]) -> Statistic | NDArray[np.float64]:
+        if result is None:
+            return self
+        if self._name in result.statistics:
+            return result.statistics[self._name]
+        name, has = result.plan.norm.name, ", ".join(result.statistics)
+        raise MissingStatisticError(f"{name} has no statistic {self._name}; it has {has}")
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Result:
     """What `normalize` returns. Arrays are as they were computed; nothing is rounded for display.
@@ -46,7 +70,7 @@ class Result:
     inputs : Inputs
         Gamma, beta, running statistics and which values count.
     effort : Effort
-        How what is still to be done will be.
+        Threads and progress of what is calculated later: the normalized tensor, and the check.
     counts : ndarray of float64 or None
         How many values of each group count, of `Grid.stats_shape`; None where all do, or nothing was measured.
     """
@@ -92,75 +116,20 @@ class Result:
         groups = f"{self.group_count} × {self.group_size}"
         return f"<Result: {self.plan.norm.name} of {self.plan.grid.shape}, groups {groups}, {self.dtype}>"
 
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """The mean of each group."""
-        return self._statistic("mean")
-
-    @property
-    def var(self) -> NDArray[np.float64]:
-        """The variance of each group, with the divisor n − ddof."""
-        return self._statistic("var")
-
-    @property
-    def std(self) -> NDArray[np.float64]:
-        """The square root of `var`."""
-        return self._statistic("std")
-
-    @property
-    def rstd(self) -> NDArray[np.float64]:
-        """One over the divisor, eps included."""
-        return self._statistic("rstd")
-
-    @property
-    def ms(self) -> NDArray[np.float64]:
-        """The mean square of each group, for norms that do not centre."""
-        return self._statistic("ms")
-
-    @property
-    def rms(self) -> NDArray[np.float64]:
-        """The square root of `ms`."""
-        return self._statistic("rms")
-
-    @property
-    def norm(self) -> NDArray[np.float64]:
-        """The ℓp length of each group."""
-        return self._statistic("norm")
-
-    @property
-    def min(self) -> NDArray[np.float64]:
-        """The least value of each group."""
-        return self._statistic("min")
-
-    @property
-    def max(self) -> NDArray[np.float64]:
-        """The largest value of each group."""
-        return self._statistic("max")
-
-    @property
-    def range(self) -> NDArray[np.float64]:
-        """`max` − `min`."""
-        return self._statistic("range")
-
-    @property
-    def median(self) -> NDArray[np.float64]:
-        """The median of each group: of an even count, halfway between the middle two values."""
-        return self._statistic("median")
-
-    @property
-    def q1(self) -> NDArray[np.float64]:
-        """The first quartile of each group, interpolated linearly as `numpy.percentile` does."""
-        return self._statistic("q1")
-
-    @property
-    def q3(self) -> NDArray[np.float64]:
-        """The third quartile of each group, likewise."""
-        return self._statistic("q3")
-
-    @property
-    def iqr(self) -> NDArray[np.float64]:
-        """The interquartile range, `q3` − `q1`."""
-        return self._statistic("iqr")
+    mean = Statistic("The mean of each group.")
+    var = Statistic("The variance of each group, with the divisor n − ddof.")
+    std = Statistic("The square root of `var`.")
+    rstd = Statistic("One over the divisor, eps included.")
+    ms = Statistic("The mean square of each group, for norms that do not centre.")
+    rms = Statistic("The square root of `ms`.")
+    norm = Statistic("The ℓp length of each group.")
+    min = Statistic("The least value of each group.")
+    max = Statistic("The largest value of each group.")
+    range = Statistic("`max` − `min`.")
+    median = Statistic("The median of each group: of an even count, halfway between the middle two values.")
+    q1 = Statistic("The first quartile of each group, interpolated linearly as `numpy.percentile` does.")
+    q3 = Statistic("The third quartile of each group, likewise.")
+    iqr = Statistic("The interquartile range, `q3` − `q1`.")
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -221,7 +190,7 @@ class Result:
         return check_promises(self.plan, self.statistics, values, self.effort)
 
     def settle(self, *, check: bool) -> None:
-        """Work out the warnings (and the check) now: files that they are read from may move.
+        """Find the warnings (and the check) now, before the files that they are read from are moved.
 
         Parameters
         ----------
@@ -239,15 +208,6 @@ class Result:
 
     def _run(self, inputs: Inputs) -> NDArray[Any]:
         return run(self.plan, self.input, inputs, effort=self.effort)[0]
-
-    def _statistic(self, name: str) -> NDArray[np.float64]:
-        try:
-            return self.statistics[name]
-        except KeyError:
-            has = ", ".join(self.statistics)
-            raise MissingStatisticError(
-                f"{self.plan.norm.name} has no statistic {name}; it has {has}"
-            ) from None
 
 
 def normalize(

@@ -1,4 +1,4 @@
-"""Golden files: a norm's input, parameters and exact results as `.npy`, and a manifest that says how they came.
+"""Golden files: a norm's input, parameters and exact results as `.npy`, with a manifest of how they were made.
 
 For the test suite of another project. The folder stands for itself: what was calculated is in the manifest, so
 that it can be calculated again.
@@ -255,28 +255,27 @@ def _read_request(manifest: Mapping[str, Any], path: Path) -> Request:
     return Request(norm, **options)
 
 
-def _require_described(folder: Path, name: str, values: NDArray[Any], told: Mapping[str, Any]) -> None:
+def _require_described(folder: Path, name: str, values: NDArray[Any], entry: Mapping[str, Any]) -> None:
     """Raise `DataError` unless an array is of the shape and dtype that the manifest says."""
-    told_shape, told_dtype = told.get("shape"), told.get("dtype")
-    if told_shape != list(values.shape) or told_dtype != values.dtype.name:
+    shape, dtype = entry.get("shape"), entry.get("dtype")
+    if shape != list(values.shape) or dtype != values.dtype.name:
         raise DataError(
-            f"{_locate(folder, name)} is {values.dtype} of {values.shape}; "
-            f"{MANIFEST} says {told_dtype} of {told_shape}"
+            f"{_locate(folder, name)} is {values.dtype} of {values.shape}; {MANIFEST} says {dtype} of {shape}"
         )
 
 
 def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:
     """Raise `DataError` if files are missing or not what was written, with the names of all of them."""
     missing, damaged = [], []
-    for name, told in files.items():
+    for name, entry in files.items():
         path = _locate(folder, name)
-        if Path(name).name != name or not isinstance(told, dict):
+        if Path(name).name != name or not isinstance(entry, dict):
             raise DataError(f"{folder / MANIFEST}: {name!r} is the name of no golden file")
         if not path.is_file():
             missing.append(path.name)
-        elif _digest(path) != told.get("sha256"):
+        elif _digest(path) != entry.get("sha256"):
             damaged.append(path.name)
     wrong = {"missing": missing, "not what was written (sha256)": damaged}
     if missing or damaged:
-        told = "; ".join(f"{', '.join(names)}: {what}" for what, names in wrong.items() if names)
-        raise DataError(f"{folder}: {told}")
+        faults = "; ".join(f"{', '.join(names)}: {what}" for what, names in wrong.items() if names)
+        raise DataError(f"{folder}: {faults}")
