@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,9 +11,9 @@ from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure, run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
-from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
-from normcli.norms.table import NORMS, EpsMode, Norm, ParameterRule
+from normcli.norms.grid import Grid
+from normcli.norms.table import NORMS, EpsMode, ParameterRule
+from normcli.numerics.divisor import find_divisor
 from normcli.results.result import Result, calculate
 from normcli.tensors.pieces import iterate_pieces
 
@@ -60,33 +60,49 @@ class Restoration(NamedTuple):
         Of the norm with that gamma and beta.
     standardized : ndarray
         The normalized tensor without them.
-    spread, centre : str or None
-        The statistics that gamma and beta are; None for a beta of 0, or where there is no beta.
-    aligned : bool
-        Whether each gamma and beta belongs to one group, and each group to one of them.
+    own : Plan
+        Whose statistics gamma and beta are: those along their own axes.
     rtol, atol : float
     scaled : bool
         Whether `atol` was not given and is of the size of the values: `ATOL` times the largest |x|.
     closeness : Closeness
         Of the restored tensor to the input.
-    why : str
     """
 
     result: Result
     standardized: NDArray[Any]
-    spread: str
-    centre: str | None
-    aligned: bool
+    own: Plan
     rtol: float
     atol: float
     scaled: bool
     closeness: Closeness
-    why: str
 
     @property
     def recovered(self) -> bool:
         """Whether every value is the input's, to what the tolerances allow."""
         return not self.closeness.different
+
+    @property
+    def spread(self) -> str:
+        """The statistic that gamma is."""
+        spread = self.own.norm.divisor.spread
+        assert spread is not None  # a norm with gamma divides by a statistic
+        return spread
+
+    @property
+    def centre(self) -> str | None:
+        """The statistic that beta is; None for a beta of 0, or where there is no beta."""
+        return self.own.norm.centre.statistic
+
+    @property
+    def aligned(self) -> bool:
+        """Whether each gamma and beta belongs to one group, and each group to one of them."""
+        return self.own.grid.canonical == self.result.plan.grid.canonical
+
+    @property
+    def why(self) -> str:
+        """Why the values are recovered, or are not."""
+        return _explain(self)
 
 
 def restore(
@@ -119,6 +135,8 @@ def restore(
 
     Examples
     --------
+    >>> from normcli.norms.plan import make_plan
+    >>> from normcli.norms.request import Request
     >>> x = np.array([[1.0, -2.0], [3.0, 5.0], [4.0, 0.0]])
     >>> [restore(make_plan(Request(norm), x.shape, x.dtype), x).recovered for norm in ("bn", "ln")]
     [True, False]
@@ -140,9 +158,7 @@ def restore(
     allowed = choose_atol(values) if atol is None else atol
     scaled = atol is None and allowed < ATOL
     closeness = measure_closeness(result.normalized, values, rtol, allowed)
-    aligned = own.grid.canonical == plan.grid.canonical
-    attempt = Restoration(result, standardized, spread, centre, aligned, rtol, allowed, scaled, closeness, "")
-    return attempt._replace(why=_explain(attempt, own))
+    return Restoration(result, standardized, own, rtol, allowed, scaled, closeness)
 
 
 def plan_parameters(plan: Plan) -> Plan:
@@ -156,25 +172,11 @@ def plan_parameters(plan: Plan) -> Plan:
     if not plan.norm.parameter_names:
         able = ", ".join(row.name for row in NORMS.values() if row.parameter_names)
         raise UsageError(f"{plan.norm.name} has no gamma and no beta that could undo it; restore takes {able}")
-    ndim = len(plan.grid.shape)
     in_groups = plan.parameters.rule is ParameterRule.GROUP
     kept = () if in_groups else plan.parameters.axes
-    row = next(row for row in NORMS.values() if _measures_alike(row, plan.norm, in_groups))
-    request = Request(
-        row.name,
-        axes=tuple(axis for axis in range(ndim) if axis not in kept),
-        layout=plan.grid.layout.letters,
-        ddof=plan.spec.ddof if "ddof" in row.options else None,
-        groups=plan.grid.groups if in_groups else None,
-        group_order=plan.grid.group_order if in_groups else None,
-    )
-    return make_plan(request, plan.grid.shape, plan.tensor_dtype)
-
-
-def _measures_alike(row: Norm, norm: Norm, in_groups: bool) -> bool:
-    """Whether a row has the statistics of a norm, over any axes."""
-    alike = (row.centre, row.divisor, row.p) == (norm.centre, norm.divisor, norm.p)
-    return alike and ("groups" in row.options) == in_groups
+    axes = tuple(axis for axis in range(len(plan.grid.shape)) if axis not in kept)
+    grid = Grid(plan.grid.shape, plan.grid.layout, axes, plan.grid.split if in_groups else None)
+    return replace(plan.change_spec(dtype=None), grid=grid)
 
 
 def choose_atol(values: NDArray[Any]) -> float:
@@ -196,8 +198,10 @@ def choose_atol(values: NDArray[Any]) -> float:
 
 
 def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float, atol: float) -> Closeness:
-    """Hold a tensor against another of its shape, as `torch.isclose` does: NaN is close to nothing."""
-    different, start, largest, place, most, worst = 0, 0, -1.0, 0, 0.0, 0
+    """Compare a tensor with another of its shape, as `torch.isclose` does: NaN is close to nothing."""
+    if not values.size:
+        return Closeness(0, 0, 0.0, None)
+    different, start, largest, worst = 0, 0, (-1.0, 0), (0.0, 0)
     for left, right in zip(iterate_pieces(restored), iterate_pieces(values), strict=True):
         with np.errstate(all="ignore"):
             one, other = left.astype(np.float64), right.astype(np.float64)
@@ -206,115 +210,93 @@ def measure_closeness(restored: NDArray[Any], values: NDArray[Any], rtol: float,
             far = ~((gap <= allowed) & np.isfinite(gap))
             excess = np.where(far, np.where(np.isfinite(gap - allowed), gap - allowed, np.inf), -1.0)
         different += int(far.sum())
-        ranked = np.where(np.isnan(gap), np.inf, gap)
-        if ranked.max(initial=-1.0) > largest:
-            largest, place = float(ranked.max()), start + int(ranked.argmax())
-        if excess.max(initial=-1.0) > most:
-            most, worst = float(excess.max()), start + int(excess.argmax())
+        largest = max(largest, _find_largest(np.where(np.isnan(gap), np.inf, gap), start))
+        worst = max(worst, _find_largest(excess, start))
         start += gap.size
-    if not values.size:
-        return Closeness(0, 0, 0.0, None)
-    index, outside = (tuple(int(i) for i in np.unravel_index(n, values.shape)) for n in (place, worst))
+    index, outside = (tuple(int(i) for i in np.unravel_index(-at, values.shape)) for _, at in (largest, worst))
     distance = abs(float(restored[index]) - float(values[index]))
     return Closeness(values.size, different, distance, index, outside if different else None)
 
 
-def _explain(attempt: Restoration, own: Plan) -> str:
-    result, plan = attempt.result, attempt.result.plan
+def _find_largest(sizes: NDArray[np.float64], start: int) -> tuple[float, int]:
+    """Return the largest size and its place, negative: of equal sizes the first is the largest pair."""
+    place = int(sizes.argmax())
+    return float(sizes.reshape(-1)[place]), -(start + place)
+
+
+def _explain(attempt: Restoration) -> str:
+    result, plan, own = attempt.result, attempt.result.plan, attempt.own
     if not result.input.size:
         return "there are no values to recover"
     if not np.isfinite(result.statistics[attempt.spread]).all():
-        kinds = {degeneracy.kind for degeneracy in result.degeneracies}
-        spoiled = "the input holds values that are not finite, and they spoil their groups"
-        return spoiled if kinds & {"nan", "infinite"} else "the statistics are not finite"
+        if {degeneracy.kind for degeneracy in result.degeneracies} & {"nan", "infinite"}:
+            return (
+                "the input holds values that are not finite, so the statistics of their groups are not either"
+            )
+        return "the statistics are not finite"
     along, statistics = (_name_axes(other, other.grid.kept) or "no axis" for other in (own, plan))
+    parameters = " and ".join(plan.norm.parameter_names)
     if attempt.aligned:
-        told = f"statistics and parameters run along the same axes ({along})"
+        same = f"statistics and parameters run along the same axes ({along})"
         if not plan.grid.kept:
-            told = "there is one group, and one gamma for it"
-        if plan.norm.parameter_names == ("gamma",):
-            told += ": each group is multiplied by what it was divided by"
-        else:
-            told += f": each group gets its own {_name_own(attempt)} back"
-        return f"{told}; {_explain_rest(attempt)}"
+            same = "there is one group, and one gamma for it"
+        back = "is multiplied by what it was divided by"
+        if plan.norm.takes_beta:
+            back = f"gets its own {' and '.join(filter(None, (attempt.spread, attempt.centre)))} back"
+        return f"{same}: each group {back}; {_explain_rest(attempt)}"
     if own.grid.group_size == 1 and attempt.centre is not None and attempt.recovered:
-        single = f"each gamma and beta (along {along}) is of a single value, gamma 0 and beta the value itself"
-        return f"{single}: that puts the input in place of what was normalized"
-    per = f"statistics run along {statistics}, gamma and beta along {along}"
-    if plan.norm.parameter_names == ("gamma",):
-        per = f"statistics run along {statistics}, gamma along {along}"
+        single = f"each gamma and beta (along {along}) belongs to one value"
+        return f"{single}: gamma is 0 and beta the value itself, which takes the place of what was normalized"
+    per = f"statistics run along {statistics}, {parameters} along {along}"
     if attempt.recovered:
-        return f"{per}; on this tensor they agree all the same, to what the tolerances allow"
-    return f"{per}: {_contrast(plan, own)}"
-
-
-def _name_own(attempt: Restoration) -> str:
-    """Return the statistics that gamma and beta are."""
-    return " and ".join(name for name in (attempt.spread, attempt.centre) if name is not None)
-
-
-def _contrast(plan: Plan, own: Plan) -> str:
-    """Return why parameters along other axes than the statistics cannot do."""
+        return f"{per}; on this tensor they agree within the tolerances all the same"
     missed = [axis for axis in plan.grid.kept if axis not in own.grid.kept and plan.grid.shape[axis] > 1]
     if missed:
-        both = len(plan.norm.parameter_names) > 1
-        serve = "the same gamma and beta serve" if both else "the same gamma serves"
-        return f"{serve} every {_name_axes(plan, missed)}, whose statistics differ"
-    return (
-        f"a group has one divisor for all of its values, and a gamma for each {_name_axes(own, own.grid.kept)}"
-    )
+        serve = "serve" if plan.norm.takes_beta else "serves"
+        return f"{per}: the same {parameters} {serve} every {_name_axes(plan, missed)}, whose statistics differ"
+    return f"{per}: a group has one divisor for all of its values, but a gamma for each {along}"
 
 
 def _explain_rest(attempt: Restoration) -> str:
     """Return what is left between a restored tensor and its input where groups and parameters are the same."""
-    result, plan = attempt.result, attempt.result.plan
+    result, plan, worst = attempt.result, attempt.result.plan, attempt.closeness.worst
+    rounding = f"but rounding the output to {result.dtype.name} moves them further than the tolerances allow"
     if not plan.spec.eps:
-        return "without an eps, only rounding is left" if attempt.recovered else _blame_rounding(attempt)
+        return "without eps, only rounding is left" if attempt.recovered else rounding
     sizes = result.statistics[attempt.spread].reshape(-1)
-    usable = sizes[sizes > 0]
-    if not usable.size:
+    if not (sizes > 0).any():
         return f"every group is constant, and its value is its {attempt.centre or 'length'}"
-    if not attempt.recovered and not _predict_gap(attempt):
-        return _blame_rounding(attempt)
-    group = _find_drawn_group(attempt)
-    shrunk = find_shrinkage(plan, float(sizes[group]))
-    size = f"{_name_shrinkage(plan, attempt.spread)} = {shrunk:.2g}" if shrunk < _SMALL else f"{shrunk:.2g}"
+    if worst is None:
+        group = int(np.where(sizes > 0, sizes, np.inf).argmin())  # the group that eps moves most
+    else:
+        group = int(plan.grid.locate_groups([np.asarray(i) for i in worst]))
+    part = find_shrinkage(plan, float(sizes[group]))
+    if worst is not None and not _is_due_to_eps(attempt, group, part):
+        return rounding
+    size = f"{_name_shrinkage(plan, attempt.spread)} = {part:.2g}" if part < _SMALL else f"{part:.2g}"
     target = "0" if attempt.centre is None else f"the {attempt.centre}"
-    if attempt.recovered and shrunk < _SMALL:
-        return f"eps {plan.spec.eps:g} draws values to {target} by {size} at most, which the tolerances allow"
-    name = plan.grid.group_name(group)
-    drawn = f"eps {plan.spec.eps:g} draws the values of group {name} to {target} by {size} of their distance"
+    if attempt.recovered and part < _SMALL:
+        moved = f"eps {plan.spec.eps:g} moves each value toward {target} by at most {size} of its distance"
+        return f"{moved}, which the tolerances allow"
+    of = f"the values of group {plan.grid.group_name(group)}"
+    moved = f"eps {plan.spec.eps:g} moves {of} toward {target} by {size} of their distance"
     if attempt.recovered:
-        return f"{drawn}, which the tolerances allow, wide as they are beside that distance"
-    return f"but {drawn}, more than the tolerances allow: the smaller eps, the nearer they come"
-
-
-def _find_drawn_group(attempt: Restoration) -> int:
-    """Return the group that eps draws most; where values are not recovered, that of the worst of them."""
-    sizes = attempt.result.statistics[attempt.spread].reshape(-1)
-    if attempt.closeness.worst is None:
-        return int(np.where(sizes > 0, sizes, np.inf).argmin())
-    return _locate_group(attempt.result.plan, attempt.closeness.worst)
-
-
-def _locate_group(plan: Plan, index: tuple[int, ...]) -> int:
-    return int(plan.grid.locate_groups([np.asarray(i) for i in index]))
+        return f"{moved}, which the tolerances allow because they are wide beside that distance"
+    return f"but {moved}, more than the tolerances allow; a smaller eps moves them less"
 
 
 def find_shrinkage(plan: Plan, size: float) -> float:
     """Return the part of a value's distance from its mean that eps takes, in a group of some deviation.
 
-    Inside the root that is 1 − √(var/(var + eps)), about eps/(2 var); outside 1 − std/(std + eps), about
-    eps/std; of a floor, what is missing to it.
+    That is 1 − size/divisor: about eps/(2 size²) for an eps inside the root, and about eps/size outside.
     """
-    eps = plan.spec.eps or 0.0
-    if plan.spec.eps_mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
-        floor = eps if plan.spec.eps_mode is EpsMode.FLOOR else math.sqrt(eps)
-        return max(0.0, 1 - size / floor)
-    if plan.spec.eps_mode is EpsMode.INSIDE:
-        root = math.hypot(size, math.sqrt(eps))
-        return eps / (root * (root + size))
-    return eps / (size + eps)
+    if not size:
+        return 0.0
+    eps, mode = plan.spec.eps or 0.0, plan.spec.eps_mode
+    divisor = float(find_divisor(np.array(size), eps, mode))
+    if mode is EpsMode.INSIDE:
+        return eps / (divisor * (divisor + size))  # without the digits that a difference of equals loses
+    return eps / divisor if mode is EpsMode.OUTSIDE else (divisor - size) / divisor
 
 
 _SMALL = 0.01
@@ -322,23 +304,18 @@ _SMALL = 0.01
 
 
 def _name_shrinkage(plan: Plan, spread: str) -> str:
-    if plan.spec.eps_mode is EpsMode.INSIDE:
-        return {"std": "eps/(2 var)", "rms": "eps/(2 ms)"}.get(spread, f"eps/(2 {spread}²)")
-    return f"eps/{spread}"
+    if plan.spec.eps_mode is not EpsMode.INSIDE:
+        return f"eps/{spread}"
+    square = plan.norm.divisor.square
+    return f"eps/(2 {square})" if square in plan.norm.statistics else f"eps/(2 {spread}²)"
 
 
-def _predict_gap(attempt: Restoration) -> bool:
+def _is_due_to_eps(attempt: Restoration, group: int, part: float) -> bool:
     """Whether what eps takes is most of the difference that is least tolerated."""
-    result, plan, index = attempt.result, attempt.result.plan, attempt.closeness.worst or ()
-    group = _locate_group(plan, index)
-    size = float(result.statistics[attempt.spread].reshape(-1)[group])
+    result, index = attempt.result, attempt.closeness.worst or ()
     centre = 0.0 if attempt.centre is None else float(result.statistics[attempt.centre].reshape(-1)[group])
-    taken = abs(float(result.input[index]) - centre) * (find_shrinkage(plan, size) if size else 0.0)
+    taken = abs(float(result.input[index]) - centre) * part
     return taken > abs(float(result.normalized[index]) - float(result.input[index])) / 2
-
-
-def _blame_rounding(attempt: Restoration) -> str:
-    return f"but the output is rounded to {attempt.result.dtype.name}, which the tolerances do not allow for"
 
 
 def _name_axes(plan: Plan, axes: Sequence[int]) -> str:

@@ -95,12 +95,12 @@ def test_tiny_values_are_not_near_to_zeros(normcli):
     assert (
         "✗ not recovered: 4 of 4 values differ (rtol 0.0001, atol 3e-09 = 0.0001 × the largest |x|)" in ran.out
     )
-    assert "but eps 1e-05 draws the values of group c=" in ran.out
+    assert "but eps 1e-05 moves the values of group c=" in ran.out
     answer = normcli("restore", "bn", "--data", "[[1e-5,2e-5],[3e-5,0]]", "-f", "json").json
     assert (answer["atol"], answer["atol_scaled"], answer["recovered"]) == (1e-4 * 3e-5, True, False)
     ran = normcli("restore", "bn", "--data", "[[1e-5,2e-5],[3e-5,0]]", "--atol", 1e-4)
     assert "✓ recovered: all 4 values (rtol 0.0001, atol 0.0001)" in ran.out
-    assert "which the tolerances allow, wide as they are beside that distance" in ran.out
+    assert "which the tolerances allow because they are wide beside that distance" in ran.out
 
 
 def test_min_max_scaling_comes_back_by_its_range_and_minimum(normcli):
