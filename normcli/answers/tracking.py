@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Facts, Section, View
     from normcli.norms.plan import Plan
-    from normcli.running.average import Rule, Step
+    from normcli.running.average import Rule, Update
 
 _COLUMNS = (
     *("batch", "source", "channel", "batch_mean", "batch_var"),
@@ -35,14 +35,14 @@ class TrackedBatch(NamedTuple):
     ----------
     source : str
     plan : Plan
-    step : Step
+    step : Update
     gap : float
         The largest difference between the batch normalized with its own and with the new running statistics.
     """
 
     source: str
     plan: Plan
-    step: Step
+    step: Update
     gap: float
 
 
@@ -166,7 +166,7 @@ class Tracking:
             yield f"running {name} of {first}: {old} · {before} + {new} · {batch} {sign} {after}"
 
 
-def _format_step(step: Step, channel: int, view: View) -> tuple[str, ...]:
+def _format_step(step: Update, channel: int, view: View) -> tuple[str, ...]:
     def format_channel(values: Any) -> str:
         return format_statistic(float(values.reshape(-1)[channel]), view.digits)
 

@@ -15,7 +15,7 @@ from normcli.engine.run import run
 from normcli.norms.table import EpsMode
 from normcli.printable import make_printable
 from normcli.teach.definitions import define_group, define_value
-from normcli.teach.expression import Constant, Maximum, Sum, Symbol
+from normcli.teach.expression import Constant, Fold, Symbol
 from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
@@ -51,9 +51,6 @@ _EPS_PLACES = {
 }
 
 _RSTD_NOTE = "rstd is 1/divisor at the eps that was given."
-
-_CONSTANTS = ("size", "alpha", "exponent", "k")
-"""The options of a window that its arithmetic calls by name."""
 
 
 class Stretch(NamedTuple):
@@ -158,49 +155,54 @@ def _label_results(page: Page) -> list[str]:
     """Return what each result is called: its own name, and what tells it from others of that name."""
     plans = [result.plan for result in page.results]
     names = page.names or [plan.norm.name for plan in plans]
-    longer = [
-        f"{plan.norm.name} {format_reduction(plan)[1]}{f' like {plan.spec.like}' if plan.spec.like else ''}"
-        for plan in plans
-    ]
+    longer = [f"{plan.norm.name} {format_reduction(plan)[1]}{_format_like(plan)}" for plan in plans]
+    labels = []
+    for place, (name, text) in enumerate(zip(names, longer, strict=True)):
+        number = "" if longer.count(text) == 1 else f" ({1 + longer[:place].count(text)})"
+        labels.append(name if names.count(name) == 1 else text + number)
+    return labels
 
-    def label(place: int) -> str:
-        if names.count(names[place]) == 1:
-            return names[place]
-        text = longer[place]
-        return text if longer.count(text) == 1 else f"{text} ({1 + longer[:place].count(text)})"
 
-    return [label(place) for place in range(len(plans))]
+def _format_like(plan: Plan) -> str:
+    return "" if plan.spec.like is None else f" like {plan.spec.like}"
 
 
 def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]:
     """Return a result's groups and arithmetic, and of each shown cell its group, parameters and results."""
     plan, spec = result.plan, result.plan.spec
-    numbers = plan.grid.locate_groups(grid) if grid else np.zeros((), dtype=np.intp)
-    shown, owner = np.unique(numbers.reshape(-1), return_inverse=True)
+    shown, owner = np.unique(plan.grid.locate_groups(grid), return_inverse=True)
     parameters = {
-        name: None if parameter is None else _pick_parameter(name, parameter, plan, grid)
+        name: _pick_parameter(name, parameter, plan, grid)
         for name, parameter in (("gamma", result.gamma), ("beta", result.beta))
+        if parameter is not None
     }
-    given = {name for name, parameter in parameters.items() if parameter is not None}
-    rounds_twice = bool(spec.rounds_before_gamma and given) and result.dtype != np.float64
+    window, constants = None, {}
+    if spec.window is not None:
+        window = {"axis": plan.grid.axes[0], "before": spec.window.before, "after": spec.window.after}
+        constants = {name: getattr(spec.window, name) for name in sorted(plan.norm.options)}
+    rounds = result.dtype != np.float64
+    rounds_twice = rounds and spec.rounds_before_gamma and result.inputs.scales
     statistics = {name: array.reshape(-1)[shown] for name, array in result.statistics.items()}
-    variants, variant = _choose_variants(result, statistics)
-    twice, once = "before gamma and again", "once"
+    roots = statistics.get(plan.norm.divisor.spread or "", np.zeros(shown.size))
+    beyond = list(map(_is_beyond, roots.tolist()))
     return {
         "label": label,
-        "title": f"{plan.norm.title}{'' if spec.like is None else f' like {spec.like}'}",
-        "formula": format_formula(plan, given),
+        "title": plan.norm.title + _format_like(plan),
+        "formula": format_formula(plan, parameters),
         "facts": list(format_reduction(plan)),
         "dtype": result.dtype.name,
-        "rounding": None if result.dtype == np.float64 else twice if rounds_twice else once,
+        "rounding": "before gamma and again" if rounds_twice else "once" if rounds else None,
         "centre": plan.norm.centre.statistic,
         "eps": spec.eps,
         "epsPlace": None if spec.eps is None or spec.eps_mode is None else _EPS_PLACES[spec.eps_mode],
-        "window": _describe_window(plan),
-        "constants": {} if spec.window is None else {name: getattr(spec.window, name) for name in _CONSTANTS},
-        "groupArithmetic": variants,
-        "variants": variant,
-        "valueArithmetic": list(map(_describe_definition, define_value(plan, given, result.dtype.name))),
+        "window": window,
+        "constants": constants,
+        "groupArithmetic": [
+            _describe_definitions(define_group(plan, given=result.running is not None, beyond=kind))
+            for kind in sorted({False, *beyond})
+        ],
+        "variants": list(map(int, beyond)),
+        "valueArithmetic": _describe_definitions(define_value(plan, parameters, result.dtype.name)),
         "groupCount": plan.grid.group_count,
         "groups": [plan.grid.group_name(int(group)) for group in shown],
         "numbers": shown.tolist(),
@@ -215,41 +217,30 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
     }
 
 
-def _choose_variants(
-    result: Result, statistics: Mapping[str, NDArray[np.float64]]
-) -> tuple[list[list[Any]], list[int]]:
-    """Return the kinds of arithmetic that groups have, and which of them each has."""
-    plan, given = result.plan, result.running is not None
-    root = statistics.get(plan.norm.divisor.spread or "", np.zeros(len(next(iter(statistics.values())))))
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        square = root * root
-    beyond = np.isfinite(root) & (root > 0.0) & ~((square > _LEAST_SQUARE) & np.isfinite(square))
-    variants, variant = np.unique(beyond, return_inverse=True)
-    arithmetic = [define_group(plan, given=given, beyond=bool(flag)) for flag in variants]
-    return [list(map(_describe_definition, some)) for some in arithmetic], variant.tolist()
+def _is_beyond(root: float) -> bool:
+    """Whether the square of a number lies beyond float64 where the number does not."""
+    return 0.0 < root < math.inf and not _LEAST_SQUARE < root * root < math.inf
 
 
-def _describe_definition(definition: Definition) -> dict[str, Any]:
-    described = definition._asdict()
-    for name in ("formula", "value"):
-        described[name] = None if described[name] is None else _describe_tree(described[name])
-    return {name: value for name, value in described.items() if value}
+def _describe_definitions(definitions: Sequence[Definition]) -> list[dict[str, Any]]:
+    """Return definitions, each without what is empty."""
+    fields = (definition._asdict().items() for definition in definitions)
+    return [{name: _describe_tree(part) for name, part in some if part} for some in fields]
 
 
-def _describe_tree(tree: Expression) -> Any:
+def _describe_tree(tree: Expression | str) -> Any:
     """Return an expression as nested lists: an operation with what it is done to; a name; a number."""
     match tree:
+        case str():
+            return tree
         case Constant(value):
             return value
         case Symbol(text, value=value):
             return text if value is None else ["worked", _describe_tree(value), text]
-        case Sum(total=total, each=each) if each is not None:
+        case Fold(total=total, each=each) if each is not None:
             return ["series", None if total is None else _describe_tree(total), _describe_tree(each)]
-        case Sum(terms) | Maximum(terms):
-            parts = list(terms)
         case _:
-            parts = [getattr(tree, field) for field in tree.__slots__]
-    return [type(tree).__name__.lower(), *map(_describe_tree, parts)]
+            return [type(tree).__name__.lower(), *map(_describe_tree, tree.parts)]
 
 
 def _round_before_gamma(result: Result, grid: Places) -> list[Any]:
@@ -258,28 +249,14 @@ def _round_before_gamma(result: Result, grid: Places) -> list[Any]:
     return _list(rounded[grid])
 
 
-def _describe_window(plan: Plan) -> dict[str, int] | None:
-    window = plan.spec.window
-    if window is None:
-        return None
-    return {"axis": plan.grid.axes[0], "before": window.before, "after": window.after}
-
-
 def _pick_parameter(name: str, parameter: NDArray[Any], plan: Plan, grid: Places) -> Mapping[str, Any]:
     """Return what each cell is multiplied by or moved by: the values in use, once each, and which is whose."""
     places = np.arange(parameter.size).reshape(plan.parameters.view_shape)
-    spread = np.broadcast_to(places, plan.grid.view_shape)
-    if grid:  # by way of the view, in which the channel may stand split
-        flat = np.ravel_multi_index(grid, plan.grid.shape)
-        spread = spread[np.unravel_index(flat, plan.grid.view_shape)]
-    used, owner = np.unique(spread.reshape(-1), return_inverse=True)
+    spread = np.broadcast_to(places, plan.grid.view_shape)[tuple(plan.grid.view_indices(grid))]
+    used, owner = np.unique(spread, return_inverse=True)
     index = np.unravel_index(used, parameter.shape) if parameter.ndim else ()
     names = [f"{name}[{', '.join(map(str, place))}]" for place in zip(*index, strict=True)] or [name]
-    return {
-        "values": _list(parameter.reshape(-1)[used]),
-        "names": names,
-        "owner": owner.reshape(-1).tolist(),
-    }
+    return {"values": _list(parameter.reshape(-1)[used]), "names": names, "owner": owner.reshape(-1).tolist()}
 
 
 def _list(values: NDArray[Any]) -> list[Any]:

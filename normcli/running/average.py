@@ -77,7 +77,7 @@ class State(NamedTuple):
     batches: int = 0
 
 
-class Step(NamedTuple):
+class Update(NamedTuple):
     """One batch's entry.
 
     Parameters
@@ -157,7 +157,7 @@ def _find_eps(plan: Plan) -> tuple[float, str]:
     return plan.spec.eps or 0.0, str(plan.spec.eps_mode)
 
 
-def update(state: State, result: Result, rule: Rule) -> Step:
+def update(state: State, result: Result, rule: Rule) -> Update:
     """Let a batch's statistics enter the running ones.
 
     Where samples have statistics of their own (instance normalization), those of a batch are their averages.
@@ -192,7 +192,7 @@ def update(state: State, result: Result, rule: Rule) -> Step:
     averaged = Given(*(old * a + new * b for a, b in zip(kept, batch, strict=True)))
     before = state._replace(statistics=kept)
     after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1)
-    return Step(before, after, batch, (old, new))
+    return Update(before, after, batch, (old, new))
 
 
 def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MOST_TERMS = 1024
 """Longer sums are not added up term by term: their total comes with them."""
@@ -48,8 +49,20 @@ class Symbol:
     value: Expression | None = None
 
 
+class Operation:
+    """What is done to expressions."""
+
+    __slots__ = ()
+    __match_args__: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> Sequence[Expression]:
+        """The expressions that it is done to."""
+        return [getattr(self, name) for name in self.__match_args__]
+
+
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Operation):
     """Terms that one operation makes a single number of.
 
     Parameters
@@ -66,61 +79,57 @@ class Fold:
     total: Constant | Symbol | None = None
     each: Expression | None = None
 
+    @property
+    def parts(self) -> Sequence[Expression]:
+        """The terms."""
+        return self.terms
 
-@dataclass(frozen=True, slots=True)
+
 class Sum(Fold):
     """Terms added up."""
 
 
-@dataclass(frozen=True, slots=True)
 class Maximum(Fold):
     """The largest of some terms."""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Pair(Operation):
+    """An operation on two expressions."""
+
+    left: Expression
+    right: Expression
+
+
+class Difference(Pair):
     """One number less another."""
 
-    left: Expression
-    right: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(Pair):
     """One number times another."""
 
-    left: Expression
-    right: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Quotient:
+class Quotient(Pair):
     """One number over another."""
 
-    top: Expression
-    bottom: Expression
 
-
-@dataclass(frozen=True, slots=True)
-class Power:
+class Power(Pair):
     """A number to a power."""
 
-    base: Expression
-    exponent: Expression
-
 
 @dataclass(frozen=True, slots=True)
-class Root:
-    """A square root."""
-
-    radicand: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Absolute:
-    """A number without its sign."""
+class Single(Operation):
+    """An operation on one expression."""
 
     content: Expression
+
+
+class Root(Single):
+    """A square root."""
+
+
+class Absolute(Single):
+    """A number without its sign."""
 
 
 Expression = Constant | Symbol | Sum | Maximum | Difference | Product | Quotient | Power | Root | Absolute
@@ -165,39 +174,37 @@ def evaluate(expression: Expression, read: Callable[[Constant], Value] = read_ex
     >>> evaluate(Root(Constant(2.25)))
     Value(number=Fraction(3, 2), exact=True)
     """
-    match expression:
-        case Constant():
-            return read(expression)
-        case Sum(terms, total) | Maximum(terms, total):
-            if isinstance(total, Constant):
-                value = read(total)
-                return Value(value.number, value.exact and total.exact)
-            values = [evaluate(term, read) for term in terms]
-            numbers = [value.number for value in values]
-            folded = max(numbers) if isinstance(expression, Maximum) else sum(numbers, Fraction(0))
-            return Value(folded, all(value.exact for value in values))
-        case Absolute(content):
-            value = evaluate(content, read)
-            return Value(abs(value.number), value.exact)
-        case Root(radicand):
-            value = evaluate(radicand, read)
-            root, exact = _take_root(value.number)
-            return Value(root, exact and value.exact)
-        case Difference(left, right):
-            a, b = evaluate(left, read), evaluate(right, read)
-            return Value(a.number - b.number, a.exact and b.exact)
-        case Product(left, right):
-            a, b = evaluate(left, read), evaluate(right, read)
-            return Value(a.number * b.number, a.exact and b.exact)
-        case Quotient(top, bottom):
-            a, b = evaluate(top, read), evaluate(bottom, read)
-            return Value(a.number / b.number, a.exact and b.exact)
-        case Power(base, exponent):
-            a, b = evaluate(base, read), evaluate(exponent, read)
-            power, exact = _raise(a.number, b.number)
-            return Value(power, exact and a.exact and b.exact)
-        case Symbol():
-            raise ArithmeticError(f"{expression.text} is a name and no number")
+    if isinstance(expression, Constant):
+        return read(expression)
+    if isinstance(expression, Symbol):
+        raise ArithmeticError(f"{expression.text} is a name and no number")
+    if isinstance(expression, Fold) and isinstance(expression.total, Constant):
+        value = read(expression.total)
+        return Value(value.number, value.exact and expression.total.exact)
+    values = [evaluate(part, read) for part in expression.parts]
+    number, exact = _apply(expression, [value.number for value in values])
+    return Value(number, exact and all(value.exact for value in values))
+
+
+def _apply(operation: Operation, numbers: Sequence[Fraction]) -> tuple[Fraction, bool]:
+    """Return what an operation makes of numbers, and whether that is exact."""
+    match operation:
+        case Root():
+            return _take_root(*numbers)
+        case Power():
+            return _raise(*numbers)
+        case _:
+            return _EXACT[type(operation)](*numbers), True
+
+
+_EXACT: Mapping[type[Operation], Callable[..., Fraction]] = {
+    Sum: lambda *terms: sum(terms, Fraction(0)),
+    Maximum: lambda *terms: max(terms),
+    Difference: operator.sub,
+    Product: operator.mul,
+    Quotient: operator.truediv,
+    Absolute: abs,
+}
 
 
 _MOST_PLACES = 10_000
