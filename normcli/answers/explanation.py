@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.documents.document import Formulas, LongList, Page, Row, Table, flatten_records
 from normcli.documents.excerpt import format_hidden
-from normcli.documents.notation import MOST_SHOWN, print_number, spell_step, write_code
+from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts
 from normcli.teach.expression import Constant
 from normcli.teach.place import describe_index
@@ -126,7 +126,7 @@ class Explanation:
             rows += [None] if place in gaps else []
             where = describe_index(group.index(place), group.plan.grid.layout) or "the only value"
             mark = ("← this one" if place in asked else "",) if asked else ()
-            rows.append(Row((where, print_number(Constant(group.value(place)), view.digits), *mark), colour))
+            rows.append(Row((where, format_number(Constant(group.value(place)), view.digits), *mark), colour))
         marked = (("",), (False,)) if asked else ((), ())
         note = format_hidden(group.count - len(places), group.count, "value")
         return Table(title, ("value", "x", *marked[0]), (False, True, *marked[1]), rows, note)
@@ -143,7 +143,7 @@ class Explanation:
     # -- for a machine
 
     def _describe(self, step: Step) -> Mapping[str, Any]:
-        equation = spell_step(step, self.digits)
+        equation = build_equation(step, self.digits)
         value = None if step.value is None else step.value.value
         return {
             "step": step.name,
@@ -152,7 +152,7 @@ class Explanation:
             "sentence": step.sentence,
             "text": None if equation is None else equation.text,
             "latex": None if equation is None else " ".join(equation.latex),
-            "expression": write_code(step.chain[0]) if step.chain else None if value is None else repr(value),
+            "expression": format_code(step.chain[0]) if step.chain else None if value is None else repr(value),
             "value": value,
         }
 
@@ -180,7 +180,7 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
             if outcome.place in steps:
                 equations += [None] if outcome.place in gaps else []
                 step = steps[outcome.place]
-                equations.append(spell_step(step, view.digits, full=view.full, index=outcome.index))
+                equations.append(build_equation(step, view.digits, full=view.full, index=outcome.index))
         if equations:
             yield Formulas(f"{number}. {next(iter(steps.values())).sentence}", tuple(equations), note)
             number += 1
@@ -189,14 +189,14 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
         rows += [None] if outcome.place in gaps else []
         where = describe_index(outcome.index, group.plan.grid.layout) or "the only value"
         cells = (Constant(outcome.value), Constant(outcome.normalized))
-        rows.append(Row((where, *(print_number(cell, view.digits) for cell in cells)), group.number))
+        rows.append(Row((where, *(format_number(cell, view.digits) for cell in cells)), group.number))
     again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
     title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."
     yield Table(title, ("value", "x", "y"), (False, True, True), rows, note)
 
 
 def _build_step(number: int, step: Step, view: View) -> Formulas:
-    equation = spell_step(step, view.digits, full=view.full)
+    equation = build_equation(step, view.digits, full=view.full)
     return Formulas(f"{number}. {step.sentence}", () if equation is None else (equation,))
 
 

@@ -16,7 +16,9 @@ from normcli.teach.expression import (
     Absolute,
     Constant,
     Difference,
+    Fold,
     Maximum,
+    Operation,
     Power,
     Product,
     Quotient,
@@ -45,18 +47,19 @@ _TOLERATED = 2
 _APPROXIMATELY = r"\approx"
 
 _OPEN, _SUM, _PRODUCT, _POWER, _ATOM = range(5)
-"""What holds a piece of text together, from a negative number (nothing) to what needs no brackets."""
+"""How strongly a text holds together: from a negative number, not at all, to what never needs brackets."""
 
 
 class _Notation:
-    """How operations are written. Each method returns a text and what holds it together."""
+    """How operations are written in plain text. Texts come with how strongly they hold together."""
 
     minus, times, gap = " − ", " · ", "…"
 
     def __init__(self, digits: int | None, *, full: bool) -> None:
         self.digits, self.full = digits, full
 
-    def write(self, expression: Expression) -> tuple[str, int]:
+    def format(self, expression: Expression) -> tuple[str, int]:
+        """Return an expression's text, and how strongly it holds together."""
         match expression:
             case Constant():
                 return self.number(expression)
@@ -80,15 +83,15 @@ class _Notation:
                 return self.absolute(self.wrap(content, _OPEN)), _ATOM
 
     def wrap(self, expression: Expression, least: int) -> str:
-        """Write an expression, in brackets where less holds it together than its place needs."""
-        text, held = self.write(expression)
+        """Return an expression's text, in brackets where it holds together less than its place needs."""
+        text, held = self.format(expression)
         return text if held >= least else self.bracket(text)
 
     def bracket(self, text: str) -> str:
         return f"({text})"
 
     def number(self, number: Constant) -> tuple[str, int]:
-        text = print_number(number, self.digits)
+        text = format_number(number, self.digits)
         return text, _OPEN if text.startswith("-") else _PRODUCT if "e" in text else _ATOM
 
     def name(self, name: Symbol) -> str:
@@ -97,7 +100,7 @@ class _Notation:
     def sum(self, sum_: Sum) -> tuple[str, int]:
         terms = self.pick(sum_.terms)
         if len(terms) == 1 and terms[0] is not None:
-            return self.write(terms[0])
+            return self.format(terms[0])
         texts = [
             self.gap if term is None else self.wrap(term, _SUM if place else _OPEN)
             for place, term in enumerate(terms)
@@ -195,7 +198,7 @@ class _Code(_Notation):
         return f"abs({text})"
 
 
-def print_number(number: Constant, digits: int | None) -> str:
+def format_number(number: Constant, digits: int | None) -> str:
     """Return a number as it is printed: a whole one in full, others with so many significant digits."""
     if isinstance(number.value, int):
         return str(number.value)
@@ -204,18 +207,18 @@ def print_number(number: Constant, digits: int | None) -> str:
     return format_statistic(number.value, digits)
 
 
-def write_code(expression: Expression) -> str:
+def format_code(expression: Expression) -> str:
     """Return an expression that Python evaluates, given `values` and the names of its module math.
 
     Examples
     --------
-    >>> write_code(Quotient(Sum((Constant(1), Constant(-2.5))), Constant(2)))
+    >>> format_code(Quotient(Sum((Constant(1), Constant(-2.5))), Constant(2)))
     '(1 + (-2.5)) / 2'
     """
     return _Code().wrap(expression, _OPEN)
 
 
-def spell_step(
+def build_equation(
     step: Step, digits: int | None = None, *, full: bool = False, index: Sequence[int] | None = None
 ) -> Equation | None:
     r"""Return the arithmetic of a step in plain text and in LaTeX; None where a sentence says it all.
@@ -235,7 +238,7 @@ def spell_step(
     >>> from normcli.teach.story import Step
     >>> mean = Quotient(Sum(tuple(map(Constant, (1, 2, 3, 4)))), Constant(4))
     >>> step = Step("mean", "The mean.", Symbol("μ", r"\mu"), (mean,), Constant(2.5))
-    >>> spell_step(step).text
+    >>> build_equation(step).text
     'μ = (1 + 2 + 3 + 4) / 4 = 2.5'
     """
     if step.symbol is None or step.value is None:
@@ -260,7 +263,7 @@ def spell_step(
 
 
 def _read_printed(number: Constant, digits: int | None) -> Fraction:
-    return Fraction(print_number(number, digits))
+    return Fraction(format_number(number, digits))
 
 
 def _evaluate_printed(expression: Expression, digits: int | None) -> Value:
@@ -269,16 +272,16 @@ def _evaluate_printed(expression: Expression, digits: int | None) -> Value:
 
 def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
     """Whether every number of an expression is exact, and printed in full."""
-    exact = True
-
-    def read(number: Constant) -> Value:
-        nonlocal exact
-        value = read_decimals(number)
-        exact = exact and value.exact and _read_printed(number, digits) == value.number
-        return value
-
-    evaluate(expression, read)
-    return exact
+    match expression:
+        case Constant():
+            value = read_decimals(expression)
+            return value.exact and _read_printed(expression, digits) == value.number
+        case Fold(total=Constant() as total):
+            return _is_printed_exactly(total, digits)
+        case Operation():
+            return all(_is_printed_exactly(part, digits) for part in expression.parts)
+        case Symbol():
+            return True
 
 
 def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:

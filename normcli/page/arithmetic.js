@@ -66,29 +66,29 @@ const [OPEN, SUM, PRODUCT, POWER, ROOT, ATOM] = [0, 1, 2, 3, 4, 5];
 /** Each in doubles, in fractions and in writing; how strongly what is written holds, and what it is done to must. */
 const OPERATIONS = {
   sum: {
-    double: (a, b) => a + b, fraction: add, write: (a, b) => `${a} + ${b}`, holds: SUM, needs: [OPEN, SUM],
+    double: (a, b) => a + b, fraction: add, join: (a, b) => `${a} + ${b}`, holds: SUM, needs: [OPEN, SUM],
   },
   difference: {
-    double: (a, b) => a - b, fraction: subtract, write: (a, b) => `${a} − ${b}`, holds: SUM, needs: [OPEN, PRODUCT],
+    double: (a, b) => a - b, fraction: subtract, join: (a, b) => `${a} − ${b}`, holds: SUM, needs: [OPEN, PRODUCT],
   },
   product: {
-    double: (a, b) => a * b, fraction: multiply, write: (a, b) => `${a} · ${b}`, holds: PRODUCT, needs: [PRODUCT, POWER],
+    double: (a, b) => a * b, fraction: multiply, join: (a, b) => `${a} · ${b}`, holds: PRODUCT, needs: [PRODUCT, POWER],
   },
   quotient: {
-    double: (a, b) => a / b, fraction: divide, write: (a, b) => `${a} / ${b}`, holds: PRODUCT, needs: [PRODUCT, POWER],
+    double: (a, b) => a / b, fraction: divide, join: (a, b) => `${a} / ${b}`, holds: PRODUCT, needs: [PRODUCT, POWER],
   },
   power: {
-    double: (a, b) => a ** b, fraction: power, write: (a, b) => (b === "2" ? `${a}²` : `${a}^${b}`), holds: POWER, needs: [ATOM, ATOM],
+    double: (a, b) => a ** b, fraction: power, join: (a, b) => (b === "2" ? `${a}²` : `${a}^${b}`), holds: POWER, needs: [ATOM, ATOM],
   },
   root: {
-    double: Math.sqrt, fraction: (a) => power(a, [1n, 2n]), write: (a) => `√${a}`, holds: POWER, needs: [ROOT],
+    double: Math.sqrt, fraction: (a) => power(a, [1n, 2n]), join: (a) => `√${a}`, holds: POWER, needs: [ROOT],
   },
   absolute: {
-    double: Math.abs, fraction: lift(([n, d]) => [size(n), d]), write: (a) => `|${a}|`, holds: ATOM, needs: [OPEN],
+    double: Math.abs, fraction: lift(([n, d]) => [size(n), d]), join: (a) => `|${a}|`, holds: ATOM, needs: [OPEN],
   },
   maximum: {
     double: Math.max, fraction: lift((a, b) => (a[0] * b[1] < b[0] * a[1] ? b : a)),
-    write: (a, b) => `max(${a}, ${b})`, holds: ATOM, needs: [OPEN, OPEN],
+    join: (a, b) => `max(${a}, ${b})`, holds: ATOM, needs: [OPEN, OPEN],
   },
 };
 
@@ -109,11 +109,15 @@ function evaluate(tree, values) {
 
 // -- in writing
 
+/** Longer sums are printed with their first terms and the last. */
 const MOST_TERMS = 8;
 const HEAD = 3;
 
+/** Longer sums are not added up term by term: that would take too long for every cell that is pointed at. */
+const MOST_ADDED = 1024;
+
 /** A number as a term. */
-function writeNumber(value) {
+function formatNumber(value) {
   const text = format(value);
   if (!Number.isFinite(value)) return { text, holds: value < 0 ? OPEN : ATOM, value: NaN, exact: true };
   const decimal = round(value, data.digits);
@@ -123,12 +127,12 @@ function writeNumber(value) {
 
 const wrap = (term, least) => (term.holds < least ? `(${term.text})` : term.text);
 
-/** A tree as a term; `writeLeaf` writes what it does not leave to the operations. */
-function write(tree, writeLeaf) {
-  const leaf = writeLeaf(tree);
+/** A tree as a term; `formatLeaf` makes terms of numbers, names and sums over the group. */
+function formatTree(tree, formatLeaf) {
+  const leaf = formatLeaf(tree);
   if (leaf) return leaf;
-  const { fraction, write: join, holds, needs } = OPERATIONS[tree[0]];
-  const terms = tree.slice(1).map((part) => write(part, writeLeaf));
+  const { fraction, join, holds, needs } = OPERATIONS[tree[0]];
+  const terms = tree.slice(1).map((part) => formatTree(part, formatLeaf));
   return {
     text: join(...terms.map((term, n) => wrap(term, needs[n]))),
     holds,
@@ -138,36 +142,38 @@ function write(tree, writeLeaf) {
 }
 
 /** A tree with names, some of which have labels. */
-function writeNames(tree, labels) {
+function formatNames(tree, labels) {
   const name = (text, holds) => ({ text, holds, value: NaN, exact: true });
-  return write(tree, (part) => {
-    if (typeof part === "number") return writeNumber(part);
+  return formatTree(tree, (part) => {
+    if (typeof part === "number") return formatNumber(part);
     if (typeof part === "string") return name(labels[part] ?? part, ATOM);
-    if (part[0] === "series") return name(`Σ${wrap(writeNames(part[2], labels), POWER)}`, ROOT);
+    if (part[0] === "series") return name(`Σ${wrap(formatNames(part[2], labels), POWER)}`, ROOT);
     return part[0] === "worked" ? name(part[2], ATOM) : null;
   });
 }
 
 /** A tree with numbers; its sums over the group are added up, or else written out. */
-function writeNumbers(tree, scope, isAdded) {
-  return write(tree, (part) => {
-    if (!Array.isArray(part) || part[0] === "worked") return writeNumber(evaluate(part, scope.values));
+function formatNumbers(tree, scope, isAdded) {
+  return formatTree(tree, (part) => {
+    if (!Array.isArray(part) || part[0] === "worked") return formatNumber(evaluate(part, scope.values));
     if (part[0] !== "series") return null;
-    return isAdded && part[1] !== null ? writeNumber(evaluate(part[1], scope.values)) : writeSeries(part[2], scope);
+    return isAdded && part[1] !== null ? formatNumber(evaluate(part[1], scope.values)) : formatSeries(part[2], scope);
   });
 }
 
 /** A sum over the group: of a long one the first terms and the last; or the first alone, where others are unknown. */
-function writeSeries(each, { values, members, isWhole }) {
-  const terms = members.map((x) => writeNumbers(each, { values: Object.assign(Object.create(values), { x }) }, false));
-  const isShort = isWhole && terms.length <= MOST_TERMS;
+function formatSeries(each, { values, members, isWhole }) {
+  const isShort = isWhole && members.length <= MOST_TERMS;
+  const isAdded = isWhole && members.length <= MOST_ADDED;
+  const ends = isWhole ? [...members.slice(0, HEAD), members.at(-1)] : members.slice(0, HEAD);
+  const terms = (isAdded ? members : ends).map((x) => formatNumbers(each, { values: { ...values, x } }, false));
   if (isShort && terms.length === 1) return terms[0];
   const texts = terms.map((term, n) => wrap(term, n ? SUM : OPEN));
   const shown = isShort ? texts : [...texts.slice(0, HEAD), "…", ...(isWhole ? texts.slice(-1) : [])];
   return {
     text: shown.join(" + "),
     holds: SUM,
-    value: isWhole ? terms.map((term) => term.value).reduce(add, [0n, 1n]) : null,
+    value: isAdded ? terms.map((term) => term.value).reduce(add, [0n, 1n]) : null,
     exact: terms.every((term) => term.exact),
   };
 }
@@ -198,17 +204,17 @@ function work(definitions, values, isMoved) {
 }
 
 /** A step as it is printed: what is defined, by which names, and its links: each a sign and a text. */
-function writeStep({ definition: { name, formula, words }, result }, scope) {
-  const named = formula === undefined ? "" : writeNames(formula, scope.labels).text;
-  const numbers = formula === undefined || words ? [] : [false, true].map((isAdded) => writeNumbers(formula, scope, isAdded));
+function formatStep({ definition: { name, formula, words }, result }, scope) {
+  const named = formula === undefined ? "" : formatNames(formula, scope.labels).text;
+  const numbers = formula === undefined || words ? [] : [false, true].map((isAdded) => formatNumbers(formula, scope, isAdded));
   const isLost = (term) => Number.isNaN(term.value) && Number.isFinite(result); // beyond doubles on the way
-  const terms = [...numbers.filter((term) => !isLost(term)), writeNumber(result)];
-  const told = terms.filter((term, n) => term.text !== terms[n + 1]?.text);
+  const terms = [...numbers.filter((term) => !isLost(term)), formatNumber(result)];
+  const shown = terms.filter((term, n) => term.text !== terms[n + 1]?.text);
   // The first link is of what is called by name: equal to it if no digit is left out.
-  const sign = (term, n) => (n ? relate(told[n - 1], term) : term.exact ? "=" : "≈");
+  const sign = (term, n) => (n ? relate(shown[n - 1], term) : term.exact ? "=" : "≈");
   return {
     name: name ?? named,
     means: [name ? named : "", words].filter(Boolean).join(", "),
-    links: told.map((term, n) => [sign(term, n), term.text]),
+    links: shown.map((term, n) => [sign(term, n), term.text]),
   };
 }

@@ -5,7 +5,7 @@ const read = (value) => (typeof value === "string" ? UNREADABLE[value] : value);
 const readAll = (list) => list.map(read);
 
 /** A number as JSON has it: the shortest text that reads back to the same bits. */
-function writeExactly(value) {
+function formatExactly(value) {
   if (Number.isNaN(value)) return "nan";
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
   return Object.is(value, -0) ? "-0.0" : String(value);

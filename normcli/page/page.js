@@ -107,7 +107,7 @@ function buildTensor() {
     section.append(make("p", {}, "The tensor holds no values."));
     return;
   }
-  section.append(make("p", { class: "caption" }, writeCaption()));
+  section.append(make("p", { class: "caption" }, formatCaption()));
   section.classList.toggle("stacked", isStacked);
   section.classList.toggle("many", x.length > MOST_ANIMATED);
   let band = null;
@@ -119,7 +119,7 @@ function buildTensor() {
   }
 }
 
-function writeCaption() {
+function formatCaption() {
   if (rank < 2) return rank ? `along ${data.names[0]}` : "one value";
   const text = `rows ${data.names[rank - 2]}, columns ${data.names[rank - 1]}`;
   return rank === 2 ? text : `${text}, a matrix for each ${data.names.slice(0, -2).join(" ")}`;
@@ -156,7 +156,7 @@ function paint(sides = ["x", "y"]) {
       const box = cells[side][cell];
       box.className = result.window ? "plain" : `c${result.numbers[group] % COLOURS}`;
       box.textContent = formatCell(value);
-      box.dataset.value = writeExactly(value);
+      box.dataset.value = formatExactly(value);
       box.dataset.group = result.numbers[group];
       if (result.window) delete box.dataset.group;
       const owner = result.window ? "" : `, group ${result.groups[group]}`;
@@ -229,9 +229,9 @@ const makeBadge = (number) => make("span", { class: `badge c${number % COLOURS}`
 function makeSteps({ steps, scope }) {
   const list = make("dl");
   for (const step of steps) {
-    const { name, means, links } = writeStep(step, scope);
+    const { name, means, links } = formatStep(step, scope);
     const [sign, text] = links.pop();
-    const value = make("strong", { class: "is", "data-value": writeExactly(step.result), "data-key": name }, text);
+    const value = make("strong", { class: "is", "data-value": formatExactly(step.result), "data-key": name }, text);
     const detail = make("dd");
     if (means) detail.append(make("span", { class: "means" }, `= ${means}`), " ");
     for (const link of links) detail.append(make("span", { class: "by" }, link.join(" ")), " ");
@@ -306,7 +306,7 @@ function showGroups() {
     const row = make("tr", { "data-group": number }, make("th", { scope: "row" }, makeBadge(number), ` ${name}`), make("td", {}, count(result.counts[group])));
     for (const statistic of names) {
       const value = result.statistics[statistic][group];
-      row.append(make("td", { "data-value": writeExactly(value), "data-statistic": statistic }, format(value)));
+      row.append(make("td", { "data-value": formatExactly(value), "data-statistic": statistic }, format(value)));
     }
     return row;
   });
@@ -329,7 +329,7 @@ const toEps = (position) =>
 const toPosition = (eps) =>
   eps === 0 ? 0 : Math.min(HIGHEST, Math.max(1, Math.round((Math.log10(eps) - LOWEST) * POSITIONS_PER_DECADE) + 1));
 
-/** Set the controls to the eps of the norm that is shown, and write whose numbers these are. */
+/** Set the controls to the eps of the norm that is shown, and say whose numbers these are. */
 function showEps() {
   const result = current();
   const eps = currentEps();
@@ -341,7 +341,7 @@ function showEps() {
   find("eps-mode").textContent = hasEps ? result.epsPlace : "this norm has none";
   if (hasEps) {
     slider.value = toPosition(eps);
-    slider.setAttribute("aria-valuetext", writeExactly(eps));
+    slider.setAttribute("aria-valuetext", formatExactly(eps));
     if (number.value === "" || Number(number.value) !== eps) number.value = String(eps);
     number.removeAttribute("aria-invalid");
   } else {

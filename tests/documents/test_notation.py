@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from normcli.documents.notation import spell_step, write_code
+from normcli.documents.notation import build_equation, format_code
 from normcli.teach.expression import (
     Absolute,
     Constant,
@@ -33,7 +33,7 @@ COMMANDS = {
 
 
 def spell(expression, value=1.0, digits=None, full=False):
-    return spell_step(Step("a", "A.", Symbol("a", "a"), (expression,), Constant(value)), digits, full=full)
+    return build_equation(Step("a", "A.", Symbol("a", "a"), (expression,), Constant(value)), digits, full=full)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_notations(expression, text, latex, code):
     equation = spell(expression)
     assert re.split(" [=≈] ", equation.text)[1] == text
     assert re.sub(r"^(=|\\approx) ", "", equation.latex[1]) == latex
-    assert write_code(expression) == code
+    assert format_code(expression) == code
 
 
 def test_long_sums_are_elided_and_full_ones_are_not():
@@ -73,7 +73,7 @@ def test_long_sums_are_elided_and_full_ones_are_not():
     assert spell(Sum(terms), 45).latex[1] == r"= 0 + 1 + 2 + \cdots + 9"
     assert spell(Sum(terms), 45, full=True).text == f"a = {' + '.join(map(str, range(10)))} = 45"
     assert spell(Maximum(terms), 9).text == "a = max(0, 1, 2, …, 9) = 9"
-    assert write_code(Sum(terms)) == " + ".join(map(str, range(10)))
+    assert format_code(Sum(terms)) == " + ".join(map(str, range(10)))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_equality_is_one_of_what_is_printed(expression, value, digits, text):
 
 
 def test_nothing_is_spelled_of_a_sentence():
-    assert spell_step(Step("a", "A.")) is None
+    assert build_equation(Step("a", "A.")) is None
 
 
 @pytest.mark.parametrize("tensor", TENSORS)
@@ -104,7 +104,7 @@ def test_nothing_is_spelled_of_a_sentence():
 def test_latex_is_balanced_and_of_known_commands(case, tensor):
     count = 0
     for step in tell(TENSORS[tensor], **CASES[case]).steps:
-        equation = spell_step(step, index=(0, 1))
+        equation = build_equation(step, index=(0, 1))
         if equation is None:
             continue
         latex = " ".join(equation.latex)
@@ -131,6 +131,6 @@ def assert_nested(latex: str) -> None:
 def test_every_printed_number_reads_back_in_code():
     x = np.random.default_rng(0).normal(size=(1, 5)) * 1e-7
     (mean,) = (step for step in tell(x, norm="ln").steps if step.name == "mean")
-    assert eval(write_code(mean.chain[0])) == pytest.approx(mean.value.value, rel=1e-15)
+    assert eval(format_code(mean.chain[0])) == pytest.approx(mean.value.value, rel=1e-15)
     for value in x[0].tolist():
-        assert repr(value) in write_code(mean.chain[0])
+        assert repr(value) in format_code(mean.chain[0])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
-from normcli.documents.notation import spell_step, write_code
+from normcli.documents.notation import build_equation, format_code
 from normcli.engine.inputs import Inputs
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -83,13 +83,13 @@ def tell(x: Any, at: tuple[int, ...] | None = None, every: bool = False, **optio
 
 
 def lines(story: Story, digits: int | None = None, full: bool = True) -> list[str]:
-    spelled = (spell_step(step, digits, full=full) for step in story.steps)
+    spelled = (build_equation(step, digits, full=full) for step in story.steps)
     return [equation.text for equation in spelled if equation is not None]
 
 
 def line(story: Story, name: str) -> str:
     (step,) = (step for step in story.steps if step.name == name)
-    equation = spell_step(step)
+    equation = build_equation(step)
     assert equation is not None
     return equation.text
 
@@ -121,7 +121,7 @@ def test_the_code_of_a_step_gives_its_value(case, tensor):
         if not step.chain or step.value is None:
             continue
         names = {"sqrt": mpmath.sqrt, "abs": abs, "max": max, "values": story.group.values.reshape(-1).tolist()}
-        code = write_code(step.chain[0])
+        code = format_code(step.chain[0])
         got = eval(wrap_numbers(code), names | {"N": mpmath.mpf})
         unit = np.spacing(abs(float(step.value.value)))
         # A mean is a double here, and was a pair: of what is far from 0, that shows in the difference.
@@ -300,15 +300,15 @@ def test_a_long_group_is_told_by_its_statistics():
         == f"Σx = {x[0, 0]} + {x[1, 0]} + {x[2, 0]} + … + {x[-1, 0]} = {x[:, 0].sum()}"
     )
     values = {"fsum": math.fsum, "values": x[:, 0].tolist()}
-    assert eval(write_code(total.chain[0]), values) == total.value.value
-    assert eval(write_code(squares.chain[0]), values) == pytest.approx(squares.value.value, rel=1e-14)
+    assert eval(format_code(total.chain[0]), values) == total.value.value
+    assert eval(format_code(squares.chain[0]), values) == pytest.approx(squares.value.value, rel=1e-14)
 
 
 def test_a_long_sum_of_floats_is_not_said_to_be_exact():
     x = np.random.default_rng(3).normal(size=(3000, 2))
     total = next(step for step in tell(x, norm="bn").steps if step.name == "sum")
     assert total.value.value == pytest.approx(math.fsum(x[:, 0]), rel=1e-14)
-    assert " ≈ " in spell_step(total).text
+    assert " ≈ " in build_equation(total).text
 
 
 def test_whole_numbers_beyond_float64_count_as_they_do_in_the_result():
