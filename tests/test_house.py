@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import subprocess
@@ -41,6 +42,12 @@ def room(module: str) -> str:
     return parts[1] if len(parts) > 1 else parts[0]
 
 
+@functools.cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def imports(path: Path, *, typing_too: bool) -> set[str]:
     """Return the modules that a file imports, those for type checking alone only if asked."""
     found: set[str] = set()
@@ -55,7 +62,7 @@ def imports(path: Path, *, typing_too: bool) -> set[str]:
                 found.add(child.module)
             walk(child)
 
-    walk(ast.parse(path.read_text()))
+    walk(parse(path))
     return found
 
 
@@ -110,7 +117,7 @@ def test_tables_of_data_import_no_numpy(module):
 def test_no_norm_is_called_by_name_outside_the_table_and_the_plan(module):
     if room(module) == "norms":
         return
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+    for node in ast.walk(parse(MODULES[module])):
         if isinstance(node, ast.Compare):
             constants = [c.value for c in ast.walk(node) if isinstance(c, ast.Constant)]
             assert not set(NORMS) & {value for value in constants if isinstance(value, str)}, (

@@ -21,6 +21,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.conftest import is_writing
 from tests.engine.test_engine import SHAPES, bits
+from tests.marks import slowly
 
 COMMAND = [sys.executable, "-m", "normcli"]
 
@@ -31,7 +32,7 @@ def always_mapped(monkeypatch):
 
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", ["float32", ">f8", "int16"])
+@pytest.mark.parametrize("dtype", ["float32", *slowly([">f8", "int16"])])
 @pytest.mark.parametrize("block", [1 << 20, 1000])
 def test_from_file_to_file_as_in_memory(shape, axes, dtype, block, tmp_path):
     x = (np.random.default_rng(2).normal(size=shape) * 100).astype(dtype)
@@ -172,20 +173,25 @@ SAID = b"spooled to a temporary file"
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "norm", "says"),
     [
-        pytest.param("cat x.npy | normcli NORM -i - -o y.npy", True, id="pipe in"),
-        pytest.param("cat x.npy | normcli NORM -i - -o y.npy --quiet", False, id="quietly"),
-        pytest.param("cat x.npy | normcli NORM -i - -o - | cat > y.npy", True, id="pipe in and out"),
-        pytest.param("normcli NORM -i x.npy -o - > y.npy", False, id="file in, pipe out"),
-        pytest.param("normcli NORM -i <(cat x.npy) -o y.npy", True, id="process substitution"),
-        pytest.param("normcli NORM -i - -o y.npy < x.npy", False, id="a file as standard input"),
-        pytest.param("normcli NORM -i /dev/stdin -o y.npy < x.npy", False, id="the same by name"),
-        pytest.param("(cat x.npy; echo more) | normcli NORM -i - -o y.npy", True, id="trailing bytes"),
+        pytest.param("cat x.npy | normcli NORM -i - -o - | cat > y.npy", "bn", True, id="pipe in and out"),
+        pytest.param("normcli NORM -i x.npy -o - > y.npy", "ln", False, id="file in, pipe out"),
+        *slowly([
+            pytest.param("cat x.npy | normcli NORM -i - -o - | cat > y.npy", "ln", True, id="pipe in and out, ln"),
+            pytest.param("cat x.npy | normcli NORM -i - -o - | cat > y.npy", "lrn", True, id="pipe in and out, lrn"),
+            pytest.param("cat x.npy | normcli NORM -i - -o y.npy", "bn", True, id="pipe in"),
+            pytest.param("cat x.npy | normcli NORM -i - -o y.npy --quiet", "ln", False, id="quietly"),
+            pytest.param("normcli NORM -i x.npy -o - > y.npy", "lrn", False, id="file in, pipe out, lrn"),
+            pytest.param("normcli NORM -i <(cat x.npy) -o y.npy", "bn", True, id="process substitution"),
+            pytest.param("normcli NORM -i <(cat x.npy) -o y.npy", "lrn", True, id="process substitution, lrn"),
+            pytest.param("normcli NORM -i - -o y.npy < x.npy", "ln", False, id="a file as standard input"),
+            pytest.param("normcli NORM -i /dev/stdin -o y.npy < x.npy", "bn", False, id="the same by name"),
+            pytest.param("(cat x.npy; echo more) | normcli NORM -i - -o y.npy", "ln", True, id="trailing bytes"),
+        ]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("norm", ["bn", "ln", "lrn"])
-def test_pipes_carry_the_same_bits(line, says, norm, tmp_path):
+def test_pipes_carry_the_same_bits(line, norm, says, tmp_path):
     x = np.random.default_rng(3).normal(size=(20, 6, 30)).astype("f4")
     np.save(tmp_path / "x.npy", x)
     ran = run_shell(line.replace("NORM", norm), tmp_path)
@@ -206,15 +212,17 @@ def test_a_note_is_one_line_with_the_name_and_size(tmp_path):
     ("line", "message"),
     [
         pytest.param("head -c 40000 x.npy | normcli ln -i -", b"standard input is cut short", id="cut short"),
-        pytest.param("head -c 60 x.npy | normcli ln -i -", b"header is damaged", id="cut in the header"),
-        pytest.param(
-            "ulimit -f 20; cat x.npy | normcli ln -i - -o -",
-            b"cannot be stored in %s/tmp: File too large; set TMPDIR to",
-            id="a full disk",
-        ),
-        pytest.param(
-            "ulimit -f 20; normcli ln -i x.npy -o -", b"the output cannot be stored in", id="a full disk on the way out"
-        ),
+        *slowly([
+            pytest.param("head -c 60 x.npy | normcli ln -i -", b"header is damaged", id="cut in the header"),
+            pytest.param(
+                "ulimit -f 20; cat x.npy | normcli ln -i - -o -",
+                b"cannot be stored in %s/tmp: File too large; set TMPDIR to",
+                id="a full disk",
+            ),
+            pytest.param(
+                "ulimit -f 20; normcli ln -i x.npy -o -", b"the output cannot be stored in", id="a full disk on the way out"
+            ),
+        ]),
     ],
 )  # fmt: skip
 def test_pipes_that_end_badly(line, message, tmp_path):
@@ -234,9 +242,9 @@ def test_a_reader_that_stops_ends_the_run_quietly(tmp_path):
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
-    """A file of 384 MiB."""
+    """A file of 256 MiB."""
     path = tmp_path_factory.mktemp("big") / "x.npy"
-    x = np.lib.format.open_memmap(path, "w+", "f4", (96, 16, 256, 256))
+    x = np.lib.format.open_memmap(path, "w+", "f4", (64, 16, 256, 256))
     rng = np.random.default_rng(0)
     for sample in x:
         sample[...] = rng.standard_normal(sample.shape, dtype="f4")
@@ -259,6 +267,7 @@ def measure_peak(*arguments, stdin=None, stdout=-1) -> int:
     return int(ran.stderr.split()[-1]) // 1024
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize(
     "arguments",
@@ -277,6 +286,7 @@ def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, m
     assert measure_peak(*arguments, "-i", big) < 150
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize("norm", ["bn", "in"])
 def test_a_check_of_two_large_files_takes_no_more(norm, big, tmp_path):
@@ -284,6 +294,7 @@ def test_a_check_of_two_large_files_takes_no_more(norm, big, tmp_path):
     assert measure_peak("check", norm, "-i", big, "--actual", tmp_path / "y.npy", "--max-ulp", "0.501") < 150
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 def test_memory_stays_as_low_when_both_ends_are_pipes(big, tmp_path):
     with subprocess.Popen(["cat", big], stdout=-1) as cat, open(tmp_path / "y.npy", "wb") as target:
@@ -291,6 +302,7 @@ def test_memory_stays_as_low_when_both_ends_are_pipes(big, tmp_path):
     assert os.path.getsize(tmp_path / "y.npy") == os.path.getsize(big)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs Linux' /proc")
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
@@ -316,16 +328,17 @@ def test_a_signal_in_the_middle_leaves_the_old_output(number, code, delay, big, 
     assert os.listdir(tmp_path) == ["y.npy"]
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_a_run_leaves_the_old_output_or_the_new(tmp_path):
     source, target = tmp_path / "x.npy", tmp_path / "y.npy"
-    x = np.random.default_rng(0).standard_normal((80, 512, 512), dtype="f4")
+    x = np.random.default_rng(0).standard_normal((40, 512, 512), dtype="f4")
     np.save(source, x)
     command = [*COMMAND, "ln", "-i", str(source), "-o", str(target), "--print", "shape"]
     started = time.monotonic()
     subprocess.run(command, capture_output=True, check=True)
     usual, new = time.monotonic() - started, target.read_bytes()
     rng, finished = np.random.default_rng(1), 0
-    for delay in rng.uniform(0.0, 1.2 * usual, 24):
+    for delay in rng.uniform(0.0, 1.2 * usual, 16):
         target.write_bytes(b"old")
         with subprocess.Popen(command, stdout=-1, stderr=-1) as process:
             time.sleep(delay)
@@ -334,11 +347,13 @@ def test_killed_at_any_moment_a_run_leaves_the_old_output_or_the_new(tmp_path):
         finished += process.returncode == 0
         assert process.returncode != 0 or target.read_bytes() == new
         assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
-    assert finished < 24
+    assert finished < 16
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".json", ".csv", ".tsv"])
-@pytest.mark.parametrize("before", [{}, {"old": b"old"}], ids=["new", "over an old one"])
+@pytest.mark.parametrize("suffix", [".npy", *slowly([".npz", ".json", ".csv", ".tsv"])])
+@pytest.mark.parametrize(
+    "before", [pytest.param({"old": b"old"}, id="over an old one"), *slowly([pytest.param({}, id="new")])]
+)
 def test_a_disk_that_fills_up_leaves_the_old_output(suffix, before, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(20, 300)))
     target = tmp_path / f"y{suffix}"

@@ -6,12 +6,15 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
 GENERATED = ("README.md", "samples/README.md", "samples/gallery.md")
 
 
+@pytest.mark.slow
 def test_the_generated_parts_are_current():
     command = [sys.executable, "-m", "cogapp", "-I", ".", "--check", "--diff", *GENERATED]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

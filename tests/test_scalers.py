@@ -93,6 +93,7 @@ def test_zeros_of_either_sign_have_one_order(norm):
             assert not np.signbit(values).any()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize("norm", SCALERS)
 def test_a_table_of_long_columns_takes_no_more_memory_than_its_tiles(norm, tmp_path):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import is_writing
+from tests.marks import slowly
 
 COMMAND = [sys.executable, "-m", "normcli"]
 
@@ -106,7 +107,7 @@ def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term):
     assert b"48;5;" in subprocess.run(command, capture_output=True, check=True, env=environment).stdout
 
 
-@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize("columns", [80, *slowly([200])])
 @pytest.mark.parametrize(
     "line",
     [
@@ -162,8 +163,9 @@ def test_closed_and_full_streams(line, code, out, err):
     assert (ran.returncode, ran.stdout, ran.stderr) == (code, out, err)
 
 
+@pytest.mark.slow
 def test_a_termination_while_an_archive_is_read_is_no_damage(tmp_path):
-    np.savez_compressed(tmp_path / "big.npz", x=np.random.default_rng(0).integers(0, 9, 20_000_000))
+    np.savez_compressed(tmp_path / "big.npz", x=np.random.default_rng(0).integers(0, 9, 8_000_000))
     with start("bn", "-i", str(tmp_path / "big.npz"), "--keep", "", "--print", "mean") as process:
         time.sleep(0.4)
         process.send_signal(signal.SIGTERM)

@@ -97,6 +97,7 @@ def test_full_leaves_nothing_out(normcli):
     assert len(values[1].split(" + ")) == 32
 
 
+@pytest.mark.slow
 def test_a_group_of_thousands_says_how_many_are_left_out(normcli):
     ran = normcli("explain", "ln", "--shape", "5000", "--seed", "1")
     assert "4,996 of 5,000 values hidden; --full shows all" in ran.lines

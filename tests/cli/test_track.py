@@ -184,6 +184,7 @@ def _call(arguments):
     subprocess.run([sys.executable, "-m", "normcli", *arguments], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_eight_processes_update_one_file(tmp_path):
     state = tmp_path / "bn.npz"
     calls = [

@@ -15,6 +15,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.marks import slowly
 
 SHAPES = [
     ((64, 300), (1,)),
@@ -41,7 +42,7 @@ def equal(one, other) -> bool:
 
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float64", *slowly(["float32"])])
 @pytest.mark.parametrize("norm", ["ln", "rms", "lp", "minmax", "maxabs", "robust"])
 def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm, monkeypatch):
     rng = np.random.default_rng(1)
@@ -61,7 +62,7 @@ def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 
-@pytest.mark.parametrize("shape", [(7,), (4, 6, 30, 20), (3, 300, 5), (2, 1, 9)], ids=str)
+@pytest.mark.parametrize("shape", [(7,), (3, 5, 12, 9), (3, 100, 5), (2, 1, 9)], ids=str)
 @pytest.mark.parametrize("request_", [Request("lrn"), Request("lp", p=600.0)], ids=lambda r: r.norm)
 def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
     x = np.random.default_rng(1).normal(size=shape) * 10.0 ** np.random.default_rng(2).integers(
@@ -82,7 +83,7 @@ def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
 LARGE = [
     ((70_000,), (0,)),
     ((3, 7, 2500), (0, 2)),
-    ((40, 3, 5000), (0, 2)),
+    ((12, 3, 5000), (0, 2)),
     ((4000, 30), (0,)),
     ((5, 9001, 2), (0, 1)),
 ]
@@ -90,7 +91,7 @@ LARGE = [
 
 @pytest.mark.usefixtures("short_segments")
 @pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float64", *slowly(["float32"])])
 @pytest.mark.parametrize(
     "options",
     [
@@ -101,7 +102,7 @@ LARGE = [
         *({"norm": "lp", "p": p} for p in (1.0, 3.0, np.inf)),
     ],
 )
-@pytest.mark.parametrize("kind", ["mixed", "shifted", "extreme"])
+@pytest.mark.parametrize("kind", ["mixed", *slowly(["shifted", "extreme"])])
 def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, options, kind):
     rng = np.random.default_rng(1)
     x = rng.normal(3.0, 2.0, shape)

@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 from normcli.numerics import order
 from normcli.numerics.order import RankSearch, find_ranks, make_keys, measure_quartiles, read_keys
 from normcli.numerics.order_statistics import interpolate
+from tests.marks import slowly
 
 SMALLEST_NORMAL = 2.0**-1022
 
@@ -60,7 +61,7 @@ def test_ranks_are_those_of_numpy_percentile(count):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("digit", [16, 11, 4])
+@pytest.mark.parametrize("digit", [11, *slowly([16, 4])])
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_digits_find_what_order_has(dtype, digit, data):

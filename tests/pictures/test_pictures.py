@@ -26,12 +26,14 @@ from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from tests.conftest import DATA
+from tests.marks import slowly
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = [
     (), (1,), (10,), (123456,), (2, 3), (40, 50), (2, 3, 4), (2, 4, 4, 4), (3, 64, 20, 17), (2, 4, 2, 2, 2),
     (2, 2, 2, 2, 2, 2), (1, 2, 1, 2, 1, 2, 1, 3), (12345, 2, 2, 1, 1), (0, 4), (2, 4, 0),
 ]  # fmt: skip
+QUICK_SHAPES = [(2, 3), (2, 4, 4, 4), (3, 64, 20, 17), (2, 4, 0)]
 VIEWS = ("both", "cubes", "flat", "drawers")
 
 
@@ -109,22 +111,30 @@ def box(piece: Piece):
     return x, y - size * 0.75, x + width, y + size * 0.2
 
 
-EVERY = [
+def quickly(cases):
+    """Leave the quick loop the cases of the shapes that it keeps."""
+    return [case if case.values[1] in QUICK_SHAPES else slowly([case])[0] for case in cases]
+
+
+EVERY = quickly(
     pytest.param(norm, shape, id=f"{norm}-{'x'.join(map(str, shape)) or '0d'}")
     for norm in NORMS
     for shape in SHAPES
     if fits(norm, shape)
-]
+)
 
 
-ELSE = [
+ELSE = quickly(
     pytest.param("ln", shape, options, id=f"{options[0]}-{shape}")
     for options in (Options(view="drawers"), Options(plot="histogram"), Options(values="normalized", digits=17))
     for shape in SHAPES
-]
+)
 
 
-@pytest.mark.parametrize(("norm", "shape", "options"), [*((*p.values, None) for p in EVERY), *ELSE])
+@pytest.mark.parametrize(
+    ("norm", "shape", "options"),
+    [*(pytest.param(*case.values, None, id=case.id, marks=case.marks) for case in EVERY), *ELSE],
+)
 def test_all_lies_within_the_view_and_no_text_on_another(norm, shape, options):
     root = paint(norm, shape, options)
     width, height = map(float, root.get("viewBox").split()[2:])

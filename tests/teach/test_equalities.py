@@ -24,6 +24,7 @@ from normcli.teach.equalities import (
     name_parameters,
 )
 from tests.conftest import plan_request
+from tests.marks import slowly
 
 SHAPES = [
     (4,),
@@ -127,8 +128,8 @@ def test_two_plans_have_one_partition_exactly_where_their_groups_hold_the_same_c
             assert (cells[i] == cells[j]) == (found[i] == found[j]), (plans[i], plans[j])
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["f8", *slowly(["f4"])])
+@pytest.mark.parametrize("shape", [*SHAPES[:-1], *slowly(SHAPES[-1:])], ids=str)
 def test_every_claim_is_true_and_no_pair_with_one_partition_and_formula_is_missed(shape, dtype):
     values = np.random.default_rng(7).normal(3, 2, shape).astype(dtype)
     requests = list(list_requests(shape))
@@ -178,7 +179,7 @@ def list_layouts(rank):
     return {2: ["NC", "CN"], 3: ["NCL", "NLC", "LNC"], 4: ["NCHW", "NHWC", "HWCN"], 5: ["NCDHW", "NDHWC"]}[rank]
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", ["bn", *slowly(name for name in NORMS if name != "bn")])
 def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(norm):
     rng, seen, row = np.random.default_rng(8), 0, NORMS[norm]
     for shape in ((1, 4), (1, 3, 4), (2, 1, 4), (1, 3, 4, 4), (3, 2, 2, 3), (1, 2, 3, 2, 4)):

@@ -19,6 +19,7 @@ from normcli.numerics.solution import Given
 from normcli.results.inputs import fit_inputs
 from normcli.teach.explain import explain
 from normcli.teach.group import find_group
+from tests.marks import slowly
 from tests.teach.printed import check_true
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def test_every_norm_has_a_case():
 
 @pytest.mark.parametrize("tensor", TENSORS)
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("digits", [None, 3, 17])
+@pytest.mark.parametrize("digits", [None, *slowly([3, 17])])
 def test_what_is_printed_is_true(case, tensor, digits):
     story = tell(TENSORS[tensor], every=True, **CASES[case])
     printed = lines(story, digits)
