@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from normcli.cli.norm_spec import NormSpec
     from normcli.cli.settings import Settings
     from normcli.norms.request import Request
-    from normcli.teach.comparison import Entry
+    from normcli.teach.equalities import NamedPlan
 
 _PARTS = ("facts", "equalities", "normalized", "groups")
 
@@ -108,10 +108,10 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
     return option in spec.open_options
 
 
-def _prepare(spec: NormSpec, request: Request, settings: Settings, values: NDArray[Any]) -> Entry:
+def _prepare(spec: NormSpec, request: Request, settings: Settings, values: NDArray[Any]) -> NamedPlan:
     from normcli.norms.plan import make_plan
     from normcli.results.inputs import fit_inputs
-    from normcli.teach.comparison import Entry
+    from normcli.teach.equalities import NamedPlan
 
     try:
         plan = make_plan(request, values.shape, values.dtype)
@@ -119,8 +119,8 @@ def _prepare(spec: NormSpec, request: Request, settings: Settings, values: NDArr
         told = str(error)
         raise type(error)(told if told.startswith(spec.text) else f"{spec.text}: {told}") from error
     if settings.parameters.affine_seed is None or not spec.norm.parameter_names:
-        return Entry(spec.text, plan)
-    return Entry(spec.text, plan, fit_inputs(plan, values, load_parameters(plan, settings)))
+        return NamedPlan(spec.text, plan)
+    return NamedPlan(spec.text, plan, fit_inputs(plan, values, load_parameters(plan, settings)))
 
 
 COMPARE = Verb(

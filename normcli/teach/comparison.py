@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.table import Centre
 from normcli.results.result import calculate
-from normcli.teach.equalities import Equality, Member, find_equalities, find_relatives
+from normcli.teach.equalities import Equality, Member, NamedPlan, find_equalities, find_relatives
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -21,27 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
-
-
-class Entry(NamedTuple):
-    """A norm to be compared.
-
-    Parameters
-    ----------
-    name : str
-        As a command line names it: `gn:groups=2`.
-    plan : Plan
-    inputs : Inputs
-        Gamma and beta, as far as there are any.
-    """
-
-    name: str
-    plan: Plan
-    inputs: Inputs = NO_INPUTS
 
 
 class BatchOfOne(NamedTuple):
@@ -100,7 +81,7 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    entries: Sequence[Entry],
+    norms: Sequence[NamedPlan],
     values: NDArray[Any],
     effort: Effort = DEFAULT_EFFORT,
     layout: str | None = None,
@@ -109,7 +90,7 @@ def compare(
 
     Parameters
     ----------
-    entries : sequence of Entry
+    norms : sequence of NamedPlan
         Two or more that differ.
     values : ndarray
         Of an integer, boolean or float dtype.
@@ -122,37 +103,28 @@ def compare(
     UsageError
         If there are fewer than two, or two are the same in every respect.
     """
-    require_different([entry.name for entry in entries], [entry.plan for entry in entries])
+    _require_different(norms)
     columns, members = [], []
-    for entry in entries:
-        result = calculate(entry.plan, values, entry.inputs, effort=effort)
-        columns.append(_describe(entry, result, layout))
-        bare = run(entry.plan, values, effort=effort)[0] if entry.inputs.scales else result.normalized
-        members.append(Member(entry.name, result, bare))
+    for name, plan, inputs in norms:
+        result = calculate(plan, values, inputs, effort=effort)
+        mean, var = measure_whole(result.normalized)
+        alone = try_batch_of_one(plan, layout)
+        columns.append(Column(name, result, depends_on_batch(plan), alone, mean, var))
+        bare = run(plan, values, effort=effort)[0] if inputs.scales else result.normalized
+        members.append(Member(name, result, bare))
     return Comparison(tuple(columns), find_equalities(members, layout))
 
 
-def require_different(names: Sequence[str], plans: Sequence[Plan]) -> None:
+def _require_different(norms: Sequence[NamedPlan]) -> None:
     """Raise `UsageError` unless there are two plans or more, each of them another."""
-    if len(plans) < 2:
+    if len(norms) < 2:
         raise UsageError("compare needs two norms or more, such as: normcli compare bn ln --shape 2,3,4,4")
+    plans = [norm.plan for norm in norms]
     for number, plan in enumerate(plans):
         if plan in plans[:number]:
-            first, second = names[plans.index(plan)], names[number]
-            told = f"{first} is named twice" if first == second else f"{first} and {second} are the same here"
-            raise UsageError(f"{told}; give one of them an option, such as {second}:axes=0")
-
-
-def _describe(entry: Entry, result: Result, layout: str | None) -> Column:
-    mean, var = measure_whole(result.normalized)
-    return Column(
-        entry.name,
-        result,
-        depends_on_batch(result.plan),
-        try_batch_of_one(result.plan, layout),
-        mean,
-        var,
-    )
+            first, second = norms[plans.index(plan)].name, norms[number].name
+            same = f"{first} is named twice" if first == second else f"{first} and {second} are the same here"
+            raise UsageError(f"{same}; give one of them an option, such as {second}:axes=0")
 
 
 def depends_on_batch(plan: Plan) -> bool:
@@ -191,19 +163,19 @@ def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
         alone = make_plan(plan.request, shape, plan.tensor_dtype)
     except UsageError as error:
         return BatchOfOne(works=False, reason=str(error))
-    remedy = "; evaluation needs running statistics" if needy else ""
-    if alone.spec.window is None and alone.grid.group_size == 0:
+    windowed, size, ddof = alone.grid.reach is not None, alone.grid.group_size, alone.spec.ddof
+    if not windowed and size == 0:
         return BatchOfOne(works=False, reason="its groups hold no values")
-    if alone.norm.centre is Centre.MEAN and alone.grid.group_size <= max(1, alone.spec.ddof):
-        if alone.grid.group_size <= alone.spec.ddof:
-            told = f"a group of {alone.grid.group_size} against ddof {alone.spec.ddof}: it has no variance"
-        else:
-            told = "a group of one value: its variance is 0"
-        return BatchOfOne(works=False, reason=told + remedy)
-    if alone.spec.window is None and alone.grid.group_size == 1:
+    if alone.norm.centre is Centre.MEAN and size <= max(1, ddof):
+        remedy = "; evaluation needs running statistics" if needy else ""
+        variance = "a group of one value: its variance is 0"
+        if size <= ddof:
+            variance = f"a group of {size} against ddof {ddof}: it has no variance"
+        return BatchOfOne(works=False, reason=variance + remedy)
+    if not windowed and size == 1:
         return BatchOfOne(works=False, reason="a group of one value, which is divided by its own size")
     becomes = None
-    if needy and alone.spec.window is None:
+    if needy and not windowed:
         others = [other for other in find_relatives(alone, layout) if not depends_on_batch(other.plan)]
         others.sort(key=lambda relative: relative.plan.parameters.axes != alone.parameters.axes)
         becomes = others[0].name if others else None

@@ -1,7 +1,7 @@
 """Which norms are the same norm on a tensor, why, and what still tells them apart.
 
-That two norms are the same is found in their plans, and then held against the numbers: nothing is claimed that
-they do not bear out.
+Whether two norms are the same is read off their plans, and then confirmed by the numbers: nothing is claimed
+that the numbers do not show.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import get_eps, is_short_float
-from normcli.engine.run import run
+from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import UsageError
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, Centre, EpsMode, ParameterRule, ZeroRule
+from normcli.results.result import calculate
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
     from normcli.norms.table import Norm
     from normcli.results.result import Result
@@ -77,8 +79,16 @@ class Equality(NamedTuple):
     before: tuple[str, ...] = ()
 
 
+class NamedPlan(NamedTuple):
+    """A plan, what its norm is called on a command line (`gn:groups=2`), and what it is carried out with."""
+
+    name: str
+    plan: Plan
+    inputs: Inputs = NO_INPUTS
+
+
 class Member(NamedTuple):
-    """A norm among those that are held against each other.
+    """A norm among those that are compared.
 
     Parameters
     ----------
@@ -98,17 +108,31 @@ class Member(NamedTuple):
         """The result's."""
         return self.result.plan
 
-    @property
-    def given(self) -> tuple[str, ...]:
-        """Which of gamma and beta the result has."""
-        return tuple(name for name in PARAMETERS if getattr(self.result, name) is not None)
 
+class Formula(NamedTuple):
+    """What is done to the values of a group; equal for two plans that do the same to every group.
 
-class Relative(NamedTuple):
-    """A norm that does the same as a plan, and what it is called on a command line."""
+    Parameters
+    ----------
+    quotient : tuple
+        What a value is centred by and divided by, whatever eps and ddof.
+    eps : float
+    eps_mode : EpsMode or None
+        None where eps is 0.
+    ddof : int
+    spoils_zero : bool
+        Whether a group whose divisor is 0 becomes NaN. Centred values of a constant group are 0 whether they
+        are divided by 1 or said to be 0.
+    window : tuple of float or None
+        The constants of a window's power.
+    """
 
-    name: str
-    plan: Plan
+    quotient: tuple[Any, ...]
+    eps: float
+    eps_mode: EpsMode | None
+    ddof: int
+    spoils_zero: bool
+    window: tuple[float, ...] | None
 
 
 def find_equalities(members: Sequence[Member], layout: str | None = None) -> tuple[Equality, ...]:
@@ -138,30 +162,23 @@ def is_same(a: Plan, b: Plan) -> bool:
     return a.grid.canonical == b.grid.canonical and find_formula(a) == find_formula(b)
 
 
-def find_formula(plan: Plan) -> tuple[Any, ...]:
-    """Return what is done to the values of a group; equal for two plans that do the same to every group.
-
-    An eps of 0 has no place; what becomes of a group whose divisor is 0 matters only then, and centred values
-    of a constant group are 0 whether they are divided by 1 or said to be 0.
-    """
-    norm = plan.norm
-    if plan.spec.window is not None:
-        return norm.centre, norm.divisor, *plan.spec.window[3:]
-    eps, mode = plan.spec.eps or 0.0, plan.spec.eps_mode
-    if not eps:
-        mode = None
-    elif mode is EpsMode.SQUARE_FLOOR:
+def find_formula(plan: Plan) -> Formula:
+    """Return the formula of a plan, of which options that change nothing are left out."""
+    norm, spec = plan.norm, plan.spec
+    eps, mode = spec.eps or 0.0, spec.eps_mode
+    if mode is EpsMode.SQUARE_FLOOR:
         eps, mode = math.sqrt(eps), EpsMode.FLOOR
-    spoils = not eps and plan.spec.zero_rule is ZeroRule.NAN
-    return *find_quotient(plan), eps, mode, plan.spec.ddof, spoils
+    return Formula(
+        quotient=(norm.centre, norm.divisor, spec.p),
+        eps=eps,
+        eps_mode=mode if eps else None,
+        ddof=spec.ddof,
+        spoils_zero=not eps and spec.zero_rule is ZeroRule.NAN,
+        window=None if spec.window is None else spec.window[3:],
+    )
 
 
-def find_quotient(plan: Plan) -> tuple[Any, ...]:
-    """Return what a value is centred by and divided by, whatever eps and ddof."""
-    return plan.norm.centre, plan.norm.divisor, plan.spec.p
-
-
-def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[Relative]:
+def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
     """Yield the norms that give the same x̂ as a plan, its own aside.
 
     Looked at is each row of the table as it is; then with one group of all channels and with a group for each;
@@ -184,7 +201,7 @@ def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[Relative]:
             continue
         own = (row, plan.grid.axes, plan.grid.groups) == (plan.norm, other.grid.axes, other.grid.groups)
         if not own and is_same(plan, other):
-            yield Relative(_write_name(_drop_layout(request, other, layout), row), other)
+            yield NamedPlan(_write_name(_drop_layout(request, other, layout), row), other)
 
 
 def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
@@ -251,53 +268,43 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
         if any(is_same(member.plan, plan) for plan in seen):
             continue
         seen.append(member.plan)
-        known = [
-            (other.plan.norm, other.plan.grid.canonical)
-            for other in members
-            if is_same(member.plan, other.plan)
-        ]
+        same = [other.plan for other in members if is_same(member.plan, other.plan)]
+        known = [(plan.norm, plan.grid.canonical) for plan in same]
         for relative in find_relatives(member.plan, layout):
             own = (relative.plan.norm, relative.plan.grid.canonical)
             if own in known:
                 continue
             known.append(own)
-            plan = relative.plan.change_spec(dtype=member.plan.spec.dtype)
-            standardized, _ = run(plan, member.result.input, effort=member.result.effort)
-            apart = _measure(member.standardized, standardized)
-            if apart.rounding:
-                names = (member.name, relative.name)
-                yield Equality(
-                    names,
-                    Kind.IDENTICAL,
-                    _explain_groups(member.plan, plan),
-                    tuple(_list_differences(names, member.plan, plan)),
-                    apart.max_abs,
-                    related=True,
-                    before=member.given,
-                )
+            plan, x, effort = relative.plan, member.result.input, member.result.effort
+            result = calculate(plan.change_spec(dtype=member.plan.spec.dtype), x, effort=effort)
+            found = _compare(member, Member(relative.name, result, result.normalized))
+            if found is not None and found.kind is Kind.IDENTICAL:
+                yield found._replace(related=True)
 
 
 def _compare(a: Member, b: Member) -> Equality | None:
-    names, apart = (a.name, b.name), _measure(a.standardized, b.standardized)
-    same_groups = a.plan.grid.canonical == b.plan.grid.canonical
-    alike = same_groups and find_quotient(a.plan) == find_quotient(b.plan)
+    apart, windowed = _measure(a.standardized, b.standardized), a.plan.grid.reach is not None
     if is_same(a.plan, b.plan) and apart.rounding:
         kind, reason = Kind.IDENTICAL, _explain_groups(a.plan, b.plan)
     elif apart.equal:
-        kind, reason = Kind.COINCIDENT, _explain_coincidence(a.result, b.result)
-    elif alike and a.plan.spec.window is None:
-        kind = Kind.SIMILAR
-        reason = f"the same groups, but {'; '.join(_list_options(names, a.plan, b.plan))}"
+        kind, reason = Kind.COINCIDENT, f"on this tensor, {_explain_coincidence(a, b)}"
+    elif _has_same_groups(a, b) and _has_same_quotient(a, b) and not windowed:
+        kind, reason = Kind.SIMILAR, f"the same groups, but {'; '.join(_list_options(a, b))}"
     else:
         return None
-    differences = tuple(_list_differences(names, a.plan, b.plan))
-    return Equality(names, kind, reason, differences, apart.max_abs, before=_find_given((a, b)))
+    before = tuple(
+        name for name in PARAMETERS if any(getattr(member.result, name) is not None for member in (a, b))
+    )
+    differences = tuple(_list_differences(a, b))
+    return Equality((a.name, b.name), kind, reason, differences, apart.max_abs, before=before)
 
 
-def _find_given(members: Iterable[Member]) -> tuple[str, ...]:
-    """Return which of gamma and beta any of some norms is given."""
-    given = {name for member in members for name in member.given}
-    return tuple(name for name in PARAMETERS if name in given)
+def _has_same_groups(a: Member, b: Member) -> bool:
+    return a.plan.grid.canonical == b.plan.grid.canonical
+
+
+def _has_same_quotient(a: Member, b: Member) -> bool:
+    return find_formula(a.plan).quotient == find_formula(b.plan).quotient
 
 
 class _Apart(NamedTuple):
@@ -343,120 +350,112 @@ def _explain_groups(a: Plan, b: Plan) -> str:
     split = grid.split.axis if grid.split is not None else None
     over = [f"{names[axis]}/{grid.groups}" if axis == split else names[axis] for axis in grid.axes]
     parts = [f"both reduce {' '.join(over)}" if over else "in both each value is a group of its own"]
-    kinds = [[_name_kind(plan, axis) for axis in range(len(names))] for plan in (a, b)]
-    for axis, (one, other) in enumerate(zip(*kinds, strict=True)):
-        if one == other:
+    for axis, name in enumerate(names):
+        if _find_role(a, axis) == _find_role(b, axis):
             continue
         if a.grid.shape[axis] == 1:
-            parts.append(f"{names[axis]} has length 1, so reducing it changes nothing")
-        for plan in (a, b):
-            if _name_kind(plan, axis) == "split" and a.grid.shape[axis] != 1:
-                of = "one group of all channels" if plan.grid.groups == 1 else "a group for each channel"
-                parts.append(f"groups={plan.grid.groups} makes {of}")
+            parts.append(f"{name} has length 1, so reducing it changes nothing")
+            continue
+        for groups in (plan.grid.groups for plan in (a, b) if _find_role(plan, axis) == "split"):
+            of = "one group of all channels" if groups == 1 else "a group for each channel"
+            parts.append(f"groups={groups} makes {of}")
     return f"the same groups: {'; '.join(dict.fromkeys(parts))}"
 
 
-def _name_kind(plan: Plan, axis: int) -> str:
+def _find_role(plan: Plan, axis: int) -> str:
+    """Return what becomes of an axis of the tensor."""
     if plan.grid.split is not None and axis == plan.grid.split.axis:
         return "split"
     return "reduced" if axis in plan.grid.axes else "kept"
 
 
-def _list_options(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]:
+def _list_options(a: Member, b: Member) -> Iterator[str]:
     """Yield how eps, ddof and the rule for a divisor of 0 differ."""
-    if find_formula(a)[3:5] != find_formula(b)[3:5]:
-        yield f"{_name_eps(a)} against {_name_eps(b)}"
-    if a.spec.ddof != b.spec.ddof:
-        yield _explain_ddof(names, a, b)
-    if find_formula(a)[-1] != find_formula(b)[-1]:
-        spoilt = names[0] if find_formula(a)[-1] else names[1]
-        yield f"{spoilt} makes NaN of a constant group"
+    one, other = find_formula(a.plan), find_formula(b.plan)
+    if (one.eps, one.eps_mode) != (other.eps, other.eps_mode):
+        yield f"{_format_eps(a.plan)} against {_format_eps(b.plan)}"
+    if one.ddof != other.ddof:
+        yield _explain_ddof(a, b)
+    if one.spoils_zero != other.spoils_zero:
+        yield f"{a.name if one.spoils_zero else b.name} makes NaN of a constant group"
 
 
-def _explain_ddof(names: tuple[str, str], a: Plan, b: Plan) -> str:
+def _explain_ddof(a: Member, b: Member) -> str:
     """Return what ddof does: x̂ divides by a root of n − ddof, so its factor is a root of their quotient."""
-    count = a.grid.group_size
-    told = f"ddof {a.spec.ddof} against {b.spec.ddof}"
-    if count <= max(a.spec.ddof, b.spec.ddof):
-        return f"{told}, which leaves a group of {count} no variance"
-    factor = math.sqrt((count - b.spec.ddof) / (count - a.spec.ddof))
-    near = "" if not a.spec.eps and not b.spec.eps else " but for eps"
-    root = f"√({_subtract(count, b.spec.ddof)}/{_subtract(count, a.spec.ddof)})"
-    return f"{told}: {names[1]} is {root} = {factor:.6g} times {names[0]}{near}"
+    count, ddofs = a.plan.grid.group_size, (a.plan.spec.ddof, b.plan.spec.ddof)
+    against = f"ddof {ddofs[0]} against {ddofs[1]}"
+    if count <= max(ddofs):
+        return f"{against}, which leaves a group of {count} no variance"
+    factor = math.sqrt((count - ddofs[1]) / (count - ddofs[0]))
+    own, others = (f"({count} − {ddof})" if ddof else str(count) for ddof in ddofs)
+    near = " except for eps" if a.plan.spec.eps or b.plan.spec.eps else ""
+    return f"{against}: {b.name} is √({others}/{own}) = {factor:.6g} times {a.name}{near}"
 
 
-def _subtract(count: int, ddof: int) -> str:
-    return f"({count} − {ddof})" if ddof else str(count)
-
-
-def _name_eps(plan: Plan) -> str:
-    if plan.spec.eps is None:
+def _format_eps(plan: Plan) -> str:
+    eps, mode = plan.spec.eps, plan.spec.eps_mode
+    if eps is None:
         return "no eps"
-    place = (
-        f" {plan.spec.eps_mode} the root"
-        if plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE)
-        else " as a floor"
-    )
-    return f"eps {plan.spec.eps:g}{place if plan.spec.eps else ''}"
+    place = f" {mode} the root" if mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else " as a floor"
+    return f"eps {eps:g}{place if eps else ''}"
 
 
-def _explain_coincidence(a: Result, b: Result) -> str:
+def _explain_coincidence(a: Member, b: Member) -> str:
     """Return why the numbers of one tensor are the same where the norms are not."""
-    if not a.input.any():
-        return "on this tensor, whose values are all 0"
-    if a.plan.grid.canonical != b.plan.grid.canonical:
-        return f"on this tensor, whose different groups {_explain_different_groups(a, b)}"
-    if a.plan.grid.group_size == 1 and a.plan.spec.window is None:
-        return "on this tensor, whose groups have one value each"
-    if {a.plan.norm.centre, b.plan.norm.centre} == {Centre.MEAN, Centre.NOTHING}:
-        centred = a if a.plan.norm.centre is Centre.MEAN else b
-        if not centred.mean.any():
-            return "on this tensor, where every group's mean is 0 and there is nothing to subtract"
-    if find_quotient(a.plan) == find_quotient(b.plan) and a.plan.spec.window is None:
-        options = "; ".join(_list_options(("the first", "the second"), a.plan, b.plan))
-        return f"on this tensor, where the same groups with {options} come to the same after rounding"
-    return "on this tensor, where the same groups come to the same numbers"
+    if not a.result.input.any():
+        return "whose values are all 0"
+    if not _has_same_groups(a, b):
+        return f"whose different groups {_explain_different_groups(a.result, b.result)}"
+    windowed = a.plan.grid.reach is not None
+    if a.plan.grid.group_size == 1 and not windowed:
+        return "whose groups have one value each"
+    centres = {member.plan.norm.centre: member.result for member in (a, b)}
+    if centres.keys() == {Centre.MEAN, Centre.NOTHING} and not centres[Centre.MEAN].mean.any():
+        return "where every group's mean is 0 and there is nothing to subtract"
+    if _has_same_quotient(a, b) and not windowed:
+        options = "; ".join(_list_options(a, b))
+        return f"where the same groups with {options} come to the same after rounding"
+    return "where the same groups come to the same numbers"
 
 
 def _explain_different_groups(a: Result, b: Result) -> str:
     shared = [name for name in a.statistics if name in b.statistics and name != "rstd"]
-    spread = [np.unique(result.statistics[name]).size == 1 for result in (a, b) for name in shared]
-    if shared and all(spread) and all(a.statistics[n].flat[0] == b.statistics[n].flat[0] for n in shared):
+    first = {name: a.statistics[name].flat[0] for name in shared}
+    if shared and all((result.statistics[n] == first[n]).all() for result in (a, b) for n in shared):
         return f"all have the same {' and '.join(shared[:2])}"
     return "come to the same numbers"
 
 
-def _list_differences(names: tuple[str, str], a: Plan, b: Plan) -> Iterator[str]:
-    """Yield what tells two norms apart beside x̂: the affine step, and what is said of a constant group."""
-    one, other = name_parameters(a), name_parameters(b)
+def _list_differences(a: Member, b: Member) -> Iterator[str]:
+    """Yield what tells two norms apart beside x̂: the affine step, and the rstd of a constant group."""
+    one, other = (name_parameters(member.plan) for member in (a, b))
+    shapes = [member.plan.parameters.shape for member in (a, b)]
+    axes = [_list_wide_axes(member.plan) for member in (a, b)]
+    names = [member.plan.norm.parameter_names for member in (a, b)]
     if one != other:
         yield f"gamma's shape, {one} against {other}"
-    elif a.parameters.shape != b.parameters.shape:
-        yield f"gamma's shape, {a.parameters.shape} against {b.parameters.shape}"
-    elif _list_wide_axes(a) != _list_wide_axes(b):
-        along = (" ".join(map(str, _list_wide_axes(plan))) for plan in (a, b))
-        yield f"gamma's axis, {' against '.join(along)}"
-    elif a.norm.parameter_names != b.norm.parameter_names:
-        has = [" and ".join(plan.norm.parameter_names) for plan in (a, b)]
-        yield f"parameters, {has[0]} against {has[1]}"
-    if a.norm.parameter_names and b.norm.parameter_names:
-        for name, plan, against in zip(names, (a, b), (b, a), strict=True):
-            if plan.spec.gamma_offset > against.spec.gamma_offset:
-                yield f"gamma, to which {name} adds {plan.spec.gamma_offset}"
-            if plan.spec.rounds_before_gamma and not against.spec.rounds_before_gamma:
-                yield f"rounding, which {name} does before gamma too"
-    ones = [plan.spec.zero_rule is ZeroRule.ONE and not plan.spec.eps for plan in (a, b)]
-    if ones[0] != ones[1]:
-        yield f"the rstd of a constant group, which is 1 for {names[ones.index(True)]}"
+    elif shapes[0] != shapes[1]:
+        yield f"gamma's shape, {shapes[0]} against {shapes[1]}"
+    elif axes[0] != axes[1]:
+        yield f"gamma's axis, {axes[0]} against {axes[1]}"
+    elif names[0] != names[1]:
+        yield f"parameters, {' and '.join(names[0])} against {' and '.join(names[1])}"
+    if all(names):
+        for member, against in ((a, b), (b, a)):
+            spec = member.plan.spec
+            if spec.gamma_offset > against.plan.spec.gamma_offset:
+                yield f"gamma, to which {member.name} adds {spec.gamma_offset}"
+            if spec.rounds_before_gamma and not against.plan.spec.rounds_before_gamma:
+                yield f"rounding, which {member.name} does before gamma too"
+    ones = [m.name for m in (a, b) if m.plan.spec.zero_rule is ZeroRule.ONE and not m.plan.spec.eps]
+    if len(ones) == 1:
+        yield f"the rstd of a constant group, which is 1 for {ones[0]}"
 
 
-def _list_wide_axes(plan: Plan) -> list[int]:
+def _list_wide_axes(plan: Plan) -> str:
     """Return the axes that gamma differs along."""
-    return (
-        [axis for axis in plan.parameters.axes if plan.grid.shape[axis] > 1]
-        if plan.norm.parameter_names
-        else []
-    )
+    axes = plan.parameters.axes if plan.norm.parameter_names else ()
+    return " ".join(str(axis) for axis in axes if plan.grid.shape[axis] > 1)
 
 
 def name_parameters(plan: Plan) -> str:

@@ -14,7 +14,8 @@ from normcli.documents.blocks import build_map
 from normcli.documents.document import Row, Table, View
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.teach.comparison import Entry, compare
+from normcli.teach.comparison import compare
+from normcli.teach.equalities import NamedPlan
 from normcli.teach.restore import restore
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
@@ -36,7 +37,7 @@ WORDS = np.array([[[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]] * 2) * np.array
 
 def compared(requests, shape=None, values=None):
     tensor = generate(Recipe(shape)) if values is None else Tensor(values, "words.json")
-    entries = [Entry(name, plan_request(request, tensor.values)) for name, request in requests.items()]
+    entries = [NamedPlan(name, plan_request(request, tensor.values)) for name, request in requests.items()]
     return ComparisonAnswer(compare(entries, tensor.values), tensor)
 
 

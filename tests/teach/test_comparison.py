@@ -11,7 +11,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.result import calculate
-from normcli.teach.comparison import Entry, compare, depends_on_batch, measure_whole, try_batch_of_one
+from normcli.teach.comparison import compare, depends_on_batch, measure_whole, try_batch_of_one
+from normcli.teach.equalities import NamedPlan
 from tests.conftest import plan_request
 from tests.strategies import options_for
 
@@ -19,7 +20,7 @@ SHAPE = (2, 4, 3, 3)
 
 
 def enter(name, request, shape=SHAPE, dtype="f8", **parameters):
-    return Entry(name, make_plan(request, shape, np.dtype(dtype)), Inputs(**parameters))
+    return NamedPlan(name, make_plan(request, shape, np.dtype(dtype)), Inputs(**parameters))
 
 
 EVERY = [enter(name, Request(name, **options_for(name, SHAPE))) for name in NORMS]
