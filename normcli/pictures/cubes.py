@@ -115,13 +115,8 @@ class Cubes:
     def __init__(self, plan: Plan, shown: Sequence[Positions]) -> None:
         self._plan = plan
         self.edges = _fold(plan, shown)
-        self._boxes = [
-            box
-            for y, z, x in itertools.product(
-                reversed(self.edges[1].runs), reversed(self.edges[2].runs), self.edges[0].runs
-            )
-            for box in [(x, y, z)]
-        ]
+        runs = reversed(self.edges[1].runs), reversed(self.edges[2].runs), self.edges[0].runs
+        self._boxes = [(x, y, z) for y, z, x in itertools.product(*runs)]
         self._faces = self._find_faces()
 
     @property
@@ -240,22 +235,24 @@ class Cubes:
     def _draw_labels(self) -> list[Shape]:
         right, depth, down = self.edges
         shapes: list[Shape] = []
-        if right.axes:
-            places = [(_project(at, 0, down.extent), text) for at, text in _list_ticks(right)]
-            shapes += [Text(x - 5, y + 12, text, _TICK, "muted", "end", mono=True) for (x, y), text in places]
-            x, y = _project(right.extent / 2, 0, down.extent)
-            reach = max(measure(text, _TICK, mono=True) for _, text in places)
-            shapes.append(Text(x - 14, y + 24 + reach * 0.6, right.label, _LABEL, anchor="end", bold=True))
-        if depth.axes:
-            places = [(_project(right.extent, at, down.extent), text) for at, text in _list_ticks(depth)]
-            shapes += [Text(x + 5, y + 12, text, _TICK, "muted", mono=True) for (x, y), text in places]
-            x, y = _project(right.extent, depth.extent / 2, down.extent)
-            reach = max(measure(text, _TICK, mono=True) for _, text in places)
-            shapes.append(Text(x + 14, y + 24 + reach * 0.6, depth.label, _LABEL, bold=True))
+
+        def place(edge: Edge, at: float) -> Point:
+            """Return where a position of one of the two edges at the bottom is seen."""
+            return _project(at, 0, down.extent) if edge is right else _project(right.extent, at, down.extent)
+
+        for edge, side, anchor in ((right, -1, "end"), (depth, 1, "start")):
+            if not edge.axes:
+                continue
+            for at, text in _list_ticks(edge):
+                x, y = place(edge, at)
+                shapes.append(Text(x + side * 5, y + 12, text, _TICK, "muted", anchor, mono=True))
+            x, y = place(edge, edge.extent / 2)
+            y += 24 + _measure_ticks(edge) * 0.6
+            shapes.append(Text(x + side * 14, y, edge.label, _LABEL, anchor=anchor, bold=True))
         if down.axes:
             places = [(_project(0, 0, at), text) for at, text in _list_ticks(down)]
             shapes += [Text(x - 7, y + 3.4, text, _TICK, "muted", "end", mono=True) for (x, y), text in places]
-            reach = max(measure(text, _TICK, mono=True) for _, text in places)
+            reach = _measure_ticks(down)
             _, bottom = _project(0, 0, down.extent)
             middle = min(bottom / 2, bottom - measure(down.label, _LABEL, bold=True) / 2)
             shapes.append(
@@ -322,6 +319,11 @@ def _list_ticks(edge: Edge) -> list[tuple[float, str]]:
     if edge.middle_of_gap is not None:
         ticks.append((edge.middle_of_gap, f"… {edge.hidden:,} more"))
     return ticks
+
+
+def _measure_ticks(edge: Edge) -> float:
+    """Return the length of the longest of the texts along an edge."""
+    return max(measure(text, _TICK, mono=True) for _, text in _list_ticks(edge))
 
 
 def _project(x: float, y: float, z: float) -> Point:

@@ -23,7 +23,7 @@ from normcli.teach.part import normalize_part
 from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -125,7 +125,9 @@ def _draw_groups(
 ) -> tuple[list[Panel], str]:
     plan = result.plan
     shown = choose_drawn(plan)
-    owners = _find_owners(result, name_group, options, shown)
+    owners = Owners(result, name_group, options.digits)
+    if plan.spec.window is not None:
+        owners = WindowOwners(result, name_group, options.digits, shown[plan.grid.axes[0]].shown)
     cubes = Cubes(plan, shown) if options.view in ("both", "cubes") else None
     flat = options.view != "cubes"
     numbers = owners.locate(np.ix_(*to_arrays(shown))) if shown else np.zeros((), dtype=np.intp)
@@ -164,7 +166,7 @@ def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) 
     values = _pick_cells(result, cells, options)
     drawn = cubes.draw(
         lambda index: owners.fill(of[index]),
-        lambda index: (*_locate(index), *owners.data(of[index]), ("value", values[index])),
+        lambda index: (_format_index(index), *owners.data(of[index]), ("value", values[index])),
     )
     return stack([write_lines(cubes.captions, 11.5, "muted"), drawn], 8)
 
@@ -177,19 +179,11 @@ def _draw_flat(
     texts = None
     if options.values != "none":
         texts = np.array(format_cells(values, options.digits), dtype=object).reshape(values.shape)
-    exact = {
-        index: _spell(values[place])
-        for place in np.ndindex(values.shape)
-        for index in [tuple(p.shown[i] for p, i in zip(shown, place, strict=True))]
-    }
-    of = {
-        index: int(numbers[place])
-        for place in np.ndindex(values.shape)
-        for index in [tuple(p.shown[i] for p, i in zip(shown, place, strict=True))]
-    }
 
-    def describe(index: tuple[int, ...]) -> Data:
-        return (*_locate(index), *owners.data(of[index]), ("value", exact[index]))
+    def describe(place: tuple[int, ...]) -> Data:
+        index = (positions.shown[i] for positions, i in zip(shown, place, strict=True))
+        owner = owners.data(int(numbers[place]))
+        return (_format_index(index), *owner, ("value", _format_exactly(values[place])))
 
     flat = Flat(plan, shown, Cells(texts, numbers, owners.fill, describe), drawers=options.view == "drawers")
     caption = flat.caption
@@ -211,15 +205,6 @@ def _plot(result: Result, name_group: Callable[[int], str], options: Options) ->
     return [flow([plots, *legend], 48, MOST_WIDTH)], told if groups is None else f"{owners.describe()} {told}"
 
 
-def _find_owners(
-    result: Result, name_group: Callable[[int], str], options: Options, shown: list[Positions]
-) -> Owners:
-    plan = result.plan
-    if plan.spec.window is None:
-        return Owners(result, name_group, options.digits)
-    return WindowOwners(result, name_group, options.digits, shown[plan.grid.axes[0]].shown)
-
-
 def _pick(result: Result, shown: list[Positions], options: Options) -> NDArray[Any]:
     if options.values == "normalized":
         return normalize_part(result, [p.shown for p in shown])
@@ -231,19 +216,18 @@ def _pick_cells(
 ) -> dict[tuple[int, ...], str]:
     """Return the exact values of some cells."""
     if options.values != "normalized":
-        return {cell: _spell(result.input[cell]) for cell in cells}
+        return {cell: _format_exactly(result.input[cell]) for cell in cells}
     ndim = len(result.plan.grid.shape)
     places = [sorted({cell[axis] for cell in cells}) for axis in range(ndim)]
     values = normalize_part(result, places)
-    order = [{position: i for i, position in enumerate(line)} for line in places]
-    return {cell: _spell(values[tuple(order[axis][cell[axis]] for axis in range(ndim))]) for cell in cells}
+    return {cell: _format_exactly(values[tuple(map(list.index, places, cell))]) for cell in cells}
 
 
-def _locate(index: tuple[int, ...]) -> Data:
-    return (("index", ",".join(map(str, index))),)
+def _format_index(index: Iterable[int]) -> tuple[str, str]:
+    return "index", ",".join(map(str, index))
 
 
-def _spell(value: Any) -> str:
-    """Return a value as JSON spells it."""
+def _format_exactly(value: Any) -> str:
+    """Return a value as JSON writes it."""
     number = value.item() if isinstance(value, np.generic) else value
     return str(int(number)) if isinstance(number, int) else str(describe_number(number))

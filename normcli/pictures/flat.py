@@ -55,11 +55,11 @@ class Cells(NamedTuple):
     texts : ndarray of str, or None
         None leaves the cells empty.
     owners : ndarray of int
+        The number of each cell's owner.
     fill : function of an owner
-    look : function of an owner
-        Returns the number of its look, or None for a colour of no group.
-    describe : function of an index
-        Returns what machines are told of a cell.
+        Returns the number of its look, or the role of a colour that is no group's.
+    describe : function of a cell's place among those that are shown
+        Returns its attributes.
     """
 
     texts: NDArray[np.object_] | None
@@ -204,7 +204,6 @@ class Flat:
     def _draw_cell(self, place: tuple[int, ...], x: float, y: float) -> list[Shape]:
         cells = self._cells
         fill = cells.fill(int(cells.owners[place]))
-        index = tuple(p.shown[i] for p, i in zip(self._shown, place, strict=True))
         box = Rectangle(x, y, self._width, self._row, fill)
         children: tuple[Shape, ...] = (box,)
         if cells.texts is not None:
@@ -214,7 +213,7 @@ class Flat:
             right = x + self._width / 2 + self._reach / 2
             baseline = y + self._row / 2 + _SIZE * ASCENT
             children = (box, Text(right, baseline, text, _SIZE, role, "end", mono=True, look=look))
-        return [ShapeGroup(children, role="cell", data=cells.describe(index))]
+        return [ShapeGroup(children, role="cell", data=cells.describe(place))]
 
 
 def select(values: NDArray[np.generic], shown: Sequence[Positions]) -> NDArray[np.generic]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from normcli.documents.numbers import format_statistic
 from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
+from normcli.teach.place import describe_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ LISTED = 2
 """Of each group's statistics, the legend has so many: the others follow from these."""
 
 VALUE, WINDOW, OTHER = range(3)
-"""The owners where a window slides: the one value whose window is shown, the rest of that window, all else."""
+"""The owners where a window slides: the value whose window is shown, the rest of that window, all else."""
 
 
 _SIZE, _LINE, _SWATCH, _GUTTER = 11.5, 20.0, 14.0, 16.0
@@ -46,9 +47,6 @@ class LegendEntry(NamedTuple):
 class Owners:
     """The groups of a result."""
 
-    most: int | None = None
-    """How many values the one window holds, where there is one."""
-
     def __init__(self, result: Result, name_group: Callable[[int], str], digits: int | None) -> None:
         self._result, self._plan, self._digits = result, result.plan, digits
         self._name_group = name_group
@@ -68,7 +66,7 @@ class Owners:
         return self._looks[owner]
 
     def data(self, owner: int) -> Data:
-        """Return what machines are told of an owner."""
+        """Return the attributes by which a program finds the cells of an owner."""
         return (("group", str(owner)),)
 
     def entries(self) -> list[LegendEntry]:
@@ -130,13 +128,14 @@ class WindowOwners(Owners):
         return "neutral" if owner == OTHER else (1 if owner == VALUE else 0)
 
     def data(self, owner: int) -> Data:
-        """Return what machines are told of an owner."""
+        """Return the attributes by which a program finds the cells of an owner."""
         return (("part", ("value", "window", "other")[owner]),)
 
     def entries(self) -> list[LegendEntry]:
         """Return lines for the value, for its window and for the rest."""
         return [
-            LegendEntry(self.fill(owner), *self._tell(owner), self.data(owner)) for owner in sorted(self._looks)
+            LegendEntry(self.fill(owner), *self._describe_owner(owner), self.data(owner))
+            for owner in sorted(self._looks)
         ]
 
     def numbered(self) -> list[tuple[int, LegendEntry]]:
@@ -151,10 +150,10 @@ class WindowOwners(Owners):
         """Return a sentence on the window that is shown."""
         return (
             f"Each value has a window of its own; shown is that of {self._name()}: "
-            f"{self._tell(WINDOW)[0]}. All other values are grey."
+            f"{self._describe_owner(WINDOW)[0]}. All other values are grey."
         )
 
-    def _tell(self, owner: int) -> tuple[str, tuple[str, ...]]:
+    def _describe_owner(self, owner: int) -> tuple[str, tuple[str, ...]]:
         if owner == VALUE:
             group = int(np.ravel_multi_index(self._at, self._plan.grid.shape))
             return f"the value {self._name()}", self._state(group)
@@ -164,7 +163,7 @@ class WindowOwners(Owners):
         return f"its window: {self._plan.grid.layout.name(self._axis)}={self._first}…{self._last}", blank
 
     def _name(self) -> str:
-        return " ".join(f"{self._plan.grid.layout.name(axis)}={place}" for axis, place in enumerate(self._at))
+        return describe_index(self._at, self._plan.grid.layout)
 
 
 def draw_legend(owners: Owners, most: float) -> Panel:
