@@ -50,7 +50,7 @@ _NO_PROMISE = "normalized: this norm promises no mean, variance or length to che
 _NOTHING_FIXED = "normalized: running statistics promise nothing of its mean and variance to check"
 
 _NEAR = 0.01
-"""A check whose groups are all so near its target is said to be ≈ it."""
+"""A check is written as ≈ its target where all groups are within this distance of it."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Answer:
             yield self._build_check()
 
     def data(self) -> Mapping[str, Any]:
-        """Return the object of JSON, whose keys and meaning `SCHEMA` names."""
+        """Return the object of JSON; `SCHEMA` is the version of its keys."""
         result, plan = self.result, self.result.plan
         return {
             **describe_plan(plan, {"input": describe_tensor(self.tensor)}),
@@ -99,7 +99,7 @@ class Answer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object a group: its index, count, statistics and normalized values."""
+        """Return one object per group: its index, count, statistics and normalized values."""
         result, plan = self.result, self.result.plan
         view = result.normalized.reshape(plan.grid.view_shape)
         short = plan.spec.window is not None or plan.grid.group_size <= _SHORT_GROUP
@@ -117,7 +117,7 @@ class Answer:
             forget(view)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a value: its index per axis, the input, its group's statistics, the output."""
+        """Return one line per value: its index per axis, the input, its group's statistics, the output."""
         from normcli.tensors.delimited import iterate_long
 
         return iterate_long(self.axis_names, self.result.plan.grid.shape, self.columns())
@@ -196,7 +196,7 @@ class Answer:
 
     @property
     def _locate(self) -> Locate | None:
-        """What finds the groups of cells, where some are of none because they do not count."""
+        """What locates the group of each cell, where some belong to none because they do not count."""
         result, selection = self.result, self.result.selection
         if selection is None or result.plan.spec.window is not None:
             return None

@@ -26,10 +26,10 @@ class Catalogue:
     """Every row of the table of norms."""
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the table a reader sees: one grid."""
+        """Return one table."""
         columns = ("norm", "name", "axes by default", "formula", "eps", "gamma, beta", "source")
         yield Table(
-            None, columns, (False,) * len(columns), [Row(_describe_norm(norm)) for norm in NORMS.values()]
+            None, columns, (False,) * len(columns), [Row(_format_norm(norm)) for norm in NORMS.values()]
         )
 
     def data(self) -> Mapping[str, Any]:
@@ -37,7 +37,7 @@ class Catalogue:
         return {"schema": SCHEMA, "norms": list(self.records())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object a norm."""
+        """Return one object per norm."""
         for norm in NORMS.values():
             yield {
                 "norm": norm.name,
@@ -58,11 +58,11 @@ class Catalogue:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a norm, lists joined by spaces."""
+        """Return one line per norm, lists joined by spaces."""
         return flatten_records(self.records())
 
 
-def _describe_norm(norm: Norm) -> tuple[str, ...]:
+def _format_norm(norm: Norm) -> tuple[str, ...]:
     eps = "–" if norm.eps is None else f"{norm.eps:g}"
     if norm.eps_mode is EpsMode.OUTSIDE:
         eps += " outside"
@@ -85,8 +85,8 @@ class ConventionTable:
         self._conventions = [row for row in CONVENTIONS if norm in (None, row.norm)]
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the table that a reader sees, and of one norm what there is to note of each row."""
-        rows = [Row(_describe_convention(row)) for row in self._conventions]
+        """Return one table, and where one norm is asked for the notes on each row."""
+        rows = [Row(_format_convention(row)) for row in self._conventions]
         yield Table(None, _COLUMNS, (False,) * len(_COLUMNS), rows)
         notes = tuple((row.framework, (row.note,)) for row in self._conventions if row.note)
         if self._norm is not None and notes:
@@ -97,38 +97,38 @@ class ConventionTable:
         return {"schema": SCHEMA, "conventions": list(self.records())}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object a row."""
+        """Return one object per row."""
         for row in self._conventions:
-            yield {name: _spell(value) for name, value in row._asdict().items()}
+            yield {name: _describe(value) for name, value in row._asdict().items()}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a row."""
+        """Return one line per row."""
         yield list(Convention._fields)
         for row in self._conventions:
-            yield ["" if value is None else _spell_flat(value) for value in row]
+            yield ["" if value is None else _describe_flat(value) for value in row]
 
 
-def _spell(value: Any) -> Any:
+def _describe(value: Any) -> Any:
     if isinstance(value, Running):
         return value._asdict()
     return value.value if isinstance(value, enum.Enum) else value
 
 
-def _spell_flat(value: Any) -> Any:
-    return str(value) if isinstance(value, Running) else _spell(value)
+def _describe_flat(value: Any) -> Any:
+    return str(value) if isinstance(value, Running) else _describe(value)
 
 
-def _describe_convention(row: Convention) -> tuple[str, ...]:
+def _format_convention(row: Convention) -> tuple[str, ...]:
     norm = NORMS[row.norm]
     return (
         row.framework,
         row.norm,
-        _describe_eps(row.eps),
+        _format_eps(row.eps),
         row.eps_mode or _NOTHING,
         _NOTHING if row.ddof is None else str(row.ddof),
-        _describe_axes(row),
+        _format_axes(row),
         row.channel or _NOTHING,
-        _describe_parameters(row),
+        _format_parameters(row),
         _NOTHING if row.running is None else str(row.running),
         _NOTHING if norm.axes is AxesRule.CHANNEL_WINDOW else norm.say_zero(row.zero_rule or norm.zero_rule),
         row.precision,
@@ -136,21 +136,21 @@ def _describe_convention(row: Convention) -> tuple[str, ...]:
     )
 
 
-def _describe_eps(eps: float | EpsRule | None) -> str:
+def _format_eps(eps: float | EpsRule | None) -> str:
     if eps is None:
         return _NOTHING
     return eps.value if isinstance(eps, EpsRule) else f"{eps:g}"
 
 
-def _describe_axes(row: Convention) -> str:
+def _format_axes(row: Convention) -> str:
     norm = NORMS[row.norm]
     axes = (row.axes or norm.axes).value
     if norm.axes is AxesRule.CHANNEL_WINDOW:
-        return f"{axes}, {_describe_window(row)}"
+        return f"{axes}, {_format_window(row)}"
     return f"{axes}, interleaved" if row.group_order is GroupOrder.INTERLEAVED else axes
 
 
-def _describe_window(row: Convention) -> str:
+def _format_window(row: Convention) -> str:
     names = ("size", "alpha", "exponent", "k")
     numbers = [f"{name} {getattr(row, name):g}" for name in names if getattr(row, name) is not None]
     even = [] if row.extra_neighbour is None else [f"even: the extra one {row.extra_neighbour}"]
@@ -158,6 +158,6 @@ def _describe_window(row: Convention) -> str:
     return ", ".join((*numbers, *undivided, *even))
 
 
-def _describe_parameters(row: Convention) -> str:
+def _format_parameters(row: Convention) -> str:
     rule = (row.parameters or NORMS[row.norm].parameters).value
     return f"{rule}, as {row.gamma_offset} + gamma" if row.gamma_offset else rule

@@ -53,7 +53,7 @@ class ComparisonAnswer:
     tensor: Tensor
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return what the columns share, a table of what they do not, the equalities, numbers and groups."""
+        """Return the input, a table of how the norms differ, the equalities, the values and the groups."""
         columns = self.comparison.columns
         yield self._build_header()
         if view.shows("facts"):
@@ -62,7 +62,7 @@ class ComparisonAnswer:
         if view.shows("equalities"):
             yield from self._list_equalities()
         if view.shows("normalized"):
-            yield from self._show_values(view)
+            yield from self._build_values(view)
         if view.shows("groups"):
             for column in columns:
                 yield _map_groups(column, view)
@@ -77,7 +77,7 @@ class ComparisonAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object a column."""
+        """Return one object per column."""
         for column in self.comparison.columns:
             own = Answer(column.result, self.tensor).data()
             yield {
@@ -88,7 +88,7 @@ class ComparisonAnswer:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a column: what the table says, without values."""
+        """Return one line per column: what the table says, without values."""
         return flatten_records(map(_describe_flat, self.comparison.columns))
 
     def page(self) -> Page:
@@ -111,19 +111,19 @@ class ComparisonAnswer:
 
     def _tabulate(self, view: View) -> Table:
         columns = self.comparison.columns
-        told = [_tell(column, view) for column in columns]
-        rows = [Row((label, *(facts[label] for facts in told))) for label in told[0]]
+        texts = [_format_facts(column, view) for column in columns]
+        rows = [Row((label, *(facts[label] for facts in texts))) for label in texts[0]]
         names = ("", *(column.name for column in columns))
         return Table(None, names, (False,) * len(names), rows, wraps=True)
 
     def _list_equalities(self) -> Iterator[Section]:
         equalities = self.comparison.equalities
         if not self.tensor.values.size:
-            yield Line(("no values, so nothing to tell the norms apart by",))
+            yield Line(("no values, so the norms do not differ",))
             return
         if all(equality.related for equality in equalities):
             given = {name for column in self.comparison.columns for name in _list_given(column.result)}
-            before = _write_before([name for name in PARAMETERS if name in given])
+            before = _format_before([name for name in PARAMETERS if name in given])
             yield Line((f"no two of these are equal on this tensor{before}",))
         for title, related in (
             ("equalities on this tensor", False),
@@ -131,9 +131,9 @@ class ComparisonAnswer:
         ):
             chosen = [equality for equality in equalities if equality.related is related]
             if chosen:
-                yield Facts(title, tuple((_name_equality(one), _tell_equality(one)) for one in chosen))
+                yield Facts(title, tuple((_name_equality(one), _format_equality(one)) for one in chosen))
 
-    def _show_values(self, view: View) -> Iterator[Blocks]:
+    def _build_values(self, view: View) -> Iterator[Blocks]:
         """Yield one matrix of the input and of what each norm made of it, side by side; of a full view, all."""
         columns, values = self.comparison.columns, self.tensor.values
         if view.full:
@@ -150,8 +150,8 @@ class ComparisonAnswer:
         yield Blocks("normalized", name_slice(plan), [band] if band else [], note)
 
 
-def _tell(column: Column, view: View) -> dict[str, str]:
-    """Return what there is to say of a column, by the labels of the table's rows."""
+def _format_facts(column: Column, view: View) -> dict[str, str]:
+    """Return the cells of a column, by the labels of the table's rows."""
     plan = column.result.plan
     over, keeps, shapes, groups = find_reduction(plan)
     alone = column.batch_of_one
@@ -165,21 +165,21 @@ def _tell(column: Column, view: View) -> dict[str, str]:
         "a group, such as": _abbreviate(column, view),
         "depends on the batch": "yes" if column.depends_on_batch else "no",
         "with a batch of one": works if alone.becomes is None else f"{works}: equals {alone.becomes} then",
-        "gamma, beta": _tell_parameters(column),
+        "gamma, beta": _format_parameters(column),
         "formula": format_formula(plan, _list_given(column.result)),
         "options": format_options(plan) or "none",
         "typical use": plan.norm.use,
-        "output's mean": _tell_number(column.mean, view, plan.norm.centre is Centre.MEAN),
-        "output's variance": _tell_number(column.var, view, exact=False),
+        "output's mean": _format_number(column.mean, view, plan.norm.centre is Centre.MEAN),
+        "output's variance": _format_number(column.var, view, exact=False),
     }
 
 
-def _tell_number(value: float, view: View, exact: bool) -> str:
+def _format_number(value: float, view: View, exact: bool) -> str:
     """Return a number; of a mean that is 0 but for rounding, two digits."""
     return format_statistic(value, view.digits or (2 if exact and abs(value) < 1e-6 else None))
 
 
-def _tell_parameters(column: Column) -> str:
+def _format_parameters(column: Column) -> str:
     plan = column.result.plan
     name = name_parameters(plan)
     if not plan.norm.parameter_names:
@@ -214,17 +214,17 @@ def _name_equality(equality: Equality) -> str:
     return f"{first} {_SIGNS[equality.kind]} {second}"
 
 
-def _tell_equality(equality: Equality) -> tuple[str, ...]:
+def _format_equality(equality: Equality) -> tuple[str, ...]:
     exactly = "bit for bit" if equality.max_abs == 0 else f"apart by {equality.max_abs:.2g} at most"
     if math.isinf(equality.max_abs):
         exactly = "one is not finite where the other is"
-    exactly += _write_before(equality.before)
+    exactly += _format_before(equality.before)
     differ = (f"they differ in {'; in '.join(equality.differences)}",) if equality.differences else ()
     return equality.reason, exactly, *differ
 
 
-def _write_before(names: Sequence[str]) -> str:
-    """Return what a claim of x̂ leaves out, where there is anything: ` before gamma and beta`."""
+def _format_before(names: Sequence[str]) -> str:
+    """Return ` before gamma and beta`, of those that a statement on x̂ leaves out; else nothing."""
     return f" before {' and '.join(names)}" if names else ""
 
 
@@ -258,7 +258,7 @@ def _describe_column(column: Column) -> dict[str, Any]:
 
 
 def _describe_flat(column: Column) -> Mapping[str, Any]:
-    """Return what CSV says of a column: no member holds others."""
+    """Return a column as members that hold no others, for CSV."""
     grid, spec = column.result.plan.grid, column.result.plan.spec
     own = _describe_column(column)
     alone = own.pop("batch_of_one")

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 _HEAD, _TAIL = 4, 2
-"""So many values of a long group are listed."""
+"""The first and the last values of a long group that are listed."""
 
 _EACH_HEAD, _EACH_TAIL = 3, 1
-"""Of so many values of a long group the arithmetic is shown."""
+"""The first and the last values of a long group whose arithmetic is shown."""
 
 _AT_ONCE = 8192
-"""Positions whose text is in memory at one time."""
+"""Positions that are formatted at once."""
 
 _COLUMNS = ("step", "at", "symbol", "sentence", "text", "expression", "value")
 
@@ -92,12 +92,12 @@ class Explanation:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object a step: its printed text, and an expression in full precision."""
+        """Return one object per step: its printed text, and an expression in full precision."""
         for step in self.story.steps:
             yield self._describe(step)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a step."""
+        """Return one line per step."""
         return flatten_records(self.records(), _COLUMNS)
 
     def page(self) -> Page:
@@ -207,7 +207,7 @@ def _choose(count: int, asked: set[int], head: int, tail: int, *, full: bool) ->
 
 
 def _find_gaps(places: Sequence[int]) -> set[int]:
-    """Return the places before which some are left out."""
+    """Return the places whose predecessor is left out."""
     return {place for before, place in zip([-1, *places], places, strict=False) if place != before + 1}
 
 

@@ -1,4 +1,4 @@
-"""The answer of `normcli fold`: the layer that does the work of two, and how well."""
+"""The answer of `normcli fold`: the folded layer, and how far it is from the two layers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("channel", "mean", "var", "factor", "bias")
 
 _ROUNDINGS = 64.0
-"""So many roundings of the largest value are the same."""
+"""A difference of so many roundings of the largest value is rounding."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Folding:
     source : str
         Where the weight came from.
     eps_from : str or None
-        Who said the eps; None for the norm's own.
+        Where eps was given; None for the norm's default.
     """
 
     layer: Layer
@@ -57,7 +57,7 @@ class Folding:
         """Return a header, the channels, the proof."""
         weight, dtype = self.layer.weight, self.folded.weight.dtype.name
         kind = "linear layer" if weight.ndim == 2 else f"{weight.ndim - 2}-D convolution"
-        told = (
+        kinds = (
             f"transposed {kind}" if self.layer.transposed else kind,
             *((f"{self.layer.groups} groups",) if self.layer.groups > 1 else ()),
             f"{format_count(self.layer.channels, 'channel')} come{'s' if self.layer.channels == 1 else ''} out",
@@ -67,11 +67,11 @@ class Folding:
             f"factor = gamma / {format_divisor(self.norm)}",
         )
         given = (make_printable(self.source), format_shape(weight.shape), f"{weight.dtype.name} → {dtype}")
-        said = "" if self.eps_from is None else f" ({make_printable(self.eps_from)})"
+        origin = "" if self.eps_from is None else f" ({make_printable(self.eps_from)})"
         lines = (
-            ("formula", (*formula, f"eps {self.norm.eps:g}{said}")),
+            ("formula", (*formula, f"eps {self.norm.eps:g}{origin}")),
             ("weight", given),
-            ("layer", told),
+            ("layer", kinds),
         )
         yield Facts("fold · batch normalization into the layer before it", lines)
         yield self._list_channels(view)
@@ -84,7 +84,7 @@ class Folding:
 
     @property
     def _holds(self) -> bool:
-        """Whether the difference is rounding."""
+        """Whether the largest difference is within rounding."""
         from normcli.dtypes import get_eps
 
         largest, size = self.proof
@@ -110,12 +110,12 @@ class Folding:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object a channel."""
+        """Return one object per channel."""
         for channel, *values in self._channels():
             yield dict(zip(_COLUMNS, (channel, *map(describe_number, values)), strict=True))
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a channel."""
+        """Return one line per channel."""
         return flatten_records(self.records())
 
     def save(self, path: str) -> None:

@@ -26,7 +26,7 @@ _NUMERIC = frozenset(("eps", "ddof", "max ulp", "max abs"))
 
 @dataclass(frozen=True)
 class IdentificationAnswer:
-    """What was found, with the tensors that it was found of.
+    """The norms that reproduce a tensor, and the two tensors.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ class IdentificationAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object a match."""
+        """Return one object per match."""
         yield from map(_describe_match, self.found.matches)
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a match."""
+        """Return one line per match."""
         yield _COLUMNS
         for match in self.found.matches:
             yield self._to_cells(match)

@@ -30,7 +30,7 @@ _TENSORS = ("input", "normalized_without_affine", "restored")
 
 @dataclass(frozen=True)
 class RestorationAnswer:
-    """What came of the attempt to undo a norm.
+    """The result of an attempt to undo a norm.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class RestorationAnswer:
         result = self.restoration.result
         title = f"restore {result.plan.norm.name} · can gamma and beta undo it?"
         parameters = name_inputs(result.inputs)
-        told = (("with", self._list_parameters()),)
-        yield build_header(title, result.plan, list_facts(self.tensor, result.dtype), view, parameters, told)
+        more = (("with", self._list_parameters()),)
+        yield build_header(title, result.plan, list_facts(self.tensor, result.dtype), view, parameters, more)
         yield from self._list_tensors(view)
         yield self._build_verdict()
         yield Line((self.restoration.why,))
@@ -77,14 +77,14 @@ class RestorationAnswer:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object a value."""
+        """Return one object per value."""
         grid, tensors = self.restoration.result.plan.grid, self._tensors
         for index in np.ndindex(grid.shape):
             place = dict(zip(grid.layout.names, index, strict=True))
             yield place | {name: to_lists(values[index]) for name, values in tensors.items()}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a value: its index per axis, the input, x̂ and the restored value."""
+        """Return one line per value: its index per axis, the input, x̂ and the restored value."""
         from normcli.tensors.delimited import iterate_long, pick_from
 
         grid = self.restoration.result.plan.grid

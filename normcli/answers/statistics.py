@@ -31,7 +31,7 @@ _LABELS = {
 }
 
 _VALUES = ("rstd", "count", "nan_count", "min", "max", "image_std")
-"""What stands in the second table."""
+"""The fields of the second table."""
 
 
 class StatisticsAnswer:
@@ -84,13 +84,13 @@ class StatisticsAnswer:
         }
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Return one object a group."""
+        """Return one object per group."""
         columns = [to_lists(values.reshape(-1)) for values in self.fields.values()]
         for number, values in enumerate(zip(*columns, strict=True)):
             yield {"group": self.plan.grid.group_index(number), **dict(zip(self.fields, values, strict=True))}
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a group."""
+        """Return one line per group."""
         yield (*self.plan.grid.kept_names, *self.fields)
         for record in self.records():
             yield (*record.pop("group").values(), *record.values())
@@ -188,4 +188,4 @@ EMITTERS: Mapping[str, Callable[[StatisticsAnswer], str]] = {
     "sklearn": _emit_sklearn,
     "json": _emit_json,
 }
-"""Framework → what writes the code."""
+"""Framework → the function that formats the code."""

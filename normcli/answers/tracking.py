@@ -81,7 +81,7 @@ class Tracking:
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object a batch."""
+        """Return one object per batch."""
         for entry in self.entries:
             step = entry.step
             yield {
@@ -95,7 +95,7 @@ class Tracking:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line a batch and channel."""
+        """Return one line per batch and channel."""
         yield _COLUMNS
         for entry in self.entries:
             step = entry.step

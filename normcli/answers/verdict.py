@@ -43,7 +43,7 @@ _FINE_BOUND, _COARSE_STEP = 1024.0, 10
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was compared, and what came out.
+    """The comparison of arrays with the exact ones.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Verdict:
     warnings : sequence of str
         Of degenerate groups.
     sentence : str or None
-        What explains a difference, where somebody found out.
+        Which norm the actual tensor is instead, where that was found.
     """
 
     plan: Plan
@@ -70,7 +70,7 @@ class Verdict:
     sentence: str | None = None
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, and of each thing compared the verdict, distances, and what differs most."""
+        """Return the header, and for each array its verdict, worst value, distances and worst groups."""
         yield self._build_header(view)
         for name, comparison in self.checked.comparisons.items():
             yield self._build_verdict(name, comparison)
@@ -215,7 +215,7 @@ def _build_histogram(comparison: Comparison, view: View) -> Table:
 
 
 def _coarsen(bins: Sequence[Bin]) -> list[Bin]:
-    """Put bins that lie far out together, ten to one."""
+    """Join bins beyond `_FINE_BOUND`, ten at a time."""
     coarse: list[Bin] = []
     for part in bins:
         if not _FINE_BOUND <= part.lower < math.inf:

@@ -1,1 +1,1 @@
-"""What there is to say, before any writer: tables, numbers, notation, excerpts, colours."""
+"""The content of answers before it is written in a format: tables, numbers, notation, excerpts, colours."""

@@ -1,4 +1,4 @@
-"""A tensor as coloured matrices: the excerpt that fits, cut into bands."""
+"""A tensor, or an excerpt of it, as coloured matrices that stand in bands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 NOBODY = -1
-"""Stands for the number of a group where a cell is of none."""
+"""Stands instead of a group's number for a cell that belongs to no group."""
 
 Pick = Callable[[tuple["NDArray[np.intp]", ...]], "NDArray[Any]"]
 Locate = Callable[[Sequence["NDArray[np.intp]"]], "NDArray[np.intp]"]
@@ -49,13 +49,13 @@ def build_blocks(
 
 
 def build_map(title: str, pick: Pick, plan: Plan, view: View, locate: Locate | None = None) -> Blocks:
-    """Return matrices as `build_blocks` does, of a tensor that is made where it is looked at.
+    """Return matrices as `build_blocks` does, of values that are computed only where they are shown.
 
     Parameters
     ----------
     title : str
     pick : callable
-        Given an index array for each axis, which broadcast against each other: what the cells there hold.
+        Returns the values at some positions, given an index array for each axis; these broadcast.
     plan : Plan
     view : View
     locate : callable, optional
@@ -68,7 +68,7 @@ def build_map(title: str, pick: Pick, plan: Plan, view: View, locate: Locate | N
 
 
 def build_slice(name: str, values: NDArray[Any], plan: Plan, view: View) -> Matrix | None:
-    """Return the first of the matrices of `build_blocks`, cut to what fits in any view, with another name.
+    """Return the first matrix of `build_blocks` under another name; it is cut to the width even in a full view.
 
     None where there are no values.
     """
@@ -86,7 +86,7 @@ def build_slice(name: str, values: NDArray[Any], plan: Plan, view: View) -> Matr
 
 
 def name_slice(plan: Plan) -> str:
-    """Return where the matrix of `build_slice` lies, and what runs along it."""
+    """Return the caption of `build_slice`: its rows and columns, and its place along the outer axes."""
     names = plan.grid.layout.names
     place = " ".join(f"{name}=0" for name in names[:-2])
     return f"{_caption(names[-2:])}{f', at {place}' if place else ''}"
@@ -100,7 +100,7 @@ def _lay_out(
     lengths: tuple[int, ...],
     locate: Locate | None = None,
 ) -> tuple[list[list[Matrix | None] | None], str | None]:
-    """Return the bands of an excerpt, and a note on what it leaves out of axes of some lengths."""
+    """Return the bands of an excerpt of axes of some lengths, and the note on what it hides."""
     texts = _format_picked(pick, positions, view)
     panels: list[Positions] = []
     if positions and view.full:

@@ -1,7 +1,6 @@
-"""What a verb has to say, before any writer decides how: a `Document`.
+"""The content of an answer, before any writer formats it: a `Document`.
 
-Each verb makes a document; each writer renders any document: so a verb has every format, and a format every
-verb.
+Each verb makes a document, and each writer writes any document, so that every verb has every format.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SCHEMA = "normcli/1"
 
 
 class View(NamedTuple):
-    """How the reader wants to see it.
+    """What the reader has asked to see, and the room there is for it.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ class View(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Lines of a header: each a label and the facts that stand on it, apart from each other."""
+    """A title, and lines of a label and its facts; a writer sets facts apart from each other."""
 
     title: str
     lines: tuple[tuple[str, tuple[str, ...]], ...]
@@ -80,7 +79,7 @@ class Line(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a grid; `group` numbers the colour of its first cell."""
+    """A row of a table; `group` numbers the colour of its first cell."""
 
     cells: tuple[str, ...]
     group: int | None = None
@@ -161,7 +160,7 @@ class Equation(NamedTuple):
 
 
 class Formulas(NamedTuple):
-    """What is done, in words, and its arithmetic; None stands for lines that are left out."""
+    """A sentence on a step of a calculation, and its arithmetic; None stands for lines that are left out."""
 
     title: str
     equations: tuple[Equation | None, ...] = ()
@@ -192,7 +191,7 @@ class LongList(NamedTuple):
 
 
 class Document(Protocol):
-    """What a writer can ask of any verb's answer.
+    """What every answer gives to the writers.
 
     The values of its objects may be `LongList`s, or others that have a method `format_json`.
     """
@@ -215,7 +214,7 @@ class Document(Protocol):
 
 
 class Page(NamedTuple):
-    """What a page shows: results of one tensor, between which the reader flips.
+    """The content of a page: results of one tensor, of which the reader sees one at a time.
 
     Parameters
     ----------
@@ -240,7 +239,7 @@ class Drawable(Document, Protocol):
     """A document that can be a picture too."""
 
     def scene(self) -> Scene:
-        """Return what is drawn, before any writer decides how."""
+        """Return the shapes of the picture."""
         ...
 
 

@@ -32,16 +32,16 @@ MOST_CELLS = 400
 """A picture shows a tensor of at most so many values whole, unless an axis is long."""
 
 MOST_COLOURS = 32
-"""So many groups are told apart without pain: eight colours, plain and hatched in three ways."""
+"""So many groups are easy to tell apart: eight colours, plain and hatched in three ways."""
 
 MOST_AXES = 8
-"""With more axes than that nobody finds a cell in a picture."""
+"""A picture of more axes cannot be read."""
 
 _LADDER = (20, 12, 8, 6, 4, 3, 2, 1)
-"""The numbers of positions along an axis that are tried one after the other."""
+"""An axis is cut to these numbers of positions, one after the other, until the picture is small enough."""
 
 _REDUCED = 1.5
-"""Positions along a reduced axis say less than those along a kept one, each of which is another group."""
+"""A reduced axis is cut before a kept one of up to so many times its positions: kept ones show more groups."""
 
 
 class Positions(NamedTuple):
@@ -71,7 +71,7 @@ def cut(length: int, head: int, tail: int) -> Positions:
 
 
 def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
-    """Return, for each axis, the positions that a reader can take in.
+    """Return the positions along each axis that a table of values shows.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _step_down(size: int) -> int:
 
 
 def _count_groups(plan: Plan, shown: list[Positions]) -> int:
-    """Return of how many groups the cells are; a window is drawn for one value alone."""
+    """Return the number of groups that the cells belong to: 1 for a window, which is drawn for one value."""
     if plan.spec.window is not None or not shown:
         return 1
     return np.unique(plan.grid.locate_groups(np.ix_(*to_arrays(shown)))).size

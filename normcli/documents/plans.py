@@ -1,4 +1,4 @@
-"""What every answer says of a plan: its members in JSON, the lines of the header, the table of its groups."""
+"""A plan in every answer: its members in JSON, the lines of the header, the table of its groups."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_tensor(tensor: Tensor) -> Mapping[str, Any]:
-    """Return what JSON says of a tensor: where it came from, its shape and dtype."""
+    """Return the source, the shape and the dtype of a tensor."""
     values = tensor.values
     return {"source": tensor.source, "shape": list(values.shape), "dtype": values.dtype.name}
 
 
 def describe_selection(selection: Selection | None) -> Mapping[str, Any]:
-    """Return what JSON says of which values count; nothing where all do."""
+    """Return which values count, as a member of JSON; none where all do."""
     if selection is None:
         return {}
     masked = selection.mask is not None
@@ -96,14 +96,14 @@ def build_header(
     parameters: Mapping[str, NDArray[Any] | None] | None = None,
     more: Iterable[HeaderLine] = (),
 ) -> Facts:
-    """Return what stands above an answer to a norm: the definition, the input, the groups, the parameters.
+    """Return the header of an answer: the definition, the input, the groups and the parameters.
 
     Parameters
     ----------
     title : str
     plan : Plan
     source : tuple of str
-        What there is to say of the input, such as `list_facts` of a tensor.
+        The facts of the line `input`, such as `list_facts` of a tensor.
     view : View
     parameters : mapping of str to ndarray or None
         gamma, beta and what else is given beside the tensor, by its label; of the shapes that the plan has.
@@ -138,7 +138,7 @@ def list_selection(
     selection : Selection or None
         None where all values count: then there is no line.
     counts : ndarray or None
-        How many of each group do, where that is known.
+        How many values of each group count, where that is known.
     """
     if selection is None:
         return ()

@@ -1,4 +1,4 @@
-"""What a picture shows, before any writer decides how: a tree of shapes with roles, in no file's terms."""
+"""A picture before it is written to a file: a tree of shapes, whose roles stand for colours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 Point = tuple[float, float]
 Data = tuple[tuple[str, str], ...]
-"""What a shape stands for, by name: for machines, which read it back."""
+"""Attributes by which a program finds what a shape stands for: names and values."""
 
 Fill = int | str
 """The number of a group's look, or a role: `paper`, `frame`, `neutral`, `light`, `shade`."""
@@ -126,7 +126,7 @@ class Scene(NamedTuple):
 
 
 def measure(text: str, size: float, *, mono: bool = False, bold: bool = False) -> float:
-    """Return how long a text is at most in any common font."""
+    """Return an upper estimate of the length of a text in any common font."""
     if mono:
         return len(text) * _MONOSPACED * size
     wide = sum(character in _WIDE for character in text)
@@ -155,7 +155,7 @@ def flow(parts: list[Panel], gap: float, most: float) -> Panel:
     return Panel(width, y + tallest, tuple(shapes))
 
 
-def write_lines(
+def draw_lines(
     lines: list[str], size: float, role: str = "ink", *, mono: bool = False, bold: bool = False
 ) -> Panel:
     """Return lines of text, one below the other."""

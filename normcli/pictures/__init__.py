@@ -1,4 +1,4 @@
-"""Pictures: a scene of shapes from results, and SVG and PNG of it; here, what can be chosen of a picture."""
+"""Pictures of results, as SVG and PNG; here, the options of a picture."""
 
 from __future__ import annotations
 

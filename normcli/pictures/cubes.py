@@ -35,12 +35,12 @@ _BREAK = 1.5
 """The width of a gap, in cubes."""
 
 _MOST = (10, 8, 16)
-"""So many positions are drawn to the right, into the depth and downwards."""
+"""The most positions that are drawn to the right, into the depth and downwards."""
 
 _TICK, _LABEL = 9.5, 13.0
 
 _SAMPLES = tuple((u, v) for u in (0.12, 0.5, 0.88) for v in (0.12, 0.5, 0.88))
-"""Where a face is asked whether anything stands before it."""
+"""The points of a face at which it is tested whether something hides it."""
 
 
 class Edge(NamedTuple):
@@ -103,7 +103,7 @@ class _Face(NamedTuple):
 
 
 class Cubes:
-    """The blocks of one tensor: which cells face the viewer is known before any is drawn.
+    """The blocks of one tensor; which of their cells can be seen is found before they are drawn.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Cubes:
 
     @property
     def cells(self) -> list[tuple[int, ...]]:
-        """The indices of the cells of which something is seen."""
+        """The indices of the cells that can be seen."""
         places = {face.cell for faces in self._faces for face in faces}
         return [self._index(place) for place in sorted(places)]
 
@@ -148,7 +148,7 @@ class Cubes:
         fill : function of a cell's index
             Returns its colour.
         describe : function of a cell's index
-            Returns what machines are told of it.
+            Returns its attributes.
         """
         shapes: list[Shape] = []
         for box, faces in zip(self._boxes, self._faces, strict=True):

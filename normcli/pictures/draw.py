@@ -11,7 +11,7 @@ import numpy as np
 from normcli.documents.excerpt import choose_drawn, to_arrays
 from normcli.documents.numbers import format_cells, format_shape
 from normcli.documents.plans import format_group, format_reduction
-from normcli.documents.scene import Panel, Scene, flow, stack, wrap, write_lines
+from normcli.documents.scene import Panel, Scene, draw_lines, flow, stack, wrap
 from normcli.errors import UsageError
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
@@ -84,12 +84,12 @@ def draw(
         for i in range(0, len(panels), per_line)
     ]
     if len(results) > 1:
-        lines.insert(0, write_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted"))
+        lines.insert(0, draw_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted"))
     body = stack(lines, _BETWEEN if len(results) > per_line else 20)
     shape = format_shape(results[0].plan.grid.shape)
     norms = " and ".join(dict.fromkeys(result.plan.norm.title for result in results))
     title = f"{norms[0].upper()}{norms[1:]} of a tensor of shape {shape}"
-    description = " ".join(f"{name}: {told}" for name, (_, told) in zip(called, panels, strict=True))
+    description = " ".join(f"{name}: {words}" for name, (_, words) in zip(called, panels, strict=True))
     width, height = body.width + 2 * _MARGIN, body.height + 2 * _MARGIN
     return Scene(width, height, title, description, (body.at(_MARGIN, _MARGIN),), chosen.scale)
 
@@ -106,18 +106,18 @@ def _draw_panel(
     name_group = functools.partial(format_group, plan, tensor)
     facts = list(format_reduction(plan))
     if not result.input.size:
-        body = [write_lines(["This tensor has no values: there is nothing to draw."], 12.5)]
-        told = "The tensor has no values."
+        body = [draw_lines(["This tensor has no values: there is nothing to draw."], 12.5)]
+        words = "The tensor has no values."
     elif options.plot == "histogram":
-        body, told = _plot(result, name_group, options)
+        body, words = _plot(result, name_group, options)
     else:
-        body, told = _draw_groups(result, name_group, options, alone=alone)
-    title = write_lines([f"{name} · {plan.norm.title}"], _TITLE, bold=True)
+        body, words = _draw_groups(result, name_group, options, alone=alone)
+    title = draw_lines([f"{name} · {plan.norm.title}"], _TITLE, bold=True)
     width = max(_NARROWEST if alone else 0, title.width, *(part.width for part in body))
     if alone:
         facts = wrap([*_name_tensor(result, tensor), *facts], _FACTS, width)
-    heading = stack([title, write_lines([f"y = {plan.formula}", *facts], _FACTS, "muted")], 4)
-    return stack([heading, *body], 18), f"{', '.join(format_reduction(plan))}. {told}"
+    heading = stack([title, draw_lines([f"y = {plan.formula}", *facts], _FACTS, "muted")], 4)
+    return stack([heading, *body], 18), f"{', '.join(format_reduction(plan))}. {words}"
 
 
 def _draw_groups(
@@ -135,17 +135,17 @@ def _draw_groups(
     if cubes is not None:
         seen |= {int(number) for number in owners.locate(cubes.indices())} if plan.grid.shape else {0}
     owners.colour(seen)
-    told = [owners.describe()]
+    words = [owners.format_description()]
     parts: list[Panel] = []
     if cubes is not None:
         parts.append(_draw_cubes(cubes, result, owners, options))
-        told.append(f"Blocks of cubes: {', '.join(cubes.captions)}.")
+        words.append(f"Blocks of cubes: {', '.join(cubes.captions)}.")
     parts.append(draw_legend(owners, MOST_WIDTH))
     if flat:
         drawn, caption = _draw_flat(result, shown, numbers, owners, options)
         parts.append(drawn)
-        told.append(caption)
-    return _arrange(parts, alone=alone), " ".join(told)
+        words.append(caption)
+    return _arrange(parts, alone=alone), " ".join(words)
 
 
 def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
@@ -168,7 +168,7 @@ def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) 
         lambda index: owners.fill(of[index]),
         lambda index: (_format_index(index), *owners.data(of[index]), ("value", values[index])),
     )
-    return stack([write_lines(cubes.captions, 11.5, "muted"), drawn], 8)
+    return stack([draw_lines(cubes.captions, 11.5, "muted"), drawn], 8)
 
 
 def _draw_flat(
@@ -191,7 +191,7 @@ def _draw_flat(
         caption = f"{'the input' if options.values == 'input' else 'normalized'}: {caption}"
     if values.size < result.input.size:
         caption += f"; {values.size:,} of {result.input.size:,} values"
-    return stack([write_lines([caption], 11.5, "muted"), flat.draw()], 8), f"Laid flat, {caption}."
+    return stack([draw_lines([caption], 11.5, "muted"), flat.draw()], 8), f"Laid flat, {caption}."
 
 
 def _plot(result: Result, name_group: Callable[[int], str], options: Options) -> tuple[list[Panel], str]:
@@ -201,8 +201,10 @@ def _plot(result: Result, name_group: Callable[[int], str], options: Options) ->
     names = ["all values (each has a window of its own)"] if groups is None else list(map(name_group, groups))
     plots = draw_histograms(result, groups, owners, names)
     legend = [] if groups is None else [draw_legend(owners, MOST_WIDTH)]
-    told = "Histograms of the input and of the normalized values, a pair for each group, with the same bins."
-    return [flow([plots, *legend], 48, MOST_WIDTH)], told if groups is None else f"{owners.describe()} {told}"
+    words = "Histograms of the input and of the normalized values, a pair for each group, with the same bins."
+    return [
+        flow([plots, *legend], 48, MOST_WIDTH)
+    ], words if groups is None else f"{owners.format_description()} {words}"
 
 
 def _pick(result: Result, shown: list[Positions], options: Options) -> NDArray[Any]:

@@ -48,7 +48,7 @@ _ADVANCE = 0.6
 
 
 class Cells(NamedTuple):
-    """What is written into the cells that are shown, of the shape that the positions span.
+    """The content of the cells that are shown: arrays of the shape that the positions span.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Histograms of what goes into a norm and what comes out, a line for each group, with the same bins for all."""
+"""Histograms of the input and of the normalized values, a line for each group, with the same bins for all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NARROWEST, _HEIGHT = 300.0, 64.0
 _SIZE, _TICK = 12.0, 10.0
 
 _NOTES = 230.0
-"""The room for what is said of the bars, beside the name of their group."""
+"""The width of the notes on the bars, beside the name of their group."""
 
 
 class Counts(NamedTuple):
@@ -85,7 +85,7 @@ def choose_groups(result: Result) -> list[int] | None:
 
 
 def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, names: Sequence[str]) -> Panel:
-    """Return a line for each group: the histogram of its input on the left, of what came out on the right."""
+    """Return a line for each group: the histograms of its input and of its normalized values."""
     view = result.input.reshape(result.plan.grid.view_shape)
     if groups is None:
         pairs = [(result.input.reshape(-1), result.normalized.reshape(-1))]
@@ -134,9 +134,9 @@ def _draw_one(counts: Counts, tallest: int, width: float, fill: Fill, name: str,
     for i, count in enumerate(counts.counts.tolist()):
         height = (_HEIGHT - top) * count / tallest if tallest else 0.0
         low, high = float(counts.edges[i]), float(counts.edges[i + 1])
-        told: Data = (("count", str(count)), ("low", repr(low)), ("high", repr(high)))
+        attributes: Data = (("count", str(count)), ("low", repr(low)), ("high", repr(high)))
         bar = Rectangle(i * step + 0.5, _HEIGHT - height, step - 1, height, fill)
-        shapes.append(ShapeGroup((bar,), role="cell", data=told))
+        shapes.append(ShapeGroup((bar,), role="cell", data=attributes))
     shapes.append(Polyline(((0, _HEIGHT), (width, _HEIGHT)), "axis"))
     return Panel(width, _HEIGHT, (ShapeGroup(tuple(shapes), role="histogram", data=data),))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Indices = Sequence[NDArray[np.intp]]
 
 LISTED = 2
-"""Of each group's statistics, the legend has so many: the others follow from these."""
+"""The legend lists so many of each group's statistics: the others follow from these."""
 
 VALUE, WINDOW, OTHER = range(3)
 """The owners where a window slides: the value whose window is shown, the rest of that window, all else."""
@@ -72,16 +72,16 @@ class Owners:
     def entries(self) -> list[LegendEntry]:
         """Return a line of the legend for each owner that is shown."""
         return [
-            LegendEntry(look, self._name_group(owner), self._state(owner), self.data(owner))
+            LegendEntry(look, self._name_group(owner), self._format_statistics(owner), self.data(owner))
             for owner, look in self._looks.items()
         ]
 
-    def describe_hidden(self) -> str | None:
+    def format_hidden(self) -> str | None:
         """Return how many groups are not in the picture."""
         hidden = self._plan.grid.group_count - len(self._looks)
         return f"… {hidden:,} of {self._plan.grid.group_count:,} groups are not shown" if hidden > 0 else None
 
-    def describe(self) -> str:
+    def format_description(self) -> str:
         """Return a sentence on the colours, for those who do not see them."""
         count = self._plan.grid.group_count
         means = "Each colour is one group of values that share their statistics"
@@ -91,7 +91,7 @@ class Owners:
         )
         return f"{means}: {count:,} in all. {listed}." if listed else f"{means}."
 
-    def _state(self, group: int) -> tuple[str, ...]:
+    def _format_statistics(self, group: int) -> tuple[str, ...]:
         flat = (self._result.statistics[name].reshape(-1) for name in self.statistics)
         return tuple(format_statistic(float(values[group]), self._digits) for values in flat)
 
@@ -134,7 +134,7 @@ class WindowOwners(Owners):
     def entries(self) -> list[LegendEntry]:
         """Return lines for the value, for its window and for the rest."""
         return [
-            LegendEntry(self.fill(owner), *self._describe_owner(owner), self.data(owner))
+            LegendEntry(self.fill(owner), *self._name_owner(owner), self.data(owner))
             for owner in sorted(self._looks)
         ]
 
@@ -142,21 +142,21 @@ class WindowOwners(Owners):
         """Return the lines of the legend with the numbers of the owners."""
         return list(zip(sorted(self._looks), self.entries(), strict=True))
 
-    def describe_hidden(self) -> str | None:
+    def format_hidden(self) -> str | None:
         """Return nothing: a sliding window has no groups to hide."""
         return None
 
-    def describe(self) -> str:
+    def format_description(self) -> str:
         """Return a sentence on the window that is shown."""
         return (
             f"Each value has a window of its own; shown is that of {self._name()}: "
-            f"{self._describe_owner(WINDOW)[0]}. All other values are grey."
+            f"{self._name_owner(WINDOW)[0]}. All other values are grey."
         )
 
-    def _describe_owner(self, owner: int) -> tuple[str, tuple[str, ...]]:
+    def _name_owner(self, owner: int) -> tuple[str, tuple[str, ...]]:
         if owner == VALUE:
             group = int(np.ravel_multi_index(self._at, self._plan.grid.shape))
-            return f"the value {self._name()}", self._state(group)
+            return f"the value {self._name()}", self._format_statistics(group)
         blank = ("",) * len(self.statistics)
         if owner == OTHER:
             return "values outside this window", blank
@@ -173,7 +173,7 @@ def draw_legend(owners: Owners, most: float) -> Panel:
     lines = math.ceil(len(entries) / columns)
     parts = [entries[i : i + lines] for i in range(0, len(entries), lines or 1)]
     drawn = flow([_draw_column(part, owners.statistics) for part in parts], 28, most)
-    hidden = owners.describe_hidden()
+    hidden = owners.format_hidden()
     if hidden is None:
         return drawn
     text = Text(0, drawn.height + 14, hidden, _SIZE, "muted")

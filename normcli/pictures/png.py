@@ -1,4 +1,4 @@
-"""A scene as PNG, painted by resvg with fonts of its own: the same picture on every machine."""
+"""Pictures as PNG, painted by resvg with fonts of its own: the same on every machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from normcli.errors import UsageError
-from normcli.pictures.svg import spell_light
+from normcli.pictures.svg import format_light
 
 if TYPE_CHECKING:
     from normcli.documents.scene import Scene
@@ -47,7 +47,7 @@ def write(scene: Scene, stream: BinaryIO) -> None:
 
     with tempfile.TemporaryDirectory(prefix="normcli-") as folder:
         painted = resvg_py.svg_to_bytes(
-            svg_string=spell_light(scene),
+            svg_string=format_light(scene),
             zoom=scene.scale,
             skip_system_fonts=True,  # whatever is installed here is not installed there
             font_files=[str(path) for path in _unpack_fonts(Path(folder))],

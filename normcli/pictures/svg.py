@@ -1,4 +1,4 @@
-"""A scene as SVG: one file, without scripts, fonts or anything from elsewhere, the same on every machine."""
+"""Pictures as SVG: one file without scripts or fonts that loads nothing, the same on every machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DARK = {
     "paper": "#0d1117", "ink": "#f0f6fc", "muted": "#9aa4af", "frame": "#161b22", "frame2": "#21262d",
     "rule": "#3d444d", "neutral": "#30363d",
 }  # fmt: skip
-"""The colours of what is no group, on light and on dark backgrounds; each picture brings its own background."""
+"""The colours of all but groups, on light and on dark backgrounds; each picture draws its own background."""
 
 _HATCH_SIZE = 7
 
@@ -41,39 +41,39 @@ _HATCH_SHAPES = {
 
 
 def write(scene: Scene, stream: BinaryIO) -> None:
-    """Write a picture as SVG, without scripts, fonts or anything from elsewhere."""
-    for piece in _spell(scene, themed=True):
+    """Write a picture as SVG: one file without scripts or fonts, which loads nothing."""
+    for piece in _format_scene(scene, themed=True):
         stream.write(f"{piece}\n".encode())
 
 
-def spell_light(scene: Scene) -> str:
+def format_light(scene: Scene) -> str:
     """Return a scene as SVG for light backgrounds alone, for painters that choose no colours by themselves."""
-    return "\n".join(_spell(scene, themed=False))
+    return "\n".join(_format_scene(scene, themed=False))
 
 
-def _spell(scene: Scene, *, themed: bool) -> Iterator[str]:
-    width, height = _number(scene.width), _number(scene.height)
+def _format_scene(scene: Scene, *, themed: bool) -> Iterator[str]:
+    width, height = _format_number(scene.width), _format_number(scene.height)
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="normcli" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-labelledby="normcli-title normcli-desc">'
     )
     yield f'<title id="normcli-title">{_escape(scene.title)}</title>'
     yield f'<desc id="normcli-desc">{_escape(scene.description)}</desc>'
-    yield f"<style>{_write_style(themed=themed)}</style>"
+    yield f"<style>{_format_style(themed=themed)}</style>"
     hatched = sorted(
         {number for number in _find_looks(scene.shapes) if choose_look(number).hatch != HATCHES[0]}
     )
     if hatched:
         yield "<defs>"
-        yield from map(_write_hatch, hatched)
+        yield from map(_format_hatch, hatched)
         yield "</defs>"
     yield f'<rect class="paper" width="{width}" height="{height}" rx="8"/>'
     for shape in scene.shapes:
-        yield from _write_shape(shape)
+        yield from _format_shape(shape)
     yield "</svg>"
 
 
-def _write_style(*, themed: bool) -> str:
+def _format_style(*, themed: bool) -> str:
     rules = [
         f".normcli text{{font-family:{_SANS};stroke:none}}",
         f".normcli .mono{{font-family:{_MONO}}}.normcli .bold{{font-weight:600}}",
@@ -81,21 +81,21 @@ def _write_style(*, themed: bool) -> str:
         ".normcli .gap,.normcli .axis{fill:none;stroke-width:1.2}.normcli .gap{stroke-linejoin:round}",
         ".normcli .cell{stroke:#000;stroke-opacity:.4;stroke-width:.7;stroke-linejoin:round}",
         ".normcli .light{fill:#fff;fill-opacity:.3}.normcli .shade{fill:#000;fill-opacity:.16}",
-        _write_theme(LIGHT),
+        _format_theme(LIGHT),
     ]
     if themed:
-        rules.append(f"@media (prefers-color-scheme:dark){{{_write_theme(DARK)}}}")
+        rules.append(f"@media (prefers-color-scheme:dark){{{_format_theme(DARK)}}}")
     return "".join(rules)
 
 
-def _write_theme(colours: dict[str, str]) -> str:
+def _format_theme(colours: dict[str, str]) -> str:
     fills = "".join(f".normcli .{role}{{fill:{colour}}}" for role, colour in colours.items() if role != "rule")
     rule, muted = colours["rule"], colours["muted"]
     frames = f".normcli .frame,.normcli .frame2{{stroke:{rule}}}"
     return f"{fills}{frames}.normcli .axis{{stroke:{rule}}}.normcli .gap{{stroke:{muted}}}"
 
 
-def _write_hatch(number: int) -> str:
+def _format_hatch(number: int) -> str:
     look = choose_look(number)
     size = _HATCH_SIZE
     return (
@@ -114,57 +114,58 @@ def _find_looks(shapes: Sequence[Shape]) -> Iterator[int]:
             yield shape.fill
 
 
-def _write_shape(shape: Shape) -> Iterator[str]:
+def _format_shape(shape: Shape) -> Iterator[str]:
     match shape:
         case ShapeGroup(children, x, y, role, data):
-            moved = f' transform="translate({_number(x)} {_number(y)})"' if x or y else ""
+            moved = f' transform="translate({_format_number(x)} {_format_number(y)})"' if x or y else ""
             named = f' class="{role}"' if role else ""
-            inner = [line for child in children for line in _write_shape(child)]
+            inner = [line for child in children for line in _format_shape(child)]
             if not moved and not named and not data:
                 yield from inner
             elif role == "cell":
-                yield f"<g{named}{moved}{_write_data(data)}>{''.join(inner)}</g>"
+                yield f"<g{named}{moved}{_format_data(data)}>{''.join(inner)}</g>"
             else:
-                yield f"<g{named}{moved}{_write_data(data)}>"
+                yield f"<g{named}{moved}{_format_data(data)}>"
                 yield from inner
                 yield "</g>"
         case Polygon(points, fill, data):
-            yield f'<path d="{_write_path(points)}Z"{_write_fill(fill)}{_write_data(data)}/>'
+            yield f'<path d="{_format_path(points)}Z"{_format_fill(fill)}{_format_data(data)}/>'
         case Polyline(points, role, data):
-            yield f'<path class="{role}" d="{_write_path(points)}"{_write_data(data)}/>'
+            yield f'<path class="{role}" d="{_format_path(points)}"{_format_data(data)}/>'
         case Rectangle(x, y, width, height, fill, radius, data):
-            rounded = f' rx="{_number(radius)}"' if radius else ""
-            place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"'
-            yield f"<rect {place}{rounded}{_write_fill(fill)}{_write_data(data)}/>"
+            rounded = f' rx="{_format_number(radius)}"' if radius else ""
+            numbers = zip(("x", "y", "width", "height"), (x, y, width, height), strict=True)
+            place = " ".join(f'{name}="{_format_number(number)}"' for name, number in numbers)
+            yield f"<rect {place}{rounded}{_format_fill(fill)}{_format_data(data)}/>"
         case Text():
-            yield _write_text(shape)
+            yield _format_text(shape)
 
 
-def _write_text(text: Text) -> str:
-    x, y = _number(text.x), _number(text.y)
+def _format_text(text: Text) -> str:
+    x, y = _format_number(text.x), _format_number(text.y)
     classes = f"{text.role}{' mono' if text.mono else ''}{' bold' if text.bold else ''}"
     colour = "" if text.look is None else f' fill="{choose_look(text.look).text}"'
     place = f'transform="translate({x} {y}) rotate(-90)"' if text.upward else f'x="{x}" y="{y}"'
     anchor = "" if text.anchor == "start" else f' text-anchor="{text.anchor}"'
     space = ' xml:space="preserve"' if text.text != " ".join(text.text.split()) else ""
     return (
-        f'<text class="{classes}" {place} font-size="{_number(text.size)}"{anchor}{colour}{space}>'
+        f'<text class="{classes}" {place} font-size="{_format_number(text.size)}"{anchor}{colour}{space}>'
         f"{_escape(text.text)}</text>"
     )
 
 
-def _write_path(points: Sequence[Point]) -> str:
-    return "M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points)
+def _format_path(points: Sequence[Point]) -> str:
+    return "M" + "L".join(f"{_format_number(x)} {_format_number(y)}" for x, y in points)
 
 
-def _write_fill(fill: Fill) -> str:
+def _format_fill(fill: Fill) -> str:
     if isinstance(fill, str):
         return f' class="{fill}"'
     look = choose_look(fill)
     return f' fill="{look.ground}"' if look.hatch == HATCHES[0] else f' fill="url(#normcli-look{fill})"'
 
 
-def _write_data(data: Data) -> str:
+def _format_data(data: Data) -> str:
     return "".join(f" data-{name}={quoteattr(value)}" for name, value in data)
 
 
@@ -172,7 +173,7 @@ def _escape(text: str) -> str:
     return escape(make_printable(text))
 
 
-def _number(value: float) -> str:
-    """Return a coordinate with two decimals at most: what is left of it is the same on every machine."""
+def _format_number(value: float) -> str:
+    """Return a coordinate with two decimals at most: rounded so, it is the same on every machine."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text

@@ -21,15 +21,15 @@ def write(document: Document, stream: TextIO, view: View) -> None:
     for number, section in enumerate(document.sections(view)):
         if number:
             stream.write("\n")
-        stream.writelines(line + "\n" for line in _write_section(section))
+        stream.writelines(line + "\n" for line in _format_section(section))
 
 
 @functools.singledispatch
-def _write_section(section: Section) -> Iterator[str]:
+def _format_section(section: Section) -> Iterator[str]:
     raise TypeError(f"no Markdown for {type(section).__name__}")
 
 
-@_write_section.register(Facts)
+@_format_section.register(Facts)
 def _(section: Facts) -> Iterator[str]:
     yield f"## {_escape(section.title)}"
     yield ""
@@ -37,22 +37,22 @@ def _(section: Facts) -> Iterator[str]:
         yield f"- **{label}** {_escape(GUTTER.join(text))}"
 
 
-@_write_section.register(Line)
+@_format_section.register(Line)
 def _(section: Line) -> Iterator[str]:
     yield _escape(GUTTER.join(section.marked))
 
 
-@_write_section.register(Table)
+@_format_section.register(Table)
 def _(section: Table) -> Iterator[str]:
     if section.title:
         yield f"### {_escape(section.title)}"
         yield ""
     rows = [row.cells if isinstance(row, Row) else ("…",) * len(section.columns) for row in section.rows]
-    yield from _write_table(section.columns, section.numeric, rows)
-    yield from _write_note(section.note)
+    yield from _format_table(section.columns, section.numeric, rows)
+    yield from _format_note(section.note)
 
 
-@_write_section.register(Blocks)
+@_format_section.register(Blocks)
 def _(section: Blocks) -> Iterator[str]:
     yield f"### {_escape(section.title)}"
     yield ""
@@ -60,20 +60,20 @@ def _(section: Blocks) -> Iterator[str]:
     for band in section.bands:
         for matrix in band or [None]:
             yield ""
-            yield from ("…",) if matrix is None else _write_matrix(matrix)
-    yield from _write_note(section.note)
+            yield from ("…",) if matrix is None else _format_matrix(matrix)
+    yield from _format_note(section.note)
 
 
-@_write_section.register(Formulas)
+@_format_section.register(Formulas)
 def _(section: Formulas) -> Iterator[str]:
     yield f"### {_escape(section.title)}"
     for equation in section.equations:
         yield ""
-        yield from ("…",) if equation is None else _write_formula(equation)
-    yield from _write_note(section.note)
+        yield from ("…",) if equation is None else _format_formula(equation)
+    yield from _format_note(section.note)
 
 
-def _write_formula(equation: Equation) -> Iterator[str]:
+def _format_formula(equation: Equation) -> Iterator[str]:
     """Write a formula as GitHub takes it, broken before its signs of equality where it is long."""
     symbol, *links = equation.latex
     yield "```math"
@@ -88,13 +88,13 @@ def _write_formula(equation: Equation) -> Iterator[str]:
     yield "```"
 
 
-def _write_matrix(matrix: Matrix) -> Iterator[str]:
+def _format_matrix(matrix: Matrix) -> Iterator[str]:
     columns = (matrix.name, *matrix.column_labels)
     rows = [(label, *cells) for label, cells in zip(matrix.row_labels, matrix.cells, strict=True)]
-    yield from _write_table(columns, (False, *(True for _ in matrix.column_labels)), rows)
+    yield from _format_table(columns, (False, *(True for _ in matrix.column_labels)), rows)
 
 
-def _write_table(
+def _format_table(
     columns: Sequence[str], numeric: Sequence[bool], rows: Sequence[Sequence[str]]
 ) -> Iterator[str]:
     yield _join(columns)
@@ -103,7 +103,7 @@ def _write_table(
         yield _join([cell.strip() for cell in row])
 
 
-def _write_note(note: str | None) -> Iterator[str]:
+def _format_note(note: str | None) -> Iterator[str]:
     if note is not None:
         yield ""
         yield f"*{_escape(note)}*"

@@ -27,7 +27,7 @@ _EQUALITY, _OPERATION = re.compile(" (?=[=≈] )"), re.compile(" [+−/·] ")
 """Before what a line of arithmetic may be broken."""
 
 _DEEPEST = 4
-"""Brackets within brackets are broken up to here."""
+"""Operations are cut within so many nested brackets at most."""
 
 UNBOUNDED = 1_000_000
 """A width that no line reaches."""
@@ -291,7 +291,7 @@ def _lay_out(band: Sequence[Matrix | None] | None, view: View) -> Iterator[Text]
     row: list[list[Text]] = []
     used = 0
     for matrix in band or [None]:
-        piece = [Text("…")] if matrix is None else _draw(matrix)
+        piece = [Text("…")] if matrix is None else _render_matrix(matrix)
         extent = piece[0].cell_len + len(GUTTER)
         if row and view.width is not None and used + extent - len(GUTTER) > view.width:
             yield from _join(row, view)
@@ -318,7 +318,7 @@ def _is_painted(span: Span) -> bool:
     return isinstance(span.style, Style) and span.style.bgcolor is not None
 
 
-def _draw(matrix: Matrix) -> list[Text]:
+def _render_matrix(matrix: Matrix) -> list[Text]:
     """Return a matrix as lines of one length: its name, then its rows, each cell on its group's colour."""
     widths = [max(map(len, column)) for column in zip(*matrix.cells, strict=True)]
     lines = [Text()]
