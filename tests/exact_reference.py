@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.norms.divisors import LENGTH, RANGE
+from normcli.norms.divisors import HALF_RANGE, LENGTH, RANGE
 from normcli.norms.table import Centre, EpsMode, ZeroRule
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def solve_group(plan: Plan, values: list[Fraction]) -> tuple[dict[str, mpmath.mp
 def _solve_by_order(plan: Plan, ordered: list[Fraction]) -> tuple[dict[str, mpmath.mpf], Fraction, mpmath.mpf]:
     if plan.norm.divisor == RANGE:
         statistics = {"min": ordered[0], "max": ordered[-1], "range": ordered[-1] - ordered[0]}
+    elif plan.norm.divisor == HALF_RANGE:
+        low, high = ordered[0], ordered[-1]
+        statistics = {"min": low, "max": high, "middle": (low + high) / 2, "half_range": (high - low) / 2}
     else:
         first, median, third = (_quantile(ordered, Fraction(part, 4)) for part in (1, 2, 3))
         statistics = {"median": median, "q1": first, "q3": third, "iqr": third - first}

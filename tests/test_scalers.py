@@ -23,6 +23,9 @@ def scale(norm, values):
     """Return the counting values of one group, scaled as a textbook has it."""
     if norm == "minmax":
         return (values - values.min()) / (np.ptp(values) or 1.0)
+    if norm == "midrange":
+        middle, half = (values.max() + values.min()) / 2, np.ptp(values) / 2
+        return (values - middle) / (half or 1.0)
     if norm == "maxabs":
         return values / (np.abs(values).max() or 1.0)
     first, third = np.percentile(values, [25, 75])
@@ -82,8 +85,20 @@ def test_the_named_statistics():
     x = np.array([1.0, 2.0, 4.0, 9.0])
     result = normalize(x, "minmax")
     assert (result.min, result.max, result.range) == (1.0, 9.0, 8.0)
+    result = normalize(x, "midrange")
+    assert (result.min, result.max, result.middle, result.half_range) == (1.0, 9.0, 5.0, 4.0)
     result = normalize(x, "robust")
     assert (result.q1, result.median, result.q3, result.iqr) == (1.75, 3.0, 5.25, 3.5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_midrange_is_twice_minmax_less_1(dtype, rng):
+    x = rng.normal(5.0, 30.0, (40, 6)).astype(dtype)
+    x[:, 2] = 7.0
+    once, twice = normalize(x, "minmax", dtype="float64").normalized, normalize(x, "midrange", dtype="float64")
+    expected = np.where(np.ptp(x, axis=0) == 0.0, 0.0, 2.0 * once - 1.0)
+    np.testing.assert_allclose(twice.normalized, expected, rtol=0, atol=4e-16)
+    assert all(check.ok for check in normalize(x, "midrange").check)
 
 
 @pytest.mark.parametrize("norm", SCALERS)

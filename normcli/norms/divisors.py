@@ -71,6 +71,20 @@ _ORDER_STATISTICS = (
         "range", "The range: the one less the other.", "d", "d", combination=Combination("max", "−", "min")
     ),
     OrderStatistic(
+        "middle",
+        "The middle: halfway between the two.",
+        "m",
+        "m",
+        combination=Combination("max", "+", "min", half=True),
+    ),
+    OrderStatistic(
+        "half_range",
+        "The half range: half of the one less the other.",
+        "d",
+        "d",
+        combination=Combination("max", "−", "min", half=True),
+    ),
+    OrderStatistic(
         "iqr",
         "The interquartile range: the one less the other.",
         "d",
@@ -203,6 +217,17 @@ RANGE = Divisor(
     spread="range",
     promises=(Promise("min", 0.0), Promise("max", 1.0)),
 )
+HALF_RANGE = Divisor(
+    name="half_range",
+    measurement=Measurement.EXTREMES,
+    statistics=("min", "max", "middle", "half_range"),
+    sizes=("min", "max"),
+    root=f"({ORDER_STATISTICS['half_range'].combination})",
+    square="",
+    size="half range",
+    spread="half_range",
+    promises=(Promise("min", -1.0), Promise("max", 1.0)),
+)
 QUARTILE_RANGE = Divisor(
     name="quartiles",
     measurement=Measurement.QUARTILES,
@@ -217,5 +242,5 @@ QUARTILE_RANGE = Divisor(
     resists_outliers=True,
 )
 
-DIVISORS = (DEVIATION, ROOT_MEAN_SQUARE, LENGTH, WINDOW_POWER, RANGE, QUARTILE_RANGE)
+DIVISORS = (DEVIATION, ROOT_MEAN_SQUARE, LENGTH, WINDOW_POWER, RANGE, HALF_RANGE, QUARTILE_RANGE)
 """Every divisor, once."""

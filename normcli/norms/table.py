@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from normcli.errors import UsageError
 from normcli.norms.divisors import (
     DEVIATION,
+    HALF_RANGE,
     LENGTH,
     QUARTILE_RANGE,
     RANGE,
@@ -52,6 +53,7 @@ class Centre(enum.Enum):
     MEAN = "mean"
     MINIMUM = "min"
     MEDIAN = "median"
+    MIDDLE = "middle"
 
     @property
     def statistic(self) -> str | None:
@@ -383,6 +385,18 @@ _ROWS = (
         parameters=ParameterRule.LAST,
         source="scikit-learn MinMaxScaler",
         use="pixels and features that must lie between bounds",
+    ),
+    Norm(
+        name="midrange",
+        title="mid-range scaling",
+        aliases=("mid-range",),
+        summary="each column from its minimum to its maximum, as −1 to 1; a constant column is 0",
+        axes=AxesRule.FIRST,
+        centre=Centre.MIDDLE,
+        divisor=HALF_RANGE,
+        zero_rule=ZeroRule.ONE,
+        source="scikit-learn MaxAbsScaler of x less its middle",
+        use="features that must lie between −1 and 1, with the middle of their range at 0",
     ),
     Norm(
         name="maxabs",

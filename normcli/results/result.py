@@ -64,9 +64,8 @@ class Result:
     input : ndarray
         The tensor that was normalized: the caller's own array where it was one. `check` and `warnings` read it.
     statistics : mapping of str to ndarray of float64
-        `mean`, `var`, `std`, `rstd`; or `ms`, `rms`, `rstd`; or `norm`; or `min`, `max`, `range`; or `median`,
-        `q1`, `q3`, `iqr`: of the shape `Grid.stats_shape`, in the unit of the input, its square (`var`, `ms`)
-        or its inverse (`rstd`).
+        By the names of `Norm.statistics`: of the shape `Grid.stats_shape`, in the unit of the input, its square
+        (`var`, `ms`) or its inverse (`rstd`).
     inputs : Inputs
         Gamma, beta, running statistics and which values count.
     effort : Effort
@@ -126,6 +125,8 @@ class Result:
     min = Statistic("The least value of each group.")
     max = Statistic("The largest value of each group.")
     range = Statistic("`max` − `min`.")
+    middle = Statistic("Halfway between `min` and `max`.")
+    half_range = Statistic("Half of `max` − `min`.")
     median = Statistic("The median of each group: of an even count, halfway between the middle two values.")
     q1 = Statistic("The first quartile of each group, interpolated linearly as `numpy.percentile` does.")
     q3 = Statistic("The third quartile of each group, likewise.")
@@ -247,8 +248,7 @@ def normalize(
     x : array_like
         Real numbers: integers and booleans count as float64.
     norm : str
-        A name of the table of norms: `bn`, `ln`, `in`, `gn`, `rms`, `lp`, `wn`, `ws`, `mvn`, `zscore`,
-        `minmax`, `maxabs`, `robust`, `lrn` or one of their aliases.
+        A name of the table `normcli.NORMS`, or an alias of one.
     axes, keep : str, int or sequence of both, optional
         The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
     layout : str, optional

@@ -40,6 +40,7 @@ ORACLES = {
     "mvn": lambda x: (x - _mean(x, NHW)) / (np.sqrt(_var(x, NHW)) + 1e-9),
     "zscore": lambda x: (x - _mean(x, 0)) / np.sqrt(_var(x, 0)),
     "minmax": lambda x: (x - x.min(0)) / (x.max(0) - x.min(0)),
+    "midrange": lambda x: (x - (x.max(0) + x.min(0)) / 2) / ((x.max(0) - x.min(0)) / 2),
     "maxabs": lambda x: x / np.abs(x).max(0),
     "robust": lambda x: (x - np.median(x, 0)) / np.subtract(*np.percentile(x, [75, 25], axis=0)),
     "lrn": lambda x: x / (1.0 + 1e-4 / 5 * _window(x, 2, 2)) ** 0.75,
