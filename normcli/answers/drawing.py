@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from normcli.answers.calculation import Answer
-from normcli.documents.blocks import build_blocks, build_map
+from normcli.documents.blocks import NOBODY, build_blocks, build_map
 from normcli.documents.document import Blocks, Line, Matrix, Row, Table
 from normcli.documents.excerpt import Positions, choose_positions
 from normcli.documents.plans import list_groups
@@ -58,7 +58,7 @@ class Drawing(Answer):
         values = result.normalized if self.options.values == "normalized" else result.input
         yield Line((f"{plan.norm.name} · {plan.norm.title}",))
         window = None if plan.spec.window is None else self._find_window(view)
-        locate = plan.grid.locate_groups if window is None else window.locate
+        locate = window.locate if window is not None else self._locate or plan.grid.locate_groups
         title = "groups" if window is None else "window"
         drawn = []
         if not bare:
@@ -75,6 +75,8 @@ class Drawing(Answer):
         shown = sorted({group for group in marks if group is not None})
         if window is None:
             yield self._list_groups(shown, view)
+            if result.selection is not None and not view.colour:
+                yield Line((f"{NOBODY}: values that do not count",))
         else:
             window.colour(set(shown))
             yield _list_window(window, view)

@@ -44,7 +44,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     ]
 
 
-def _write_help(named: NamedNorm, example: str) -> str:
+def _describe_norm(named: NamedNorm) -> str:
     norm = named.norm
     capital = norm.title[0].upper() + norm.title[1:]
     special = "".join(f" with {option} = {value:g}" for option, value in named.fixed.items())
@@ -55,9 +55,7 @@ def _write_help(named: NamedNorm, example: str) -> str:
         f"  axes reduced: {norm.axes.value}\n"
         f"  {f'{parameters}:':<13} {norm.parameters.value}\n"
         f"  source:       {norm.source}\n"
-        f"  also called:  {', '.join(other for other in norm.names if other != named.name)}\n\n\b\n"
-        f"  {example} --shape 2,4,4,4\n"
-        f"  {example} -i x.npy -o y.npy"
+        f"  also called:  {', '.join(other for other in norm.names if other != named.name)}"
     )
 
 
@@ -70,7 +68,9 @@ def _run(settings: Settings) -> None:
         _calculate(settings)
 
 
-CALCULATE = Verb("", _run, options=_list_options, norm_help=_write_help)
+CALCULATE = Verb(
+    "", _run, options=_list_options, examples=("--shape 2,4,4,4", "-i x.npy -o y.npy"), describe=_describe_norm
+)
 
 
 class _Outputs(NamedTuple):
@@ -119,7 +119,7 @@ def _calculate(settings: Settings) -> None:
         if outputs.statistics is not None:
             outputs.statistics.write_statistics(files, result.statistics)
         if outputs.tensor is not None and out is None:
-            outputs.tensor.write_tensor(files, _describe(answer))
+            outputs.tensor.write_tensor(files, _describe_tensor(answer))
         show = settings.answer.show or _choose_parts(saved=outputs.tensor is not None, large=out is not None)
         if out is not None:
             result.settle(check=settings.answer.format_name == "json" or show is None or "check" in show)
@@ -167,7 +167,7 @@ def _asks_for_statistics_alone(answer: AnswerOptions) -> bool:
     return answer.show.isdisjoint(("normalized", "check"))
 
 
-def _describe(answer: Answer) -> Saved:
+def _describe_tensor(answer: Answer) -> Saved:
     """Return the normalized tensor; as text, one of more than two axes gets the lines of `--format csv`."""
     from normcli.tensors.files import Saved
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from normcli.cli import options
 from normcli.cli.destination import Destination
-from normcli.cli.problem import list_options, load_problem
+from normcli.cli.problem import list_options, load_problem, warn_of_input
 from normcli.cli.sources import load_file
 from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
@@ -21,15 +21,12 @@ from normcli.tensors.tensor import STANDARD_STREAM
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from normcli.cli.problem import Problem
     from normcli.cli.settings import AnswerOptions, Settings
     from normcli.documents.document import Document
     from normcli.norms.plan import Plan
     from normcli.norms.table import Norm
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.check import Checked
 
 _COUNTED_IN = options.make(
     "--dtype",
@@ -57,36 +54,24 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     ]
 
 
-def _write_help(named: NamedNorm, example: str) -> str:
-    statistic = named.norm.statistics[-1]
-    return (
-        f"Is this {named.norm.title}, to what rounding allows?\n\n"
-        "The exact result is calculated and FILE held against it, value by value. Exit code: 0 if all agree, 1 "
-        "if any differs.\n\n"
-        "Unless --rtol, --atol or --max-ulp say otherwise, what torch's assert_close tolerates for the dtype "
-        "of FILE is no difference: 1.3e-6 · |expected| + 1e-5 for float32. --max-ulp is stricter: exact "
-        "values, rounded once, are within 0.5.\n\n\b\n"
-        f"  {example} -i x.npy --actual y.npy\n"
-        f"  {example} -i x.npy --actual y.npy --max-ulp 1\n"
-        f"  {example} -i x.npy --actual-{statistic} {statistic}.npy -f json"
-    )
-
-
 def _run(
     settings: Settings, rtol: float | None, atol: float | None, max_ulp: float | None, **actual: str | None
 ) -> None:
     """Check a tensor against the exact result of a norm.
 
     Says which value is the worst and where it lies, how far all are off in units of the last place (ulp), and
-    which groups differ. Exit code: 0 if all agree, 1 if any differs.
+    which groups differ. Exit code: 0 if all agree, 1 if any differs. Of a folder that normcli golden wrote, it
+    checks all files.
+
+    Unless --rtol, --atol or --max-ulp say otherwise, what torch's assert_close tolerates for the dtype of FILE
+    is no difference: 1.3e-6 · |expected| + 1e-5 for float32. --max-ulp is stricter: exact values, rounded once,
+    are within 0.5.
 
     \b
       normcli check ln -i x.npy --actual y.npy
       normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
       normcli check golden
-
-    The last verifies a folder that normcli golden wrote.
     """
     paths = _find_actual(find_norm(settings.request.norm)[0], actual)
     if [*settings.source.inputs, *paths.values()].count(STANDARD_STREAM) > 1:
@@ -101,7 +86,7 @@ def _run(
     with settings.run.open_effort() as effort:
         arrays = {name: tensor.values for name, tensor in tensors.items()}
         checked = check(plan, values, arrays, problem.inputs, Limits(rtol, atol, max_ulp), effort)
-    warnings = _warn(plan, values, checked, settings, evaluation=problem.inputs.given is not None)
+    warnings = warn_of_input(settings.run, plan, values, problem.inputs, checked)
     sources = {name: tensor.source for name, tensor in tensors.items()}
     sentence = None if checked.ok or NORMALIZED not in tensors else _explain(problem, tensors[NORMALIZED])
     given = name_inputs(problem.inputs)
@@ -144,23 +129,6 @@ def _explain(problem: Problem, actual: Tensor) -> str:
     return format_sentence(Question(x, y, gamma, beta, layout.letters), found)
 
 
-def _warn(
-    plan: Plan, values: NDArray[Any], checked: Checked, settings: Settings, *, evaluation: bool = False
-) -> list[str]:
-    """Return what is degenerate, and write it to standard error."""
-    from normcli.results.degenerate import find_degeneracies, find_degeneracies_of_evaluation
-
-    statistics, selection = checked.statistics, checked.selection
-    if evaluation:
-        found = find_degeneracies_of_evaluation(plan, values, statistics, None, selection)
-    else:
-        found = find_degeneracies(plan, values, statistics, None, checked.counts, selection)
-    warnings = [str(kind) for kind in found]
-    settings.run.require_sound(plan.norm.name, warnings)
-    settings.run.warn(plan.norm.name, *warnings)
-    return warnings
-
-
 def print_verdict(document: Document, answer: AnswerOptions, *, ok: bool) -> None:
     """Print a document on standard output; leave with the exit code of a difference unless all is well."""
     Destination(None, answer.format_name or "table").write(document, answer.view())
@@ -194,7 +162,7 @@ def _verify(folder: str, settings: Settings) -> None:
 
     with settings.run.open_effort() as effort:
         plan, tensor, inputs, checked = verify_golden(Path(folder), effort)
-    warnings = _warn(plan, tensor.values, checked, settings)
+    warnings = warn_of_input(settings.run, plan, tensor.values, inputs, checked)
     sources = {name: str(Path(folder, f"{name}.npy")) for name in checked.comparisons}
     verdict = Verdict(plan, tensor, name_inputs(inputs), sources, checked, warnings)
     print_verdict(verdict, settings.answer, ok=checked.ok)
@@ -204,7 +172,11 @@ CHECK = Verb(
     "check",
     _run,
     options=_list_options,
-    norm_help=_write_help,
+    examples=(
+        "-i x.npy --actual y.npy",
+        "-i x.npy --actual y.npy --max-ulp 1",
+        "-i x.npy --actual y.npy -f json",
+    ),
     subject="norm or folder",
     find_other=_find_folder,
 )

@@ -8,14 +8,14 @@ import click
 
 from normcli.cli import options
 from normcli.cli.destination import Destination, choose_document_file
-from normcli.cli.problem import list_options, load_problem
-from normcli.cli.verbs import EVALUATION, SELECTION, NamedNorm, Refusal, Verb
+from normcli.cli.problem import list_options, load_problem, warn_of_input
+from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
 from normcli.pictures import PLOTS, VALUES, VIEWS
 from normcli.writers import PICTURES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from normcli.cli.settings import Settings
 
@@ -33,28 +33,13 @@ _PICTURE = (
 )  # fmt: skip
 
 
-def _list_options(named: NamedNorm) -> Sequence[options.Option]:
-    return [*_PICTURE, *list_options(named), *options.LOOK, *options.RUN]
-
-
-def _write_help(named: NamedNorm, example: str) -> str:
-    return (
-        f"Draw what {named.norm.title} does: {named.norm.summary}.\n\n"
-        "Values of one colour share their statistics. A file shows the tensor as blocks of cubes and laid "
-        "flat, with a legend; of a large one both ends of each axis. Without -o, matrices in the terminal."
-        "\n\n\b\n"
-        f"  {example} --shape 2,4,4,4 -o {named.name}.svg\n"
-        f"  {example} -i x.npy --values normalized -o {named.name}.png\n"
-        f"  {example} --shape 2,4,4,4 --plot histogram -o {named.name}.svg"
-    )
-
-
 def _run(settings: Settings, **picture: Any) -> None:
     """Draw a tensor, each value in the colour of its group: SVG, PNG, terminal.
 
-    As in the figure of the GroupNorm paper, but with this tensor and these axes: blocks of cubes, and
-    the values laid flat as matrices or as drawers within drawers. SVG needs nothing else, PNG the
-    extra normcli[png]. Without -o, the matrices are printed.
+    Values of one colour share their statistics. As in the figure of the GroupNorm paper, but with this tensor
+    and these axes: blocks of cubes, and the values laid flat as matrices or as drawers within drawers, with a
+    legend; of a large tensor both ends of each axis. SVG needs nothing else, PNG the extra normcli[png].
+    Without -o, the matrices are printed.
 
     \b
       normcli draw bn --shape 2,3,4,4 -o bn.svg
@@ -66,10 +51,12 @@ def _run(settings: Settings, **picture: Any) -> None:
     _check_options(destination, chosen, full=settings.answer.full)
     from normcli.answers.drawing import Drawing
     from normcli.pictures import Options
-    from normcli.results.degenerate import find_degeneracies
     from normcli.results.result import calculate
 
     problem = load_problem(settings)
+    shows_all = problem.plan.spec.window is not None or chosen.get("plot") == "histogram"
+    if shows_all and problem.inputs.selection is not None:
+        raise UsageError("windows and histograms show all values; leave out --mask, --lengths and --nan omit")
     with settings.run.open_effort() as effort:
         result = calculate(
             problem.plan,
@@ -78,12 +65,8 @@ def _run(settings: Settings, **picture: Any) -> None:
             effort=effort,
             statistics_alone=True,
         )
-        # As far as the input tells: the whole output is not calculated for it.
-        found = find_degeneracies(result.plan, result.input, result.statistics, None)
-        warnings = [str(kind) for kind in found]
-        settings.run.require_sound(result.plan.norm.name, warnings)
+        warn_of_input(settings.run, problem.plan, problem.tensor.values, problem.inputs, result)
         destination.write(Drawing(result, problem.tensor, Options(**chosen)), settings.answer.view())
-    settings.run.warn(result.plan.norm.name, *warnings)
 
 
 def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full: bool) -> None:
@@ -108,10 +91,17 @@ def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full:
 DRAW = Verb(
     "draw",
     _run,
-    options=_list_options,
-    norm_help=_write_help,
-    refused=(
-        Refusal(SELECTION, "pictures colour whole groups"),
-        Refusal(EVALUATION, "pictures show groups that are measured"),
+    options=lambda named: [
+        *_PICTURE,
+        *list_options(named),
+        *options.running(named.norm),
+        *options.COUNTING,
+        *options.LOOK,
+        *options.RUN,
+    ],
+    examples=(
+        "--shape 2,4,4,4 -o picture.svg",
+        "-i x.npy --values normalized -o picture.png",
+        "--shape 2,4,4,4 --plot histogram -o picture.svg",
     ),
 )

@@ -7,47 +7,20 @@ from typing import TYPE_CHECKING
 from normcli.cli import options
 from normcli.cli.destination import choose_document_file
 from normcli.cli.problem import list_options, load_problem
-from normcli.cli.verbs import SELECTION, NamedNorm, Refusal, Verb
+from normcli.cli.verbs import SELECTION, Refusal, Verb
 from normcli.writers import WRITERS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from normcli.cli.settings import Settings
     from normcli.teach.story import Story
-
-
-def _list_options(named: NamedNorm) -> Sequence[options.Option]:
-    return [
-        options.make(
-            "--at",
-            metavar="I,J,…",
-            help="Which value: 0,1,-1 or n=0,c=1,l=-1. [default: the first group, whole]",
-        ),
-        *list_options(named),
-        *options.running(named.norm),
-        options.ANSWER_FILE,
-        options.ANY_FORMAT,
-        *options.LOOK,
-        *options.RUN,
-    ]
-
-
-def _write_help(named: NamedNorm, example: str) -> str:
-    return (
-        f"How {named.norm.title} makes its values, step by step.\n\n"
-        "Which values are in the group, what they add up to, what is divided by what, and how it is rounded. "
-        "Of a long group the first and the last values are shown, and how many are not.\n\n\b\n"
-        f"  {example} --shape 2,4,3 --at 0,1,2\n"
-        f"  {example} -i x.npy --at n=0,c=1,h=2,w=3 -f markdown"
-    )
 
 
 def _run(settings: Settings, at: str | None) -> None:
     """Show the arithmetic of one value, step by step, as on paper.
 
-    Without --at, that of the first group: what its values share, then each of them. Formulas of -f markdown
-    show on GitHub; -f json has every number in full.
+    Which values are in the group, what they add up to, what is divided by what, and how it is rounded. Without
+    --at, that of the first group: what its values share, then each of them; of a long group the first and the
+    last, and how many are not shown. Formulas of -f markdown show on GitHub; -f json has every number in full.
 
     \b
       normcli explain ln --data '[[1,2,3,4]]' --at 0,0
@@ -90,7 +63,22 @@ def _list_warnings(story: Story) -> list[str]:
 EXPLAIN = Verb(
     "explain",
     _run,
-    options=_list_options,
-    norm_help=_write_help,
+    options=lambda named: [
+        options.make(
+            "--at",
+            metavar="I,J,…",
+            help="Which value: 0,1,-1 or n=0,c=1,l=-1. [default: the first group, whole]",
+        ),
+        *list_options(named),
+        *options.running(named.norm),
+        options.ANSWER_FILE,
+        options.ANY_FORMAT,
+        *options.LOOK,
+        *options.RUN,
+    ],
+    examples=(
+        "--shape 2,4,3 --at 0,1,2",
+        "-i x.npy --at n=0,c=1,h=2,w=3 -f markdown",
+    ),
     refused=(Refusal(SELECTION, "the steps are of groups of which every value counts"),),
 )

@@ -52,17 +52,6 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     ]  # fmt: skip
 
 
-def _write_help(named: NamedNorm, example: str) -> str:
-    return (
-        f"Fit {named.norm.title} to files: {named.norm.summary}.\n\n\b\n"
-        f"  {example} 'train/*.npy' -o stats.npz\n"
-        f"  {example} a.npy b.npz:x more/ --print {named.norm.statistics[0]}\n\n"
-        "FILE… are files, FILE:KEY, quoted patterns and folders; of an .npz all arrays are taken. They are "
-        "joined along the batch axis: their other axes and dtypes must agree. Where samples have statistics of "
-        "their own there is nothing to fit; --axes and --keep choose others."
-    )
-
-
 def _fit(
     settings: Settings, files: tuple[str, ...], files_from: str | None, emit: str | None, *, skip_bad: bool
 ) -> None:
@@ -70,6 +59,10 @@ def _fit(
 
     The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. normcli
     merge, apply and invert use it.
+
+    FILE… are files, FILE:KEY, quoted patterns and folders; of an .npz all arrays are taken. They are joined
+    along the batch axis: their other axes and dtypes must agree. Where samples have statistics of their own
+    there is nothing to fit; --axes and --keep choose others.
 
     \b
       normcli fit bn 'train/*.npy' -o stats.npz
@@ -160,7 +153,10 @@ FIT = Verb(
     "fit",
     _fit,
     options=_list_options,
-    norm_help=_write_help,
+    examples=(
+        "'train/*.npy' -o stats.npz",
+        "a.npy b.npz:x more/ --emit json",
+    ),
     refused=(
         Refusal(
             ("--mask", "--lengths", "--fill"),

@@ -8,38 +8,19 @@ from normcli.cli import options
 from normcli.cli.destination import choose_new_folder
 from normcli.cli.problem import list_options, load_problem
 from normcli.cli.sources import make_recipe
-from normcli.cli.verbs import EVALUATION, SELECTION, NamedNorm, Refusal, Verb
+from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from normcli.cli.settings import Settings
-
-
-def _list_options(named: NamedNorm) -> Sequence[options.Option]:
-    return [
-        options.make("-o", "--output", metavar="DIR", help="The folder: a new or an empty one."),
-        *list_options(named),
-        *options.RUN,
-    ]
-
-
-def _write_help(named: NamedNorm, example: str) -> str:
-    parts = ("input", *named.norm.parameter_names, "normalized", *named.norm.statistics)
-    return (
-        f"Write golden files of {named.norm.title}: {', '.join(f'{part}.npy' for part in parts)} and "
-        "manifest.json.\n\n\b\n"
-        f"  {example} --shape 2,4,8,8 --dist normal -o golden\n"
-        f"  {example} -i x.npy -o golden && normcli check golden"
-    )
 
 
 def _run(settings: Settings) -> None:
     """Write input, parameters and exact results for another project's tests.
 
-    The folder has them as .npy, and a manifest.json that says how they came: norm, options, seed, shapes,
-    dtypes, SHA-256 sums, version. normcli check DIR verifies it: exit code 0 or 1.
+    The folder has them as .npy (input, gamma, beta, running statistics, mask, normalized, each statistic),
+    and a manifest.json that says how they came: norm, options, seed, shapes, dtypes, SHA-256 sums, version.
+    normcli check DIR verifies it: exit code 0 or 1.
 
     \b
       normcli golden ln --shape 4,16 --dist normal --dtype float32 -o golden-ln
@@ -77,10 +58,15 @@ def _describe_recipe(settings: Settings) -> dict[str, Any] | None:
 GOLDEN = Verb(
     "golden",
     _run,
-    options=_list_options,
-    norm_help=_write_help,
-    refused=(
-        Refusal(SELECTION, "a manifest does not say which values count"),
-        Refusal(EVALUATION, "a manifest names no running statistics"),
+    options=lambda named: [
+        options.make("-o", "--output", metavar="DIR", help="The folder: a new or an empty one."),
+        *list_options(named),
+        *options.running(named.norm),
+        *options.COUNTING,
+        *options.RUN,
+    ],
+    examples=(
+        "--shape 2,4,8,8 --dist normal -o golden",
+        "-i x.npy -o golden && normcli check golden",
     ),
 )

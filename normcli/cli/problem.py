@@ -14,15 +14,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.cli.settings import RunningOptions, SelectionOptions, Settings
+    from normcli.cli.settings import RunningOptions, RunOptions, SelectionOptions, Settings
     from normcli.cli.verbs import NamedNorm
     from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.numerics.solution import Given
     from normcli.results.inputs import SelectionRequest
+    from normcli.results.result import Result
     from normcli.running.average import State
     from normcli.tensors.tensor import Tensor
+    from normcli.verify.check import Checked
 
 
 class Problem(NamedTuple):
@@ -174,3 +176,26 @@ def _load_selection(given: SelectionOptions) -> SelectionRequest | None:
     from normcli.results.inputs import SelectionRequest
 
     return SelectionRequest(load_optional("mask", given.mask), given.lengths, given.nan, given.fill)
+
+
+def warn_of_input(
+    run: RunOptions, plan: Plan, values: NDArray[Any], inputs: Inputs, measured: Result | Checked
+) -> list[str]:
+    """Return what is degenerate as far as input and statistics tell, after writing it to standard error.
+
+    Raises
+    ------
+    DegenerateError
+        If there is anything, under `--strict`.
+    """
+    from normcli.results.degenerate import find_degeneracies, find_degeneracies_of_evaluation
+
+    statistics, counts, selection = measured.statistics, measured.counts, inputs.selection
+    if inputs.given is not None:
+        found = find_degeneracies_of_evaluation(plan, values, statistics, None, selection)
+    else:
+        found = find_degeneracies(plan, values, statistics, None, counts, selection)
+    warnings = [str(kind) for kind in found]
+    run.require_sound(plan.norm.name, warnings)
+    run.warn(plan.norm.name, *warnings)
+    return warnings

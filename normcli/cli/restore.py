@@ -11,43 +11,19 @@ from normcli.cli.verbs import EVALUATION, SELECTION, NamedNorm, Refusal, Verb
 from normcli.writers import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from normcli.cli.settings import Settings
 
 
-def _list_options(named: NamedNorm) -> Sequence[options.Option]:
-    return [
-        *options.SOURCE,
-        *options.RECIPE,
-        *options.AXES,
-        *options.numeric(named.norm, named.fixed),
-        options.DTYPE,
-        options.like(named.norm),
-        options.make("--rtol", type=float, help="Tolerated part of the input's value. [default: 1e-4]"),
-        options.make(
-            "--atol",
-            type=float,
-            help="Tolerated difference beside that. [default: 1e-4, or 1e-4 of the largest |x| if less]",
-        ),
-        options.ANSWER_FILE,
-        options.FORMAT,
-        *options.LOOK,
-        *options.RUN,
-    ]
-
-
-def _write_help(named: NamedNorm, example: str) -> str:
-    norm, line = named.norm, f"\n\n\b\n  {example} --shape 3,4 --dist normal"
+def _describe(named: NamedNorm) -> str:
+    norm = named.norm
     if not norm.parameter_names:
-        return f"Can gamma and beta undo {norm.title}? It has none, so this is refused.{line}"
+        return f"Can gamma and beta undo {norm.title}? It has none, so this is refused."
     centre = norm.centre.statistic if norm.takes_beta else None
     beta = "" if centre is None else f" and beta = {centre}"
-    gamma = norm.divisor.spread
     return (
         f"Can gamma and beta undo {norm.title}?\n\n"
-        f"The norm is applied with gamma = {gamma}{beta}, measured along the axes that its parameters "
-        f"vary along, and what comes out is held against the input. Exit code 0 either way.{line}"
+        f"The norm is applied with gamma = {norm.divisor.spread}{beta}, measured along the axes that its "
+        "parameters vary along, and what comes out is held against the input. Exit code 0 either way."
     )
 
 
@@ -57,7 +33,7 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
     Gamma is set to what the norm divides by and beta to what it subtracts (in BatchNorm the deviation and the
     mean), measured along the axes that they vary along. Where these are the axes of the statistics, as in
     BatchNorm, the input comes back; where they are not, as in LayerNorm, it cannot. The answer says which, by
-    how much, and why.
+    how much, and why; exit code 0 either way. A norm without gamma is refused.
 
     \b
       normcli restore bn --shape 3,4 --rng torch --dist normal --seed 0
@@ -86,8 +62,26 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
 RESTORE = Verb(
     "restore",
     _run,
-    options=_list_options,
-    norm_help=_write_help,
+    options=lambda named: [
+        *options.SOURCE,
+        *options.RECIPE,
+        *options.AXES,
+        *options.numeric(named.norm, named.fixed),
+        options.DTYPE,
+        options.like(named.norm),
+        options.make("--rtol", type=float, help="Tolerated part of the input's value. [default: 1e-4]"),
+        options.make(
+            "--atol",
+            type=float,
+            help="Tolerated difference beside that. [default: 1e-4, or 1e-4 of the largest |x| if less]",
+        ),
+        options.ANSWER_FILE,
+        options.FORMAT,
+        *options.LOOK,
+        *options.RUN,
+    ],
+    examples=("--shape 3,4 --dist normal",),
+    describe=_describe,
     refused=(
         Refusal(("--gamma", "--beta", "--affine-seed"), "gamma and beta are what is looked for"),
         Refusal(SELECTION, "the whole input is to come back; values that do not count are never lost"),

@@ -8,20 +8,33 @@ from typing import Any
 import click
 
 
-class Shape(click.ParamType[tuple[int, ...]]):
-    """`2,3,4,4` or `2x3x4x4`; `()` is that of a single number."""
+class Integers(click.ParamType[tuple[int, ...]]):
+    """Whole numbers.
 
-    name = "shape"
+    Parameters
+    ----------
+    pattern : str
+        What each is written as.
+    separators : str
+        The characters that stand between them.
+    example : str
+        For the message.
+    """
+
+    name = "integers"
+
+    def __init__(self, pattern: str, separators: str, example: str) -> None:
+        self._pattern, self._separators, self._example = pattern, separators, example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """Return the lengths."""
+        """Return the numbers; `()` are none."""
         if isinstance(value, tuple):
             return value
         if value.replace(" ", "") == "()":
             return ()
-        parts = re.split(r"[,x× ]+", value.strip("()[] ,"))
-        if not all(re.fullmatch(r"\d{1,400}", part) for part in parts):
-            self.fail(f"{value!r} is not a list of lengths such as 2,3,4,4", param, ctx)
+        parts = re.split(rf"[{self._separators}]+", value.strip("()[] ,"))
+        if not all(re.fullmatch(self._pattern, part) for part in parts):
+            self.fail(f"{value!r} is not a list of lengths such as {self._example}", param, ctx)
         return tuple(map(int, parts))
 
 
@@ -92,21 +105,6 @@ class Framework(click.ParamType[str]):
             self.fail(str(error), param, ctx)
 
 
-class Lengths(click.ParamType[tuple[int, ...]]):
-    """`3,5,2`: whole numbers."""
-
-    name = "lengths"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """Return the numbers."""
-        if isinstance(value, tuple):
-            return value
-        parts = re.split(r"[, ]+", value.strip("()[] ,"))
-        if not all(re.fullmatch(r"-?\d{1,18}", part) for part in parts):
-            self.fail(f"{value!r} is not a list of lengths such as 3,5,2", param, ctx)
-        return tuple(map(int, parts))
-
-
 class Momentum(click.ParamType[Any]):
     """A weight, or the word `none`."""
 
@@ -117,6 +115,10 @@ class Momentum(click.ParamType[Any]):
         return value if value == "none" else NUMBER.convert(value, param, ctx)
 
 
-SHAPE = Shape()
-LENGTHS = Lengths()
+SHAPE = Integers(r"\d{1,400}", ",x× ", "2,3,4,4")
+"""`2,3,4,4` or `2x3x4x4`; `()` is that of a single number."""
+
+LENGTHS = Integers(r"-?\d{1,18}", ", ", "3,5,2")
+"""Of sequences; how many there are to be, and how long at most, the tensor says."""
+
 NUMBER = Number()

@@ -81,8 +81,10 @@ class Verb:
         Does it: takes `Settings`, and the verb's own options by name. Its docstring is the verb's help.
     options : sequence of options, or callable
         Of a verb that is asked of a norm: returns the options for a `NamedNorm`.
-    norm_help : callable or None
-        Of a verb that is asked of a norm: returns the help for a `NamedNorm`, given how its example begins.
+    examples : sequence of str
+        Of a verb that is asked of a norm: what stands behind the norm's name in the examples of its help.
+    describe : callable or None
+        Returns what the help of a `NamedNorm` says, if not what that of the verb does.
     refused : sequence of Refusal
         Said in the help, and in the error of who gives one of them all the same.
     subject : str
@@ -94,7 +96,8 @@ class Verb:
     name: str
     run: Callable[..., None]
     options: Sequence[Option] | Callable[[NamedNorm], Sequence[Option]] = ()
-    norm_help: Callable[[NamedNorm, str], str] | None = None
+    examples: Sequence[str] = ()
+    describe: Callable[[NamedNorm], str] | None = None
     refused: Sequence[Refusal] = ()
     subject: str = "norm"
     find_other: Callable[[str], click.Command | None] | None = None
@@ -109,12 +112,19 @@ class Verb:
     def make_norm_command(self, name: str) -> click.Command:
         """Return the command of a verb that is asked of a norm, for the norm of that name, alias or preset."""
         assert callable(self.options)
-        assert self.norm_help is not None
         named = NamedNorm(name, *find_norm(name))
         words = ("normcli", self.name, name, "--groups 2" if "groups" in named.norm.options else "")
-        text = self.norm_help(named, " ".join(filter(None, words)))
+        call = " ".join(filter(None, words))
+        text = "\n".join([self._describe(named), "\n\b", *(f"  {call} {example}" for example in self.examples)])
         refused = [refusal for refusal in self.refused if refusal.names != EVALUATION or named.norm.tracks]
         return self._make(name, text, self.options(named), refused, norm=name)
+
+    def _describe(self, named: NamedNorm) -> str:
+        if self.describe is not None:
+            return self.describe(named)
+        prose = inspect.cleandoc(self.run.__doc__ or "").split("\n\n\b\n")[0]
+        summary, *rest = prose.split("\n\n")
+        return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
 
     def _make(
         self, name: str, text: str, options: Sequence[Option], refused: Sequence[Refusal], norm: str = ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from normcli.documents.blocks import NOBODY
 from normcli.documents.numbers import format_statistic
 from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
 from normcli.teach.place import describe_index
@@ -52,29 +53,38 @@ class Owners:
         self._name_group = name_group
         self.statistics = tuple(result.statistics)[:LISTED]
         self._looks: dict[int, int] = {}
+        self._shows_unselected = False
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
         """Return the owner of each cell; the indices broadcast, as those of `Plan.locate_groups`."""
-        return self._plan.grid.locate_groups(indices)
+        groups, selection = self._plan.grid.locate_groups(indices), self._result.selection
+        if selection is None:
+            return groups
+        return np.where(selection.select(self._result.input, indices), groups, NOBODY)
 
     def colour(self, owners: set[int]) -> None:
         """Give each owner that is shown a look of its own, in their order."""
-        self._looks = {owner: number for number, owner in enumerate(sorted(owners))}
+        self._looks = {owner: number for number, owner in enumerate(sorted(owners - {NOBODY}))}
+        self._shows_unselected = NOBODY in owners
 
     def fill(self, owner: int) -> Fill:
-        """Return the look of an owner."""
-        return self._looks[owner]
+        """Return the look of an owner; values that do not count have no colour."""
+        return "neutral" if owner == NOBODY else self._looks[owner]
 
     def data(self, owner: int) -> Data:
         """Return the attributes by which a program finds the cells of an owner."""
-        return (("group", str(owner)),)
+        return (("group", "none" if owner == NOBODY else str(owner)),)
 
     def entries(self) -> list[LegendEntry]:
         """Return a line of the legend for each owner that is shown."""
-        return [
+        entries = [
             LegendEntry(look, self._name_group(owner), self._format_statistics(owner), self.data(owner))
             for owner, look in self._looks.items()
         ]
+        if self._shows_unselected:
+            blank = ("",) * len(self.statistics)
+            entries.append(LegendEntry("neutral", "values that do not count", blank, self.data(NOBODY)))
+        return entries
 
     def format_hidden(self) -> str | None:
         """Return how many groups are not in the picture."""
@@ -88,8 +98,10 @@ class Owners:
         listed = "; ".join(
             f"{entry.name}: " + ", ".join(map(" ".join, zip(self.statistics, entry.cells, strict=True)))
             for entry in self.entries()
+            if entry.fill != "neutral"
         )
-        return f"{means}: {count:,} in all. {listed}." if listed else f"{means}."
+        told = f"{means}: {count:,} in all. {listed}." if listed else f"{means}."
+        return f"{told} Values that do not count are grey." if self._shows_unselected else told
 
     def _format_statistics(self, group: int) -> tuple[str, ...]:
         flat = (self._result.statistics[name].reshape(-1) for name in self.statistics)

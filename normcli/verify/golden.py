@@ -20,8 +20,9 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
-from normcli.results.inputs import fit_inputs
+from normcli.norms.request import NanRule, Request
+from normcli.numerics.solution import Given
+from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.result import calculate
 from normcli.tensors.files import load
 from normcli.tensors.npy import start_npy, write_npy
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs
+    from normcli.engine.inputs import Inputs, Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
@@ -44,7 +45,8 @@ SCHEMA = "normcli-golden/1"
 
 MANIFEST = "manifest.json"
 
-INPUT, PARAMETERS = "input", ("gamma", "beta")
+INPUT, PARAMETERS, RUNNING, MASK = "input", ("gamma", "beta"), ("running_mean", "running_var"), "mask"
+"""The files of what goes in; those of the statistics and of what comes out have the names of `check`."""
 
 _SHORT_ULP, _LONG_ULP = 0.501, 6.0
 """How far golden values may be from those calculated anew: short floats were rounded once, and float64 is
@@ -87,8 +89,7 @@ def write_golden(
     plan : Plan
     tensor : Tensor
     inputs : Inputs
-        Gamma and beta, which are written in the dtype of the result if that holds them exactly, else in their
-        own.
+        Gamma and beta are written in the dtype of the result if that holds them exactly, else in their own.
     recipe : mapping or None
         How the input was generated, if it was.
     effort : Effort
@@ -114,6 +115,10 @@ def write_golden(
         parameter = getattr(result, name)
         if parameter is not None:
             _write(folder, name, _narrow(parameter, dtype))
+    for name, statistic in zip(RUNNING, inputs.given or (), strict=False):
+        _write(folder, name, statistic)
+    if inputs.selection is not None and inputs.selection.mask is not None:
+        _write(folder, MASK, inputs.selection.mask)
     for name, statistic in result.statistics.items():
         _write(folder, name, statistic)
     text = json.dumps(_describe(folder, result, tensor.source, recipe), indent=2, allow_nan=False)
@@ -142,10 +147,15 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
         _require_described(folder, name, saved.values, files[name])
     tensor = tensors.pop(INPUT)
     parameters = {name: tensors.pop(name).values for name in PARAMETERS if name in tensors}
+    running = [tensors.pop(name).values for name in RUNNING if name in tensors]
+    mask = tensors.pop(MASK).values if MASK in tensors else None
     actual = {name: other.values for name, other in tensors.items()}
     try:
+        selection = _read_selection(manifest, mask)
         plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
-        inputs = fit_inputs(plan, tensor.values, parameters)
+        inputs = fit_inputs(
+            plan, tensor.values, parameters, Given(*running) if len(running) == 2 else None, selection
+        )
         limits = {name: _choose_limits(values.dtype) for name, values in actual.items()}
         checked = check(plan, tensor.values, actual, inputs, limits, effort)
     except (UsageError, DataError) as error:
@@ -180,6 +190,7 @@ def _describe(folder: Path, result: Result, source: str, recipe: Mapping[str, An
         "normcli": __version__,
         "norm": request.norm,
         "options": {o.name: o.describe(value) for o, value in given.items() if value is not None},
+        **_describe_selection(result.selection),
         "source": source,
         "recipe": recipe,
         "convention": {
@@ -206,7 +217,7 @@ def _describe(folder: Path, result: Result, source: str, recipe: Mapping[str, An
 
 
 def _order(name: str, result: Result) -> int:
-    return [INPUT, *PARAMETERS, NORMALIZED, *result.statistics].index(name)
+    return [INPUT, *PARAMETERS, *RUNNING, MASK, NORMALIZED, *result.statistics].index(name)
 
 
 def _describe_file(path: Path) -> dict[str, Any]:
@@ -239,6 +250,23 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not isinstance(files, dict) or not {INPUT, NORMALIZED} <= set(files):
         raise DataError(f"{path} names no files, or neither {INPUT} nor {NORMALIZED}")
     return manifest
+
+
+def _describe_selection(selection: Selection | None) -> dict[str, Any]:
+    """Return what the mask's file does not say of which values count."""
+    if selection is None:
+        return {}
+    rule = NanRule.OMIT if selection.omits_nan else NanRule.PROPAGATE
+    return {"selection": {"nan": rule.value, "fill": selection.fill.value}}
+
+
+def _read_selection(manifest: Mapping[str, Any], mask: NDArray[Any] | None) -> SelectionRequest | None:
+    told = manifest.get("selection")
+    if told is None:
+        return None
+    if not isinstance(told, dict):
+        raise DataError("its selection is no object of nan and fill")
+    return SelectionRequest(mask, None, told.get("nan"), told.get("fill"))
 
 
 def _read_request(manifest: Mapping[str, Any], path: Path) -> Request:

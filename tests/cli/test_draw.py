@@ -199,3 +199,37 @@ def test_the_bytes_do_not_depend_on_the_run(hash_seed, normcli, folder):
     command = [sys.executable, "-m", "normcli", "draw", "in", "--shape", "2,6,4,4", "-o", "there.svg"]
     subprocess.run(command, check=True, env=environment)
     assert (folder / "here.svg").read_bytes() == (folder / "there.svg").read_bytes()
+
+
+MASKED = ["--data", "[[1,2,3],[4,5,6],[7,8,100]]", "--mask", "[[1,1,1],[1,1,1],[1,1,0]]"]
+
+
+def test_values_that_do_not_count_have_no_group_in_the_terminal(normcli):
+    ran = normcli("draw", "bn", *MASKED)
+    assert (ran.code, ran.err) == (0, "")
+    assert "2: c=2    4.5   2.25" in ran.out
+    assert "  0  1 -1" in ran.out
+    assert ran.lines[-1] == "-1: values that do not count"
+
+
+def test_values_that_do_not_count_are_grey_in_a_picture(normcli, tmp_path):
+    assert normcli("draw", "bn", *MASKED, "-o", tmp_path / "x.svg").code == 0
+    text = (tmp_path / "x.svg").read_text()
+    assert "values that do not count" in text
+    assert "Values that do not count are grey." in text
+    assert 'data-group="none"' in text
+
+
+@pytest.mark.parametrize(
+    "line", ["lrn --shape 2,3 --mask 1", "bn --shape 2,3 --mask 1 --plot histogram -o x.svg"]
+)
+def test_windows_and_histograms_take_no_mask(line, normcli):
+    ran = normcli("draw", *line.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert "leave out --mask" in ran.err
+
+
+def test_running_statistics_are_those_of_the_legend(normcli):
+    ran = normcli("draw", "bn", *MASKED[:2], "--eval", "--running-mean", "[1,2,3]", "--running-var", "4")
+    assert ran.code == 0
+    assert "2: c=2      3     4" in ran.out

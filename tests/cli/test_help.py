@@ -119,3 +119,46 @@ def test_version(normcli):
 
 def test_the_changelog_speaks_of_this_version():
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+REFUSED = [
+    (verb, name, option)
+    for verb in VERBS
+    for name in (["bn"] if isinstance(build(verb), click.Group) else [""])
+    for option in [
+        "--mask",
+        "--lengths",
+        "--fill",
+        "--nan",
+        "--eval",
+        "--running-mean",
+        "--running-var",
+        "--state",
+        "--gamma",
+        "--affine-seed",
+    ]
+    if any(
+        option in parameter.opts and getattr(parameter, "hidden", False)
+        for parameter in (
+            build(verb).get_command(click.Context(commands), name) if name else build(verb)
+        ).params
+    )
+]
+
+
+@pytest.mark.parametrize(("verb", "name", "option"), REFUSED)
+def test_what_a_verb_refuses_is_said_in_its_help_with_the_reason(verb, name, option, normcli):
+    words = [verb, name] if name else [verb]
+    ran = normcli(*words, option, *(["1"] if option != "--eval" else []))
+    assert (ran.code, ran.out) == (2, "")
+    reason = re.search(rf"{option} is refused: (.*) \(see normcli", ran.err).group(1)
+    told = "".join(normcli(*words, "--help").out.split())  # lines break within hyphenated words too
+    assert f"refused: {reason}.".replace(" ", "") in told
+
+
+def test_every_verb_that_is_asked_of_a_norm_takes_or_refuses_a_selection_and_evaluation():
+    for verb in VERBS:
+        if isinstance(build(verb), click.Group):
+            command = build(verb).get_command(click.Context(commands), "bn")
+            has = {option for parameter in command.params for option in parameter.opts}
+            assert {"--mask", "--lengths", "--nan", "--fill", "--eval", "--running-mean"} <= has, verb

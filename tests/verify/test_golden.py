@@ -164,3 +164,20 @@ def test_what_was_written_is_right(line, normcli, tmp_path):
     assert normcli("golden", *line.split(), "-o", tmp_path / "g", "-q").code == 0
     ran = normcli("check", tmp_path / "g")
     assert (ran.code, ran.err) == (0, "")
+
+
+def test_running_statistics_and_a_selection_are_kept_and_checked(tmp_path, normcli):
+    running = ["--eval", "--running-mean", "[1,2,3]", "--running-var", "4"]
+    counting = ["--mask", "[[[1,1,1,0]]]", "--nan", "omit", "--fill", "zero"]
+    folder = tmp_path / "g"
+    ran = normcli("golden", "bn", "--shape", "2,3,4", "--dtype", "float32", *running, *counting, "-o", folder)
+    assert (ran.code, ran.err) == (0, "")
+    expected = (np.load(folder / "input.npy") - np.array([[[1], [2], [3]]])) / np.sqrt(4 + 1e-5)
+    expected[..., 3] = 0
+    np.testing.assert_allclose(np.load(folder / "normalized.npy"), expected, rtol=1e-6)
+    assert json.loads((folder / "manifest.json").read_text())["selection"] == {"nan": "omit", "fill": "zero"}
+    checked = normcli("check", folder, "-f", "json")
+    assert (checked.code, checked.err) == (0, "")
+    mask = np.load(folder / "mask.npy")
+    np.save(folder / "mask.npy", ~mask)
+    assert normcli("check", folder).code == 3
