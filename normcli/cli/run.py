@@ -57,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryError:
         return _report("this does not fit into memory", ExitCode.BAD_DATA)
     except OSError as error:
-        return _report(f"the system refuses: {error.strerror}", ExitCode.BAD_DATA)
+        return _report(f"I/O error: {error.strerror}", ExitCode.BAD_DATA)
     except Exception as error:
         if "NORMCLI_DEBUG" in os.environ:
             raise

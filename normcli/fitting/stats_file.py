@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "normcli-stats/1"
 
-SUFFIX = ".npz"
-
 _STORED = tuple(option for option in OPTIONS if option.kind not in (Kind.AXES, Kind.DTYPE))
 """The options that are stored by their names; axes are, as numbers, and a dtype is that of the tensors."""
 

@@ -50,8 +50,9 @@ def find_ranks(count: Counts) -> tuple[Counts, Counts]:
     """
     last = np.maximum(count - 1, 0)[:, None]
     below, quarters = np.divmod(last * np.array(QUARTERS), 4)
-    ranks = np.stack([below, np.minimum(below + 1, last)], axis=-1)
-    return ranks.reshape(len(count), RANKS), quarters
+    ranks = np.empty((len(count), RANKS), dtype=np.int64)
+    ranks[:, ::2], ranks[:, 1::2] = below, np.minimum(below + 1, last)
+    return ranks, quarters
 
 
 def measure_quartiles(rows: NDArray[Any], counting: NDArray[np.bool_] | None = None) -> Quartiles:
@@ -120,8 +121,6 @@ class RankSearch:
     """The values of the quartiles' ranks in some groups, found digit by digit.
 
     Call `add` for all values of all groups, in any pieces and order; then `advance`; and again, until `done`.
-    Several searches may each see a part of the values: before `advance`, `merge` all into one and `follow` it
-    with the others.
 
     Parameters
     ----------
@@ -205,14 +204,6 @@ class RankSearch:
             self.nan_count[groups] += nan
             self.count[groups] += rest
 
-    def merge(self, other: RankSearch) -> None:
-        """Add what another search, which stands where this one does, has counted of other values."""
-        for slot, histogram in self._histograms.items():
-            histogram += other._histograms[slot]
-        if not self._known:
-            self.count += other.count
-            self.nan_count += other.nan_count
-
     def advance(self) -> None:
         """Take the next digit of each key out of what was counted."""
         if not self._known:
@@ -229,12 +220,6 @@ class RankSearch:
             rank -= np.where(digit > 0, below, 0)
             self._prefix[slot] = (self._prefix[slot] << kind(width)) | digit.astype(kind)
         self._known += width
-        self._start_histograms()
-
-    def follow(self, other: RankSearch) -> None:
-        """Go on where another search stands that has advanced; what was counted here was merged there."""
-        self._known, self._prefix, self._rank = other._known, other._prefix.copy(), other._rank.copy()
-        self.count, self.nan_count = other.count.copy(), other.nan_count.copy()
         self._start_histograms()
 
     def find(self) -> Quartiles:

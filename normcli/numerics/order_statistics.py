@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -66,15 +67,16 @@ def measure_extremes(x: NDArray[Any], work: Workspace, counting: Marks | None = 
         Which values count, of the shape of x.
     """
     low, high = (
-        reduce(x if counting is None else np.where(counting, x, x.dtype.type(nothing)), axis=-1)
-        for reduce, nothing in ((np.minimum.reduce, np.inf), (np.maximum.reduce, -np.inf))
+        extreme.reduce(x if counting is None else np.where(counting, x, x.dtype.type(nothing)), axis=-1)
+        for extreme, nothing in ((np.minimum, np.inf), (np.maximum, -np.inf))
     )
-    result = Extremes.empty(x.shape[:-1])
-    result.low[...], result.high[...] = low, high
-    result.low += 0.0  # which of 0 and −0 is the least depends on the order
-    result.high += 0.0
-    result.count[...] = x.shape[-1] if counting is None else np.add.reduce(counting, axis=-1)
-    return result
+    if counting is None:
+        count = np.full(low.shape, float(x.shape[-1]))
+    else:
+        count = np.add.reduce(counting, axis=-1, dtype=np.float64)
+    # Adding 0 turns −0 into 0: which of the two is the least would depend on the order.
+    low, high = low.astype(np.float64) + 0.0, high.astype(np.float64) + 0.0
+    return Extremes(low, high, np.zeros(low.shape, np.bool_), count)
 
 
 def fold_extremes(leaves: Extremes) -> Extremes:
@@ -85,14 +87,13 @@ def fold_extremes(leaves: Extremes) -> Extremes:
 
 def merge_extremes(leaves: Extremes, count: Any) -> Extremes:
     """Merge the leaves of groups, shape (groups, leaves)."""
-    folded = fold_extremes(leaves)
-    return hold_extremes(count, folded.low, folded.high)
+    return hold_extremes(count, np.minimum.reduce(leaves.low, axis=-1), np.maximum.reduce(leaves.high, axis=-1))
 
 
 def hold_extremes(count: Any, low: Floats, high: Floats) -> Extremes:
     """Return the extremes of groups; NaN where no value counts."""
-    nothing = np.equal(count, 0)
-    low, high = (np.where(nothing, np.nan, values) for values in (low, high))
+    if np.equal(count, 0).any():
+        low, high = (np.where(np.equal(count, 0), np.nan, values) for values in (low, high))
     return Extremes(low, high, np.zeros(low.shape, np.bool_), count)
 
 
@@ -149,7 +150,7 @@ def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
     assert divisor.spread is not None  # of every divisor that goes by order
     read = measured.read()
     statistics = {name: unscale(pair.hi, own) for name, (pair, own) in read.items()}
-    sizes = np.maximum.reduce([np.abs(values) for values in statistics.values()])
+    sizes = reduce(np.maximum, map(np.abs, statistics.values()))
     k = choose_scale_where(sizes, *measured.limits)
     scaled = {name: _rescale(pair, own, k) for name, (pair, own) in read.items()}
     for name in divisor.statistics:

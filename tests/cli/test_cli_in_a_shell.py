@@ -151,7 +151,7 @@ def test_a_file_whose_name_is_no_text(tmp_path):
             "bn --shape 20,30 >/dev/full",
             3,
             "",
-            "normcli: the system refuses: No space left on device\n",
+            "normcli: I/O error: No space left on device\n",
             id="full",
         ),
     ],

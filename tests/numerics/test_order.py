@@ -81,21 +81,6 @@ def test_many_groups_have_short_digits():
     assert sum(histogram.nbytes for histogram in many._histograms.values()) <= 8 * order.MOST_CELLS
 
 
-def test_searches_of_parts_add_up(rng):
-    x = rng.normal(size=(3, 1000))
-    searches = [RankSearch(3, x.dtype) for _ in range(3)]
-    while not searches[0].done:
-        for part, one in zip(np.array_split(x, 3, axis=1), searches, strict=True):
-            one.add(slice(None), part)
-        first, *others = searches
-        for other in others:
-            first.merge(other)
-        first.advance()
-        for other in others:
-            other.follow(first)
-    np.testing.assert_array_equal(searches[0].find().values, measure_quartiles(x).values)
-
-
 def test_nan_spreads_unless_it_does_not_count(rng):
     x = rng.normal(size=(2, 9))
     x[0, 4] = np.nan
