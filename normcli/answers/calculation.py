@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.blocks import NOBODY, build_blocks
-from normcli.documents.document import Line, Page
+from normcli.documents.document import Line, Page, describe_members
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import (
     build_header,
@@ -23,7 +23,7 @@ from normcli.documents.plans import (
     name_inputs,
 )
 from normcli.errors import UsageError
-from normcli.tensors.nested import NestedLists, describe_number, to_lists
+from normcli.tensors.nested import NestedLists, to_lists
 from normcli.tensors.pieces import forget, iterate_pieces
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 PRINTABLE = ("shape", "axes", "group_count", "group_size", "count", "normalized", "gamma", "beta")
 """What `--print` takes besides the norm's statistics."""
+
+_CHECKED = ("target", "lowest", "highest", "overall", "largest_error", "tolerance", "ok")
+"""The members of a check in JSON."""
 
 _SHORT_GROUP = 4096
 """The values of groups of at most so many are formatted at once."""
@@ -94,7 +97,7 @@ class Answer:
             "gamma": None if result.gamma is None else NestedLists(result.gamma),
             "beta": None if result.beta is None else NestedLists(result.beta),
             "normalized": NestedLists(result.normalized),
-            "check": {check.quantity: _describe_check(check) for check in result.check},
+            "check": {check.quantity: describe_members(check, *_CHECKED) for check in result.check},
             "warnings": list(result.warnings),
         }
 
@@ -249,11 +252,6 @@ def count_values(result: Result) -> NDArray[np.int64]:
         counts = np.minimum(places + window.after, length - 1) - np.maximum(places - window.before, 0) + 1
         counts = counts.reshape([-1 if other == axis else 1 for other in range(len(grid.shape))])
     return np.broadcast_to(counts, grid.stats_shape)
-
-
-def _describe_check(check: Check) -> Mapping[str, Any]:
-    numbers = ("target", "lowest", "highest", "overall", "largest_error", "tolerance")
-    return {**{name: describe_number(getattr(check, name)) for name in numbers}, "ok": check.ok}
 
 
 def _format_check(check: Check, plan: Plan) -> str:

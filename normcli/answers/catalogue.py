@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Facts, Row, Table, flatten_records
-from normcli.norms.conventions import CONVENTIONS, Convention, Running, list_frameworks
+from normcli.documents.document import SCHEMA, Facts, Row, Table, describe_members, flatten_records
+from normcli.norms.conventions import CONVENTIONS, Convention, list_frameworks
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, Norm
 
 if TYPE_CHECKING:
@@ -48,13 +47,10 @@ class Catalogue:
                 "axes": norm.axes.value,
                 "parameters": list(norm.parameter_names),
                 "parameter_shape": None if not norm.parameter_names else norm.parameters.value,
-                "eps": norm.eps,
-                "eps_mode": norm.eps_mode,
-                "statistics": list(norm.statistics),
+                **describe_members(norm, "eps", "eps_mode", "statistics"),
                 "options": sorted(norm.options),
                 "like": list(list_frameworks(norm.name)),
-                "source": norm.source,
-                "use": norm.use,
+                **describe_members(norm, "source", "use"),
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
@@ -99,23 +95,15 @@ class ConventionTable:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per row."""
         for row in self._conventions:
-            yield {name: _describe(value) for name, value in row._asdict().items()}
+            yield describe_members(row, *Convention._fields)
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per row."""
-        yield list(Convention._fields)
-        for row in self._conventions:
-            yield ["" if value is None else _describe_flat(value) for value in row]
-
-
-def _describe(value: Any) -> Any:
-    if isinstance(value, Running):
-        return value._asdict()
-    return value.value if isinstance(value, enum.Enum) else value
-
-
-def _describe_flat(value: Any) -> Any:
-    return str(value) if isinstance(value, Running) else _describe(value)
+        records = (
+            {**record, "running": None if row.running is None else str(row.running)}
+            for row, record in zip(self._conventions, self.records(), strict=True)
+        )
+        return flatten_records(records, Convention._fields)
 
 
 def _format_convention(row: Convention) -> tuple[str, ...]:

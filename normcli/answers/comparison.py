@@ -11,7 +11,17 @@ import numpy as np
 
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import build_blocks, build_map, build_slice, name_slice
-from normcli.documents.document import SCHEMA, Blocks, Facts, Line, Page, Row, Table, flatten_records
+from normcli.documents.document import (
+    SCHEMA,
+    Blocks,
+    Facts,
+    Line,
+    Page,
+    Row,
+    Table,
+    describe_members,
+    flatten_records,
+)
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statistic
 from normcli.documents.plans import describe_tensor, find_reduction, format_formula, format_options, list_facts
@@ -233,24 +243,15 @@ def _list_given(result: Result) -> list[str]:
 
 
 def _describe_equality(equality: Equality) -> Mapping[str, Any]:
-    return {
-        "norms": list(equality.names),
-        "kind": equality.kind,
-        "reason": equality.reason,
-        "differences": list(equality.differences),
-        "max_abs": describe_number(equality.max_abs),
-        "before": list(equality.before),
-        "related": equality.related,
-    }
+    members = describe_members(equality, "kind", "reason", "differences", "max_abs", "before", "related")
+    return {"norms": list(equality.names), **members}
 
 
 def _describe_column(column: Column) -> dict[str, Any]:
     plan = column.result.plan
     return {
-        "title": plan.norm.title,
-        "use": plan.norm.use,
-        "depends_on_batch": column.depends_on_batch,
-        "batch_of_one": column.batch_of_one._asdict(),
+        **describe_members(plan.norm, "title", "use"),
+        **describe_members(column, "depends_on_batch", "batch_of_one"),
         "parameter_shape": list(plan.parameters.shape) if plan.norm.parameter_names else None,
         "output_mean": describe_number(column.mean),
         "output_var": describe_number(column.var),
@@ -259,19 +260,13 @@ def _describe_column(column: Column) -> dict[str, Any]:
 
 def _describe_flat(column: Column) -> Mapping[str, Any]:
     """Return a column as members that hold no others, for CSV."""
-    grid, spec = column.result.plan.grid, column.result.plan.spec
-    own = _describe_column(column)
+    plan, own = column.result.plan, _describe_column(column)
     alone = own.pop("batch_of_one")
     return {
         "name": column.name,
-        "norm": column.result.plan.norm.name,
-        "axes": list(grid.axes),
-        "kept": list(grid.kept),
-        "group_count": grid.group_count,
-        "group_size": grid.group_size,
-        "eps": spec.eps,
-        "eps_mode": spec.eps_mode,
-        "ddof": spec.ddof,
+        "norm": plan.norm.name,
+        **describe_members(plan.grid, "axes", "kept", "group_count", "group_size"),
+        **describe_members(plan.spec, "eps", "eps_mode", "ddof"),
         **{f"batch_of_one_{name}": value for name, value in alone.items()},
         **own,
     }

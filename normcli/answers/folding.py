@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from normcli.documents.document import SCHEMA, Facts, Line, Row, Table, flatten_records
+from normcli.documents.document import SCHEMA, Facts, Line, Row, Table, describe_members, flatten_records
 from normcli.documents.excerpt import build_excerpt, choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.printable import format_count, make_printable
@@ -98,11 +98,9 @@ class Folding:
         ok = self._holds if all(map(math.isfinite, self.proof)) else None
         return {
             "schema": SCHEMA,
-            "eps": self.norm.eps,
-            "eps_mode": self.norm.eps_mode,
+            **describe_members(self.norm, "eps", "eps_mode"),
             "eps_from": self.eps_from,
-            "groups": self.layer.groups,
-            "transposed": self.layer.transposed,
+            **describe_members(self.layer, "groups", "transposed"),
             "dtype": self.folded.weight.dtype.name,
             "shape": list(self.folded.weight.shape),
             "proof": {"max_abs": largest, "largest": size, "ok": ok},

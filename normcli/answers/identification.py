@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Facts, Line, Row, Table
+from normcli.documents.document import SCHEMA, Facts, Line, Row, Table, describe_members
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.plans import describe_tensor, list_facts
-from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,12 @@ _MOST_MATCHES = 12
 
 _COLUMNS = ("norm", "axes", "eps", "fits", "place", "ddof", "affine", "precision", "like", "max ulp", "max abs")
 _NUMERIC = frozenset(("eps", "ddof", "max ulp", "max abs"))
+
+_MEMBERS = (
+    *("norm", "axes", "groups", "group_order", "eps", "eps_range", "eps_mode", "ddof", "p"),
+    *("affine", "precision", "like", "max_ulp", "max_abs", "order", "window"),
+)
+"""Those of a match in JSON; p and the window only where a norm has them."""
 
 
 @dataclass(frozen=True)
@@ -60,25 +65,18 @@ class IdentificationAnswer:
             "matches": [_describe_match(match) for match in self.found.matches],
             "nearest": None
             if nearest is None
-            else {
-                **_describe_match(nearest.match),
-                "mismatches": nearest.mismatches,
-                "compared": nearest.compared,
-                "first": list(nearest.first),
-            },
+            else _describe_match(nearest.match) | describe_members(nearest, "mismatches", "compared", "first"),
             "sampled": self.found.sampled,
             "sentence": self.sentence,
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per match."""
-        yield from map(_describe_match, self.found.matches)
+        return map(_describe_match, self.found.matches)
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per match."""
-        yield _COLUMNS
-        for match in self.found.matches:
-            yield self._to_cells(match)
+        return iter((_COLUMNS, *map(self._to_cells, self.found.matches)))
 
     def _list_matches(self, view: View) -> Table:
         matches = self.found.matches if view.full else self.found.matches[:_MOST_MATCHES]
@@ -104,22 +102,6 @@ class IdentificationAnswer:
         )
 
 
-def _describe_match(match: Match) -> Mapping[str, Any]:
-    return {
-        "norm": match.norm,
-        "axes": list(match.axes),
-        "groups": match.groups,
-        "group_order": match.group_order,
-        "eps": match.eps,
-        "eps_range": [describe_number(bound) for bound in match.eps_range],
-        "eps_mode": match.eps_mode,
-        "ddof": match.ddof,
-        **({} if match.p is None else {"p": describe_number(match.p)}),
-        "affine": match.affine,
-        "precision": match.precision,
-        "like": list(match.like),
-        "max_ulp": describe_number(match.max_ulp),
-        "max_abs": describe_number(match.max_abs),
-        "order": list(match.order),
-        **({} if match.window is None else {"window": match.window._asdict()}),
-    }
+def _describe_match(match: Match) -> dict[str, Any]:
+    absent = {name for name in ("p", "window") if getattr(match, name) is None}
+    return describe_members(match, *(name for name in _MEMBERS if name not in absent))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.blocks import build_blocks, build_slice
-from normcli.documents.document import Blocks, Line
+from normcli.documents.document import Blocks, Line, describe_members, describe_value
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 from normcli.teach.place import describe_index
 from normcli.teach.restore import ATOL
-from normcli.tensors.nested import NestedLists, describe_number, to_lists
+from normcli.tensors.nested import NestedLists, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,16 +62,12 @@ class RestorationAnswer:
             "dtype": result.dtype.name,
             "gamma": _nest(result.gamma),
             "beta": _nest(result.beta),
-            "rtol": self.restoration.rtol,
-            "atol": self.restoration.atol,
+            **describe_members(self.restoration, "rtol", "atol"),
             "atol_scaled": self.restoration.scaled,
             "recovered": self.restoration.recovered,
-            "compared": closeness.compared,
-            "different": closeness.different,
-            "max_abs": describe_number(closeness.max_abs),
-            "max_abs_at": None if closeness.place is None else list(closeness.place),
-            "aligned": self.restoration.aligned,
-            "why": self.restoration.why,
+            **describe_members(closeness, "compared", "different", "max_abs"),
+            "max_abs_at": describe_value(closeness.place),
+            **describe_members(self.restoration, "aligned", "why"),
             "normalized_without_affine": NestedLists(self.restoration.standardized),
             "restored": NestedLists(result.normalized),
         }

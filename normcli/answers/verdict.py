@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import Facts, Line, LongList, Row, Table
+from normcli.documents.document import Facts, Line, LongList, Row, Table, describe_members, describe_value
 from normcli.documents.excerpt import MOST_GROUPS, format_hidden
 from normcli.documents.plans import (
     build_header,
@@ -18,7 +18,6 @@ from normcli.documents.plans import (
 )
 from normcli.printable import format_count, make_printable
 from normcli.teach.place import describe_index
-from normcli.tensors.nested import describe_number
 from normcli.verify.check import NORMALIZED
 
 if TYPE_CHECKING:
@@ -164,18 +163,21 @@ class Verdict:
 
     def _describe(self, name: str, comparison: Comparison) -> Mapping[str, Any]:
         tally, limits = comparison.tally, comparison.tolerance
-        tolerance = {"rtol": limits.rtol, "atol": limits.atol}
         return {
             "ok": comparison.ok,
             "source": self.sources[name],
             "dtype": comparison.dtype.name,
-            "compared": tally.compared,
-            "mismatches": tally.mismatches,
-            "max_ulp": describe_number(tally.max_ulp),
-            "max_abs": describe_number(tally.max_abs),
-            **(tolerance if limits.max_ulp is None else {"max_ulp_allowed": limits.max_ulp}),
+            **describe_members(tally, "compared", "mismatches", "max_ulp", "max_abs"),
+            **(
+                describe_members(limits, "rtol", "atol")
+                if limits.max_ulp is None
+                else {"max_ulp_allowed": limits.max_ulp}
+            ),
             "worst": None if tally.worst is None else self._describe_worst(name, tally.worst),
-            "histogram": [_describe_bin(part) for part in tally.histogram],
+            "histogram": [
+                dict(zip(("from", "to", "count"), describe_value(part).values(), strict=True))
+                for part in tally.histogram
+            ],
             "groups_with_mismatches": comparison.count_groups(),
             "groups": LongList([self._describe_group(group)] for group in comparison.groups or ()),
         }
@@ -185,15 +187,11 @@ class Verdict:
         if name == NORMALIZED:
             index = {"index": dict(zip(grid.layout.names, _unravel(worst.place, grid.shape), strict=True))}
         group = grid.group_index(self._find_group(name, worst.place))
-        numbers = {key: describe_number(getattr(worst, key)) for key in ("expected", "actual", "ulp")}
-        return {**index, "group": group, **numbers}
+        return {**index, "group": group, **describe_members(worst, "expected", "actual", "ulp")}
 
     def _describe_group(self, group: GroupDifference) -> Mapping[str, Any]:
-        return {
-            "group": self.plan.grid.group_index(group.group),
-            "mismatches": group.mismatches,
-            "max_ulp": describe_number(group.max_ulp),
-        }
+        index = self.plan.grid.group_index(group.group)
+        return {"group": index, **describe_members(group, "mismatches", "max_ulp")}
 
     def _find_group(self, name: str, place: int) -> int:
         if name != NORMALIZED:
@@ -230,32 +228,25 @@ def _coarsen(bins: Sequence[Bin]) -> list[Bin]:
     return coarse
 
 
-def _describe_bin(part: Bin) -> Mapping[str, Any]:
-    return {"from": describe_number(part.lower), "to": describe_number(part.upper), "count": part.value_count}
-
-
 def _format_share(count: int, total: int) -> str:
     percent = f"{100 * count / total:.3g}"
     return f"{'> 99.9' if percent == '100' and count < total else percent} %"
 
 
 def _format_bin(part: Bin) -> str:
-    if math.isinf(part.lower):
-        return "not finite"
-    return f"{_format_bound(part.lower)} – {_format_bound(part.upper)}"
+    finite = f"{_format_bound(part.lower)} – {_format_bound(part.upper)}"
+    return "not finite" if math.isinf(part.lower) else finite
 
 
 def _format_bound(bound: float) -> str:
-    if bound < _FINE_BOUND or math.isinf(bound):
-        return f"{bound:g}"
-    return f"2^{math.frexp(bound)[1] - 1}"
+    small = bound < _FINE_BOUND or math.isinf(bound)
+    return f"{bound:g}" if small else f"2^{math.frexp(bound)[1] - 1}"
 
 
 def _format_tolerance(comparison: Comparison) -> str:
     limits = comparison.tolerance
-    if limits.max_ulp is not None:
-        return f"up to {limits.max_ulp:g} ulp"
-    return f"rtol {limits.rtol:g}, atol {limits.atol:g}"
+    relative = f"rtol {limits.rtol:g}, atol {limits.atol:g}"
+    return relative if limits.max_ulp is None else f"up to {limits.max_ulp:g} ulp"
 
 
 def _format_ulp(value: float) -> str:

@@ -5,10 +5,13 @@ Each verb makes a document, and each writer writes any document, so that every v
 
 from __future__ import annotations
 
+import enum
 import itertools
 import json
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -241,6 +244,28 @@ class Drawable(Document, Protocol):
     def scene(self) -> Scene:
         """Return the shapes of the picture."""
         ...
+
+
+def describe_members(record: object, *names: str) -> dict[str, Any]:
+    """Return members of a record, by their names, as JSON can hold them: see `describe_value`."""
+    return {name: describe_value(getattr(record, name)) for name in names}
+
+
+def describe_value(value: Any) -> Any:
+    """Return a value as JSON can hold it: a member of an enumeration by its value, records as objects.
+
+    Examples
+    --------
+    >>> describe_value((1, None, float("inf")))
+    [1, None, 'inf']
+    """
+    if isinstance(value, float):
+        return describe_number(value)
+    if isinstance(value, enum.Enum):
+        return value.value
+    if hasattr(value, "_fields"):
+        return describe_members(value, *value._fields)
+    return list(map(describe_value, value)) if isinstance(value, tuple) else value
 
 
 def flatten_records(

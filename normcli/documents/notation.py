@@ -5,10 +5,11 @@ A sign `=` stands only between numbers that are equal as they are printed; where
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import math
+from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.documents.document import Equation
 from normcli.documents.numbers import STATISTIC_DIGITS, format_statistic
@@ -31,7 +32,7 @@ from normcli.teach.expression import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from normcli.teach.expression import Expression
     from normcli.teach.story import Step
@@ -50,10 +51,40 @@ _OPEN, _SUM, _PRODUCT, _POWER, _ATOM = range(5)
 """How strongly a text holds together: from a negative number, not at all, to what never needs brackets."""
 
 
-class _Notation:
-    """How operations are written in plain text. Texts come with how strongly they hold together."""
+class _Form(NamedTuple):
+    """How an operation is written.
 
-    minus, times, gap = " − ", " · ", "…"
+    Parameters
+    ----------
+    template : str
+        With a place for each part.
+    least : tuple of int
+        How strongly each part has to hold together to stand there without brackets.
+    held : int
+        How strongly the whole holds together.
+    """
+
+    template: str
+    least: tuple[int, ...]
+    held: int
+
+
+_FORMS: Mapping[type[Operation], _Form] = {
+    Difference: _Form("{} − {}", (_OPEN, _PRODUCT), _SUM),
+    Product: _Form("{} · {}", (_PRODUCT, _POWER), _PRODUCT),
+    Quotient: _Form("{} / {}", (_PRODUCT, _POWER), _PRODUCT),
+    Power: _Form("{}^{}", (_ATOM, _ATOM), _POWER),
+    Root: _Form("√{}", (_ATOM,), _POWER),
+    Absolute: _Form("|{}|", (_OPEN,), _ATOM),
+}
+
+
+class _Notation:
+    """How expressions are written in plain text. Texts come with how strongly they hold together."""
+
+    name, maximum, gap = "text", "max", "…"
+    forms = _FORMS
+    square: str | None = "{}²"
 
     def __init__(self, digits: int | None, *, full: bool) -> None:
         self.digits, self.full = digits, full
@@ -64,23 +95,14 @@ class _Notation:
             case Constant():
                 return self.number(expression)
             case Symbol():
-                return self.name(expression), _ATOM
-            case Sum():
-                return self.sum(expression)
-            case Maximum():
-                return self.maximum(expression), _ATOM
-            case Difference(left, right):
-                return f"{self.wrap(left, _OPEN)}{self.minus}{self.wrap(right, _PRODUCT)}", _SUM
-            case Product(left, right):
-                return f"{self.wrap(left, _PRODUCT)}{self.times}{self.wrap(right, _POWER)}", _PRODUCT
-            case Quotient(top, bottom):
-                return self.quotient(top, bottom)
-            case Power(base, exponent):
-                return self.power(base, exponent), _POWER
-            case Root(radicand):
-                return self.root(radicand)
-            case Absolute(content):
-                return self.absolute(self.wrap(content, _OPEN)), _ATOM
+                return getattr(expression, self.name), _ATOM
+            case Fold():
+                return self.fold(expression)
+        form = self.forms[type(expression)]
+        if self.square and isinstance(expression, Power) and expression.right == Constant(2):
+            form = form._replace(template=self.square)
+        texts = (self.wrap(part, least) for part, least in zip(expression.parts, form.least, strict=True))
+        return form.template.format(*texts), form.held
 
     def wrap(self, expression: Expression, least: int) -> str:
         """Return an expression's text, in brackets where it holds together less than its place needs."""
@@ -94,47 +116,36 @@ class _Notation:
         text = format_number(number, self.digits)
         return text, _OPEN if text.startswith("-") else _PRODUCT if "e" in text else _ATOM
 
-    def name(self, name: Symbol) -> str:
-        return name.text
-
-    def sum(self, sum_: Sum) -> tuple[str, int]:
-        terms = self.pick(sum_.terms)
-        if len(terms) == 1 and terms[0] is not None:
+    def fold(self, fold: Sum | Maximum) -> tuple[str, int]:
+        terms, added = self.pick(fold.terms), isinstance(fold, Sum)
+        if added and len(terms) == 1 and terms[0] is not None:
             return self.format(terms[0])
         texts = [
-            self.gap if term is None else self.wrap(term, _SUM if place else _OPEN)
+            self.gap if term is None else self.wrap(term, _SUM if added and place else _OPEN)
             for place, term in enumerate(terms)
         ]
-        return " + ".join(texts), _SUM
-
-    def maximum(self, maximum: Maximum) -> str:
-        terms = self.pick(maximum.terms)
-        return f"max({', '.join(self.gap if term is None else self.wrap(term, _OPEN) for term in terms)})"
+        return (" + ".join(texts), _SUM) if added else (f"{self.maximum}({', '.join(texts)})", _ATOM)
 
     def pick(self, terms: Sequence[Expression]) -> list[Expression | None]:
+        """Return the terms that are printed; None stands for those that are left out."""
         if self.full or len(terms) <= MOST_SHOWN:
             return list(terms)
         return [*(terms[i] for i in range(HEAD)), None, *(terms[len(terms) - i] for i in range(TAIL, 0, -1))]
-
-    def quotient(self, top: Expression, bottom: Expression) -> tuple[str, int]:
-        return f"{self.wrap(top, _PRODUCT)} / {self.wrap(bottom, _POWER)}", _PRODUCT
-
-    def power(self, base: Expression, exponent: Expression) -> str:
-        if exponent == Constant(2):
-            return f"{self.wrap(base, _ATOM)}²"
-        return f"{self.wrap(base, _ATOM)}^{self.wrap(exponent, _ATOM)}"
-
-    def root(self, radicand: Expression) -> tuple[str, int]:
-        return f"√{self.wrap(radicand, _ATOM)}", _POWER
-
-    def absolute(self, text: str) -> str:
-        return f"|{text}|"
 
 
 class _Latex(_Notation):
     """Only with commands that GitHub's MathJax has."""
 
-    minus, times, gap = " - ", r" \cdot ", r"\cdots"
+    name, maximum, gap = "latex", r"\max", r"\cdots"
+    square = None
+    forms: Mapping[type[Operation], _Form] = {
+        Difference: _Form("{} - {}", (_OPEN, _PRODUCT), _SUM),
+        Product: _Form(r"{} \cdot {}", (_PRODUCT, _POWER), _PRODUCT),
+        Quotient: _Form(r"\frac{{{}}}{{{}}}", (_OPEN, _OPEN), _PRODUCT),
+        Power: _Form("{}^{{{}}}", (_ATOM, _OPEN), _POWER),
+        Root: _Form(r"\sqrt{{{}}}", (_OPEN,), _ATOM),
+        Absolute: _Form(r"\lvert {} \rvert", (_OPEN,), _ATOM),
+    }
 
     def bracket(self, text: str) -> str:
         return rf"\left({text}\right)" if r"\frac" in text else f"({text})"
@@ -144,58 +155,31 @@ class _Latex(_Notation):
         digits, e, exponent = text.partition("e")
         return rf"{digits} \times 10^{{{int(exponent)}}}" if e else text, held
 
-    def name(self, name: Symbol) -> str:
-        return name.latex
-
-    def maximum(self, maximum: Maximum) -> str:
-        return rf"\{super().maximum(maximum)}"
-
-    def quotient(self, top: Expression, bottom: Expression) -> tuple[str, int]:
-        return rf"\frac{{{self.wrap(top, _OPEN)}}}{{{self.wrap(bottom, _OPEN)}}}", _PRODUCT
-
-    def power(self, base: Expression, exponent: Expression) -> str:
-        return f"{self.wrap(base, _ATOM)}^{{{self.wrap(exponent, _OPEN)}}}"
-
-    def root(self, radicand: Expression) -> tuple[str, int]:
-        return rf"\sqrt{{{self.wrap(radicand, _OPEN)}}}", _ATOM
-
-    def absolute(self, text: str) -> str:
-        return rf"\lvert {text} \rvert"
-
 
 class _Code(_Notation):
     """Python's, with every digit; what has too many terms goes over `values`."""
 
-    minus, times = " - ", " * "
-
-    def __init__(self) -> None:
-        super().__init__(None, full=True)
+    name, square = "code", None
+    forms: Mapping[type[Operation], _Form] = {
+        **_FORMS,
+        Difference: _Form("{} - {}", (_OPEN, _PRODUCT), _SUM),
+        Product: _Form("{} * {}", (_PRODUCT, _POWER), _PRODUCT),
+        Power: _Form("{} ** {}", (_ATOM, _ATOM), _POWER),
+        Root: _Form("sqrt({})", (_OPEN,), _ATOM),
+        Absolute: _Form("abs({})", (_OPEN,), _ATOM),
+    }
 
     def number(self, number: Constant) -> tuple[str, int]:
         text = repr(number.value)
         return text, _OPEN if text.startswith("-") else _ATOM
 
-    def name(self, name: Symbol) -> str:
-        return name.code
-
-    def sum(self, sum_: Sum) -> tuple[str, int]:
-        if sum_.total is not None and sum_.each is not None:
-            return f"fsum({self.wrap(sum_.each, _OPEN)} for x in values)", _ATOM
-        return super().sum(sum_)
-
-    def maximum(self, maximum: Maximum) -> str:
-        if maximum.total is not None and maximum.each is not None:
-            return f"max({self.wrap(maximum.each, _OPEN)} for x in values)"
-        return super().maximum(maximum) if len(maximum.terms) > 1 else self.wrap(maximum.terms[0], _ATOM)
-
-    def power(self, base: Expression, exponent: Expression) -> str:
-        return f"{self.wrap(base, _ATOM)} ** {self.wrap(exponent, _ATOM)}"
-
-    def root(self, radicand: Expression) -> tuple[str, int]:
-        return f"sqrt({self.wrap(radicand, _OPEN)})", _ATOM
-
-    def absolute(self, text: str) -> str:
-        return f"abs({text})"
+    def fold(self, fold: Sum | Maximum) -> tuple[str, int]:
+        if fold.total is not None and fold.each is not None:
+            name = "fsum" if isinstance(fold, Sum) else self.maximum
+            return f"{name}({self.wrap(fold.each, _OPEN)} for x in values)", _ATOM
+        if isinstance(fold, Maximum) and len(fold.terms) == 1:
+            return self.wrap(fold.terms[0], _ATOM), _ATOM
+        return super().fold(fold)
 
 
 def format_number(number: Constant, digits: int | None) -> str:
@@ -215,7 +199,7 @@ def format_code(expression: Expression) -> str:
     >>> format_code(Quotient(Sum((Constant(1), Constant(-2.5))), Constant(2)))
     '(1 + (-2.5)) / 2'
     """
-    return _Code().wrap(expression, _OPEN)
+    return _Code(None, full=True).wrap(expression, _OPEN)
 
 
 def build_equation(
@@ -287,23 +271,10 @@ def _is_printed_exactly(expression: Expression, digits: int | None) -> bool:
 def _choose_digits(expression: Expression, value: Constant, digits: int | None) -> int:
     """Return how many digits it takes for what is printed to come near the printed value."""
     fewest = digits or STATISTIC_DIGITS
-    target = _read_printed(value, digits)
-    unit = 0 if target == 0 else Fraction(10) ** (_find_exponent(target) + 1 - fewest)
+    target = Decimal(format_number(value, digits))
+    unit = Fraction(10) ** (target.adjusted() + 1 - fewest) if target else 0
     for enough in range(fewest, _MOST_DIGITS):
-        try:
-            if abs(_evaluate_printed(expression, enough).number - target) <= _TOLERATED * unit:
+        with contextlib.suppress(ArithmeticError):  # a divisor that so few digits make 0
+            if abs(_evaluate_printed(expression, enough).number - Fraction(target)) <= _TOLERATED * unit:
                 return enough
-        except ArithmeticError:  # a divisor that so few digits make 0
-            continue
     return _MOST_DIGITS
-
-
-def _find_exponent(number: Fraction) -> int:
-    """Return the power of 10 of a number's first digit."""
-    size = abs(number)
-    guess = math.floor((size.numerator.bit_length() - size.denominator.bit_length()) * math.log10(2.0))
-    while Fraction(10) ** guess > size:
-        guess -= 1
-    while Fraction(10) ** (guess + 1) <= size:
-        guess += 1
-    return guess

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.documents.document import SCHEMA, Facts, Row, Table
+from normcli.documents.document import SCHEMA, Facts, Row, Table, describe_members
 from normcli.documents.excerpt import build_excerpt, choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.norms.request import Fill
@@ -49,29 +49,21 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
         What the plan is applied to, such as `describe_tensor` under the key `input`.
     """
     grid, spec, window = plan.grid, plan.spec, plan.spec.window
-    members = {
+    return {
         "schema": SCHEMA,
         "norm": plan.norm.name,
         "formula": plan.formula,
         **subject,
         "layout": grid.layout.letters,
-        "axes": list(grid.axes),
-        "kept": list(grid.kept),
-        "group_count": grid.group_count,
-        "group_size": grid.group_size,
+        **describe_members(grid, "axes", "kept", "group_count", "group_size"),
+        **({} if grid.groups is None else describe_members(grid, "groups", "group_order")),
+        **describe_members(spec, "eps", "eps_mode"),
+        "ddof": spec.ddof if "ddof" in plan.norm.options else None,
+        **({} if spec.p is None else {"p": describe_number(spec.p)}),
+        **({} if window is None else {"window": describe_members(window, *_WINDOW_MEMBERS)}),
+        "like": spec.like,
+        **(describe_members(spec, "gamma_offset") if spec.gamma_offset else {}),
     }
-    if grid.groups is not None:
-        members |= {"groups": grid.groups, "group_order": grid.group_order}
-    members |= {"eps": spec.eps, "eps_mode": spec.eps_mode}
-    members["ddof"] = spec.ddof if "ddof" in plan.norm.options else None
-    if spec.p is not None:
-        members["p"] = describe_number(spec.p)
-    if window is not None:
-        members["window"] = {name: getattr(window, name) for name in _WINDOW_MEMBERS}
-    members["like"] = spec.like
-    if spec.gamma_offset:
-        members["gamma_offset"] = spec.gamma_offset
-    return members
 
 
 def describe_tensor(tensor: Tensor) -> Mapping[str, Any]:
