@@ -95,7 +95,7 @@ WIDE_KINDS = [*KINDS, "mean 1e9", "mean 1e12", "mean 1e15", "scale 1e-20", "scal
 
 
 @pytest.mark.parametrize("kind", WIDE_KINDS)
-@pytest.mark.parametrize("n", [3, 32, 500])
+@pytest.mark.parametrize("n", [32, *slowly([3, 500])])
 def test_float64_layer_norm(kind, n):
     check(normalize(make(kind, 3, n), "ln"))
 
@@ -137,20 +137,20 @@ BEYOND_FLOAT16 = ("all but one", "mixed", "cancelling", "outlier", "mean 1e6")
     [(dtype, kind) for dtype in ("float32", ml_dtypes.bfloat16) for kind in KINDS]
     + [("float16", kind) for kind in KINDS if kind not in BEYOND_FLOAT16],
 )
-@pytest.mark.parametrize("n", [3, 32, 500])
+@pytest.mark.parametrize("n", [32, *slowly([3, 500])])
 def test_narrow_layer_norm(dtype, kind, n):
     check(normalize(make(kind, 3, n).astype(dtype), "ln"))
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", ["float32", "float64", ml_dtypes.bfloat16])
-@pytest.mark.parametrize("kind", ["normal", "mean 1e3", "mixed", "scale 1e-20"])
+@pytest.mark.parametrize("dtype", ["float64", *slowly(["float32", ml_dtypes.bfloat16])])
+@pytest.mark.parametrize("kind", ["mean 1e3", "mixed", *slowly(["normal", "scale 1e-20"])])
 def test_every_norm(name, dtype, kind):
     norm, options = CASES[name]
     check(normalize(make(kind, 2, 40).astype(dtype), norm, **options))
 
 
-@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e-160, 1e160, 1e200, 1e300])
+@pytest.mark.parametrize("scale", [1e-310, 1e300, *slowly([1e-200, 1e-160, 1e160, 1e200])])
 @pytest.mark.parametrize("name", [*GROUPED, "l1", "lp 3"])
 def test_no_overflow_or_underflow_that_the_exact_result_does_not_have(name, scale):
     x = make("normal", 2, 70) * scale
@@ -178,7 +178,7 @@ def test_a_beta_that_cancels_leaves_the_bits_below():
     check(normalize(x, "ln", gamma=np.ones(64), beta=-plain[1]))
 
 
-@pytest.mark.parametrize("threshold", [1e-4, 1.0])
+@pytest.mark.parametrize("threshold", [1e-4, *slowly([1.0])])
 def test_a_long_group_of_many_leaves(threshold):
     x = make("mean 1e3", 2, 9001) * threshold
     check(normalize(x, "ln"))
@@ -250,7 +250,7 @@ WINDOWS = {
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("alpha", [1.0, *slowly([1e-4, 1e4])])
 @pytest.mark.parametrize("exponent", [0.75, *slowly([0.5, 1.0])])
-@pytest.mark.parametrize("k", [1.0, 0.0, 1e-300])
+@pytest.mark.parametrize("k", [1.0, *slowly([0.0, 1e-300])])
 @pytest.mark.parametrize("scale", WINDOWS)
 def test_local_response(size, alpha, exponent, k, scale):
     import mpmath

@@ -66,16 +66,16 @@ def imports(path: Path, *, typing_too: bool) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_arrows_point_one_way(module):
-    here = room(module)
+def test_arrows_point_one_way():
     floors = {name: number for number, names in enumerate(FLOORS) for name in names}
-    for imported in imports(MODULES[module], typing_too=True):
-        there = room(imported)
-        if not imported.startswith("normcli") or there == here:
-            continue
-        assert floors[there] < floors[here], f"{module} imports {imported}"
-        assert there not in UNKNOWN[here], f"{module} imports {imported}"
+    arrows = [
+        (module, imported) for module in MODULES for imported in imports(MODULES[module], typing_too=True)
+    ]
+    rooms = {(one, other): (room(one), room(other)) for one, other in arrows if other.startswith("normcli")}
+    between = {arrow: ends for arrow, ends in rooms.items() if ends[0] != ends[1]}
+    assert len(between) > 100
+    assert [arrow for arrow, (here, there) in between.items() if floors[there] >= floors[here]] == []
+    assert [arrow for arrow, (here, there) in between.items() if there in UNKNOWN[here]] == []
 
 
 def test_each_room_stands_on_one_floor():
@@ -93,11 +93,14 @@ def test_the_tests_of_a_room_are_found_by_its_name():
         assert any(tested == name or tested.startswith(f"{name}_") for name in names), path
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_click_is_imported_in_cli_alone_and_rich_in_writers_and_for_progress_alone(module):
-    packages = {name.split(".")[0] for name in imports(MODULES[module], typing_too=True)}
-    assert "click" not in packages or room(module) == "cli"
-    assert "rich" not in packages or room(module) == "writers" or module == "normcli.cli.progress"
+def test_click_is_imported_in_cli_alone_and_rich_in_writers_and_for_progress_alone():
+    packages = {
+        module: {name.split(".")[0] for name in imports(path, typing_too=True)}
+        for module, path in MODULES.items()
+    }
+    assert {room(module) for module, names in packages.items() if "click" in names} == {"cli"}
+    of_rich = {module for module, names in packages.items() if "rich" in names}
+    assert {module for module in of_rich if room(module) != "writers"} == {"normcli.cli.progress"}
 
 
 @pytest.mark.parametrize(
@@ -113,16 +116,40 @@ def test_tables_of_data_import_no_numpy(module):
     }
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_no_norm_is_called_by_name_outside_the_table_and_the_plan(module):
-    if room(module) == "norms":
-        return
-    for node in ast.walk(parse(MODULES[module])):
-        if isinstance(node, ast.Compare):
-            constants = [c.value for c in ast.walk(node) if isinstance(c, ast.Constant)]
-            assert not set(NORMS) & {value for value in constants if isinstance(value, str)}, (
-                f"{module}, line {node.lineno}"
-            )
+def test_no_norm_is_called_by_name_outside_the_table_and_the_plan():
+    others = [module for module in MODULES if room(module) != "norms"]
+    compared = [
+        f"{module}, line {node.lineno}: {constant.value}"
+        for module in others
+        for node in ast.walk(parse(MODULES[module]))
+        if isinstance(node, ast.Compare)
+        for constant in ast.walk(node)
+        if isinstance(constant, ast.Constant) and constant.value in list(NORMS)
+    ]
+    assert others
+    assert compared == []
+
+
+def test_no_test_returns_before_it_asserts():
+    """A block of a test that returns has an assertion, or asserts that something is raised."""
+    silent = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        functions = [
+            n for n in ast.walk(parse(path)) if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")
+        ]
+        for function in functions:
+            inner = {n for f in ast.walk(function) if isinstance(f, ast.FunctionDef | ast.Lambda) and f is not function
+                     for n in ast.walk(f)}  # fmt: skip
+            for block in ast.walk(function):
+                statements = getattr(block, "body", None)
+                if block in inner or not isinstance(statements, list):
+                    continue
+                returns = any(isinstance(statement, ast.Return) for statement in statements)
+                if returns and not any(
+                    isinstance(statement, ast.Assert | ast.With) for statement in statements
+                ):
+                    silent.append(f"{path.name}, line {block.lineno}: {function.name}")
+    assert silent == []
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,26 @@ def test_without_values_each_cell_is_a_block_of_its_groups_colour():
         assert f"48;2;{red};{green};{blue}m c={group} " in legend
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("shape", [(2,), (2, 4), (2, 4, 2, 2), (0, 4)], ids=str)
+NEED_A_CHANNEL = [
+    n.name for n in NORMS.values() if n.axes in (AxesRule.CHANNEL_GROUPS, AxesRule.CHANNEL_WINDOW)
+]
+
+
+@pytest.mark.parametrize("norm", NEED_A_CHANNEL)
+def test_a_tensor_without_a_channel_is_refused(norm):
+    with pytest.raises(UsageError, match="channel"):
+        render(norm, (2,), options=Options(values="none"), **({"groups": 2} if norm == "gn" else {}))
+
+
+@pytest.mark.parametrize(
+    ("norm", "shape"),
+    [(norm, (2,)) for norm in NORMS if norm not in NEED_A_CHANNEL]
+    + [(norm, shape) for norm in NORMS for shape in [(2, 4), (2, 4, 2, 2), (0, 4)]],
+    ids=str,
+)
 def test_on_a_pipe_each_cell_without_value_is_the_number_of_its_group(norm, shape):
     options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
-    try:
-        plan = normalize(np.ones(shape), norm, **options).plan
-    except UsageError:
-        return
+    plan = normalize(np.ones(shape), norm, **options).plan
     text = render(norm, shape, options=Options(values="none"), **options)
     if 0 in shape:
         assert "no values" in text

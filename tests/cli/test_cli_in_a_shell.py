@@ -111,11 +111,9 @@ def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term):
 @pytest.mark.parametrize(
     "line",
     [
-        "bn --shape 2,3,4,4",
-        "ln --shape 8,64,32,32",
         "zscore --shape 3,40 --full",
-        "gn --groups 2 --shape 2,4,3,3",
         "norms",
+        *slowly(["bn --shape 2,3,4,4", "ln --shape 8,64,32,32", "gn --groups 2 --shape 2,4,3,3"]),
     ],
 )
 def test_nothing_is_wider_than_the_terminal(line, columns):

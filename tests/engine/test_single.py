@@ -10,6 +10,7 @@ from normcli.engine.inputs import Inputs
 from normcli.engine.single import normalize_group
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.marks import slowly
 
 SHAPES = [(2, 4, 3, 3), (1, 4, 1, 9), (300, 4), (2, 4, 5000), (20, 4, 50, 60), (9000, 4), (6, 2)]
 
@@ -23,7 +24,7 @@ def vary(name: str) -> list[dict[str, object]]:
     return [{}]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("dtype", ["float64", *slowly(["float16", "float32", "int32"])])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", NORMS)
 def test_a_group_alone_has_the_bits_that_it_has_in_the_tensor(name, shape, dtype, rng, frozen):

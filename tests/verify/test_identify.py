@@ -42,10 +42,10 @@ def best(found, **wanted):
 @pytest.mark.parametrize(
     ("dtype", "rank"),
     [
-        pytest.param("float32", 3, id="float32-3"),
+        pytest.param("float32", 2, id="float32-2"),
         *slowly(
             pytest.param(dtype, rank, id=f"{dtype}-{rank}")
-            for dtype, rank in [("float32", 2), ("float32", 4), ("float32", 5), ("float16", 3), ("float64", 4)]
+            for dtype, rank in [("float32", 3), ("float32", 4), ("float32", 5), ("float16", 3), ("float64", 4)]
         ),
     ],
 )
@@ -103,7 +103,9 @@ OF_THE_TABLE = [
 
 
 @pytest.mark.parametrize(
-    ("row", "rank"), [case for cases in OF_THE_TABLE for case in (cases[0], *slowly(cases[1:]))]
+    ("row", "rank"),
+    [cases[0] for cases in OF_THE_TABLE[::4]]
+    + slowly(case for number, cases in enumerate(OF_THE_TABLE) for case in cases[number % 4 == 0 :]),
 )
 def test_every_convention_of_the_table_is_named(row, rank):
     x = make(SHAPES[rank])
@@ -135,9 +137,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "planted", [*PLANTED[::4], *slowly(PLANTED[1::4] + PLANTED[2::4] + PLANTED[3::4])], ids=str
-)
+@pytest.mark.parametrize("planted", [PLANTED[0], PLANTED[12], *slowly(PLANTED[1:12] + PLANTED[13:])], ids=str)
 @pytest.mark.parametrize(
     ("rank", "dtype"), [(3, "float32"), pytest.param(4, "float64", marks=pytest.mark.slow)]
 )
@@ -180,9 +180,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize(
-    "step", ["1 + gamma, beta", "swapped", *slowly(sorted(STEPS.keys() - {"1 + gamma, beta", "swapped"}))]
-)
+@pytest.mark.parametrize("step", ["swapped", *slowly(step for step in STEPS if step != "swapped")])
 @pytest.mark.parametrize("axes", [(2, 3), *slowly([(0, 2, 3), (3,)])], ids=str)
 def test_how_gamma_and_beta_entered(step, axes):
     x = make(SHAPES[4])
@@ -201,12 +199,14 @@ def test_a_gamma_that_nobody_gave_is_fitted_and_said_to_be():
     assert "fitted to the values" in format_sentence(Question(x, y), found)
 
 
+@pytest.mark.slow
 def test_a_scale_and_shift_of_each_channel_could_be_batch_normalization_with_any_eps():
     x = make(SHAPES[4])
     found = identify(x, x * GAMMA[:, None, None] + BETA[:, None, None])
     assert {(m.affine, m.eps_range) for m in best(found, norm="bn")} == {("estimated", (0.0, np.inf))}
 
 
+@pytest.mark.slow
 def test_what_two_conventions_share_is_listed_under_both():
     x = make((1, 12, 5, 6))
     found = identify(x, normalize(x, "bn").normalized)
@@ -229,6 +229,7 @@ def test_another_order_of_axes(order):
     assert (match.norm, match.axes, match.order) == ("bn", (0, 2, 3), tuple(np.argsort(order)))
 
 
+@pytest.mark.slow
 def test_float16_accumulation_is_told_from_float32():
     x = make((16, 500), dtype="float16")
     mean = np.add.reduce(x, axis=1, keepdims=True, dtype="float16") / np.float16(500)
@@ -251,7 +252,7 @@ def test_whether_the_quotient_was_rounded_before_gamma(like):
     assert ("llama" in matches[0].like) == (like == "llama")
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("size", [2, *slowly([3, 5])])
 @pytest.mark.parametrize("like", [None, "torch"])
 def test_windows(size, like):
     x = make((3, 9, 4, 4)) * np.float32(3.0)
@@ -262,6 +263,7 @@ def test_windows(size, like):
     assert window.before == (size // 2 if like else (size - 1) // 2)
 
 
+@pytest.mark.slow
 def test_axes_without_letters_are_numbers_and_an_eps_that_was_given_is_said_to_be():
     x = make(17)
     sentence = format_sentence(Question(x, x), identify(x, plainly(x, (0,), 1e-3)))
@@ -295,6 +297,7 @@ def test_one_wrong_value_among_all_is_the_nearest():
     assert "except for 1 of 1,440 values, the first at (2, 3, 1, 4)" in format_sentence(Question(x, y), found)
 
 
+@pytest.mark.slow
 def test_the_nearest_has_its_usual_name_and_bears_what_is_not_finite():
     x = make(SHAPES[4])
     y = normalize(x, "in").normalized.copy()
@@ -336,6 +339,7 @@ def test_groups_that_are_not_finite_are_passed_over():
     assert best(found, norm="in", eps=1e-5)
 
 
+@pytest.mark.slow
 def test_one_norm_alone():
     x = make(SHAPES[4])
     assert {m.norm for m in identify(x, normalize(x, "ln", axes=(1, 2, 3)).normalized, norm="gn").matches} == {
