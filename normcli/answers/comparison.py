@@ -26,7 +26,7 @@ from normcli.documents.excerpt import format_hidden
 from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statistic
 from normcli.documents.plans import describe_tensor, find_reduction, format_formula, format_options, list_facts
 from normcli.norms.table import Centre
-from normcli.teach.equalities import PARAMETERS, Kind, name_parameters
+from normcli.teach.equalities import PARAMETERS, Likeness, format_parameters
 from normcli.teach.place import describe_index
 from normcli.tensors.nested import NestedLists, describe_number
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _MOST_MEMBERS = 8
 """Of a longer group, the first values and the last are written."""
 
-_SIGNS = {Kind.IDENTICAL: "=", Kind.COINCIDENT: "=", Kind.SIMILAR: "≈"}
+_SIGNS = {Likeness.IDENTICAL: "=", Likeness.COINCIDENT: "=", Likeness.SIMILAR: "≈"}
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _format_number(value: float, view: View, exact: bool) -> str:
 
 def _format_parameters(column: Column) -> str:
     plan = column.result.plan
-    name = name_parameters(plan)
+    name = format_parameters(plan)
     if not plan.norm.parameter_names:
         return name
     sizes = format_shape(plan.parameters.shape)

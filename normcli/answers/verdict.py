@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.check import Checked, Comparison
+    from normcli.verify.check import ArrayCheck, Checked
     from normcli.verify.tally import Bin, Element, GroupDifference
 
 _ULP_DIGITS = 4
@@ -118,7 +118,7 @@ class Verdict:
         title = f"check {self.plan.norm.name} · {self.plan.norm.title}"
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 
-    def _build_verdict(self, name: str, comparison: Comparison) -> Line:
+    def _build_verdict(self, name: str, comparison: ArrayCheck) -> Line:
         tally = comparison.tally
         values = format_count(tally.compared, "value")
         if not tally.compared:
@@ -129,7 +129,7 @@ class Verdict:
         differ = "differs" if tally.mismatches == 1 else "differ"
         return Line((f"{name}: {tally.mismatches:,} of {values} {differ}", *furthest), mark=False)
 
-    def _build_worst(self, name: str, comparison: Comparison, view: View) -> Facts:
+    def _build_worst(self, name: str, comparison: ArrayCheck, view: View) -> Facts:
         worst, grid = comparison.tally.worst, self.plan.grid
         assert worst is not None
         digits = view.digits or (_SHORT_DIGITS if comparison.dtype.itemsize <= 4 else _LONG_DIGITS)
@@ -142,7 +142,7 @@ class Verdict:
         lines = (("at", place), ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual))
         return Facts("worst value", lines)
 
-    def _build_groups(self, comparison: Comparison, view: View) -> Table:
+    def _build_groups(self, comparison: ArrayCheck, view: View) -> Table:
         assert comparison.groups is not None
         grid, count = self.plan.grid, comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
@@ -161,7 +161,7 @@ class Verdict:
 
     # -- for a program
 
-    def _describe(self, name: str, comparison: Comparison) -> Mapping[str, Any]:
+    def _describe(self, name: str, comparison: ArrayCheck) -> Mapping[str, Any]:
         tally, limits = comparison.tally, comparison.tolerance
         return {
             "ok": comparison.ok,
@@ -202,7 +202,7 @@ class Verdict:
         return int(self.plan.grid.locate_groups(index))
 
 
-def _build_histogram(comparison: Comparison, view: View) -> Table:
+def _build_histogram(comparison: ArrayCheck, view: View) -> Table:
     total = comparison.tally.compared
     bins = comparison.tally.histogram if view.full else _coarsen(comparison.tally.histogram)
     rows = [
@@ -243,7 +243,7 @@ def _format_bound(bound: float) -> str:
     return f"{bound:g}" if small else f"2^{math.frexp(bound)[1] - 1}"
 
 
-def _format_tolerance(comparison: Comparison) -> str:
+def _format_tolerance(comparison: ArrayCheck) -> str:
     limits = comparison.tolerance
     relative = f"rtol {limits.rtol:g}, atol {limits.atol:g}"
     return relative if limits.max_ulp is None else f"up to {limits.max_ulp:g} ulp"

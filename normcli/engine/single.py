@@ -33,7 +33,7 @@ _PAGE, _MOST_TOUCHED, _SHORTEST_BLOCK = 4096, 64 << 20, 1 << 14
 """Bytes that are read of a file for one value; the most bytes, and the fewest values, of a tile."""
 
 
-class Single(NamedTuple):
+class SingleGroup(NamedTuple):
     """The result of one group.
 
     Parameters
@@ -101,7 +101,7 @@ def normalize_group(
     wanted: Sequence[int],
     inputs: Inputs = NO_INPUTS,
     effort: Effort = DEFAULT_EFFORT,
-) -> Single:
+) -> SingleGroup:
     """Normalize some values of one group; no other group is read.
 
     Parameters
@@ -120,7 +120,7 @@ def normalize_group(
 
     Returns
     -------
-    Single
+    SingleGroup
         The same to the bit as the whole tensor's.
     """
     dtype = choose_output_dtype(plan, values.dtype)
@@ -151,7 +151,7 @@ def normalize_group(
         given = Given(*(np.full(alone.grid.running_shape, known) for known in own))
     effort = _choose_effort(values, among, effort)
     statistics = run_source(alone, geometry, source, picker, Inputs(scale, shift, given), effort)
-    return Single({name: float(array[place]) for name, array in statistics.items()}, picker.values)
+    return SingleGroup({name: float(array[place]) for name, array in statistics.items()}, picker.values)
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:

@@ -41,7 +41,7 @@ PARAMETERS = ("gamma", "beta")
 """What comes after x̂, in this order."""
 
 
-class Kind(enum.StrEnum):
+class Likeness(enum.StrEnum):
     """How two norms are alike."""
 
     IDENTICAL = "identical"
@@ -56,7 +56,7 @@ class Equality(NamedTuple):
     ----------
     names : tuple of str
         The two norms, as a command line names them.
-    kind : Kind
+    kind : Likeness
         `identical`: the same groups and the same formula, so for every tensor of this shape; `coincident`: the
         numbers of this tensor are the same; `similar`: the same groups, but another eps or ddof.
     reason : str
@@ -71,7 +71,7 @@ class Equality(NamedTuple):
     """
 
     names: tuple[str, str]
-    kind: Kind
+    kind: Likeness
     reason: str
     differences: tuple[str, ...]
     max_abs: float
@@ -201,7 +201,7 @@ def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]
             continue
         own = (row, plan.grid.axes, plan.grid.groups) == (plan.norm, other.grid.axes, other.grid.groups)
         if not own and is_same(plan, other):
-            yield NamedPlan(_write_name(_drop_layout(request, other, layout), row), other)
+            yield NamedPlan(_format_name(_drop_layout(request, other, layout), row), other)
 
 
 def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
@@ -250,7 +250,7 @@ def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
         yield base._replace(axes=reduced)
 
 
-def _write_name(request: Request, row: Norm) -> str:
+def _format_name(request: Request, row: Norm) -> str:
     """Return a request as a command line puts it behind the norm's name."""
     parts = [row.name]
     for option in sorted(OPTIONS, key=lambda option: option.name == "layout"):
@@ -278,18 +278,18 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
             plan, x, effort = relative.plan, member.result.input, member.result.effort
             result = calculate(plan.change_spec(dtype=member.plan.spec.dtype), x, effort=effort)
             found = _compare(member, Member(relative.name, result, result.normalized))
-            if found is not None and found.kind is Kind.IDENTICAL:
+            if found is not None and found.kind is Likeness.IDENTICAL:
                 yield found._replace(related=True)
 
 
 def _compare(a: Member, b: Member) -> Equality | None:
     apart, windowed = _measure(a.standardized, b.standardized), a.plan.grid.reach is not None
     if is_same(a.plan, b.plan) and apart.rounding:
-        kind, reason = Kind.IDENTICAL, _explain_groups(a.plan, b.plan)
+        kind, reason = Likeness.IDENTICAL, _explain_groups(a.plan, b.plan)
     elif apart.equal:
-        kind, reason = Kind.COINCIDENT, f"on this tensor, {_explain_coincidence(a, b)}"
+        kind, reason = Likeness.COINCIDENT, f"on this tensor, {_explain_coincidence(a, b)}"
     elif _has_same_groups(a, b) and _has_same_quotient(a, b) and not windowed:
-        kind, reason = Kind.SIMILAR, f"the same groups, but {'; '.join(_list_options(a, b))}"
+        kind, reason = Likeness.SIMILAR, f"the same groups, but {'; '.join(_list_options(a, b))}"
     else:
         return None
     before = tuple(
@@ -428,7 +428,7 @@ def _explain_different_groups(a: Result, b: Result) -> str:
 
 def _list_differences(a: Member, b: Member) -> Iterator[str]:
     """Yield what tells two norms apart beside x̂: the affine step, and the rstd of a constant group."""
-    one, other = (name_parameters(member.plan) for member in (a, b))
+    one, other = (format_parameters(member.plan) for member in (a, b))
     shapes = [member.plan.parameters.shape for member in (a, b)]
     axes = [_list_wide_axes(member.plan) for member in (a, b)]
     names = [member.plan.norm.parameter_names for member in (a, b)]
@@ -458,12 +458,12 @@ def _list_wide_axes(plan: Plan) -> str:
     return " ".join(str(axis) for axis in axes if plan.grid.shape[axis] > 1)
 
 
-def name_parameters(plan: Plan) -> str:
+def format_parameters(plan: Plan) -> str:
     """Return the shape of gamma and beta by the letters of its axes: `(C, H, W)`, or `none`.
 
     Examples
     --------
-    >>> name_parameters(make_plan(Request("ln", axes="CHW"), (2, 3, 4, 4), np.dtype("f8")))
+    >>> format_parameters(make_plan(Request("ln", axes="CHW"), (2, 3, 4, 4), np.dtype("f8")))
     '(C, H, W)'
     """
     if not plan.norm.parameter_names:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.inputs import Inputs
-    from normcli.engine.single import Single
+    from normcli.engine.single import SingleGroup
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.degenerate import Degeneracy
@@ -189,7 +189,7 @@ def _pick_parameter(plan: Plan, parameter: NDArray[Any] | None, index: tuple[int
 
 
 def _find_degeneracies(
-    plan: Plan, members: NDArray[Any], number: int, single: Single, *, scaled: bool
+    plan: Plan, members: NDArray[Any], number: int, single: SingleGroup, *, scaled: bool
 ) -> tuple[Degeneracy, ...]:
     """Return what is degenerate of the group, as of a tensor that it alone makes up."""
     held, windowed = members, plan.grid.reach is not None

@@ -234,7 +234,7 @@ def _explain(attempt: Restoration) -> str:
                 "the input holds values that are not finite, so the statistics of their groups are not either"
             )
         return "the statistics are not finite"
-    along, statistics = (_name_axes(other, other.grid.kept) or "no axis" for other in (own, plan))
+    along, statistics = (_format_axes(other, other.grid.kept) or "no axis" for other in (own, plan))
     parameters = " and ".join(plan.norm.parameter_names)
     if attempt.aligned:
         same = f"statistics and parameters run along the same axes ({along})"
@@ -253,7 +253,9 @@ def _explain(attempt: Restoration) -> str:
     missed = [axis for axis in plan.grid.kept if axis not in own.grid.kept and plan.grid.shape[axis] > 1]
     if missed:
         serve = "serve" if plan.norm.takes_beta else "serves"
-        return f"{per}: the same {parameters} {serve} every {_name_axes(plan, missed)}, whose statistics differ"
+        return (
+            f"{per}: the same {parameters} {serve} every {_format_axes(plan, missed)}, whose statistics differ"
+        )
     return f"{per}: a group has one divisor for all of its values, but a gamma for each {along}"
 
 
@@ -273,7 +275,7 @@ def _explain_rest(attempt: Restoration) -> str:
     part = find_shrinkage(plan, float(sizes[group]))
     if worst is not None and not _is_due_to_eps(attempt, group, part):
         return rounding
-    size = f"{_name_shrinkage(plan, attempt.spread)} = {part:.2g}" if part < _SMALL else f"{part:.2g}"
+    size = f"{_format_shrinkage(plan, attempt.spread)} = {part:.2g}" if part < _SMALL else f"{part:.2g}"
     target = "0" if attempt.centre is None else f"the {attempt.centre}"
     if attempt.recovered and part < _SMALL:
         moved = f"eps {plan.spec.eps:g} moves each value toward {target} by at most {size} of its distance"
@@ -303,7 +305,7 @@ _SMALL = 0.01
 """Up to here, the first term of what eps takes is all of it, to two digits."""
 
 
-def _name_shrinkage(plan: Plan, spread: str) -> str:
+def _format_shrinkage(plan: Plan, spread: str) -> str:
     if plan.spec.eps_mode is not EpsMode.INSIDE:
         return f"eps/{spread}"
     square = plan.norm.divisor.square
@@ -318,7 +320,7 @@ def _is_due_to_eps(attempt: Restoration, group: int, part: float) -> bool:
     return taken > abs(float(result.normalized[index]) - float(result.input[index])) / 2
 
 
-def _name_axes(plan: Plan, axes: Sequence[int]) -> str:
+def _format_axes(plan: Plan, axes: Sequence[int]) -> str:
     """Return axes by their letters, the channel groups as `g`."""
     names = dict(zip(plan.grid.kept, plan.grid.kept_names, strict=True))
     return " ".join(names.get(axis, plan.grid.layout.name(axis)) for axis in axes)

@@ -1,4 +1,4 @@
-"""Somebody's normalized tensor, or statistics, held against the exact ones: tile by tile, however large."""
+"""A given tensor or given statistics compared with the exact ones: tile by tile, however large."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Limits(NamedTuple):
 NO_LIMITS = Limits()
 
 
-class Comparison(NamedTuple):
+class ArrayCheck(NamedTuple):
     """How far one array is from the exact one.
 
     Parameters
@@ -86,7 +86,7 @@ class Checked(NamedTuple):
 
     Parameters
     ----------
-    comparisons : mapping of str to Comparison
+    comparisons : mapping of str to ArrayCheck
         By what was compared: `normalized`, or a statistic.
     statistics : mapping of str to ndarray of float64
         The exact ones, of `Grid.stats_shape`.
@@ -96,7 +96,7 @@ class Checked(NamedTuple):
         Which values count; None where all do.
     """
 
-    comparisons: Mapping[str, Comparison]
+    comparisons: Mapping[str, ArrayCheck]
     statistics: Mapping[str, Floats]
     counts: Floats | None = None
     selection: Selection | None = None
@@ -164,14 +164,14 @@ def check(
         name: choose_tolerance(dtype, *(limits if isinstance(limits, Limits) else limits[name]))
         for name, dtype in settings.items()
     }
-    comparisons: dict[str, Comparison] = {}
+    comparisons: dict[str, ArrayCheck] = {}
     if NORMALIZED in actual:
         geometry = find_geometry(plan)
         array, dtype, tolerance = actual[NORMALIZED], settings[NORMALIZED], tolerances[NORMALIZED]
         with contextlib.closing(open_source(array, plan, geometry)) as source:
             sink = ComparingSink(plan, geometry, source, dtype, tolerance)
             statistics = run_into(plan, values, sink, inputs, effort)
-        comparisons[NORMALIZED] = Comparison(dtype, tolerance, sink.tally, sink.groups)
+        comparisons[NORMALIZED] = ArrayCheck(dtype, tolerance, sink.tally, sink.groups)
     else:
         statistics = measure(plan, values, inputs, effort)
     counts = statistics.pop(COUNT, None)
@@ -207,7 +207,7 @@ def _choose_dtype(plan: Plan, name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _compare_statistic(
     array: NDArray[Any], expected: Floats, dtype: np.dtype[Any], tolerance: Tolerance
-) -> Comparison:
+) -> ArrayCheck:
     tally, groups, flat = Tally(), GroupTally((expected.size,), make_scratch), array.reshape(-1)
     with np.errstate(all="ignore"):
         for piece in iterate_pieces(expected, PIECE):
@@ -216,7 +216,7 @@ def _compare_statistic(
             if found.any():
                 groups.add((part,), found, ())
             forget(array)
-    return Comparison(dtype, tolerance, tally, groups)
+    return ArrayCheck(dtype, tolerance, tally, groups)
 
 
 class ComparingSink:
@@ -270,7 +270,7 @@ class ComparingSink:
         self._source.forget()
 
     def close(self) -> None:
-        """Say that all of it is compared."""
+        """Do nothing: called once, after the last tile."""
 
     def _locate(self, tile: Slices, place: int) -> int:
         """Return the number in the whole tensor of a tile's value."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.norms.table import NORMS, EpsMode, GroupOrder
+from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rounding import store
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
@@ -167,38 +168,35 @@ class Hypothesis(NamedTuple):
 
     def predict(self, eps: float) -> Floats:
         """Return the exact result for the sampled values."""
-        return self.sample.place(self.affine).apply(self.standardize(eps))
+        with np.errstate(all="ignore"):
+            return self.sample.place(self.affine).apply(self.standardize(eps))
 
     def standardize(self, eps: float) -> Floats:
         """Return the exact x̂ of the sampled values."""
         standard, model = self.sample.standard, self.model
-        size = standard.size
+        if model.p is None:
+            size = standard.size * math.sqrt(standard.group_size / (standard.group_size - model.ddof))
+        else:
+            size = standard.lengths[model.p]
         with np.errstate(all="ignore"):
-            if model.p is not None:
-                length = standard.lengths[model.p]
-                floored = model.eps_mode is EpsMode.FLOOR
-                factor = size / (np.maximum(length, eps) if floored else np.sqrt(length**2 + eps))
-            else:
-                share = standard.group_size / (standard.group_size - model.ddof)
-                inside = np.sqrt(share * size**2 + eps)
-                factor = size / (inside if model.eps_mode is EpsMode.INSIDE else math.sqrt(share) * size + eps)
-        return standard.values * np.where(size > 0.0, factor, 0.0)[:, None]
+            factor = standard.size / find_divisor(size, eps, model.eps_mode)
+        return standard.values * np.where(standard.size > 0.0, factor, 0.0)[:, None]
 
     def predict_rounded_first(self, eps: float, dtype: np.dtype[Any]) -> Floats:
         """Return what comes of x̂ being rounded to a dtype before gamma multiplies it, rounded again."""
         standardized = self.standardize(eps)
         result = np.empty(standardized.shape, dtype)
-        store(result, standardized)
-        store(result, self.sample.place(self.affine).apply(result.astype(np.float64)))
+        with np.errstate(all="ignore"):
+            store(result, standardized)
+            store(result, self.sample.place(self.affine).apply(result.astype(np.float64)))
         return result.astype(np.float64)
 
     def describe(self, scope: Scope, precision: str) -> Iterator[Match]:
         """Yield the matches that this amounts to: one for each name that it has."""
         (grid, _, _, actual), model = self.sample, self.model
         eps = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
-        with np.errstate(all="ignore"):
-            error, ulp = measure_distance(actual, self.predict(eps), scope.dtype)
-            first = self._is_rounded_first(eps, float(ulp.max()), scope.dtype)
+        error, ulp = measure_distance(actual, self.predict(eps), scope.dtype)
+        first = self._is_rounded_first(eps, float(ulp.max()), scope.dtype)
         if first:
             precision = f"{precision}, rounded before gamma"
         for named in name_hypothesis(self, scope, first):
@@ -232,8 +230,7 @@ class Hypothesis(NamedTuple):
 
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
     """Return the match of a window of local response normalization."""
-    with np.errstate(all="ignore"):
-        error, ulp = measure_distance(actual, fitted.exact, scope.dtype)
+    error, ulp = measure_distance(actual, fitted.exact, scope.dtype)
     return Match(
         norm=WINDOWED,
         axes=(fitted.axis,),

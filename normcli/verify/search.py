@@ -143,7 +143,7 @@ class Search:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
         best: tuple[tuple[float, float], Hypothesis] | None = None
         for grid, divisor in itertools.product(self.grids, self.standards):
-            sample = self._draw(grid, MOST_VALUES, divisor)
+            sample = self._sample(grid, MOST_VALUES, divisor)
             if sample is None:
                 continue
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS):
@@ -183,7 +183,7 @@ class Search:
     def _survive(self) -> Iterator[Candidate]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
         for grid, divisor in itertools.product(self.grids, self.standards):
-            sample = self._draw(grid, FEW_VALUES, divisor)
+            sample = self._sample(grid, FEW_VALUES, divisor)
             if sample is None:
                 continue
             for affine in self.affines:
@@ -193,7 +193,7 @@ class Search:
     def _try(self, candidate: Candidate, level: Level, number: int) -> Iterator[Match]:
         grid, divisor, affine = candidate
         if (grid, divisor) not in self._samples:
-            self._samples[grid, divisor] = self._draw(grid, MOST_VALUES, divisor)
+            self._samples[grid, divisor] = self._sample(grid, MOST_VALUES, divisor)
         sample = self._samples[grid, divisor]
         bounds = None if sample is None else self._bound(sample, affine, level)
         if sample is None or bounds is None:
@@ -209,7 +209,7 @@ class Search:
         count = max(1, self._count_samples())
         x, y = _widen(self.x[:count]), _widen(self.y[:count])
         slack = level.ulp * measure_unit(y, dtype) + level.roundings * get_eps(dtype) * np.abs(y)
-        precision = self._name_precision(number)
+        precision = self._format_precision(number)
         return [describe_window(fitted, y, self.scope, precision) for fitted in find_windows(x, y, slack)]
 
     def _count_samples(self) -> int:
@@ -217,18 +217,18 @@ class Search:
         return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
 
     def _describe(self, hypothesis: Hypothesis, level: int) -> Iterator[Match]:
-        for match in hypothesis.describe(self.scope, self._name_precision(level)):
+        for match in hypothesis.describe(self.scope, self._format_precision(level)):
             if self.scope.norm in (None, match.norm):
                 yield match
 
-    def _name_precision(self, level: int) -> str:
+    def _format_precision(self, level: int) -> str:
         short = self.scope.dtype.itemsize < np.dtype(np.float32).itemsize
         return "float32" if short and level < _ROUNDED_ONCE else self.scope.dtype.name
 
     def _has_name(self, hypothesis: Hypothesis) -> bool:
         return self.scope.norm is None or any(True for _ in self._describe(hypothesis, 0))
 
-    def _draw(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
+    def _sample(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
         """Return some groups of finite values, or None if there are none."""
         chosen = _choose_groups(grid, most)
         inputs, actual = (_widen(take_groups(grid, values, chosen)) for values in (self.x, self.y))

@@ -1,4 +1,4 @@
-"""What is kept of a comparison while its values pass by: counts, extremes, the worst element and groups."""
+"""The running totals of a comparison: counts, extremes, the worst element, and the mismatches of each group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FRACTION_BITS, _BIAS = 52, 1023
 """Of float64."""
 
 _FIRST_BOUND = 0.5
-"""Rounding once makes no more than half a unit: the first bin holds what is correctly rounded."""
+"""Rounding once is off by half a unit at most: the first bin holds what is correctly rounded."""
 
 _BINS = 1026
 """0 to ½, ½ to 1, 1 to 2, … up to the largest float64, and what is infinitely far away."""
@@ -52,7 +52,7 @@ class Element(NamedTuple):
 
     @property
     def rank(self) -> tuple[float, float, int]:
-        """What is worst comes last: the most beyond the tolerance, by most ulp, first in the tensor."""
+        """Sorts the worst last: by excess, then by ulp; of equals the first in the tensor is the worst."""
         return (self.excess, self.ulp, -self.place)
 
 
@@ -74,7 +74,7 @@ class GroupDifference(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """The sum of a comparison: the same whichever way the values are cut, and in whichever order they come."""
+    """The totals of a comparison: the same however the values are cut into pieces, and in whatever order."""
 
     compared: int = 0
     mismatches: int = 0
@@ -115,7 +115,7 @@ class Tally:
         return np.where(wrong, ulp, 0.0)
 
     def merge(self, other: Tally) -> None:
-        """Add what another tally has seen."""
+        """Add the totals of another tally."""
         self.compared += other.compared
         self.mismatches += other.mismatches
         self.max_ulp = max(self.max_ulp, other.max_ulp)
@@ -137,14 +137,14 @@ class Tally:
 
 
 class GroupTally:
-    """The mismatches of each group; room for them is made when there is a first.
+    """The mismatches of each group; the arrays for them are made at the first mismatch.
 
     Parameters
     ----------
     shape : tuple of int
         As many lengths as `add` has indices.
     make_array : callable
-        Makes room, of whatever content.
+        Makes an array of a shape and a dtype; its content does not matter.
     """
 
     def __init__(self, shape: tuple[int, ...], make_array: MakeArray) -> None:

@@ -87,34 +87,6 @@ def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype.newbyteorder("=") if is_float(dtype) and dtype.name in _FORMATS else np.dtype(np.float64)
 
 
-def measure_ulp(actual: NDArray[Any], expected: Floats, dtype: np.dtype[Any]) -> Floats:
-    """Measure |actual − expected| in units of the last place that a dtype has at the expected value.
-
-    Parameters
-    ----------
-    actual : ndarray
-    expected : ndarray of float64, of the same shape
-        Wider than the dtype, so that 0.5 is the most that rounding once makes of it.
-    dtype : numpy.dtype
-        A float of up to 8 bytes.
-
-    Returns
-    -------
-    ndarray of float64
-        NaN where NaN is expected, the infinity that is expected, and the one that the expected value rounds to
-        are 0 ulp away. Whatever else is not finite is infinitely far away.
-
-    Examples
-    --------
-    >>> expected = np.array([1.0, 1.0, 0.0, np.nan, 1e6])
-    >>> actual = np.array([1.0009765625, np.inf, 2.0**-24, np.nan, np.inf])
-    >>> measure_ulp(actual, expected, np.dtype("float16"))
-    array([ 1., inf,  1.,  0.,  0.])
-    """
-    with np.errstate(all="ignore"):
-        return measure_distance(np.asarray(actual, dtype=np.float64), expected, dtype)[1]
-
-
 def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
     """Return the unit of the last place that a dtype has at each value."""
     form = _FORMATS[dtype.name]
@@ -125,14 +97,36 @@ def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
 
 
 def measure_distance(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
-    """Return |actual − expected| as it is, and in ulp; see `measure_ulp`. The caller silences NumPy."""
-    error = np.abs(actual - expected)
-    ulp = error / measure_unit(expected, dtype)
-    odd = ~(ulp < np.inf)
-    if odd.any():
-        agree = _agree(actual[odd], expected[odd], dtype)
-        ulp[odd] = np.where(agree, 0.0, np.inf)
-        error[odd] = np.where(agree, 0.0, np.nan_to_num(error[odd], nan=np.inf))
+    """Measure |actual − expected|, as it is and in units of the last place of a dtype at the expected value.
+
+    Parameters
+    ----------
+    actual, expected : ndarray of float64, of one shape
+        The expected values are wider than the dtype, so that rounding them once makes 0.5 ulp at most.
+    dtype : numpy.dtype
+        A float of up to 8 bytes.
+
+    Returns
+    -------
+    tuple of ndarray of float64
+        NaN where NaN is expected, the infinity that is expected, and the one that the expected value rounds to
+        are 0 away. Whatever else is not finite is infinitely far away.
+
+    Examples
+    --------
+    >>> expected = np.array([1.0, 1.0, 0.0, np.nan, 1e6])
+    >>> actual = np.array([1.0009765625, np.inf, 2.0**-24, np.nan, np.inf])
+    >>> measure_distance(actual, expected, np.dtype("float16"))[1]
+    array([ 1., inf,  1.,  0.,  0.])
+    """
+    with np.errstate(all="ignore"):
+        error = np.abs(actual - expected)
+        ulp = error / measure_unit(expected, dtype)
+        odd = ~(ulp < np.inf)
+        if odd.any():
+            agree = _agree(actual[odd], expected[odd], dtype)
+            ulp[odd] = np.where(agree, 0.0, np.inf)
+            error[odd] = np.where(agree, 0.0, np.nan_to_num(error[odd], nan=np.inf))
     return error, ulp
 
 

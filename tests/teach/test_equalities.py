@@ -15,13 +15,13 @@ from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.results.result import calculate
 from normcli.teach.equalities import (
-    Kind,
+    Likeness,
     Member,
     find_equalities,
     find_formula,
     find_relatives,
+    format_parameters,
     is_same,
-    name_parameters,
 )
 from tests.conftest import plan_request
 from tests.marks import slowly
@@ -145,13 +145,13 @@ def test_every_claim_is_true_and_no_pair_with_one_partition_and_formula_is_misse
         windows = (a.plan.spec.window is None, b.plan.spec.window is None)
         if windows[0] == windows[1] and parts[i] == parts[j] and spell_formula(a.plan) == spell_formula(b.plan):
             assert claim is not None, (a.plan, b.plan)
-            assert claim.kind is Kind.IDENTICAL
-        if claim is not None and claim.kind is not Kind.SIMILAR:
+            assert claim.kind is Likeness.IDENTICAL
+        if claim is not None and claim.kind is not Likeness.SIMILAR:
             size = np.nan_to_num(np.abs(a.standardized.astype("f8"))).max()
             assert gap <= 4 * np.finfo(dtype).eps * size
         if claim is not None:
             assert claim.max_abs == gap
-            assert (claim.kind is Kind.IDENTICAL) == is_same(a.plan, b.plan)
+            assert (claim.kind is Likeness.IDENTICAL) == is_same(a.plan, b.plan)
         elif a.plan.grid.group_size > 1 and b.plan.grid.group_size > 1:
             assert gap > 0, "equal numbers are always told"
 
@@ -248,7 +248,7 @@ def test_a_relative_that_is_a_column_is_not_told_again():
 
 def test_the_reasons_of_identical_norms():
     (claim, *_) = compare((2, 4, 3, 3), Request("ln", axes="CHW"), Request("gn", groups=1))
-    assert claim.kind is Kind.IDENTICAL
+    assert claim.kind is Likeness.IDENTICAL
     assert claim.reason == "the same groups: both reduce c h w; groups=1 makes one group of all channels"
     assert claim.differences == ("gamma's shape, (C, H, W) against (C)",)
     assert claim.max_abs == 0
@@ -259,7 +259,7 @@ def test_the_reasons_of_identical_norms():
 
 def test_another_eps_is_no_equality_and_its_effect_is_said():
     (claim,) = compare((2, 4, 3), Request("bn"), Request("mvn"))
-    assert claim.kind is Kind.SIMILAR
+    assert claim.kind is Likeness.SIMILAR
     assert "eps 1e-05 inside the root against eps 1e-09 outside the root" in claim.reason
     assert 0 < claim.max_abs < 1e-4
 
@@ -269,7 +269,7 @@ def test_another_ddof_is_the_factor_that_is_said():
     (claim, *_) = compare(
         None, Request("bn", eps=0.0), Request("ws", eps=0.0, ddof=1, axes=(0,)), values=values
     )
-    assert claim.kind is Kind.SIMILAR
+    assert claim.kind is Likeness.SIMILAR
     assert claim.reason.endswith("ddof 0 against 1: ws is √((5 − 1)/5) = 0.894427 times bn")
     a, b = (
         calculate(plan_request(r, values), values).normalized
@@ -290,14 +290,14 @@ def test_another_ddof_is_the_factor_that_is_said():
 )  # fmt: skip
 def test_what_holds_on_this_tensor_alone_is_said_so(requests, values, reason):
     (claim, *_) = compare(None, *requests, values=values)
-    assert claim.kind is Kind.COINCIDENT
+    assert claim.kind is Likeness.COINCIDENT
     assert claim.reason.startswith("on this tensor, wh")
     assert reason in claim.reason
 
 
 def test_nan_is_equal_to_nan():
     (claim, *_) = compare(None, Request("bn"), Request("in"), values=[[[1, np.nan], [2, 3]]])
-    assert claim.kind is Kind.IDENTICAL
+    assert claim.kind is Likeness.IDENTICAL
     assert claim.max_abs == 0
 
 
@@ -315,7 +315,7 @@ def test_a_tensor_without_values_has_no_equalities():
     ],
 )
 def test_the_shape_of_gamma_in_letters(request_, name):
-    assert name_parameters(make_plan(request_, (2, 4, 3), np.dtype("f8"))) == name
+    assert format_parameters(make_plan(request_, (2, 4, 3), np.dtype("f8"))) == name
 
 
 def test_what_differs_beside_the_shape_of_gamma():
@@ -342,5 +342,5 @@ def test_what_differs_beside_the_shape_of_gamma():
 )
 def test_gamma_along_channels_that_lie_elsewhere(shape, told):
     claim, *_ = compare(shape, Request("gn", groups=1), Request("gn", groups=1, layout="NHWC"))
-    assert claim.kind is Kind.IDENTICAL
+    assert claim.kind is Likeness.IDENTICAL
     assert claim.differences == (() if told is None else (told,))

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from normcli.dtypes import OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
-from normcli.verify.ulp import Tolerance, choose_counting_dtype, choose_tolerance, measure_ulp
+from normcli.verify.ulp import Tolerance, choose_counting_dtype, choose_tolerance, measure_distance
 
 FORMS = {"float16": (11, -14), "bfloat16": (8, -126), "float32": (24, -126), "float64": (53, -1022)}
 
 
 def measure(actual, expected, dtype):
-    return measure_ulp(np.array([actual]), np.array([expected]), np.dtype(find_type(dtype)))[0]
+    actual, expected = (np.array([value], dtype=np.float64) for value in (actual, expected))
+    return measure_distance(actual, expected, np.dtype(find_type(dtype)))[1][0]
 
 
 def exact_unit(expected: float, dtype: str) -> Fraction:
@@ -51,7 +52,7 @@ def test_the_next_number_is_one_unit_away(dtype, at):
     value = np.array([at], dtype)
     following = np.nextafter(value, np.array([4.0], dtype))
     unit = 0.5 if at == -1.0 else 1.0  # towards zero from a power of two the numbers lie closer
-    assert measure_ulp(following, value.astype(np.float64), value.dtype)[0] == unit
+    assert measure_distance(following.astype(np.float64), value.astype(np.float64), value.dtype)[1][0] == unit
 
 
 @pytest.mark.parametrize(
