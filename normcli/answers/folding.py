@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -104,7 +104,7 @@ class Folding:
             "dtype": self.folded.weight.dtype.name,
             "shape": list(self.folded.weight.shape),
             "proof": {"max_abs": largest, "largest": size, "ok": ok},
-            **{name: NestedLists(array) for name, array in self._arrays().items()},
+            **{name: NestedLists(array) for name, array in self.arrays().items()},
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -116,32 +116,8 @@ class Folding:
         """Return one line per channel."""
         return flatten_records(self.records())
 
-    def save(self, path: str) -> None:
-        """Write weight and bias, whole or not at all.
-
-        Raises
-        ------
-        DataError
-            If writing fails.
-        """
-        from normcli.tensors.whole import open_whole
-
-        with open_whole(path) as stream:
-            self._write(stream, path)
-
-    def _write(self, stream: BinaryIO, path: str) -> None:
-        if path.lower().endswith(".npz"):
-            from normcli.tensors.npz import write_npz
-
-            write_npz(stream, self._arrays())
-            return
-        from normcli.writers.structured import format_json
-
-        lists = {name: NestedLists(array) for name, array in self._arrays().items()}
-        stream.writelines(piece.encode() for piece in format_json(lists))
-        stream.write(b"\n")
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return weight and bias under their names, as they are saved."""
         bias = self.folded.bias
         return {"weight": self.folded.weight, **({} if bias is None else {"bias": bias})}
 

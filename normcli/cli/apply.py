@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from normcli.cli import options
 from normcli.cli.destination import Destination, choose_files_for
-from normcli.cli.sources import load_optional
+from normcli.cli.sources import load_affine
 from normcli.cli.verbs import Verb
 from normcli.errors import NormError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
     from normcli.cli.settings import Settings
     from normcli.engine.invert import Loss
     from normcli.engine.walk import Effort
     from normcli.fitting.use import Use
-    from normcli.norms.plan import Plan
     from normcli.tensors.many import Named
 
-    Messages = Sequence[str]
-    Work = Callable[[Use, Plan, NDArray[Any], NDArray[Any] | None, Effort], tuple[NDArray[Any], Messages]]
 
 _OPTIONS = (
     click.argument("stats", required=False, metavar="STATS"),
@@ -56,15 +51,7 @@ def _apply(settings: Settings, stats: str | None, files: tuple[str, ...]) -> Non
       normcli apply stats.npz x.npy -o y.npy
       normcli apply stats.npz 'test/*.npy' -o normalized/
     """
-
-    def work(
-        use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
-    ) -> tuple[NDArray[Any], Messages]:
-        from normcli.fitting.use import apply_stats
-
-        return apply_stats(use, plan, values, out, effort), ()
-
-    _use_statistics(settings, stats, files, work)
+    _use_statistics(settings, stats, files, inverts=False)
 
 
 def _invert(settings: Settings, stats: str | None, files: tuple[str, ...]) -> None:
@@ -78,16 +65,7 @@ def _invert(settings: Settings, stats: str | None, files: tuple[str, ...]) -> No
       normcli invert stats.npz y.npy -o x.npy
       normcli invert stats.npz 'normalized/*.npy' -o restored/ --dtype float64
     """
-
-    def work(
-        use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
-    ) -> tuple[NDArray[Any], Messages]:
-        from normcli.fitting.use import invert_stats
-
-        result, loss = invert_stats(use, plan, values, out, effort)
-        return result, list(_describe_loss(loss, values.size))
-
-    _use_statistics(settings, stats, files, work)
+    _use_statistics(settings, stats, files, inverts=True)
 
 
 def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
@@ -101,8 +79,8 @@ def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
         yield f"{loss.overflows} values overflow the dtype; --dtype chooses a wider one"
 
 
-def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...], work: Work) -> None:
-    """Do some work on each file with a stats file, and write what comes of it."""
+def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...], *, inverts: bool) -> None:
+    """Apply the statistics of a stats file to each file, or undo that, and write the results."""
     if stats is None or not files:
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
     if settings.answer.output is None:
@@ -113,15 +91,18 @@ def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...
 
     named = list(name_tensors(expand(files)))
     destinations = choose_files_for([one.name for one in named], settings.answer.output)
-    gamma, beta = (load_optional(name, getattr(settings.parameters, name)) for name in ("gamma", "beta"))
-    use = Use(read_stats(stats), gamma, beta, settings.request.eps, settings.request.dtype)
+    loaded = load_affine(settings.parameters)
+    use = Use(read_stats(stats), **loaded, eps=settings.request.eps, dtype=settings.request.dtype)
     with settings.run.open_effort() as effort:
         for one, destination in zip(named, destinations, strict=True):
-            settings.run.warn(one.name, *_use_one(one, use, destination, work, effort))
+            messages = _use_one(one, use, destination, effort, inverts=inverts)
+            settings.run.warn(one.name, *messages)
 
 
-def _use_one(one: Named, use: Use, destination: Destination, work: Work, effort: Effort) -> Messages:
+def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, inverts: bool) -> list[str]:
+    """Write the result of one file; return what to warn of."""
     from normcli.engine.run import choose_output_dtype
+    from normcli.fitting.use import apply_stats, invert_stats
     from normcli.tensors.files import Saved
 
     values = one.load().values
@@ -131,23 +112,18 @@ def _use_one(one: Named, use: Use, destination: Destination, work: Work, effort:
     with contextlib.ExitStack() as files:
         out = destination.start_tensor(files, values, dtype)
         try:
-            result, messages = work(use, plan, values, out, effort)
+            if inverts:
+                result, loss = invert_stats(use, plan, values, out, effort)
+            else:
+                result, loss = apply_stats(use, plan, values, out, effort), None
         except NormError as error:
             raise type(error)(str(error) if one.name in str(error) else f"{one.name}: {error}") from error
         if out is None:
             axes = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
             destination.write_tensor(files, Saved(result, "normalized", axis_names=axes))
-    return messages
+    return [] if loss is None else list(_describe_loss(loss, values.size))
 
 
-APPLY = Verb(
-    "apply",
-    _apply,
-    options=_OPTIONS,
-)
+APPLY = Verb("apply", _apply, options=_OPTIONS)
 
-INVERT = Verb(
-    "invert",
-    _invert,
-    options=_OPTIONS,
-)
+INVERT = Verb("invert", _invert, options=_OPTIONS)

@@ -117,7 +117,7 @@ def _calculate(settings: Settings) -> None:
             answer.page()  # refused before anything is said or saved
         field = None if settings.answer.field is None else answer.field(settings.answer.field)
         if outputs.statistics is not None:
-            outputs.statistics.write_statistics(files, result.statistics)
+            outputs.statistics.write_arrays(files, result.statistics)
         if outputs.tensor is not None and out is None:
             outputs.tensor.write_tensor(files, _describe_tensor(answer))
         show = settings.answer.show or _choose_parts(saved=outputs.tensor is not None, large=out is not None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from normcli.cli import options
-from normcli.cli.destination import Destination
+from normcli.cli.destination import print_document
 from normcli.cli.problem import list_options, load_problem, warn_of_input
 from normcli.cli.sources import load_file
 from normcli.cli.verbs import NamedNorm, Verb, make_command
@@ -119,7 +119,7 @@ def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor
 
 
 def _explain(problem: Problem, actual: Tensor) -> str:
-    """Return what made the actual tensor, as far as that can be told."""
+    """Return what made the actual tensor, as far as the data show."""
     from normcli.verify.identify import identify
     from normcli.verify.sentence import Question, format_sentence
 
@@ -131,7 +131,7 @@ def _explain(problem: Problem, actual: Tensor) -> str:
 
 def print_verdict(document: Document, answer: AnswerOptions, *, ok: bool) -> None:
     """Print a document on standard output; leave with the exit code of a difference unless all is well."""
-    Destination(None, answer.format_name or "table").write(document, answer.view())
+    print_document(document, answer)
     if not ok:
         sys.stdout.flush()
         raise click.exceptions.Exit(ExitCode.DIFFERENT)

@@ -50,8 +50,7 @@ def _run(settings: Settings, norms: tuple[str, ...]) -> None:
     destination = choose_document_file(answer.output, answer.format_name, (*WRITERS, *PICTURES))
     if len(norms) < 2:
         given = f"{norms[0]} alone" if norms else "none"
-        told = f"compare takes two norms or more, not {given}; the norms are {', '.join(NORMS)}"
-        raise UsageError(told)
+        raise UsageError(f"compare takes two norms or more, not {given}; the norms are {', '.join(NORMS)}")
     specs = [parse_norm_spec(text) for text in norms]
     requests = _share(specs, settings)
     from normcli.answers.comparison import ComparisonAnswer
@@ -116,8 +115,8 @@ def _prepare(spec: NormSpec, request: Request, settings: Settings, values: NDArr
     try:
         plan = make_plan(request, values.shape, values.dtype)
     except NormError as error:
-        told = str(error)
-        raise type(error)(told if told.startswith(spec.text) else f"{spec.text}: {told}") from error
+        message = str(error)
+        raise type(error)(message if message.startswith(spec.text) else f"{spec.text}: {message}") from error
     if settings.parameters.affine_seed is None or not spec.norm.parameter_names:
         return NamedPlan(spec.text, plan)
     return NamedPlan(spec.text, plan, fit_inputs(plan, values, load_parameters(plan, settings)))

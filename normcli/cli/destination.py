@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from normcli.cli.settings import AnswerOptions
     from normcli.documents.document import Document, Drawable, View
     from normcli.tensors.files import Saved
 
@@ -67,7 +68,7 @@ class Destination(NamedTuple):
             text.detach()
 
     def require_dtype(self, dtype: np.dtype[Any]) -> None:
-        """Raise `UsageError` where a file of that name cannot say that its values are of a dtype."""
+        """Raise `UsageError` if the format of the file has no such dtype."""
         from normcli.tensors.files import require_holdable
 
         require_holdable(str(self.path), self.option, dtype)
@@ -75,9 +76,9 @@ class Destination(NamedTuple):
     def start_tensor(
         self, files: contextlib.ExitStack, values: NDArray[Any], dtype: np.dtype[Any]
     ) -> NDArray[Any] | None:
-        """Return the array of an output file that is filled while it is calculated, or None.
+        """Return the array of an output file, to be filled while the result is calculated, or None.
 
-        It pays where the input lies in a file, and only some formats know the place of each value beforehand.
+        None where the input is in memory, and for formats in which a value's place depends on those before it.
 
         Parameters
         ----------
@@ -116,7 +117,7 @@ class Destination(NamedTuple):
         file_format = find_format(path, self.option)
         file_format.write(files.enter_context(open_whole(path, file_format.measure_least(saved.values))), saved)
 
-    def write_statistics(self, files: contextlib.ExitStack, arrays: Mapping[str, NDArray[np.float64]]) -> None:
+    def write_arrays(self, files: contextlib.ExitStack, arrays: Mapping[str, NDArray[np.float64]]) -> None:
         """Write arrays under their names: nested lists in `.json`, arrays in `.npz`; else as `write_tensor`."""
         from normcli.tensors.nested import NestedLists
         from normcli.tensors.npz import write_npz
@@ -136,6 +137,11 @@ class Destination(NamedTuple):
         from normcli.tensors.whole import open_folder
 
         return open_folder(str(self.path))
+
+
+def print_document(document: Document, answer: AnswerOptions) -> None:
+    """Write a document to standard output."""
+    Destination(None, answer.format_name or "table").write(document, answer.view())
 
 
 def choose_document_file(
@@ -243,12 +249,12 @@ def _require_file(path: str, suffixes: Sequence[str], option: str = "--output") 
     """Return the suffix of a file that may be written, or raise `UsageError`."""
     from normcli.tensors.whole import require_writable
 
+    require_writable(path, option)
     suffix = Path(path).suffix.lower()
     if suffix not in suffixes:
         what = f"the suffix {suffix}" if suffix else "no suffix"
         known = f"{', '.join(suffixes)} {'is' if len(suffixes) == 1 else 'are'} known"
         raise UsageError(f"{option} {path} has {what}; {known}")
-    require_writable(path, option)
     return suffix
 
 

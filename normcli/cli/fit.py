@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from normcli.cli import options
-from normcli.cli.destination import Destination, choose_values_file
+from normcli.cli.destination import Destination, choose_values_file, print_document
 from normcli.cli.verbs import EVALUATION, NamedNorm, Refusal, Verb
 from normcli.errors import DataError, UsageError
 
@@ -146,7 +146,7 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     elif field is not None:
         write_field(field, sys.stdout)
     else:
-        Destination(None, settings.answer.format_name or "table").write(answer, settings.answer.view())
+        print_document(answer, settings.answer)
 
 
 FIT = Verb(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from normcli.cli import options
-from normcli.cli.destination import STATISTICS_SUFFIXES, Destination, choose_values_file
+from normcli.cli.destination import STATISTICS_SUFFIXES, choose_values_file, print_document
 from normcli.cli.problem import load_running
-from normcli.cli.sources import load_optional, load_parameter
+from normcli.cli.sources import load_affine, load_optional, load_parameter
 from normcli.cli.types import Framework
 from normcli.cli.verbs import Verb
 from normcli.errors import DataError, UsageError
@@ -32,8 +33,8 @@ _LAYER = (
 def _run(settings: Settings, conv_weight: str | None, conv_bias: str | None, *, transposed: bool) -> None:
     """Fold batch normalization into the layer before it.
 
-    What comes out is one layer that does the work of both after training, in the dtype of the weight. Both are
-    run on a random batch, and the largest difference is told.
+    The result is one layer that does the work of both after training, in the dtype of the weight. Both are run
+    on a random batch, and the largest difference is printed.
 
     \b
       normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
@@ -46,43 +47,43 @@ def _run(settings: Settings, conv_weight: str | None, conv_bias: str | None, *, 
     from normcli.running.fold import Affine, Layer, fold, prove
 
     weight, bias = load_parameter("conv-weight", conv_weight), load_optional("conv-bias", conv_bias)
-    gamma, beta = (load_optional(name, getattr(settings.parameters, name)) for name in ("gamma", "beta"))
     if weight.ndim < 1:
         raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
     groups = settings.request.groups
     layer = Layer(weight, bias, 1 if groups is None else groups, transposed)
     running = _load_running(settings.running)
     eps, eps_mode, eps_from = _choose_eps(settings, running.state)
-    norm = Affine(running.statistics, eps, gamma, beta, eps_mode)
+    norm = Affine(running.statistics, eps, **load_affine(settings.parameters), eps_mode=eps_mode)
     folded = fold(layer, norm)
     document = Folding(layer, norm, folded, prove(layer, norm, folded), conv_weight, eps_from)
     if destination is not None:
-        document.save(str(destination.path))
-    Destination(None, settings.answer.format_name or "table").write(document, settings.answer.view())
+        with contextlib.ExitStack() as files:
+            destination.write_arrays(files, document.arrays())
+    print_document(document, settings.answer)
 
 
 def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode, str | None]:
-    """Return eps, its place, and who said it: the option, the framework, the state file, or nobody."""
+    """Return eps, its mode, and where eps is from: option, framework or state file; None is the default."""
     import numpy as np
 
     from normcli.norms.plan import make_plan
     from normcli.norms.request import Request
     from normcli.norms.table import EpsMode
 
-    like, said, told = settings.request.like, settings.request.eps, None
-    if said is not None:
-        told = "--eps"
+    like, eps, source = settings.request.like, settings.request.eps, None
+    if eps is not None:
+        source = "--eps"
     elif like is not None:
-        told = f"like {like}"
+        source = f"like {like}"
     elif state is not None:
-        told = f"of {settings.running.state}"
+        source = f"of {settings.running.state}"
     mode = None
     if state is not None and like is None:
-        said, mode = (state.eps if said is None else said), state.eps_mode
+        eps, mode = (state.eps if eps is None else eps), state.eps_mode
     plan = make_plan(
-        Request(_NORM.name, axes=0, eps=said, eps_mode=mode, like=like), (1, 1), np.dtype(np.float64)
+        Request(_NORM.name, axes=0, eps=eps, eps_mode=mode, like=like), (1, 1), np.dtype(np.float64)
     )
-    return plan.spec.eps or 0.0, plan.spec.eps_mode or EpsMode.INSIDE, told
+    return plan.spec.eps or 0.0, plan.spec.eps_mode or EpsMode.INSIDE, source
 
 
 def _load_running(given: RunningOptions) -> Running:

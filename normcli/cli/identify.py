@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from normcli.cli import options
 from normcli.cli.check import print_verdict
-from normcli.cli.sources import load_file, load_input, load_optional
+from normcli.cli.sources import load_affine, load_file, load_input
 from normcli.cli.verbs import EVALUATION, SELECTION, Refusal, Verb
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from normcli.cli.settings import Settings
 
 
@@ -37,9 +35,7 @@ def _run(settings: Settings, actual: str | None, name: str | None) -> None:
 
     source = load_input(settings)
     theirs = load_file(actual, settings)
-    parameters: dict[str, NDArray[Any] | None] = {
-        part: load_optional(part, getattr(settings.parameters, part)) for part in ("gamma", "beta")
-    }
+    parameters = load_affine(settings.parameters)
     letters = settings.request.layout
     layout = make_layout(letters, source.values.ndim)
     channel = None if letters is None else layout.channel

@@ -1,4 +1,4 @@
-"""What a command is asked to work on: the norm, the tensor, gamma and beta, from its options."""
+"""What a verb works on: the tensor, the plan of the norm, gamma, beta, running statistics, a selection."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def list_options(
     dtype: options.Option = options.DTYPE,
     source: Sequence[options.Option] = options.SOURCE,
 ) -> list[options.Option]:
-    """Return the options that state a problem, but for running statistics and which values count."""
+    """Return the options of tensor, norm, gamma and beta."""
     norm = named.norm
     return [
         *source,
@@ -69,7 +69,7 @@ def list_options(
 
 
 def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
-    """Return what a command line states.
+    """Load the tensor and everything else that the options name, and plan the norm for it.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def _load_selection(given: SelectionOptions) -> SelectionRequest | None:
 def warn_of_input(
     run: RunOptions, plan: Plan, values: NDArray[Any], inputs: Inputs, measured: Result | Checked
 ) -> list[str]:
-    """Return what is degenerate as far as input and statistics tell, after writing it to standard error.
+    """Warn of degenerate groups, as far as input and statistics show them, and return the warnings.
 
     Raises
     ------

@@ -56,12 +56,12 @@ class ProgressBar:
                 self._bar.stop()
 
     def expect(self, byte_count: int) -> None:
-        """Hear that so many more bytes are to be worked through."""
+        """Add bytes to what is to be done. Called once for each pass over a file, from any thread."""
         with self._lock:
             self._expected += byte_count
 
     def advance(self, byte_count: int) -> None:
-        """Hear that so many have been."""
+        """Add bytes to what is done. Called after each tile, from any thread."""
         with self._lock:
             self._done += byte_count
             if self._bar is None:

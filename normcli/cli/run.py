@@ -61,8 +61,8 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if "NORMCLI_DEBUG" in os.environ:
             raise
-        told = f"a fault of normcli's own, {type(error).__name__}: {error}"
-        return _report(f"{told} (NORMCLI_DEBUG=1 shows where)", ExitCode.OWN_FAULT)
+        message = f"a fault of normcli's own, {type(error).__name__}: {error}"
+        return _report(f"{message} (NORMCLI_DEBUG=1 shows where)", ExitCode.OWN_FAULT)
     return ExitCode.DONE
 
 

@@ -1,4 +1,4 @@
-"""What a command line says, parsed once into records; no verb reads an option by its name."""
+"""The options of a command line as typed records, made once, before a verb runs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class AnswerOptions(NamedTuple):
     colour: str = "auto"
 
     def view(self) -> View:
-        """Return how standard output is written to: a terminal has a width and, unless told not to, colours."""
+        """Return how standard output is written to: a terminal has a width and may have colours."""
         from normcli.documents.document import View
 
         terminal = sys.stdout.isatty()
@@ -131,7 +131,7 @@ class RunOptions(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Everything that several verbs are told, one record for each subject.
+    """The options that several verbs have, a record for each kind.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from normcli.errors import NormError, UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.cli.settings import Settings, SourceOptions
+    from normcli.cli.settings import ParameterOptions, Settings, SourceOptions
     from normcli.norms.plan import Plan
     from normcli.tensors.recipe import Recipe
     from normcli.tensors.tensor import Tensor
@@ -112,6 +112,12 @@ def load_parameter(name: str, text: str) -> NDArray[Any]:
         return load(text).values
     except NormError as error:
         raise type(error)(f"--{name}: {error}") from error
+
+
+def load_affine(parameters: ParameterOptions) -> dict[str, NDArray[Any] | None]:
+    """Return gamma and beta as they are given, by name; None where they are not."""
+    gamma, beta = parameters.gamma, parameters.beta
+    return {"gamma": load_optional("gamma", gamma), "beta": load_optional("beta", beta)}
 
 
 def load_optional(name: str, text: str | None) -> NDArray[Any] | None:

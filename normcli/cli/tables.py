@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from normcli.cli import options
-from normcli.cli.destination import Destination
+from normcli.cli.destination import print_document
 from normcli.cli.verbs import Verb
 
 if TYPE_CHECKING:
-    from normcli.cli.settings import AnswerOptions, Settings
-    from normcli.documents.document import Document
+    from normcli.cli.settings import Settings
 
 
 def _list_norms(settings: Settings) -> None:
@@ -24,7 +23,7 @@ def _list_norms(settings: Settings) -> None:
     """
     from normcli.answers.catalogue import Catalogue
 
-    _print(Catalogue(), settings.answer)
+    print_document(Catalogue(), settings.answer)
 
 
 def _list_conventions(settings: Settings, norm: str | None) -> None:
@@ -42,11 +41,7 @@ def _list_conventions(settings: Settings, norm: str | None) -> None:
     from normcli.answers.catalogue import ConventionTable
     from normcli.norms.table import find_norm
 
-    _print(ConventionTable(None if norm is None else find_norm(norm)[0].name), settings.answer)
-
-
-def _print(document: Document, answer: AnswerOptions) -> None:
-    Destination(None, answer.format_name or "table").write(document, answer.view())
+    print_document(ConventionTable(None if norm is None else find_norm(norm)[0].name), settings.answer)
 
 
 NORMS = Verb(

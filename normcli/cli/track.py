@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
-from normcli.cli.destination import Destination
+from normcli.cli.destination import choose_values_file, print_document
 from normcli.cli.problem import adopt_eps, load_problem
 from normcli.errors import DataError, UsageError
 from normcli.norms.table import find_norm
@@ -37,22 +37,18 @@ def asks_for_tracking(settings: Settings) -> bool:
 
 
 def track(settings: Settings) -> None:
-    """Let each input enter the running statistics, print what became of them, and keep them.
+    """Update running statistics with each input, print what became of them, and keep them.
 
-    Nothing is kept unless all inputs could be read and the answer was written: whoever has seen it fail may
-    call again, and nothing enters twice. So the new state is written out in full first, then the answer, and
-    only then does the one take the place of the old state. A reader who stops early has had the answer.
+    The state file changes only if all inputs could be read and the answer was written: after a failure the same
+    command can be run again without counting a batch twice. So the new state is written to a temporary file
+    first, then the answer, and then the file is renamed. A reader that closes the pipe early counts as served.
     """
     from normcli.running.average import choose_rule
-    from normcli.running.state_file import hold, read_state, require_state_path
+    from normcli.running.state_file import hold, read_state
 
     _require_alone(settings.answer)
     path, request = settings.running.state, settings.request
-    if path is not None:
-        from normcli.tensors.whole import require_writable
-
-        require_state_path(path)
-        require_writable(path, "--state")
+    choose_values_file(path, "--state", (".npz",))
     entries: list[TrackedBatch] = []
     with contextlib.nullcontext() if path is None else hold(path):
         kept = None if path is None else read_state(path, find_norm(request.norm)[0].name)
@@ -72,28 +68,27 @@ def track(settings: Settings) -> None:
 
 
 def _finish(entries: Sequence[TrackedBatch], rule: Rule, path: str | None, answer: AnswerOptions) -> None:
-    """Print the run, and let the state behind it take its place."""
+    """Print the run, and replace the state file by the state after the last batch."""
     from normcli.answers.tracking import Tracking
     from normcli.running.state_file import replace_state
 
-    destination = Destination(None, answer.format_name or "table")
     stopped = None
     with contextlib.nullcontext() if path is None else replace_state(path, entries[-1].step.after):
         try:
-            destination.write(Tracking(entries, rule, path), answer.view())
+            print_document(Tracking(entries, rule, path), answer)
             sys.stdout.flush()
         except BrokenPipeError as error:
             stopped = error
         except OSError as error:
             left = "" if path is None else f"; {path} is as it was"
-            told = error.strerror or "I/O error"
-            raise DataError(f"the answer cannot be written: {told}{left}") from error
+            reason = error.strerror or "I/O error"
+            raise DataError(f"the answer cannot be written: {reason}{left}") from error
     if stopped is not None:
         raise stopped
 
 
 def _require_alone(answer: AnswerOptions) -> None:
-    """Refuse what is asked of a single answer."""
+    """Raise `UsageError` on options that only the answer of one tensor has."""
     given = {
         "-o": answer.output, "--stats-output": answer.stats_output,
         "--print": answer.field, "--show": answer.show,
@@ -108,7 +103,7 @@ def _require_alone(answer: AnswerOptions) -> None:
 
 
 def _begin(problem: Problem, kept: State | None) -> State:
-    """Return the state before the first batch: the file's, that of the options, or the beginning."""
+    """Return the state before the first batch: of the file, of the options, or untrained."""
     from normcli.running.average import begin
 
     given = problem.before

@@ -1,4 +1,4 @@
-"""Parameter types: the words of the command line turned into values, with messages that say what is right."""
+"""Parameter types of click: texts converted to values, with errors that show what a valid text looks like."""
 
 from __future__ import annotations
 
@@ -119,6 +119,6 @@ SHAPE = Integers(r"\d{1,400}", ",x× ", "2,3,4,4")
 """`2,3,4,4` or `2x3x4x4`; `()` is that of a single number."""
 
 LENGTHS = Integers(r"-?\d{1,18}", ", ", "3,5,2")
-"""Of sequences; how many there are to be, and how long at most, the tensor says."""
+"""The lengths of sequences; their number and the longest possible one depend on the tensor."""
 
 NUMBER = Number()

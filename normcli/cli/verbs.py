@@ -59,7 +59,7 @@ class NamedNorm(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Options that other verbs have and this one refuses, and why."""
+    """Options of other verbs that a verb does not take, and the reason."""
 
     names: tuple[str, ...]
     reason: str
@@ -78,7 +78,7 @@ class Verb:
     name : str
         As in `VERBS`; empty for the norms' own commands.
     run : callable
-        Does it: takes `Settings`, and the verb's own options by name. Its docstring is the verb's help.
+        Takes `Settings`, and the verb's own options by name. Its docstring is the verb's help.
     options : sequence of options, or callable
         Of a verb that is asked of a norm: returns the options for a `NamedNorm`.
     examples : sequence of str
@@ -86,9 +86,9 @@ class Verb:
     describe : callable or None
         Returns what the help of a `NamedNorm` says, if not what that of the verb does.
     refused : sequence of Refusal
-        Said in the help, and in the error of who gives one of them all the same.
+        Options that the help names with the reason, and that are an error.
     subject : str
-        What is to stand behind the verb.
+        What has to follow the verb, for messages.
     find_other : callable or None
         Returns the command of a word that is the name of no norm, or None.
     """
@@ -152,7 +152,7 @@ def make_command(
 
 
 def _refuse(name: str, reason: str) -> Option:
-    """Return an option that is not listed and that says why the verb does not have it."""
+    """Return a hidden option that is an error, with the reason as its message."""
 
     def complain(ctx: click.Context, param: click.Parameter, given: Any) -> None:
         if given:
@@ -163,7 +163,7 @@ def _refuse(name: str, reason: str) -> Option:
 
 
 class _Group(click.Group):
-    """Commands by name; a word that names none is answered with the names that are near to it."""
+    """Commands by name, with an error for unknown names that suggests similar ones."""
 
     subject = "norm or command"
     others: Sequence[str] = tuple(VERBS)
@@ -172,7 +172,7 @@ class _Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a command as click does, but say what would be right."""
+        """Resolve a command as click does; the error names what is similar."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             from difflib import get_close_matches
@@ -193,7 +193,7 @@ class _VerbOfNorms(_Group):
         self._verb, self.subject, self.others = verb, verb.subject, ()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does, but where nothing is said, say in a line what belongs there."""
+        """Parse as click does; without arguments, raise an error that names the norms."""
         if not args:
             raise click.UsageError(
                 f"{ctx.info_name} needs a {self.subject}; the norms are {', '.join(NORMS)}", ctx
@@ -211,7 +211,7 @@ class _VerbOfNorms(_Group):
         return None if self._verb.find_other is None else self._verb.find_other(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the norms on one line: `normcli norms` says what they are."""
+        """Write the names of the norms on one line; `normcli norms` explains them."""
         with formatter.section("Norms"):
             formatter.write_text(", ".join(NORMS))
 

@@ -276,7 +276,7 @@ def test_a_full_count_is_refused(normcli, tmp_path):
     [
         (".", "--state .: this is a folder"),
         ("nodir/s.npz", "--state nodir/s.npz: there is no folder nodir"),
-        ("s.txt", "--state s.txt: a state file's name ends in .npz"),
+        ("s.txt", "--state s.txt has the suffix .txt; .npz is known"),
     ],
 )
 def test_paths_that_can_hold_no_state(path, told, normcli, tmp_path, monkeypatch):
