@@ -27,7 +27,7 @@ from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statisti
 from normcli.documents.plans import describe_tensor, find_reduction, format_formula, format_options, list_facts
 from normcli.norms.table import Centre
 from normcli.teach.equalities import PARAMETERS, Likeness, format_parameters
-from normcli.teach.place import describe_index
+from normcli.teach.place import format_index
 from normcli.tensors.nested import NestedLists, describe_number
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def _map_groups(column: Column, view: View) -> Blocks:
         others = [places == 0 for other, places in enumerate(index) if other != axis]
         return functools.reduce(np.logical_and, others, reach).astype(np.intp)
 
-    place = describe_index(at, plan.grid.layout)
+    place = format_index(at, plan.grid.layout)
     return build_map(f"window of {column.name} at {place}", mark, plan, view)
 
 

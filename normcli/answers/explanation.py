@@ -12,7 +12,7 @@ from normcli.documents.excerpt import format_hidden
 from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts
 from normcli.teach.expression import Constant
-from normcli.teach.place import describe_index
+from normcli.teach.place import format_index
 from normcli.tensors.nested import describe_number, to_lists
 from normcli.tensors.pieces import iterate_pieces
 
@@ -113,7 +113,7 @@ class Explanation:
     def _build_header(self, view: View) -> Facts:
         plan, group, at = self.story.plan, self.story.group, self.story.at
         source = list_facts(self.tensor, None if group is None else group.dtype)
-        asked = (("at", (describe_index(at, plan.grid.layout),)),) if at else ()
+        asked = (("at", (format_index(at, plan.grid.layout),)),) if at else ()
         return build_header(self._title(), plan, source, view, self.parameters, asked)
 
     def _list_members(self, title: str, group: MeasuredGroup, view: View) -> Table:
@@ -124,7 +124,7 @@ class Explanation:
         rows: list[Row | None] = []
         for place in places:
             rows += [None] if place in gaps else []
-            where = describe_index(group.index(place), group.plan.grid.layout) or "the only value"
+            where = format_index(group.index(place), group.plan.grid.layout) or "the only value"
             mark = ("← this one" if place in asked else "",) if asked else ()
             rows.append(Row((where, format_number(Constant(group.value(place)), view.digits), *mark), colour))
         marked = (("",), (False,)) if asked else ((), ())
@@ -187,7 +187,7 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
     rows: list[Row | None] = []
     for outcome in outcomes:
         rows += [None] if outcome.place in gaps else []
-        where = describe_index(outcome.index, group.plan.grid.layout) or "the only value"
+        where = format_index(outcome.index, group.plan.grid.layout) or "the only value"
         cells = (Constant(outcome.value), Constant(outcome.normalized))
         rows.append(Row((where, *(format_number(cell, view.digits) for cell in cells)), group.number))
     again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)

@@ -11,7 +11,7 @@ from normcli.documents.blocks import build_blocks, build_slice
 from normcli.documents.document import Blocks, Line, describe_members, describe_value
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
-from normcli.teach.place import describe_index
+from normcli.teach.place import format_index
 from normcli.teach.restore import ATOL
 from normcli.tensors.nested import NestedLists, to_lists
 
@@ -123,7 +123,7 @@ class RestorationAnswer:
         limits = f"rtol {attempt.rtol:g}, atol {attempt.atol:g}{of}"
         if closeness.place is None:
             return Line(("nothing to recover: the tensor has no values",))
-        place = describe_index(closeness.place, attempt.result.plan.grid.layout)
+        place = format_index(closeness.place, attempt.result.plan.grid.layout)
         at = f" at {place}" if place and closeness.max_abs else ""
         largest = f"largest difference {format_statistic(closeness.max_abs, 3)}{at}"
         if attempt.recovered:

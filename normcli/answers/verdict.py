@@ -17,7 +17,7 @@ from normcli.documents.plans import (
     list_selection,
 )
 from normcli.printable import format_count, make_printable
-from normcli.teach.place import describe_index
+from normcli.teach.place import format_index
 from normcli.verify.check import NORMALIZED
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Verdict:
         group = grid.group_name(self._find_group(name, worst.place))
         place: tuple[str, ...] = (group,)
         if name == NORMALIZED:
-            index = describe_index(_unravel(worst.place, grid.shape), grid.layout) or "the only value"
+            index = format_index(_unravel(worst.place, grid.shape), grid.layout) or "the only value"
             place = (index, f"group {group}") if self.plan.spec.window is None else (index,)
         actual = f"{worst.actual:.{digits}g}", f"{_format_ulp(worst.ulp)} ulp"
         lines = (("at", place), ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual))

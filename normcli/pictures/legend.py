@@ -10,7 +10,7 @@ import numpy as np
 from normcli.documents.blocks import NOBODY
 from normcli.documents.numbers import format_statistic
 from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
-from normcli.teach.place import describe_index
+from normcli.teach.place import format_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -175,7 +175,7 @@ class WindowOwners(Owners):
         return f"its window: {self._plan.grid.layout.name(self._axis)}={self._first}…{self._last}", blank
 
     def _name(self) -> str:
-        return describe_index(self._at, self._plan.grid.layout)
+        return format_index(self._at, self._plan.grid.layout)
 
 
 def draw_legend(owners: Owners, most: float) -> Panel:

@@ -1,4 +1,4 @@
-"""One group of a tensor as a story needs it: its values where they lie, its statistics, some of its results."""
+"""One group of a tensor, measured for a story: its values, its statistics, some of its results."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class MeasuredGroup:
         In the order of the view; a view of the tensor, which may be a map of a file.
     statistics : mapping of str to float
     outcomes : sequence of Outcome
-        Of the values that are told of.
+        Of the values that the story shows.
     dtype : dtype
         Of the output.
     degeneracies : tuple of Degeneracy

@@ -1,4 +1,4 @@
-"""One value of a tensor: named on the command line, and told to a reader."""
+"""Where a value of a tensor lies: read off the command line, and as text for a reader."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def parse_index(text: str, shape: tuple[int, ...], layout: Layout) -> tuple[int,
     )
 
 
-def describe_index(index: Sequence[int], layout: Layout) -> str:
-    """Return what a reader is told of where a value lies: `n=0 c=1`; empty for a tensor without axes."""
+def format_index(index: Sequence[int], layout: Layout) -> str:
+    """Return an index as text: `n=0 c=1`; empty for a tensor without axes."""
     return " ".join(f"{layout.name(axis)}={number}" for axis, number in enumerate(index))
 
 

@@ -1,4 +1,4 @@
-"""What there is to tell of a value: the steps of its arithmetic, as records."""
+"""The story of a value: the steps of its arithmetic, as records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """What there is to tell.
+    """The steps of the arithmetic, with what they are about.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ from normcli.teach.expression import (
     evaluate,
     read_decimals,
 )
-from normcli.teach.place import describe_index
+from normcli.teach.place import format_index
 from normcli.teach.story import Step, Story
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class _Teller:
             if held == plan.grid.group_size
             else f"; the other {plan.grid.group_size - held} would lie outside"
         )
-        return f"The window of {describe_index(at, plan.grid.layout)} holds {_count(held)}, at {where}{cut}."
+        return f"The window of {format_index(at, plan.grid.layout)} holds {_count(held)}, at {where}{cut}."
 
     def _find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
         """Return what is subtracted and what is divided by: None for the second if neither can be shown."""

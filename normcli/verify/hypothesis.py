@@ -124,7 +124,7 @@ class Match(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Groups that hypotheses are held against.
+    """Groups that hypotheses are compared with.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Hypothesis(NamedTuple):
     Parameters
     ----------
     sample : Sample
-        The groups that it was held against.
+        The groups that it is compared with.
     affine : AffineStep
         As it applies to the whole tensor.
     model : Model

@@ -39,9 +39,9 @@ class Identification(NamedTuple):
         The best first.
     nearest : Nearest or None
     sampled : int or None
-        About how many values each hypothesis was held against, if not against all.
+        About how many values each hypothesis was compared with, if not with all.
     reason : str or None
-        Why nothing can be told, if nothing can.
+        Why no norm can be identified; None where one may be.
     """
 
     matches: tuple[Match, ...]
@@ -113,7 +113,7 @@ def _find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> Iterator[tu
 
 
 def _find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
-    """Return why nothing can be told of these tensors, if nothing can."""
+    """Return why no norm can be identified of these tensors; None where one may be."""
     if x.size < 2:
         return "the input has fewer than two values"
     if not any(np.isfinite(piece).any() for piece in iterate_pieces(y)):

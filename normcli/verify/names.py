@@ -151,7 +151,7 @@ def _plan_like(framework: str, norm: Norm, hypothesis: Hypothesis, dtype: np.dty
 
 
 def _agrees(plan: Plan, model: Model) -> bool:
-    """Whether a plan's divisor is the model's, as far as the data tell."""
+    """Whether a plan's divisor is the model's, as far as the data show."""
     eps = plan.spec.eps or 0.0
     if model.p is None and plan.spec.ddof != model.ddof:
         return False

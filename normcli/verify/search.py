@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     Candidate = tuple[Grid, Divisor, AffineStep]
 
 MOST_VALUES = 1 << 17
-"""Values that a hypothesis is held against; of larger tensors whole groups are sampled."""
+"""Values that a hypothesis is compared with; of larger tensors whole groups are sampled."""
 
 LARGEST_GROUP = 1 << 22
 """Hypotheses with larger groups are left out."""

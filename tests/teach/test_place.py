@@ -6,7 +6,7 @@ import pytest
 
 from normcli.errors import UsageError
 from normcli.norms.layout import make_layout
-from normcli.teach.place import describe_index, parse_index
+from normcli.teach.place import format_index, parse_index
 
 SHAPE = (2, 3, 4, 5)
 NCHW = make_layout("NCHW", 4)
@@ -32,7 +32,7 @@ def test_names(text, index):
 def test_axes_without_letters_are_named_by_number():
     layout = make_layout(None, 1)
     assert parse_index("axis0=2", (3,), layout) == (2,)
-    assert describe_index((2,), layout) == "axis0=2"
+    assert format_index((2,), layout) == "axis0=2"
 
 
 @pytest.mark.parametrize("text", ["", "()", " "])
