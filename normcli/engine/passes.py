@@ -19,7 +19,7 @@ from normcli.engine.geometry import Segments, find_lengths, fold_rows
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import DEFAULT_EFFORT, Walk
 from normcli.norms.table import Centre
-from normcli.numerics.kernel import SHORTEST_WIDE_LINE, apply, apply_affine
+from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine
 from normcli.numerics.measuring import choose_method
 from normcli.numerics.moments import choose_scale, measure_columns
 from normcli.numerics.solution import Given, solve, solve_given
@@ -206,14 +206,14 @@ class Run:
             return
         x = raw if solution.scale is None else np.ldexp(raw.astype(np.float64), solution.scale)
         place = self.sink.open(tile, work)
-        gamma = None if self.gamma is None else self.gamma.cut(tile, order)
-        beta = None if self.beta is None else self.beta.cut(tile, order)
+        cut = (None if values is None else values.cut(tile, order) for values in (self.gamma, self.beta))
+        parameters = Parameters(*cut)
         out = place.transpose(order)
-        if self.plan.spec.rounds_before_gamma and not (gamma is None and beta is None):
-            apply(x, out, solution, self.exact_output, None, None, work)
-            apply_affine(out, gamma, beta)
+        if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
+            apply(x, out, solution, work, exact=self.exact_output)
+            apply_affine(out, parameters)
         else:
-            apply(x, out, solution, self.exact_output, gamma, beta, work)
+            apply(x, out, solution, work, parameters, exact=self.exact_output)
         if self.selection is not None:
             self.selection.fill(out, raw, self.selection.select(raw, tile, order))
         self.sink.put(tile, place, work)
@@ -300,12 +300,12 @@ class Run:
             columns = work.get("x", x.shape)
             np.copyto(columns, x)
         kind = {"exact": self.exact, "centred": self.centred}
-        moments, extreme = measure_columns(columns, **kind, counting=selected)
+        moments, extreme = measure_columns(columns, **kind, selected=selected)
         if extreme.any():
             part = columns[:, extreme]
             k = choose_scale(np.maximum.reduce(np.abs(part), axis=0))
             some = None if selected is None else selected[:, extreme]
-            again, _ = measure_columns(np.ldexp(part, k), **kind, counting=some)
+            again, _ = measure_columns(np.ldexp(part, k), **kind, selected=some)
             moments.put(extreme, again)
             moments.scale = np.zeros(columns.shape[1], dtype=np.int64)
             moments.scale[extreme] = k

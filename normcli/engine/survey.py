@@ -133,10 +133,10 @@ def _measure_selected(
 ) -> _Rows:
     """Measure the selected values of leaves; the others are 0."""
     if rows.dtype == np.float32:
-        leaves, low, high = measure_narrow_leaves(rows, work, need_sum=need_sum, counting=selected)
+        leaves, low, high = measure_narrow_leaves(rows, work, need_sum=need_sum, selected=selected)
         return _Rows(leaves, None, low, high)
     low, high = np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
-    leaves = measure_leaves(rows, work, need_sum=need_sum, counting=selected)
+    leaves = measure_leaves(rows, work, need_sum=need_sum, selected=selected)
     extreme = leaves.extreme
     if not extreme.any():
         return _Rows(leaves, None, low, high)
@@ -145,5 +145,5 @@ def _measure_selected(
     scale[extreme] = choose_scale(np.maximum(np.abs(low[extreme]), np.abs(high[extreme])))
     again = np.ldexp(rows[extreme], scale[extreme][:, None])
     some = None if selected is None else selected[extreme]
-    leaves.put(extreme, measure_leaves(again, work, need_sum=need_sum, counting=some))
+    leaves.put(extreme, measure_leaves(again, work, need_sum=need_sum, selected=some))
     return _Rows(leaves, scale, low, high)

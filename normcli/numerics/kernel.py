@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,17 +20,59 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]
-    Step = Callable[[NDArray[Any], NDArray[Any], list[Any], Workspace], None]
+
+
+class Parameters(NamedTuple):
+    """The parameters of the affine step y = gamma · x̂ + beta.
+
+    Parameters
+    ----------
+    gamma, beta : ndarray or None
+        Of as many axes as the values, to be broadcast against them; None for 1 and 0.
+    """
+
+    gamma: Floats | None = None
+    beta: Floats | None = None
+
+
+_NEITHER = Parameters()
+
+
+class _Operands(NamedTuple):
+    """What values are calculated with: arrays of as many axes, to be broadcast against them, or None.
+
+    Parameters
+    ----------
+    mean, mean_rest : ndarray or None
+        A pair; None for norms that do not centre.
+    divisor, divisor_rest : ndarray or None
+        A pair.
+    factor : ndarray or None
+        One over the divisor, where 24 bits are enough.
+    gamma, beta : ndarray or None
+    """
+
+    mean: Any
+    mean_rest: Any
+    divisor: Any
+    divisor_rest: Any
+    factor: Any
+    gamma: Any
+    beta: Any
+
+    def map(self, function: Callable[..., Floats]) -> _Operands:
+        """Return the operands with a function (an index, a reshape) applied to each array."""
+        return _Operands(*(None if a is None else function(a) for a in self))
 
 
 def apply(
     raw: NDArray[Any],
     out: NDArray[Any],
     solution: Solution,
-    exact: bool,
-    gamma: Floats | None,
-    beta: Floats | None,
     work: Workspace,
+    parameters: Parameters = _NEITHER,
+    *,
+    exact: bool,
 ) -> None:
     """Write gamma * (x - mean) / divisor + beta to `out`, rounded once.
 
@@ -42,51 +84,55 @@ def apply(
         Of the shape of raw, any strides, not overlapping raw.
     solution : Solution
         Of as many axes as raw, to be broadcast against it.
+    work : Workspace
+    parameters : Parameters
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
-    gamma, beta : ndarray or None
-        Of as many axes as raw, to be broadcast against it.
     """
-    if exact and (gamma is not None or beta is not None):
-        step = _apply_in_pairs if solution.centred else _apply_in_pairs_uncentred
-        operands = [solution.mean.hi, solution.mean.lo, solution.divisor.hi, solution.divisor.lo, gamma, beta]
+    mean, mean_rest = solution.mean if solution.centred else (None, None)
+    divisor, divisor_rest = solution.divisor
+    factor = None
+    if not exact:
+        step, factor = _apply_short, 1.0 / divisor
+        if parameters.beta is None:
+            divisor = divisor_rest = None
+    elif any(a is not None for a in parameters):
+        step = _apply_in_pairs
     else:
-        step = _apply_exact if exact else _apply_short
-        centre = list(solution.mean) if solution.centred else [None, None]
-        scale = solution.divisor.hi if exact else 1.0 / solution.divisor.hi
-        operands = [*centre, scale, gamma, beta, *(solution.divisor if beta is not None else (None, None))]
+        step, divisor_rest = _apply_exact, None
+    operands = _Operands(mean, mean_rest, divisor, divisor_rest, factor, *parameters)
     _apply_by_chunks(step, *_widen(raw, out, operands), work)
 
 
-def apply_affine(out: NDArray[Any], gamma: Floats | None, beta: Floats | None) -> None:
+def apply_affine(out: NDArray[Any], parameters: Parameters) -> None:
     """Multiply by gamma and add beta in place, where x̂ was rounded before, and round once more.
 
     Parameters
     ----------
     out : ndarray
         Of any float dtype.
-    gamma, beta : ndarray or None
-        Of as many axes, to be broadcast against it.
+    parameters : Parameters
     """
-    store(out, _affine_in_pairs(out.astype(np.float64), None, None, (1.0, 0.0), gamma, beta))
+    operands = _Operands(None, None, 1.0, 0.0, None, *parameters)
+    store(out, _affine_in_pairs(out.astype(np.float64), operands))
 
 
 def _apply_by_chunks(
-    step: Step, raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace
+    step: Callable[..., None], raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace
 ) -> None:
-    """Take a step for each chunk; None operands stay None, the others are cut where they do not broadcast."""
+    """Take a step for each chunk of values; operands are cut where they do not broadcast."""
     length, size = raw.shape[0], raw.size
     if size <= CHUNK or (raw.ndim == 1 and length <= 2 * CHUNK):
         step(raw, out, operands, work)
     elif length == 1 or size // length > CHUNK:
         for i in range(length):
-            part = [a if a is None else a[min(i, len(a) - 1)] for a in operands]
+            part = operands.map(lambda a, i=i: a[min(i, len(a) - 1)])
             _apply_by_chunks(step, raw[i], out[i], part, work)
     else:
         rows = max(1, CHUNK // (size // length))
         for i in range(0, length, rows):
             s = slice(i, i + rows)
-            step(raw[s], out[s], [a if a is None or len(a) == 1 else a[s] for a in operands], work)
+            step(raw[s], out[s], operands.map(lambda a, s=s: a if len(a) == 1 else a[s]), work)
 
 
 _WIDE = 1024
@@ -97,27 +143,22 @@ SHORTEST_WIDE_LINE = _WIDE // 2
 
 
 def _widen(
-    raw: NDArray[Any], out: NDArray[Any], operands: list[Any]
-) -> tuple[NDArray[Any], NDArray[Any], list[Any]]:
+    raw: NDArray[Any], out: NDArray[Any], operands: _Operands
+) -> tuple[NDArray[Any], NDArray[Any], _Operands]:
     """Join short lines into longer ones, where the operands do not vary from line to line."""
-    if (
-        raw.ndim < 2
-        or raw.shape[-1] >= SHORTEST_WIDE_LINE
-        or not (raw.flags.c_contiguous and out.flags.c_contiguous)
-    ):
+    if raw.ndim < 2 or raw.shape[-1] >= SHORTEST_WIDE_LINE:
         return raw, out, operands
     lines, line = raw.shape[-2:]
-    if any(a is not None and a.shape[-2] > 1 for a in operands) or all(
-        a is None or a.shape[-1] == 1 for a in operands
-    ):
+    shapes = [a.shape[-2:] for a in operands if a is not None]
+    varies = any(count > 1 for count, _ in shapes) or all(length == 1 for _, length in shapes)
+    if varies or not (raw.flags.c_contiguous and out.flags.c_contiguous):
         return raw, out, operands
     together = math.gcd(lines, 1 << max(0, (_WIDE // line).bit_length() - 1))
     shape = (*raw.shape[:-2], lines // together, line * together)
     # As `np.tile`, which takes longer than all the arithmetic on a small tensor.
-    wide = [
-        a if a is None or a.shape[-1] == 1 else a.repeat(together, axis=-2).reshape(*a.shape[:-2], 1, -1)
-        for a in operands
-    ]
+    wide = operands.map(
+        lambda a: a if a.shape[-1] == 1 else a.repeat(together, axis=-2).reshape(*a.shape[:-2], 1, -1)
+    )
     return raw.reshape(shape), out.reshape(shape), wide
 
 
@@ -129,85 +170,64 @@ def _as_float64(raw: NDArray[Any], work: Workspace) -> Floats:
     return x
 
 
-def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace) -> None:
-    """(x - hi - lo) / divisor: the first difference is exact where the second could cancel (Sterbenz)."""
-    hi, lo, divisor = operands[:3]
+def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> None:
+    """(x - mean) / divisor: the first difference is exact where the second could cancel (Sterbenz)."""
     y = out if out.dtype == np.float64 else work.get("y", raw.shape)
     x = raw
-    if hi is not None:
-        x = np.subtract(x, hi, out=y)
-        if lo is not None:
-            np.subtract(x, lo, out=y)
-    np.divide(x, divisor, out=y)
+    if operands.mean is not None:
+        x = np.subtract(x, operands.mean, out=y)
+        np.subtract(x, operands.mean_rest, out=y)
+    np.divide(x, operands.divisor, out=y)
     if y is not out:
         store(out, y)
 
 
-def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace) -> None:
-    hi, lo, factor, gamma, beta, *divisor = operands
-    x = _as_float64(raw, work)
+def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> None:
+    x, beta = _as_float64(raw, work), operands.beta
     y = x if beta is None and x is not raw else work.get("y", raw.shape)
     last = x
-    if hi is not None:
-        last = np.subtract(x, hi, out=y)
-        if lo.any():  # most sums are exact, and a power of two divides them exactly
-            np.subtract(y, lo, out=y)
-    np.multiply(last, factor, out=y)
-    if gamma is not None:
-        np.multiply(y, gamma, out=y)
+    if operands.mean is not None:
+        last = np.subtract(x, operands.mean, out=y)
+        if np.any(operands.mean_rest):  # most sums are exact, and a power of two divides them exactly
+            np.subtract(y, operands.mean_rest, out=y)
+    np.multiply(last, operands.factor, out=y)
+    if operands.gamma is not None:
+        np.multiply(y, operands.gamma, out=y)
     if beta is not None:
         np.add(y, beta, out=y)
-        _repair(y, x, hi, lo, divisor, gamma, beta)
+        near = np.abs(y) < _CANCELS_BELOW * np.abs(beta)
+        if near.any():
+            y[near] = _affine_in_pairs(x[near], operands.map(lambda a: np.broadcast_to(a, x.shape)[near]))
     store(out, y)
 
 
-def _apply_in_pairs(raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace) -> None:
-    hi, lo, *divisor, gamma, beta = operands
-    store(out, _affine_in_pairs(_as_float64(raw, work), hi, lo, divisor, gamma, beta))
+_CANCELS_BELOW = 2.0**-15
+"""What the addition of beta makes smaller than this part of it is calculated again, in pairs."""
 
 
-def _apply_in_pairs_uncentred(
-    raw: NDArray[Any], out: NDArray[Any], operands: list[Any], work: Workspace
-) -> None:
-    _apply_in_pairs(raw, out, [None, None, *operands[2:]], work)
+def _apply_in_pairs(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> None:
+    store(out, _affine_in_pairs(_as_float64(raw, work), operands))
 
 
-def _affine_in_pairs(x: Floats, hi: Any, lo: Any, divisor: Any, gamma: Any, beta: Any) -> Floats:
-    """Return the affine step in pairs: good to some 2⁻⁷⁰ of its largest term, and then rounded."""
-    if hi is None:
+def _affine_in_pairs(x: Floats, operands: _Operands) -> Floats:
+    """Return gamma * (x - mean) / divisor + beta, good to some 2⁻⁷⁰ of its largest term, and then rounded."""
+    _, _, divisor, divisor_rest, _, gamma, beta = operands
+    if operands.mean is None:
         y = Pair(x, np.zeros_like(x))
     else:
-        d, e = two_diff(x, hi)
-        y = quick_two_sum(d, e if lo is None else e - lo)
-    quotients = pair_divide(y, Pair(*divisor))
-    endless = np.isinf(divisor[0])
+        d, e = two_diff(x, operands.mean)
+        y = quick_two_sum(d, e - operands.mean_rest)
+    quotients = pair_divide(y, Pair(divisor, divisor_rest))
+    endless = np.isinf(divisor)
     if endless.any():  # a variance that was given may be infinite: all that is finite then becomes 0
-        plain = y.hi / divisor[0]
+        plain = y.hi / divisor
         quotients = Pair(np.where(endless, plain, quotients.hi), np.where(endless, 0.0, quotients.lo))
     y = quotients
     if gamma is not None:
         p, e = two_prod(y.hi, gamma)
         y = quick_two_sum(p, e + y.lo * gamma)
     if beta is None:
-        quotient: Floats = np.asarray(y.hi)
-        return quotient
+        return np.asarray(y.hi)
     s, e = two_sum(y.hi, beta)
-    result = s + (e + y.lo)
-    shifted: Floats = np.where(np.isfinite(result), result, s)
-    return shifted
-
-
-_CANCELS_BELOW = 2.0**-15
-
-
-def _repair(y: Floats, x: Floats, hi: Any, lo: Any, divisor: Any, gamma: Any, beta: Any) -> None:
-    """Compute again, in pairs, what the addition of beta made small."""
-    near = np.abs(y) < _CANCELS_BELOW * np.abs(beta)
-    if near.any():
-
-        def pick(a: Any) -> Any:
-            return None if a is None else np.broadcast_to(a, x.shape)[near]
-
-        y[near] = _affine_in_pairs(
-            x[near], pick(hi), pick(lo), [pick(a) for a in divisor], pick(gamma), pick(beta)
-        )
+    result: Floats = s + (e + y.lo)
+    return np.where(np.isfinite(result), result, s)

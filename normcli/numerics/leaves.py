@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]
-    Marks = NDArray[np.bool_]
+    Selected = NDArray[np.bool_]
 
 MAX_LEAF = 4096
 """Below 10000, where OpenBLAS' ddot starts threads; at most 2¹³, for the exactness of `measure_leaves`."""
@@ -46,7 +46,7 @@ class Records:
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    extreme: Marks
+    extreme: Selected
     count: Floats
 
     @classmethod
@@ -95,7 +95,7 @@ class Leaves(Records):
     square_hi: Floats
     square_lo: Floats
     shift: Floats
-    extreme: Marks
+    extreme: Selected
     count: Floats
 
 
@@ -156,15 +156,15 @@ def _slices(rows: int, n: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def count_values(rows: int, n: int, counting: Marks | None) -> Floats:
+def count_values(rows: int, n: int, selected: Selected | None) -> Floats:
     """Return how many values of each row count."""
-    if counting is None:
+    if selected is None:
         return np.full(rows, float(n))
-    counts: Floats = np.add.reduce(counting, axis=-1, dtype=np.float64)
+    counts: Floats = np.add.reduce(selected, axis=-1, dtype=np.float64)
     return counts
 
 
-def measure_leaves(x: Floats, work: Workspace, counting: Marks | None = None, *, need_sum: bool) -> Leaves:
+def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None, *, need_sum: bool) -> Leaves:
     """Measure leaves of full float64 values: sums to about 2⁻¹¹⁵ of their scale, sums of squares to 2⁻⁷².
 
     Parameters
@@ -173,7 +173,7 @@ def measure_leaves(x: Floats, work: Workspace, counting: Marks | None = None, *,
     need_sum : bool
         False for norms that do not centre.
     work : Workspace
-    counting : ndarray of bool or None
+    selected : ndarray of bool or None
         Which values count, of the shape of x, which is 0 where one does not; None if all do.
 
     Notes
@@ -192,8 +192,8 @@ def measure_leaves(x: Floats, work: Workspace, counting: Marks | None = None, *,
     square = dots.total()
     extreme = ~((square < TOO_LARGE) & (square > TOO_SMALL))
     if extreme.any():
-        return _measure_with_extremes(x, square, extreme, need_sum, work, counting)
-    count = count_values(rows, n, counting)
+        return _measure_with_extremes(x, square, extreme, need_sum, work, selected)
+    count = count_values(rows, n, selected)
     _, exponent = np.frexp(square)
     exponent = ((exponent + 1) >> 1)[:, None]
     first, second = np.ldexp(1.5, exponent + 26), np.ldexp(1.5, exponent - 14)
@@ -229,32 +229,32 @@ def measure_leaves(x: Floats, work: Workspace, counting: Marks | None = None, *,
         if cancels.any():
             shift = np.zeros(rows)
             mean = divide_by_count(Pair(total.hi[cancels], total.lo[cancels]), count[cancels]).hi
-            again = _squares_about(x[cancels], mean, None if counting is None else counting[cancels])
+            again = _squares_about(x[cancels], mean, None if selected is None else selected[cancels])
             shift[cancels], squares.hi[cancels], squares.lo[cancels] = mean, again.hi, again.lo
     return Leaves(total.hi, total.lo, squares.hi, squares.lo, shift, extreme, count)
 
 
 def _measure_with_extremes(
-    x: Floats, square: Floats, extreme: Marks, need_sum: bool, work: Workspace, counting: Marks | None
+    x: Floats, square: Floats, extreme: Selected, need_sum: bool, work: Workspace, selected: Selected | None
 ) -> Leaves:
     """Measure the plain leaves; of the others those of zeros alone are plain too, the rest is left marked."""
     result = Leaves.empty(square.shape)
     if not extreme.all():
-        rest = None if counting is None else counting[~extreme]
-        result.put(~extreme, measure_leaves(x[~extreme], work, need_sum=need_sum, counting=rest))
+        rest = None if selected is None else selected[~extreme]
+        result.put(~extreme, measure_leaves(x[~extreme], work, need_sum=need_sum, selected=rest))
     result.extreme[extreme] = np.any(x[extreme], axis=-1)
-    result.count[...] = count_values(x.shape[0], x.shape[1], counting)
+    result.count[...] = count_values(x.shape[0], x.shape[1], selected)
     marked = result.extreme
     result.square_hi[marked] = square[marked]
     result.sum_hi[marked] = np.add.reduce(x[marked], axis=-1)
     return result
 
 
-def _squares_about(x: Floats, centre: Floats, counting: Marks | None) -> Pair:
+def _squares_about(x: Floats, centre: Floats, selected: Selected | None) -> Pair:
     """Return the sum of (x − centre)² over what counts of the last axis, to about 2⁻⁷⁰ of itself."""
     d, e = two_diff(x, centre[..., None])
-    if counting is not None:
-        d, e = d * counting, e * counting
+    if selected is not None:
+        d, e = d * selected, e * selected
     largest = np.vecdot(d, d)
     _, exponent = np.frexp(largest)
     sigma = np.ldexp(1.5, ((exponent + 1) >> 1) + 26)[..., None]
@@ -264,7 +264,7 @@ def _squares_about(x: Floats, centre: Floats, counting: Marks | None) -> Pair:
 
 
 def measure_short_leaves(
-    raw: NDArray[Any], work: Workspace, counting: Marks | None = None, *, need_sum: bool
+    raw: NDArray[Any], work: Workspace, selected: Selected | None = None, *, need_sum: bool
 ) -> Leaves:
     """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
 
@@ -284,7 +284,7 @@ def measure_short_leaves(
         if need_sum:
             sums.add(s, x, ones)
     square = squares.total()
-    count = count_values(rows, n, counting)
+    count = count_values(rows, n, selected)
     zeros, plain = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
     if not need_sum:
         return Leaves(zeros, zeros, square, zeros, zeros, plain, count)
@@ -293,8 +293,8 @@ def measure_short_leaves(
     if raw.dtype != np.float16:  # float16 has 40 bits in all: sums of 4096 are exact
         inexact = find_inexact(raw, sums.bound(squares))
         if inexact.any():
-            part = None if counting is None else counting[inexact]
-            again = measure_leaves(raw[inexact].astype(np.float64), work, need_sum=True, counting=part)
+            part = None if selected is None else selected[inexact]
+            again = measure_leaves(raw[inexact].astype(np.float64), work, need_sum=True, selected=part)
             sum_lo = np.zeros(rows)
             sum_hi[inexact], sum_lo[inexact] = again.sum_hi, again.sum_lo
     cancels = (square - sum_hi * (sum_hi / count)) < _NARROW_CENTRED_BELOW * square
@@ -302,13 +302,13 @@ def measure_short_leaves(
         shift = np.zeros(rows)
         mean = sum_hi[cancels] / count[cancels]
         centred = raw[cancels] - mean[:, None]
-        if counting is not None:
-            centred *= counting[cancels]
+        if selected is not None:
+            centred *= selected[cancels]
         shift[cancels], square[cancels] = mean, np.vecdot(centred, centred)
     return Leaves(sum_hi, sum_lo, square, zeros, shift, plain, count)
 
 
-def find_inexact(raw: NDArray[np.float32], bound: Floats) -> Marks:
+def find_inexact(raw: NDArray[np.float32], bound: Floats) -> Selected:
     """Say of which rows the sum may be inexact, if no sum on its way exceeds a bound.
 
     Every value is a multiple of an ulp > least · 2⁻²⁴, and so is every sum of them: exact up to 2⁵³ ulp.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
     Floats = NDArray[np.float64]
-    Marks = NDArray[np.bool_]
+    Selected = NDArray[np.bool_]
 
 LARGEST_P = 512.0
 """Up to here the powers of values scaled to 1/2 … 1 are far from underflow."""
@@ -38,7 +38,7 @@ class Powers(Records):
 
     hi: Floats
     lo: Floats
-    extreme: Marks
+    extreme: Selected
     count: Floats
 
 
@@ -52,12 +52,12 @@ class Lengths:
 
 
 def measure_powers(
-    x: NDArray[Any], work: Workspace, counting: Marks | None = None, *, p: float, exact: bool
+    x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, p: float, exact: bool
 ) -> Powers:
     """Return the sums of powers of leaves, shape (leaves, n)."""
     size = np.abs(x.astype(np.float64))
     result = Powers.empty(x.shape[:-1])
-    result.count[...] = count_values(len(x), x.shape[-1], counting)
+    result.count[...] = count_values(len(x), x.shape[-1], selected)
     if p == 1.0:
         sums = measure_leaves(size, work, need_sum=True)
         result.hi, result.lo, result.extreme = sums.sum_hi, sums.sum_lo, sums.extreme

@@ -171,7 +171,7 @@ FEW = 16
 
 
 def measure_columns(
-    x: Floats, *, exact: bool, centred: bool, counting: NDArray[np.bool_] | None = None
+    x: Floats, *, exact: bool, centred: bool, selected: NDArray[np.bool_] | None = None
 ) -> tuple[Moments, NDArray[np.bool_]]:
     """Measure groups that are the columns of x; also say which are extreme.
 
@@ -181,11 +181,11 @@ def measure_columns(
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
     centred : bool
-    counting : ndarray of bool or None
+    selected : ndarray of bool or None
         Which values count, of the shape of x, which is 0 where one does not; None if all do.
     """
     count, groups = x.shape
-    n: Any = count if counting is None else np.add.reduce(counting, axis=0, dtype=np.float64)
+    n: Any = count if selected is None else np.add.reduce(selected, axis=0, dtype=np.float64)
     zero = np.zeros(groups)
     mean = Pair(zero, zero)
     if centred:
@@ -198,16 +198,16 @@ def measure_columns(
     for number, row in enumerate(x):
         if not exact:
             c = (row - mean.hi) - mean.lo if centred else row
-            if counting is not None:
-                c = np.where(counting[number], c, 0.0)
+            if selected is not None:
+                c = np.where(selected[number], c, 0.0)
             hi += c * c
             continue
         c, rest = row, zero
         if centred:
             d, e = two_diff(row, mean.hi)
             c, rest = quick_two_sum(d, e - mean.lo)
-        if counting is not None:
-            c, rest = (np.where(counting[number], part, 0.0) for part in (c, rest))
+        if selected is not None:
+            c, rest = (np.where(selected[number], part, 0.0) for part in (c, rest))
         p, e = two_square(c)
         hi, error = two_sum(hi, p)
         lo += error + (e + 2.0 * c * rest)

@@ -42,7 +42,7 @@ def measure_narrow_leaves(
     work: Workspace,
     *,
     need_sum: bool,
-    counting: NDArray[np.bool_] | None = None,
+    selected: NDArray[np.bool_] | None = None,
 ) -> Narrow:
     """Measure leaves of float32 values: sums exactly, sums of squares to about 2⁻⁶⁸; and their extremes.
 
@@ -53,7 +53,7 @@ def measure_narrow_leaves(
     work : Workspace
     need_sum : bool
         False for norms that do not centre.
-    counting : ndarray of bool or None
+    selected : ndarray of bool or None
         Which values count; the others are 0. None if all.
 
     Notes
@@ -96,7 +96,7 @@ def measure_narrow_leaves(
             inexact[s] = find_inexact(x_s, bound)
     square = two_sum(squares[0].total(), 2.0 * squares[1].total())
     square = quick_two_sum(square.hi, square.lo + squares[2].total())
-    count = np.full(rows, float(n)) if counting is None else np.add.reduce(counting, axis=-1, dtype=np.float64)
+    count = np.full(rows, float(n)) if selected is None else np.add.reduce(selected, axis=-1, dtype=np.float64)
     zero = np.zeros(rows)
     total = Pair(zero, zero)
     again = inexact | (power == _BEYOND)
@@ -106,8 +106,8 @@ def measure_narrow_leaves(
     result = Leaves(total.hi, total.lo, square.hi, square.lo, zero, np.zeros(rows, np.bool_), count)
     again &= np.isfinite(low) & np.isfinite(high)
     if again.any():
-        part = None if counting is None else counting[again]
-        result.put(again, measure_leaves(x[again].astype(np.float64), work, need_sum=need_sum, counting=part))
+        part = None if selected is None else selected[again]
+        result.put(again, measure_leaves(x[again].astype(np.float64), work, need_sum=need_sum, selected=part))
     return Narrow(result, low, high)
 
 

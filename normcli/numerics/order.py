@@ -1,9 +1,9 @@
 """Values by their rank: quartiles of groups that lie in memory, or that come piece by piece, both exact.
 
 A float whose bits are read as an integer, those of negative ones turned over, is a key that has the order of
-the floats. The key of a given rank is found digit by digit: values are counted by their first digit, which
-tells the first digit of the key; among those that have it, by their second; and so on. So a group is read as
-often as a key has digits, what is kept of it is a histogram, and histograms of parts of a group add up.
+the floats. The key of a given rank is found digit by digit: a histogram of the values' first digits gives the
+first digit of the key; one of the second digits, of the values with that first digit, gives the second; and so
+on. So a group is read as often as a key has digits, and all that is kept of it is a histogram.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def find_ranks(count: Counts) -> tuple[Counts, Counts]:
     return ranks, quarters
 
 
-def measure_quartiles(rows: NDArray[Any], counting: NDArray[np.bool_] | None = None) -> Quartiles:
+def measure_quartiles(rows: NDArray[Any], selected: NDArray[np.bool_] | None = None) -> Quartiles:
     """Measure groups that lie in memory.
 
     Parameters
     ----------
     rows : ndarray of float, shape (groups, n), n ≥ 1
-    counting : ndarray of bool or None
+    selected : ndarray of bool or None
         Which values count, of the shape of rows.
 
     Returns
@@ -70,17 +70,17 @@ def measure_quartiles(rows: NDArray[Any], counting: NDArray[np.bool_] | None = N
         With NaN where a value that counts is NaN, or none counts.
     """
     nan = np.isnan(rows)
-    spoilt = np.asarray((nan if counting is None else nan & counting).any(axis=-1))
+    spoilt = np.asarray((nan if selected is None else nan & selected).any(axis=-1))
     count: Any = rows.shape[1]
-    if counting is None:
+    if selected is None:
         ranks, quarters = find_ranks(np.array([count]))
         ordered = np.partition(rows, np.unique(ranks), axis=-1)
         values = ordered[:, ranks[0]].astype(np.float64)
         quarters = np.repeat(quarters, len(rows), axis=0)
     else:
-        count = np.add.reduce(counting, axis=-1, dtype=np.int64)
+        count = np.add.reduce(selected, axis=-1, dtype=np.int64)
         ranks, quarters = find_ranks(count)
-        ordered = np.sort(np.where(counting, rows, rows.dtype.type(np.nan)), axis=-1)  # NaN are last
+        ordered = np.sort(np.where(selected, rows, rows.dtype.type(np.nan)), axis=-1)  # NaN are last
         values = np.take_along_axis(ordered, ranks, axis=-1).astype(np.float64)
     values[spoilt] = np.nan
     return Quartiles(count, values + 0.0, quarters)  # −0 and 0 have no order
@@ -163,7 +163,7 @@ class RankSearch:
         return self._known == self._size
 
     def add(
-        self, groups: NDArray[np.intp] | slice, rows: NDArray[Any], counting: NDArray[np.bool_] | None = None
+        self, groups: NDArray[np.intp] | slice, rows: NDArray[Any], selected: NDArray[np.bool_] | None = None
     ) -> None:
         """Count values of some groups; several threads may do so at once.
 
@@ -172,14 +172,18 @@ class RankSearch:
         groups : ndarray of int, or slice
             Their numbers, each once.
         rows : ndarray, shape (groups, values)
-        counting : ndarray of bool or None
+        selected : ndarray of bool or None
             Which values count, of the shape of rows.
         """
-        usable = ~np.isnan(rows)
+        nan = np.isnan(rows)
+        usable = ~nan
+        if selected is not None:
+            nan &= selected
+            usable &= selected
         if not self._known:
-            self._count(groups, usable, counting)
-        if counting is not None:
-            usable &= counting
+            with self._lock:
+                self.nan_count[groups] += np.count_nonzero(nan, axis=-1)
+                self.count[groups] += np.count_nonzero(usable, axis=-1)
         keys = make_keys(np.ascontiguousarray(rows, dtype=self.dtype))
         length = 1 << self._width
         keys >>= keys.dtype.type(self._size - self._known - self._width)
@@ -194,15 +198,6 @@ class RankSearch:
             found = np.bincount(picked, minlength=len(rows) * length).reshape(-1, length)
             with self._lock:
                 histogram[groups] += found
-
-    def _count(
-        self, groups: NDArray[np.intp] | slice, usable: NDArray[np.bool_], counting: NDArray[np.bool_] | None
-    ) -> None:
-        marks = np.ones_like(usable) if counting is None else counting
-        nan, rest = (np.add.reduce(marks & some, axis=-1, dtype=np.int64) for some in (~usable, usable))
-        with self._lock:
-            self.nan_count[groups] += nan
-            self.count[groups] += rest
 
     def advance(self) -> None:
         """Take the next digit of each key out of what was counted."""
@@ -225,7 +220,7 @@ class RankSearch:
     def find(self) -> Quartiles:
         """Return what was searched for, as `measure_quartiles` does; NaN in a group makes it NaN.
 
-        Where NaN is not to count, leave it out by `counting`.
+        Where NaN does not count, `selected` has to leave it out.
         """
         values = read_keys(np.ascontiguousarray(self._prefix.T))
         values[(self.nan_count > 0) | (self.count == 0)] = np.nan

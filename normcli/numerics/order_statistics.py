@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
-    Marks = NDArray[np.bool_]
+    Selected = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Extremes(Records):
 
     low: Floats
     high: Floats
-    extreme: Marks
+    extreme: Selected
     count: Any
 
     def read(self) -> dict[str, tuple[Pair, Integers | None]]:
@@ -55,7 +55,7 @@ class Extremes(Records):
         return 2.0**-900, 2.0**1022
 
 
-def measure_extremes(x: NDArray[Any], work: Workspace, counting: Marks | None = None) -> Extremes:
+def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None = None) -> Extremes:
     """Return the least and the largest value of each leaf.
 
     Parameters
@@ -63,17 +63,17 @@ def measure_extremes(x: NDArray[Any], work: Workspace, counting: Marks | None = 
     x : ndarray, shape (leaves, n)
     work : Workspace
         Not needed: every method of measuring is given one.
-    counting : ndarray of bool or None
+    selected : ndarray of bool or None
         Which values count, of the shape of x.
     """
     low, high = (
-        extreme.reduce(x if counting is None else np.where(counting, x, x.dtype.type(nothing)), axis=-1)
+        extreme.reduce(x if selected is None else np.where(selected, x, x.dtype.type(nothing)), axis=-1)
         for extreme, nothing in ((np.minimum, np.inf), (np.maximum, -np.inf))
     )
-    if counting is None:
+    if selected is None:
         count = np.full(low.shape, float(x.shape[-1]))
     else:
-        count = np.add.reduce(counting, axis=-1, dtype=np.float64)
+        count = np.add.reduce(selected, axis=-1, dtype=np.float64)
     # Adding 0 turns −0 into 0: which of the two is the least would depend on the order.
     low, high = low.astype(np.float64) + 0.0, high.astype(np.float64) + 0.0
     return Extremes(low, high, np.zeros(low.shape, np.bool_), count)

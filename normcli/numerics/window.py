@@ -58,11 +58,11 @@ def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Flo
     return y, {"ms": ms, "rstd": r}
 
 
-def count_in_windows(marks: NDArray[np.bool_], window: Window, axis: int) -> Floats:
-    """Return how many values are marked in each window along an axis."""
-    length = marks.shape[axis]
-    sums = np.zeros((length + 1, *np.delete(marks.shape, axis)))
-    np.cumsum(np.moveaxis(marks, axis, 0), axis=0, dtype=np.float64, out=sums[1:])
+def count_in_windows(selected: NDArray[np.bool_], window: Window, axis: int) -> Floats:
+    """Return how many selected values each window along an axis holds."""
+    length = selected.shape[axis]
+    sums = np.zeros((length + 1, *np.delete(selected.shape, axis)))
+    np.cumsum(np.moveaxis(selected, axis, 0), axis=0, dtype=np.float64, out=sums[1:])
     places = np.arange(length)
     first = np.maximum(places - window.before, 0)
     behind = np.minimum(places + window.after + 1, length)
@@ -100,9 +100,7 @@ def _raise_to_power(total: Pair, k: Floats | float, window: Window) -> Floats:
     power = base.hi**window.exponent
     correction = power * (window.exponent * (low / base.hi))
     corrected: Floats = np.where(np.isfinite(correction), power + correction, power)
-    plain = (
-        k + window.alpha * total.hi / window.divisor
-    ) ** window.exponent  # of infinities, no error is known
+    plain = (k + window.alpha * total.hi / window.divisor) ** window.exponent  # infinities have no known error
     return np.where(np.isfinite(corrected), corrected, plain)
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normcli.numerics.fixed import Fixed
@@ -21,6 +21,7 @@ def to_fractions(fixed):
     return [Fraction(value) * Fraction(2) ** exponent for value in integers]
 
 
+@settings(deadline=None)
 @given(DOUBLES, st.integers(-40, 40))
 def test_doubles_of_any_range_add_up_exactly(values, exponent):
     fixed = Fixed.zeros(1)
@@ -28,6 +29,7 @@ def test_doubles_of_any_range_add_up_exactly(values, exponent):
     assert to_fractions(fixed) == [sum(map(Fraction, values)) * Fraction(2) ** exponent]
 
 
+@settings(deadline=None)
 @given(DOUBLES, DOUBLES, DOUBLES)
 def test_merging_in_any_order_gives_the_same_digits(a, b, c):
     def make(*lists):

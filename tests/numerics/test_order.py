@@ -84,16 +84,16 @@ def test_many_groups_have_short_digits():
 def test_nan_spreads_unless_it_does_not_count(rng):
     x = rng.normal(size=(2, 9))
     x[0, 4] = np.nan
-    counting = ~np.isnan(x)
-    for marks, expected in ((None, [True, False]), (counting, [False, False])):
+    numbers = ~np.isnan(x)
+    for selected, expected in ((None, [True, False]), (numbers, [False, False])):
         found = RankSearch(2, x.dtype)
         while not found.done:
-            found.add(slice(None), x, marks)
+            found.add(slice(None), x, selected)
             found.advance()
-        direct = measure_quartiles(x, marks)
+        direct = measure_quartiles(x, selected)
         np.testing.assert_array_equal(found.find().values, direct.values)
         np.testing.assert_array_equal(np.isnan(direct.values).all(axis=1), expected)
-        np.testing.assert_array_equal(found.find().count, [9 if marks is None else 8, 9])
+        np.testing.assert_array_equal(found.find().count, [9 if selected is None else 8, 9])
 
 
 def test_groups_without_values_are_nan():
