@@ -16,6 +16,11 @@ def make_printable(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def shorten(text: str, most: int = 24) -> str:
+    """Return a text of at most so many characters, and an ellipsis if there were more."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun, which gets an s (or is another) unless it is one.
 

@@ -16,7 +16,6 @@ from normcli.printable import format_bytes
 from normcli.tensors import delimited, nested, npy, npz, safetensors
 from normcli.tensors.spool import spool
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
-from normcli.tensors.whole import open_whole, require_writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,13 +63,14 @@ class FileFormat(NamedTuple):
     has_keys : bool
         Whether a file holds several arrays by name.
     is_text : bool
-        Whether values are written as digits rather than bytes.
+        Whether values are written as decimal digits.
     has_bfloat16 : bool
-        Whether bfloat16 is read back as what it is, or as numbers.
+        Whether bfloat16 can be written and read back.
     map : callable or None
-        Returns an array of an open file where it lies, or None if it is too small to be worth it.
+        Returns an array of an open file as a memory map, or None if it is small.
     start : callable or None
-        Returns the array of a file that is yet to be written, of a shape and dtype, to be filled in any order.
+        Writes the header of a file, and returns the array behind it, of a shape and dtype, to be filled in any
+        order.
     """
 
     read: Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]
@@ -82,7 +82,7 @@ class FileFormat(NamedTuple):
     start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
 
     def measure_least(self, values: NDArray[Any]) -> int:
-        """Return the bytes that a file of an array takes at least: as text, a digit and a separator each."""
+        """Return the least size of an array's file in bytes; a value takes a digit and a separator as text."""
         return 2 * values.size if self.is_text else values.nbytes
 
 
@@ -94,10 +94,11 @@ def _write_text(delimiter: str) -> Callable[[BinaryIO, Saved], None]:
     def write(stream: BinaryIO, saved: Saved) -> None:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
         if saved.values.ndim <= 2:
-            delimited.write_table(text, saved.values, saved.columns, delimiter)
+            rows = delimited.iterate_table(saved.values, saved.columns)
         else:
             columns = saved.describe() if saved.describe else {saved.key: delimited.pick_from(saved.values)}
-            delimited.write_long(text, saved.axis_names, saved.values.shape, columns, delimiter)
+            rows = delimited.iterate_long(saved.axis_names, saved.values.shape, columns)
+        delimited.write_rows(text, rows, delimiter)
         text.flush()
         text.detach()
 
@@ -141,7 +142,7 @@ FORMATS: Mapping[str, FileFormat] = {
         ),
     ),
 }
-"""Suffix → format. To add a format, add a file that reads and writes it and a line here."""
+"""Suffix → format. To add a format, add a module that reads and writes it, and an entry here."""
 
 OUTGOING = FORMATS[".npy"]
 """The format of what goes to standard output."""
@@ -150,7 +151,7 @@ _KEYED = re.compile(rf"(.*?({'|'.join(map(re.escape, FORMATS))})):(.+)", re.IGNO
 """`FILE:KEY`: the file ends at the first known suffix before a colon."""
 
 _DEVICES = Path("/dev")
-"""What stands here (`/dev/stdin`) has no suffix, and is told by its first bytes."""
+"""Files of this folder (`/dev/stdin`) have no suffix: their first bytes tell the format."""
 
 
 def load(specification: str) -> Tensor:
@@ -159,8 +160,8 @@ def load(specification: str) -> Tensor:
     Parameters
     ----------
     specification : str
-        `FILE`, `FILE:KEY` for an array of an archive, or `-` for standard input, whose format is told by its
-        first bytes (as is that of a pipe such as `<(command)`).
+        `FILE`, `FILE:KEY` for an array of an archive, or `-` for standard input, whose first bytes tell its
+        format (as do those of a pipe such as `<(command)`).
 
     Raises
     ------
@@ -183,7 +184,7 @@ def load(specification: str) -> Tensor:
                 return _load_stream(stream, str(path), key)
         file_format = find_format(str(path), "input")
         with path.open("rb") as stream:
-            return _load_whole(stream, file_format, str(path), key)._replace(source=specification)
+            return _load_whole(stream, str(path), key, file_format)._replace(source=specification)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
     except ValueError as error:  # a name with a null byte
@@ -192,43 +193,8 @@ def load(specification: str) -> Tensor:
         raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
 
 
-def save(path: str, saved: Saved) -> None:
-    """Write a tensor whole or not at all, in the format of the path's suffix; `-` is `.npy` on stdout.
-
-    Raises
-    ------
-    UsageError
-        If the suffix is unknown or the folder missing.
-    DataError
-        If writing fails.
-    """
-    if path == STANDARD_STREAM:
-        OUTGOING.write(sys.stdout.buffer, saved)
-        sys.stdout.buffer.flush()
-        return
-    file_format = require_saveable(path, "output")
-    with open_whole(path, file_format.measure_least(saved.values)) as stream:
-        file_format.write(stream, saved)
-
-
-def require_saveable(path: str, option: str, suffixes: Sequence[str] = ()) -> FileFormat:
-    """Return the format that `path` would be saved in, or raise `UsageError`: a check before any work.
-
-    Parameters
-    ----------
-    path : str
-    option : str
-        The option's name, for the message.
-    suffixes : sequence of str
-        The suffixes that are taken; every known one by default.
-    """
-    file_format = find_format(path, option, suffixes)
-    require_writable(path, option)
-    return file_format
-
-
 def require_holdable(path: str, option: str, dtype: np.dtype[Any]) -> None:
-    """Raise `UsageError` where a file of that name cannot say that its values are of a dtype."""
+    """Raise `UsageError` where the format of a file of that name has not got a dtype."""
     file_format = OUTGOING if path == STANDARD_STREAM else find_format(path, option)
     if is_bfloat16(dtype) and not file_format.has_bfloat16:
         others = ", ".join(suffix for suffix, other in FORMATS.items() if other.has_bfloat16)
@@ -262,9 +228,9 @@ def _split_key(specification: str) -> tuple[Path, str | None]:
 def _load_stream(stream: BinaryIO, name: str, key: str | None) -> Tensor:
     """Load a tensor from a stream, which is stored first unless it is a file (`< x.npy`) at its start."""
     if _is_file_at_start(stream):
-        return _load_sniffed(stream, name, key)
+        return _load_whole(stream, name, key)
     with spool(stream, name) as whole:
-        tensor = _load_sniffed(whole, name, key)
+        tensor = _load_whole(whole, name, key)
         if isinstance(whole, io.BytesIO):
             return tensor
         size = format_bytes(os.fstat(whole.fileno()).st_size)
@@ -278,17 +244,15 @@ def _is_file_at_start(stream: BinaryIO) -> bool:
         return False
 
 
-def _load_sniffed(stream: BinaryIO, name: str, key: str | None) -> Tensor:
+def _load_whole(stream: BinaryIO, name: str, key: str | None, file_format: FileFormat | None = None) -> Tensor:
+    """Load a tensor from a stream that can be read again: where it lies, or into memory.
+
+    Without a format the first bytes tell it.
+    """
     head = stream.read(_SNIFFED_BYTES)
     if not head:
         raise DataError(f"{name} is empty")
-    return _load_whole(stream, FORMATS[_sniff(head, name)], name, key)
-
-
-def _load_whole(stream: BinaryIO, file_format: FileFormat, name: str, key: str | None) -> Tensor:
-    """Load a tensor from a stream that can be read again: where it lies, or into memory."""
-    if stream.seek(0, io.SEEK_END) == 0:
-        raise DataError(f"{name} is empty")
+    file_format = file_format or FORMATS[_sniff(head, name)]
     stream.seek(0)
     if file_format.map is not None:
         mapped = file_format.map(stream, name, key)
@@ -300,6 +264,7 @@ def _load_whole(stream: BinaryIO, file_format: FileFormat, name: str, key: str |
 
 
 def _sniff(head: bytes, name: str) -> str:
+    """Return the suffix of the format that a file with these first bytes is of."""
     if head.startswith(npy.MAGIC):
         return ".npy"
     if head.startswith(npz.MAGICS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,22 +21,6 @@ if TYPE_CHECKING:
 _SKIPPED_AT_ONCE = 1 << 20
 
 _LARGEST_LEGACY_SEED = 2**32 - 1
-
-
-class Stream(Protocol):
-    """What each stream can draw; each draw takes up where the one before stopped."""
-
-    def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
-        """Draw integers from low to high − 1."""
-        ...
-
-    def normal(self, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw standard normal values, in the stream's own dtype if `dtype` is None."""
-        ...
-
-    def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw from low (included) to high (not included)."""
-        ...
 
 
 class NumpyStream:
@@ -63,18 +47,22 @@ class NumpyStream:
         self._generator = np.random.RandomState(seed) if legacy else np.random.default_rng(seed)
 
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
-        """Draw integers, as `randint` and `integers` do."""
+        """Draw integers from low to high − 1, as `randint` and `integers` do."""
         if isinstance(self._generator, np.random.Generator):
             return self._generator.integers(low, high, count)
         return self._generator.randint(low, high, count, dtype=np.int64)
 
     def normal(self, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw standard normal values."""
+        """Draw standard normal values; float64 if `dtype` is None."""
         return self._generator.standard_normal(count).astype(find_type(dtype or "float64"), copy=False)
 
     def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw from the interval [low, high)."""
+        """Draw from low (included) to high (not included); float64 if `dtype` is None."""
         return self._generator.uniform(low, high, count).astype(find_type(dtype or "float64"), copy=False)
+
+
+Stream = NumpyStream | TorchStream
+"""Each draw takes up where the one before stopped."""
 
 
 def make_stream(rng: str, seed: int) -> Stream:

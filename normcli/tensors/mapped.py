@@ -1,21 +1,23 @@
-"""Arrays that lie in files: mapped where they are, or made where the disk has room for them."""
+"""Arrays that lie in files: read, mapped where they are, or made where the disk has room for them."""
 
 from __future__ import annotations
 
 import errno
+import io
 import math
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 
+from normcli.errors import DataError
 from normcli.printable import format_bytes
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    Shape = tuple[int, ...]
+    from numpy.typing import NDArray
 
 SMALLEST_MAPPED = 1 << 26
 """Arrays of so many bytes and more are not read into memory, but worked on where they lie, tile by tile."""
@@ -39,32 +41,75 @@ class Mapped(np.memmap[Any, Any]):
     temporary: bool = False
 
 
-def map_array(
-    stream: BinaryIO,
-    dtype: np.dtype[Any],
-    mode: Literal["r", "r+"],
-    offset: int,
-    shape: Shape,
-    order: Literal["C", "F"] = "C",
-) -> Mapped:
-    """Return the array that lies at an offset of an open file; the stream may be closed while it is used."""
-    mapped = Mapped(stream, dtype, mode, offset, shape, order)
-    mapped.descriptor = os.dup(stream.fileno())
-    weakref.finalize(mapped, os.close, mapped.descriptor)
-    return mapped
+class Region(NamedTuple):
+    """The part of an open file that holds an array.
 
-
-def make_mapped(stream: BinaryIO, dtype: np.dtype[Any], offset: int, shape: Shape) -> Mapped:
-    """Return a writable array at an offset of an open file, which the disk has room for.
-
-    Raises
-    ------
-    OSError
-        If it has not.
+    Parameters
+    ----------
+    dtype : numpy.dtype
+    shape : tuple of int
+    offset : int
+        Where the values start, in bytes.
+    order : {"C", "F"}
+        The order of the values in the file.
     """
-    stream.flush()
-    _reserve(stream, offset + math.prod(shape) * dtype.itemsize)
-    return map_array(stream, dtype, "r+", offset, shape)
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int = 0
+    order: Literal["C", "F"] = "C"
+
+    @property
+    def byte_count(self) -> int:
+        """The size of the values, in bytes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def measure_available(self, stream: BinaryIO) -> int:
+        """Return how many bytes the file has from the offset to its end."""
+        return stream.seek(0, io.SEEK_END) - self.offset
+
+    def read(self, stream: BinaryIO, name: str) -> NDArray[Any]:
+        """Read the array into memory.
+
+        Raises
+        ------
+        DataError
+            If it does not fit, or NumPy has no arrays of its shape; the message begins with `name`.
+        """
+        try:
+            values = np.empty(math.prod(self.shape), self.dtype)
+        except MemoryError as error:
+            raise DataError(f"{name} of {self.byte_count} bytes does not fit into memory") from error
+        stream.seek(self.offset)
+        stream.readinto(values.view(np.uint8))  # type: ignore[attr-defined]  # every seekable binary stream has it
+        try:
+            return values.reshape(self.shape, order=self.order)
+        except ValueError as error:  # (2**62, 0, 16): no values, and yet beyond what NumPy can index
+            raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
+
+    def map(self, stream: BinaryIO, mode: Literal["r", "r+"] = "r") -> Mapped:
+        """Return the array as a memory map; the stream may be closed while it is used."""
+        mapped = Mapped(stream, self.dtype, mode, self.offset, self.shape, self.order)
+        mapped.descriptor = os.dup(stream.fileno())
+        weakref.finalize(mapped, os.close, mapped.descriptor)
+        return mapped
+
+    def map_if_large(self, stream: BinaryIO) -> Mapped | None:
+        """Return the array as a read-only memory map; None if it is small enough to be read, or cut short."""
+        is_large = SMALLEST_MAPPED <= self.byte_count <= self.measure_available(stream)
+        return self.map(stream) if is_large else None
+
+    def reserve(self, stream: BinaryIO) -> Mapped:
+        """Return the array as a writable memory map, after reserving room for it on the disk.
+
+        Raises
+        ------
+        OSError
+            If there is no room.
+        """
+        stream.flush()
+        _reserve(stream, self.offset + self.byte_count)
+        return self.map(stream, "r+")
 
 
 def require_room(stream: BinaryIO, size: int) -> None:

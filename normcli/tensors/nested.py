@@ -10,10 +10,11 @@ import numpy as np
 
 from normcli.dtypes import MOST_AXES, OUTPUT_DTYPES, find_type, is_float, is_real
 from normcli.errors import DataError, UsageError
-from normcli.tensors.pieces import forget
+from normcli.printable import shorten
+from normcli.tensors.pieces import decode, iterate_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -21,12 +22,13 @@ TENSOR_KEY = "normalized"
 """The key under which normcli's own JSON holds its tensor."""
 
 DTYPE_KEY = "dtype"
-"""The key under which it says the tensor's dtype, which JSON's numbers cannot."""
+"""The key of the tensor's dtype there, which the numbers of JSON do not show."""
 
 _FORMATTED_AT_ONCE = 8192
-"""Values whose text is in memory at one time."""
+"""How many values are formatted at a time: their text is in memory."""
 
-_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
+_NOT_FINITE = frozenset(("nan", "inf", "+inf", "-inf"))
+"""What stands for numbers that strict JSON does not have."""
 
 
 def read_json(stream: BinaryIO, name: str, key: str | None = None) -> NDArray[Any]:
@@ -39,11 +41,7 @@ def read_json(stream: BinaryIO, name: str, key: str | None = None) -> NDArray[An
     UsageError
         If there is no array called `key`.
     """
-    try:
-        text = stream.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name} is no JSON: byte {error.start} is not UTF-8 text") from error
-    return parse_json(text, name, key)
+    return parse_json(decode(stream.read(), name, "JSON"), name, key)
 
 
 def parse_json(text: str, name: str, key: str | None = None) -> NDArray[Any]:
@@ -89,12 +87,10 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
         array = np.asarray(value)
         if is_real(array.dtype):
             return array
-    except (ValueError, OverflowError):  # ragged, or too deep: found and named below
+    except (ValueError, OverflowError):  # ragged, or too deep: what is wrong is found below
         pass
-    shape = _measure(value, name)
-    flat: list[float] = []
-    _flatten(value, shape, (), flat, name)
-    return np.array(flat, dtype=np.float64).reshape(shape)
+    shape = _find_shape(value, name)
+    return np.array(list(_flatten(value, shape, name)), dtype=np.float64).reshape(shape)
 
 
 def to_lists(array: NDArray[Any]) -> Any:
@@ -110,37 +106,32 @@ def to_lists(array: NDArray[Any]) -> Any:
 
 
 def describe_number(value: float) -> Any:
-    """Return a number as strict JSON can hold it."""
+    """Return a number as strict JSON can hold it: a string if it is not finite."""
     return _name_not_finite(float(value))
 
 
 class NestedLists(NamedTuple):
-    """An array whose JSON text is made a piece at a time, however long it is."""
+    """An array whose JSON text is made piece by piece, as it may be too long for memory."""
 
     values: NDArray[Any]
 
     def format_json(self) -> Iterator[str]:
         """Yield the pieces of what `json.dumps(to_lists(values))` would return."""
-        return _format_pieces(self.values)
-
-
-def _format_pieces(values: NDArray[Any]) -> Iterator[str]:
-    if values.size <= _FORMATTED_AT_ONCE:
-        yield json.dumps(to_lists(values), allow_nan=False)
-        return
-    row = math.prod(values.shape[1:])
-    yield "["
-    if row > _FORMATTED_AT_ONCE:
-        for number, part in enumerate(values):
+        values, row = self.values, math.prod(self.values.shape[1:])
+        if values.size <= _FORMATTED_AT_ONCE:
+            yield json.dumps(to_lists(values), allow_nan=False)
+            return
+        parts: Iterator[Iterable[str]]
+        if row > _FORMATTED_AT_ONCE:
+            parts = (NestedLists(part).format_json() for part in values)
+        else:
+            blocks = iterate_blocks(values, _FORMATTED_AT_ONCE)
+            parts = ([json.dumps(to_lists(rows), allow_nan=False)[1:-1]] for rows in blocks)
+        yield "["
+        for number, part in enumerate(parts):
             yield ", " if number else ""
-            yield from _format_pieces(part)
-    else:
-        step = _FORMATTED_AT_ONCE // row
-        for start in range(0, len(values), step):
-            yield ", " if start else ""
-            yield json.dumps(to_lists(values[start : start + step]), allow_nan=False)[1:-1]
-            forget(values)
-    yield "]"
+            yield from part
+        yield "]"
 
 
 def _name_not_finite(value: Any) -> Any:
@@ -151,7 +142,8 @@ def _name_not_finite(value: Any) -> Any:
     return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
-def _measure(value: Any, name: str) -> tuple[int, ...]:
+def _find_shape(value: Any, name: str) -> tuple[int, ...]:
+    """Return the shape that the first item of each list has."""
     shape: list[int] = []
     while isinstance(value, list):
         if len(shape) == MOST_AXES:
@@ -163,32 +155,33 @@ def _measure(value: Any, name: str) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _flatten(value: Any, shape: tuple[int, ...], path: tuple[int, ...], flat: list[float], name: str) -> None:
-    where = "".join(f"[{i}]" for i in path) or "the top"
+def _flatten(value: Any, shape: tuple[int, ...], name: str, path: str = "") -> Iterator[float]:
+    """Yield the numbers of lists nested as deep and as long as a shape; `path` is where the value lies."""
+    where = path or "the top"
     if not shape:
-        flat.append(_to_number(value, name, where))
+        yield _to_number(value, name, where)
         return
     if not isinstance(value, list):
-        raise DataError(f"{name} is ragged: {_show(value)} at {where}, where a list of {shape[0]} belongs")
+        raise DataError(
+            f"{name} is ragged: {_format_value(value)} at {where}, where a list of {shape[0]} belongs"
+        )
     if len(value) != shape[0]:
         raise DataError(f"{name} is ragged: a list of {len(value)} at {where}, where one of {shape[0]} belongs")
     for i, item in enumerate(value):
-        _flatten(item, shape[1:], (*path, i), flat, name)
+        yield from _flatten(item, shape[1:], name, f"{path}[{i}]")
 
 
 def _to_number(value: Any, name: str, where: str) -> float:
-    if isinstance(value, str) and value.lower() in _NOT_FINITE:
-        return _NOT_FINITE[value.lower()]
     if isinstance(value, list):
         raise DataError(f"{name} is ragged: a list at {where}, where a number belongs")
-    if not isinstance(value, int | float):
-        raise DataError(f"{name} holds {_show(value)} at {where}, where a number belongs")
+    is_text = isinstance(value, str) and value.lower() in _NOT_FINITE
+    if not isinstance(value, int | float) and not is_text:
+        raise DataError(f"{name} holds {_format_value(value)} at {where}, where a number belongs")
     try:
         return float(value)
     except OverflowError as error:
         raise DataError(f"{name} holds an integer beyond float64 at {where}") from error
 
 
-def _show(value: Any, most: int = 24) -> str:
-    text = json.dumps(value) if isinstance(value, str | int | float | bool | None) else "an object"
-    return text if len(text) <= most else f"{text[:most]}…"
+def _format_value(value: Any) -> str:
+    return shorten(json.dumps(value)) if isinstance(value, str | int | float | bool | None) else "an object"

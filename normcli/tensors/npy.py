@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import math
 import sys
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy_format
 
 from normcli.dtypes import MOST_AXES, require_real
 from normcli.errors import DataError
-from normcli.tensors import mapped
+from normcli.tensors.mapped import Region
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -21,31 +19,8 @@ if TYPE_CHECKING:
 MAGIC = b"\x93NUMPY"
 
 
-class Header(NamedTuple):
-    """What an `.npy` file says of its data.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    fortran_order : bool
-    dtype : numpy.dtype
-    offset : int
-        Where the data start, in bytes.
-    """
-
-    shape: tuple[int, ...]
-    fortran_order: bool
-    dtype: np.dtype[Any]
-    offset: int
-
-    @property
-    def byte_count(self) -> int:
-        """The size of the data, in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
-def read_header(stream: BinaryIO, name: str) -> Header:
-    """Read and check the header at the start of a stream.
+def read_header(stream: BinaryIO, name: str) -> Region:
+    """Read and check the header at the start of a stream; return where the array lies.
 
     Raises
     ------
@@ -62,7 +37,7 @@ def read_header(stream: BinaryIO, name: str) -> Header:
     if len(shape) > MOST_AXES or any(type(n) is not int or not 0 <= n <= sys.maxsize for n in shape):
         raise DataError(f"{name} is no readable .npy file: its header claims an impossible shape")
     require_real(dtype, name)
-    return Header(shape, fortran_order, dtype, stream.tell())
+    return Region(dtype, shape, stream.tell(), "F" if fortran_order else "C")
 
 
 def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
@@ -73,23 +48,14 @@ def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
     DataError
         If the header is damaged, or claims more data than there is.
     """
-    header = read_header(stream, name)
-    available = stream.seek(0, io.SEEK_END) - header.offset
-    if available < header.byte_count:
+    region = read_header(stream, name)
+    available = region.measure_available(stream)
+    if available < region.byte_count:
         raise DataError(
-            f"{name} is cut short: its header says {header.shape} {header.dtype}, "
-            f"{header.byte_count} bytes; {available} are there"
+            f"{name} is cut short: its header says {region.shape} {region.dtype}, "
+            f"{region.byte_count} bytes; {available} are there"
         )
-    stream.seek(header.offset)
-    try:
-        values = np.empty(math.prod(header.shape), dtype=header.dtype)
-    except MemoryError as error:
-        raise DataError(f"{name} of {header.byte_count} bytes does not fit into memory") from error
-    stream.readinto(values.view(np.uint8))  # type: ignore[attr-defined]  # every seekable binary stream has it
-    try:
-        return values.reshape(header.shape, order="F" if header.fortran_order else "C")
-    except ValueError as error:  # (2**62, 0, 16): no values, and yet beyond what NumPy can index
-        raise DataError(f"{name} has the shape {header.shape}, which NumPy cannot hold") from error
+    return region.read(stream, name)
 
 
 def map_npy(stream: BinaryIO, name: str) -> NDArray[Any] | None:
@@ -100,30 +66,28 @@ def map_npy(stream: BinaryIO, name: str) -> NDArray[Any] | None:
     DataError
         As `read_npy`.
     """
-    header = read_header(stream, name)
-    available = stream.seek(0, io.SEEK_END) - header.offset
-    if not mapped.SMALLEST_MAPPED <= header.byte_count <= available:
-        return None
-    order: Literal["C", "F"] = "F" if header.fortran_order else "C"
-    return mapped.map_array(stream, header.dtype, "r", header.offset, header.shape, order)
+    return read_header(stream, name).map_if_large(stream)
 
 
 def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Write a header, reserve the room behind it, and return that as a writable memory map in C order.
+    """Write a header; return the room for the values, behind it, as a writable memory map in C order.
 
     Raises
     ------
     OSError
         If there is no room.
     """
-    descr = npy_format.dtype_to_descr(dtype)
-    npy_format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
-    return mapped.make_mapped(stream, dtype, stream.tell(), shape)
+    _write_header(stream, shape, dtype)
+    return Region(dtype, shape, stream.tell()).reserve(stream)
 
 
 def write_npy(stream: BinaryIO, values: NDArray[Any]) -> None:
     """Write an array, in C order, to a stream that need not be seekable."""
-    descr = npy_format.dtype_to_descr(values.dtype)
-    npy_format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": values.shape})
+    _write_header(stream, values.shape, values.dtype)
     for piece in iterate_pieces(values):
         stream.write(np.ascontiguousarray(piece).view(np.uint8).data)
+
+
+def _write_header(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    descr = npy_format.dtype_to_descr(dtype)
+    npy_format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})

@@ -34,7 +34,9 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
     try:
         with zipfile.ZipFile(stream) as archive:
             members = {n.removesuffix(_SUFFIX): n for n in archive.namelist() if n.endswith(_SUFFIX)}
-            chosen = choose_key(members, name, key if key in members else _strip(key))
+            if key is not None and key not in members:
+                key = key.removesuffix(_SUFFIX)
+            chosen = choose_key(members, name, key)
             data = archive.read(members[chosen])
     except (NormError, MemoryError):
         raise
@@ -49,7 +51,3 @@ def write_npz(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, values in arrays.items():
             with archive.open(name + _SUFFIX, "w", force_zip64=True) as member:
                 write_npy(member, values)  # type: ignore[arg-type]  # a binary stream by another class
-
-
-def _strip(key: str | None) -> str | None:
-    return None if key is None else key.removesuffix(_SUFFIX)

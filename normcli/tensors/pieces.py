@@ -1,4 +1,4 @@
-"""Long arrays a piece at a time: flat, in C order, and without keeping resident what a memory map has shown."""
+"""Reading piece by piece: long arrays in C order, whose memory is released behind; and the text of a file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
+from normcli.errors import DataError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
 PIECE = 1 << 18
-"""Values in a piece, unless asked otherwise."""
+"""Values in a piece by default."""
 
 
 def iterate_pieces(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[Any]]:
@@ -46,10 +48,10 @@ def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
 
 
 def forget(values: NDArray[Any]) -> None:
-    """Let the system take back the memory in which a mapped file's values were read; others stay as they are.
+    """Release the memory that a memory map has read its values into; other arrays are left alone.
 
-    What was written to the map stays in the file. A private map (mode `c`) holds values that are nowhere else,
-    and is left alone.
+    What was written to the map stays in the file. A private map (mode `c`) is left alone: what was written to
+    it is nowhere else.
     """
     mapping = getattr(values, "_mmap", None)
     if mapping is not None and getattr(values, "mode", "c") != "c":
@@ -57,3 +59,11 @@ def forget(values: NDArray[Any]) -> None:
 
         with contextlib.suppress(AttributeError, OSError, ValueError):  # not every system has madvise
             mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def decode(data: bytes, name: str, kind: str) -> str:
+    """Return the text of a file of a kind, without a byte order mark; `DataError` if it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} is no {kind}: byte {error.start} is not UTF-8 text") from error

@@ -1,6 +1,6 @@
 """Safetensors files (https://huggingface.co/docs/safetensors): a header in JSON, then the values as they lie.
 
-The `safetensors` library judges a file; where its tensors lie, the header says.
+The `safetensors` library checks that a file is sound; its header says where the tensors lie.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import io
 import json
 import math
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from normcli.dtypes import EXTRA, find_type
 from normcli.errors import DataError, MissingExtraError
-from normcli.tensors import mapped
+from normcli.tensors.mapped import Region
 from normcli.tensors.tensor import choose_key
 
 if TYPE_CHECKING:
@@ -27,31 +27,18 @@ _DTYPES = {
     "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
     "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8",
 }  # fmt: skip
-"""What the format calls dtypes → their names."""
+"""The names of dtypes in the format → NumPy's names."""
 
 _LENGTH_BYTES = 8
 _LONGEST_HEADER = 100_000_000
-"""The library takes no longer one."""
+"""In bytes; the library refuses longer ones."""
 
 _ALIGNMENT = 8
-"""Headers are filled up with spaces to a multiple of this, as the library does."""
-
-
-class Entry(NamedTuple):
-    """A tensor of a file: its dtype and shape, and where its values start, in bytes."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    offset: int
-
-    @property
-    def byte_count(self) -> int:
-        """The size of the values, in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
+"""Headers are padded with spaces to a multiple of so many bytes, as the library does."""
 
 
 def starts_like_safetensors(head: bytes) -> bool:
-    """Whether first bytes are the length of a header and its brace."""
+    """Whether a file that begins with these bytes has the length of a header and its opening brace there."""
     length = int.from_bytes(head[:_LENGTH_BYTES], "little")
     return length <= _LONGEST_HEADER and head[_LENGTH_BYTES : _LENGTH_BYTES + 1] == b"{"
 
@@ -66,14 +53,7 @@ def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[An
     DataError
         If the file is damaged, or the tensor of a dtype that NumPy has not; or the library is missing.
     """
-    entry = _find_entry(stream, name, key)
-    try:
-        values = np.empty(entry.shape, entry.dtype)
-    except MemoryError as error:
-        raise DataError(f"{name} of {entry.byte_count} bytes does not fit into memory") from error
-    stream.seek(entry.offset)
-    stream.readinto(values.reshape(-1).view(np.uint8))  # type: ignore[attr-defined]  # every seekable stream has it
-    return values
+    return _find_region(stream, name, key).read(stream, name)
 
 
 def map_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any] | None:
@@ -84,53 +64,50 @@ def map_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any
     NormError
         As `read_safetensors`.
     """
-    entry = _find_entry(stream, name, key)
-    if entry.byte_count < mapped.SMALLEST_MAPPED:
-        return None
-    return mapped.map_array(stream, entry.dtype, "r", entry.offset, entry.shape)
+    return _find_region(stream, name, key).map_if_large(stream)
 
 
 def start_safetensors(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Write the header of a single tensor, reserve the room behind it, and return that as a writable map.
+    """Write the header of a single tensor; return the room for its values, behind it, as a writable memory map.
 
     Raises
     ------
     OSError
         If there is no room.
     """
-    entry = _write_header(stream, key, shape, dtype)
-    return mapped.make_mapped(stream, entry.dtype, entry.offset, shape)
+    return _write_header(stream, key, shape, dtype).reserve(stream)
 
 
 def write_safetensors(stream: BinaryIO, key: str, values: NDArray[Any]) -> None:
     """Write a single tensor under a name."""
-    entry = _write_header(stream, key, values.shape, values.dtype)
-    stream.write(np.asarray(values, entry.dtype, order="C").reshape(-1).view(np.uint8).data)
+    region = _write_header(stream, key, values.shape, values.dtype)
+    stream.write(np.asarray(values, region.dtype, order="C").reshape(-1).view(np.uint8).data)
 
 
-def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Entry:
+def _write_header(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Region:
+    """Write the header of a single tensor; return where its values are to go."""
     name = next(name for name, other in _DTYPES.items() if other == dtype.name)
     size = math.prod(shape) * dtype.itemsize
     header = json.dumps({key: {"dtype": name, "shape": shape, "data_offsets": [0, size]}}).encode()
     header += b" " * (-len(header) % _ALIGNMENT)
     stream.write(len(header).to_bytes(_LENGTH_BYTES, "little") + header)
-    return Entry(dtype.newbyteorder("<"), shape, _LENGTH_BYTES + len(header))
+    return Region(dtype.newbyteorder("<"), shape, _LENGTH_BYTES + len(header))
 
 
-def _find_entry(stream: BinaryIO, name: str, key: str | None) -> Entry:
-    """Return what the header says of a tensor, once the library has found the file sound."""
+def _find_region(stream: BinaryIO, name: str, key: str | None) -> Region:
+    """Return where the header says that a tensor lies, after the library has found no fault in the file."""
     _validate(stream, name)
     stream.seek(0)
     length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
     header: dict[str, Mapping[str, Any]] = json.loads(stream.read(length))
     header.pop("__metadata__", None)
     chosen = choose_key(header, name, key)
-    told = header[chosen]
-    if told["dtype"] not in _DTYPES:
-        raise DataError(f"{name}:{chosen} holds {told['dtype']}; {', '.join(_DTYPES)} are taken")
-    offset = _LENGTH_BYTES + length + told["data_offsets"][0]
-    dtype = np.dtype(find_type(_DTYPES[told["dtype"]])).newbyteorder("<")
-    return Entry(dtype, tuple(told["shape"]), offset)
+    entry = header[chosen]
+    if entry["dtype"] not in _DTYPES:
+        raise DataError(f"{name}:{chosen} holds {entry['dtype']}; {', '.join(_DTYPES)} are taken")
+    offset = _LENGTH_BYTES + length + entry["data_offsets"][0]
+    dtype = np.dtype(find_type(_DTYPES[entry["dtype"]])).newbyteorder("<")
+    return Region(dtype, tuple(entry["shape"]), offset)
 
 
 def _validate(stream: BinaryIO, name: str) -> None:
@@ -142,8 +119,8 @@ def _validate(stream: BinaryIO, name: str) -> None:
         if isinstance(stream, io.BytesIO):
             deserialize(stream.getvalue())
             return
-        # By its number: the file that is open, whatever has its name by now, if it has one.
+        # By its descriptor: by now another file may have its name, or it may have none.
         with safe_open(f"/dev/fd/{stream.fileno()}", framework="numpy"):
             pass
-    except Exception as error:  # the library's own kind, and whatever else damaged bytes break
+    except Exception as error:  # besides the library's own, damaged bytes raise many kinds
         raise DataError(f"{name} is no readable .safetensors file: it is damaged or cut short") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
 import sys
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -77,11 +76,11 @@ def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     DataError
         If the temporary folder has no room.
     """
-    size = math.prod(shape) * dtype.itemsize
-    if size < SMALLEST_SCRATCH:
+    region = mapped.Region(dtype, shape)
+    if region.byte_count < SMALLEST_SCRATCH:
         return np.zeros(shape, dtype)
     with _explain("the result"), _open_temporary() as stream:
-        scratch = mapped.make_mapped(stream, dtype, 0, shape)
+        scratch = region.reserve(stream)
     scratch.temporary = True
     return scratch
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors.delimited import iterate_long, pick_from, read_delimited, write_table
+from normcli.tensors.delimited import iterate_long, iterate_table, pick_from, read_delimited, write_rows
 
 
 def read(text: str, delimiter: str = ","):
@@ -87,16 +87,16 @@ def test_what_is_no_text_is_refused():
         pytest.param(np.array([[True, False]]), None, "1,0\n", id="booleans"),
     ],
 )
-def test_write_table(values, columns, text):
+def test_write_a_table(values, columns, text):
     stream = io.StringIO()
-    write_table(stream, values, columns, ",")
+    write_rows(stream, iterate_table(values, columns), ",")
     assert stream.getvalue() == text
 
 
 def test_written_floats_read_back_to_the_same_bits():
     values = np.random.default_rng(0).normal(size=(100, 7)) * 10.0 ** np.arange(-150, 151, 50)
     stream = io.StringIO()
-    write_table(stream, values, None, ",")
+    write_rows(stream, iterate_table(values, None), ",")
     np.testing.assert_array_equal(read(stream.getvalue())[0], values)
 
 

@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.files import FORMATS, Saved, load, require_saveable, save
+from normcli.tensors.files import FORMATS, Saved, find_format, load
+from normcli.tensors.whole import require_writable
 
 X = np.random.default_rng(0).normal(size=(3, 4))
+
+
+def save(path, saved):
+    with open(path, "wb") as stream:
+        find_format(path, "output").write(stream, saved)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -111,4 +117,5 @@ def test_a_folder_is_no_file(tmp_path):
 def test_what_cannot_be_saved(tmp_path, path, message):
     (tmp_path / "folder.npy").mkdir()
     with pytest.raises(UsageError, match=message):
-        require_saveable(str(tmp_path / path), "--output")
+        find_format(str(tmp_path / path), "--output")
+        require_writable(str(tmp_path / path), "--output")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors.mapped import Mapped, map_array
+from normcli.tensors.mapped import Mapped, Region
 from normcli.tensors.spool import spool
 
 
@@ -39,7 +39,7 @@ def test_a_mapped_array_is_found_when_its_file_has_no_name_any_more(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(bytes(range(16)))
     with path.open("rb") as stream:
-        mapped = map_array(stream, np.dtype("u1"), "r", 4, (3, 4))
+        mapped = Region(np.dtype("u1"), (3, 4), 4).map(stream)
     path.unlink()
     assert mapped.tolist() == np.arange(4, 16).reshape(3, 4).tolist()
     assert os.pread(mapped.descriptor, 2, 4) == b"\4\5"
@@ -51,7 +51,7 @@ def test_a_descriptor_is_closed_with_its_array(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(bytes(16))
     with path.open("rb") as stream:
-        mapped = map_array(stream, np.dtype("u1"), "r", 0, (16,))
+        mapped = Region(np.dtype("u1"), (16,)).map(stream)
     descriptor = mapped.descriptor
     del mapped
     with pytest.raises(OSError):
