@@ -9,7 +9,7 @@ from normcli import normalize
 from normcli.fitting.stats_file import read_stats
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.divisors import Measurement
-from normcli.norms.options import NAMES, OPTIONS
+from normcli.norms.options import NAMES, OPTIONS, find_option
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule
 from normcli.verify.golden import verify_golden
 from tests.marks import slowly
@@ -37,9 +37,9 @@ def list_cases(*, fitted):
             value = choose_value(norm, option.name)
             if not option.belongs_to(norm) or value is None:
                 continue
-            needed = {"groups": 2} if "groups" in norm.options else {}
+            needed = {"groups": 2} if find_option("groups").belongs_to(norm) else {}
             if fitted and option.name not in ("axes", "keep"):  # samples must share their statistics
-                needed["axes"] = "NCL" if "groups" in norm.options else "NL"
+                needed["axes"] = "NCL" if find_option("groups").belongs_to(norm) else "NL"
             if option.name == "like" and find_convention(value, norm.name).eps is EpsRule.GIVEN:
                 needed["eps"] = 0.5
             yield pytest.param(norm, option, needed | {option.name: value}, id=f"{norm.name}-{option.name}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.documents.document import SCHEMA, Facts, Row, Table, describe_members, flatten_records
 from normcli.norms.conventions import CONVENTIONS, Convention, list_frameworks
+from normcli.norms.options import list_own_options
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, Norm
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Catalogue:
                 "parameters": list(norm.parameter_names),
                 "parameter_shape": None if not norm.parameter_names else norm.parameters.value,
                 **describe_members(norm, "eps", "eps_mode", "statistics"),
-                "options": sorted(norm.options),
+                "options": sorted(list_own_options(norm)),
                 "like": list(list_frameworks(norm.name)),
                 **describe_members(norm, "source", "use"),
             }
@@ -118,7 +119,7 @@ def _format_convention(row: Convention) -> tuple[str, ...]:
         row.channel or _NOTHING,
         _format_parameters(row),
         _NOTHING if row.running is None else str(row.running),
-        _NOTHING if norm.axes is AxesRule.CHANNEL_WINDOW else norm.say_zero(row.zero_rule or norm.zero_rule),
+        _NOTHING if norm.axes is AxesRule.CHANNEL_WINDOW else norm.format_zero(row.zero_rule or norm.zero_rule),
         row.precision,
         f"{row.version}: {row.source}",
     )

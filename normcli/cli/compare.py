@@ -103,7 +103,7 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
 
         return settings.request.like.lower() in list_frameworks(spec.norm.name)
     if option == "eps":
-        return "eps" in spec.norm.options
+        return find_option("eps").belongs_to(spec.norm)
     return option in spec.open_options
 
 

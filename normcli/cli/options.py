@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from normcli.cli.types import LENGTHS, NUMBER, SHAPE, Framework, Momentum, Parts
-from normcli.norms.options import NUMERIC_TYPES, OPTIONS, Kind, find_option
+from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option, list_own_options
 from normcli.norms.request import Fill, NanRule
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 from normcli.writers import FORMATS, WRITERS
@@ -75,7 +75,7 @@ def declare(option: norms.Option, norm: Norm | None = None) -> Option:
     metavar = option.metavar
     if option.choices:
         kind = click.Choice(option.choices)
-    elif option.kind is Kind.FRAMEWORK and norm is not None:
+    elif option.kind is OptionKind.FRAMEWORK and norm is not None:
         kind, metavar = Framework(norm.name), None
     told = option.help if default is None else f"{option.help} [default: {option.format(default)}]"
     return make(f"--{option.word}", type=kind, metavar=metavar, help=told)
@@ -197,6 +197,4 @@ def tracking(norm: Norm) -> Sequence[Option]:
 
 def numeric(norm: Norm, fixed: Mapping[str, float]) -> Sequence[Option]:
     """Return the options that not every norm has and this one does, but for those that its preset fixes."""
-    return [
-        declare(option, norm) for option in OPTIONS if option.name in norm.options and option.name not in fixed
-    ]
+    return [declare(find_option(name), norm) for name in list_own_options(norm) if name not in fixed]

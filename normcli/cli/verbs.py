@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from normcli.errors import UsageError
+from normcli.norms.options import find_option
 from normcli.norms.table import NORMS, Norm, find_norm
 from normcli.version import __version__
 
@@ -113,8 +114,8 @@ class Verb:
         """Return the command of a verb that is asked of a norm, for the norm of that name, alias or preset."""
         assert callable(self.options)
         named = NamedNorm(name, *find_norm(name))
-        words = ("normcli", self.name, name, "--groups 2" if "groups" in named.norm.options else "")
-        call = " ".join(filter(None, words))
+        groups = "--groups 2" if find_option("groups").belongs_to(named.norm) else ""
+        call = " ".join(filter(None, ("normcli", self.name, name, groups)))
         text = "\n".join([self._describe(named), "\n\b", *(f"  {call} {example}" for example in self.examples)])
         refused = [refusal for refusal in self.refused if refusal.names != EVALUATION or named.norm.tracks]
         return self._make(name, text, self.options(named), refused, norm=name)

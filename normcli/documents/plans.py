@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from normcli.documents.document import SCHEMA, Facts, Row, Table, describe_members
 from normcli.documents.excerpt import build_excerpt, choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
+from normcli.norms.options import find_option
 from normcli.norms.request import Fill
 from normcli.norms.table import EpsMode, GroupOrder
 from normcli.printable import format_count, make_printable
@@ -58,7 +59,7 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
         **describe_members(grid, "axes", "kept", "group_count", "group_size"),
         **({} if grid.groups is None else describe_members(grid, "groups", "group_order")),
         **describe_members(spec, "eps", "eps_mode"),
-        "ddof": spec.ddof if "ddof" in plan.norm.options else None,
+        "ddof": spec.ddof if find_option("ddof").belongs_to(plan.norm) else None,
         **({} if spec.p is None else {"p": describe_number(spec.p)}),
         **({} if window is None else {"window": describe_members(window, *_WINDOW_MEMBERS)}),
         "like": spec.like,
@@ -265,16 +266,16 @@ def _multiply(names: Sequence[str], sizes: tuple[int, ...]) -> str:
 
 def format_options(plan: Plan) -> str:
     """Return eps and its place, ddof, p and the rest; empty where a norm has no such thing."""
-    options, spec = plan.norm.options, plan.spec
+    spec = plan.spec
     parts = []
     if spec.eps is not None:
         place = f" {spec.eps_mode} the root" if spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE) else ""
         parts.append(f"eps {spec.eps:g}{place}")
     if plan.grid.group_order is GroupOrder.INTERLEAVED:
         parts.append("groups interleaved")
-    if "ddof" in options and spec.ddof:
+    if spec.ddof and find_option("ddof").belongs_to(plan.norm):
         parts.append(f"ddof {spec.ddof}")
-    if spec.p is not None and "p" in options:  # else it is in the formula
+    if spec.p is not None and find_option("p").belongs_to(plan.norm):  # else it is in the formula
         parts.append(f"p {spec.p:g}")
     if spec.window is not None:
         parts += [f"{name} {getattr(spec.window, name):g}" for name in _WINDOW_OPTIONS]

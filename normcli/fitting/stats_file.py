@@ -28,7 +28,7 @@ from normcli.errors import DataError, NormError
 from normcli.fitting.subject import Subject, require_fittable
 from normcli.fitting.sums import Sums
 from normcli.norms.divisors import Measurement
-from normcli.norms.options import OPTIONS, Kind
+from normcli.norms.options import OPTIONS, OptionKind
 from normcli.norms.request import Request
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.order_statistics import Quartiles
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "normcli-stats/1"
 
-_STORED = tuple(option for option in OPTIONS if option.kind not in (Kind.AXES, Kind.DTYPE))
+_STORED = tuple(option for option in OPTIONS if option.kind not in (OptionKind.AXES, OptionKind.DTYPE))
 """The options that are stored by their names; axes are, as numbers, and a dtype is that of the tensors."""
 
-_OPEN: Mapping[Kind, float] = {Kind.INTEGER: -1, Kind.NUMBER: np.nan}
+_OPEN: Mapping[OptionKind, float] = {OptionKind.INTEGER: -1, OptionKind.NUMBER: np.nan}
 """What stands for an option that the caller left open; of words, the empty one."""
 
 _COUNTS = {"count": "count", "nan": "nan_count", "images": "images"}

@@ -9,6 +9,7 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
+from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.table import Centre
 
@@ -65,7 +66,7 @@ def choose_subject(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any
         axes=plan.grid.axes,
         keep=None,
         layout=plan.grid.layout.letters,
-        p=plan.spec.p if "p" in plan.norm.options else None,
+        p=plan.spec.p if find_option("p").belongs_to(plan.norm) else None,
         dtype=None,
     )
     lengths = tuple(0 if axis == plan.grid.layout.batch else n for axis, n in enumerate(shape))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Running(NamedTuple):
+class RunningRule(NamedTuple):
     """How statistics are kept from batch to batch.
 
     Parameters
@@ -66,7 +66,7 @@ class Convention(NamedTuple):
         The side of the longer half of an even window.
     divides_alpha : bool
         Whether α is divided by the size of the window.
-    running : Running or None
+    running : RunningRule or None
     precision : str
         What half precision is calculated in.
     note : str
@@ -93,14 +93,9 @@ class Convention(NamedTuple):
     k: float | None = None
     extra_neighbour: ExtraNeighbour | None = None
     divides_alpha: bool = True
-    running: Running | None = None
+    running: RunningRule | None = None
     precision: str = "that of the input"
     note: str = ""
-
-    @property
-    def channel_last(self) -> bool | None:
-        """Whether default layouts end in the channel."""
-        return None if self.channel is None else self.channel == "last"
 
 
 _WORDS: Mapping[str, type[enum.Enum]] = {
@@ -123,7 +118,7 @@ def _read_rows() -> tuple[Convention, ...]:
 
 def _read(field: str, value: Any) -> Any:
     if isinstance(value, dict):
-        return Running(**value)
+        return RunningRule(**value)
     return _WORDS[field][value.upper()] if field in _WORDS and isinstance(value, str) else value
 
 

@@ -116,7 +116,7 @@ class Grid:
     @property
     def keepdims_shape(self) -> tuple[int, ...]:
         """The shape of each statistic with 1 for each reduced axis, as `keepdims=True` gives it."""
-        return tuple(self._kept_length(axis) if axis in self.kept else 1 for axis in range(len(self.shape)))
+        return self._keep_dims(self.stats_shape)
 
     @functools.cached_property
     def group_count(self) -> int:
@@ -158,7 +158,7 @@ class Grid:
 
     def group_index(self, group: int) -> dict[str, int]:
         """Return the named indices of a group, given its number in C order over the kept axes."""
-        return dict(zip(self.kept_names, self._unravel(group), strict=True))
+        return dict(zip(self.kept_names, _unravel(group, self.stats_shape), strict=True))
 
     def group_name(self, group: int) -> str:
         """Return what a group is called in tables and messages: `n=0 c=1`, or `all` if nothing is kept."""
@@ -200,7 +200,7 @@ class Grid:
 
     def select_group(self, group: int) -> tuple[int | slice, ...]:
         """Return what picks the values of a group out of the view (for a window: the one value)."""
-        index = iter(self._unravel(group))
+        index = iter(_unravel(group, self.stats_shape))
         kept = self.kept_view_axes
         return tuple(next(index) if axis in kept else slice(None) for axis in range(len(self.view_shape)))
 
@@ -226,10 +226,9 @@ class Grid:
         if self.reach is None:
             taken: NDArray[Any] = values.reshape(self.view_shape)[self.select_group(group)]
             return np.asarray(taken)
-        index: list[int | slice] = list(self._unravel(group))
-        axis = self.axes[0]
-        centre = self._unravel(group)[axis]
-        index[axis] = slice(max(0, centre - self.reach.before), centre + self.reach.after + 1)
+        place, axis = _unravel(group, self.stats_shape), self.axes[0]
+        index: list[int | slice] = list(place)
+        index[axis] = slice(max(0, place[axis] - self.reach.before), place[axis] + self.reach.after + 1)
         taken = values[tuple(index)]
         return np.asarray(taken)
 
@@ -304,35 +303,33 @@ class Grid:
     @property
     def running_shape(self) -> tuple[int, ...]:
         """The shape of running statistics: where each sample has its own, their average is kept."""
-        return tuple(length for axis, length in self._kept_lengths() if axis != self.layout.batch)
+        kept = zip(self.kept, self.stats_shape, strict=True)
+        return tuple(length for axis, length in kept if axis != self.layout.batch)
+
+    @property
+    def running_keepdims_shape(self) -> tuple[int, ...]:
+        """The shape of running statistics with 1 for all other axes of the tensor."""
+        return self._keep_dims(self._batchless_shape)
+
+    @property
+    def _batchless_shape(self) -> tuple[int, ...]:
+        """`stats_shape` with 1 for the batch axis."""
+        kept = zip(self.kept, self.stats_shape, strict=True)
+        return tuple(1 if axis == self.layout.batch else length for axis, length in kept)
 
     def running_name(self, number: int) -> str:
         """Return what a running statistic is called, given its number in C order: `c=1`."""
-        index = []
-        for name, (axis, length) in reversed([*zip(self.kept_names, self._kept_lengths(), strict=True)]):
-            if axis != self.layout.batch:
-                number, place = divmod(number, length)
-                index.append(f"{name}={place}")
-        return " ".join(reversed(index)) or ONLY_GROUP
+        index = zip(self.kept, self.kept_names, _unravel(number, self._batchless_shape), strict=True)
+        return " ".join(f"{name}={i}" for axis, name, i in index if axis != self.layout.batch) or ONLY_GROUP
 
     def spread_running(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a running statistic, of `running_shape`, as one value for each group, of `stats_shape`."""
-        lengths = (1 if axis == self.layout.batch else length for axis, length in self._kept_lengths())
-        return np.broadcast_to(values.reshape(tuple(lengths)), self.stats_shape)
+        return np.broadcast_to(values.reshape(self._batchless_shape), self.stats_shape)
 
-    def place_kept(self) -> tuple[int, ...]:
-        """Return the shape of running statistics at the tensor's rank, with 1 for all other axes."""
-        lengths = dict(self._kept_lengths())
-        return tuple(
-            1 if axis == self.layout.batch else lengths.get(axis, 1) for axis in range(len(self.shape))
-        )
-
-    def _kept_lengths(self) -> list[tuple[int, int]]:
-        """Return the kept axes of the tensor, each with the number of statistics along it."""
-        return [(axis, self._kept_length(axis)) for axis in self.kept]
-
-    def _kept_length(self, axis: int) -> int:
-        return self.split.groups if self.split is not None and axis == self.split.axis else self.shape[axis]
+    def _keep_dims(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return lengths along the kept axes with 1 for each reduced axis of the tensor."""
+        lengths = dict(zip(self.kept, shape, strict=True))
+        return tuple(lengths.get(axis, 1) for axis in range(len(self.shape)))
 
     def _number_cells(
         self, indices: Sequence[NDArray[np.intp]], view_axes: tuple[int, ...]
@@ -344,10 +341,11 @@ class Grid:
             numbers = numbers * self.view_shape[axis] + positions[axis]
         return np.broadcast_to(numbers, np.broadcast_shapes(*(index.shape for index in indices)))
 
-    def _unravel(self, group: int) -> tuple[int, ...]:
-        """Return a group's index over the kept axes; for one group, much faster than NumPy's function."""
-        index = []
-        for length in reversed(self.stats_shape):
-            group, place = divmod(group, length)
-            index.append(place)
-        return tuple(reversed(index))
+
+def _unravel(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of an element, given its number in C order; for one, faster than NumPy's function."""
+    index = []
+    for length in reversed(shape):
+        number, place = divmod(number, length)
+        index.append(place)
+    return tuple(reversed(index))

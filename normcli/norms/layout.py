@@ -1,4 +1,4 @@
-"""Letters and numbers of axes: which axis is meant, and what each is called."""
+"""The layout of a tensor: one letter per axis, and the axes that letters and numbers mean."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ AxisSpec = str | int | Iterable[int | str]
 """How a caller may name axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""
 
 DEFAULT_LAYOUTS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
-"""The layout of a tensor whose caller names none, by rank; other ranks have no letters."""
+"""Rank → the layout of a tensor for which none is given; axes of other ranks have numbers only."""
 
 CHANNEL_LAST_LAYOUTS = {2: "NC", 3: "NLC", 4: "NHWC", 5: "NDHWC"}
 """The same where a convention has the channel last."""
 
-_TOKEN = re.compile(r"[+-]?\d{1,18}|[A-Za-z]")
-_SEPARATORS = re.compile(r"[\s,()\[\]]*")
+_TOKEN = re.compile(r"(?P<number>[+-]?\d{1,18})|(?P<letter>[A-Za-z])|[^\s,()\[\]]")
+"""A number or a letter of an axis, or a character that is neither and that separates nothing."""
 
 
 class Layout(NamedTuple):
@@ -41,19 +41,16 @@ class Layout(NamedTuple):
     @property
     def channel(self) -> int | None:
         """The channel axis: `C`, else the layout's last letter, else axis 1 (or the last); None without one."""
-        if self.letters is None and not self.channel_last:
-            return 1 if self.ndim > 1 else None
-        if self.letters is None:
-            return self.ndim - 1 if self.ndim else None
-        return self.letters.index("C") if "C" in self.letters else self.ndim - 1
+        if "C" in (self.letters or ""):
+            return self.names.index("c")
+        channel = 1 if self.letters is None and not self.channel_last else self.ndim - 1
+        return channel if 0 <= channel < self.ndim else None
 
     @property
     def batch(self) -> int | None:
         """The batch axis: the first of `N` and `B`, else axis 0; None for a tensor without axes."""
-        found = [axis for axis, letter in enumerate(self.letters or "") if letter in "NB"]
-        if found:
-            return found[0]
-        return 0 if self.ndim else None
+        named = (axis for axis, letter in enumerate(self.letters or "") if letter in "NB")
+        return next(named, 0 if self.ndim else None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,7 +79,8 @@ class Layout(NamedTuple):
         axes = [self._resolve_token(token, option) for token in _split(spec, option)]
         for axis in axes:
             if axes.count(axis) > 1:
-                raise UsageError(f"{option} names {self._describe(axis)} twice")
+                name = f"axis {axis}" if self.letters is None else f"axis {self.letters[axis]} ({axis})"
+                raise UsageError(f"{option} names {name} twice")
         return tuple(sorted(axes))
 
     def _resolve_token(self, token: str | int, option: str) -> int:
@@ -97,9 +95,6 @@ class Layout(NamedTuple):
             raise UsageError(f"{option}: there is no axis {token!r} in the layout {self.letters}")
         return self.letters.index(token.upper())
 
-    def _describe(self, axis: int) -> str:
-        return f"axis {axis}" if self.letters is None else f"axis {self.letters[axis]} ({axis})"
-
 
 def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> Layout:
     """Return the layout `text` of a tensor of rank `ndim`, or the default layout of that rank.
@@ -107,7 +102,9 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
     Parameters
     ----------
     text : str or None
+        One letter per axis, in any case.
     ndim : int
+        The tensor's rank.
     channel_last : bool
         Whether the default layouts end in the channel.
 
@@ -144,14 +141,8 @@ def _split(spec: AxisSpec, option: str) -> list[str | int]:
     if not isinstance(spec, str):
         return [token for part in spec for token in _split(part, option)]
     tokens: list[str | int] = []
-    position = _SEPARATORS.match(spec).end()  # type: ignore[union-attr]  # matches the empty string too
-    while position < len(spec):
-        found = _TOKEN.match(spec, position)
-        if found is None:
-            raise UsageError(
-                f"{option} {spec!r}: {spec[position]!r} is neither a letter nor a number of an axis"
-            )
-        token = found.group()
-        tokens.append(token if token.isalpha() else int(token))
-        position = _SEPARATORS.match(spec, found.end()).end()  # type: ignore[union-attr]
+    for found in _TOKEN.finditer(spec):
+        if found.lastgroup is None:
+            raise UsageError(f"{option} {spec!r}: {found[0]!r} is neither a letter nor a number of an axis")
+        tokens.append(int(found[0]) if found.lastgroup == "number" else found[0])
     return tokens

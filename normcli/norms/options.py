@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-class Kind(enum.Enum):
+class OptionKind(enum.Enum):
     """What the values of an option are; the value is how a message says it."""
 
     INTEGER = "an integer"
@@ -34,10 +34,24 @@ class Kind(enum.Enum):
     FRAMEWORK = "the name of a framework"
 
 
-NUMERIC_TYPES: Mapping[Kind, type[int] | type[float]] = MappingProxyType(
-    {Kind.INTEGER: int, Kind.NUMBER: float}
+NUMERIC_TYPES: Mapping[OptionKind, type[int] | type[float]] = MappingProxyType(
+    {OptionKind.INTEGER: int, OptionKind.NUMBER: float}
 )
-"""What the text of an option is read as; that of all others stays as it is."""
+"""The types of numeric options; a value of any other kind may be a string."""
+
+
+def _convert_axes(value: Any) -> int | tuple[int | str, ...]:
+    try:
+        return operator.index(value)  # whatever is an integer: NumPy's too
+    except TypeError:
+        return tuple(part if isinstance(part, str) else operator.index(part) for part in value)
+
+
+_CONVERTERS: Mapping[OptionKind, Callable[[Any], Any]] = {
+    OptionKind.INTEGER: operator.index,
+    OptionKind.NUMBER: lambda value: float(operator.pos(value)),  # a string has no sign
+    OptionKind.AXES: _convert_axes,
+}
 
 
 class Option(NamedTuple):
@@ -47,7 +61,7 @@ class Option(NamedTuple):
     ----------
     name : str
         As a Python argument; the command line has dashes for its underscores.
-    kind : Kind
+    kind : OptionKind
     help : str
         What it means, in a sentence for help texts.
     is_of : callable or None
@@ -66,7 +80,7 @@ class Option(NamedTuple):
     """
 
     name: str
-    kind: Kind
+    kind: OptionKind
     help: str
     is_of: Callable[[Norm], bool] | None = None
     choices: tuple[str, ...] = ()
@@ -100,16 +114,9 @@ class Option(NamedTuple):
         if value is None or (isinstance(value, str) and self.kind not in NUMERIC_TYPES):
             return value
         try:
-            match self.kind:
-                case Kind.INTEGER:
-                    return operator.index(value)
-                case Kind.NUMBER:
-                    return float(operator.pos(value))  # a string has no sign
-                case Kind.AXES:
-                    return _convert_axes(value)
-        except (TypeError, ValueError, OverflowError):
-            pass
-        raise UsageError(f"{self.name} {value!r} is not {self.kind.value}")
+            return _CONVERTERS[self.kind](value)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise UsageError(f"{self.name} {value!r} is not {self.kind.value}") from None
 
     def parse(self, text: str) -> Any:
         """Return a word of a command line as a value of this option.
@@ -143,7 +150,7 @@ class Option(NamedTuple):
         UsageError
             If it is of another kind.
         """
-        is_infinite = self.kind is Kind.NUMBER and value in ("inf", "-inf")
+        is_infinite = self.kind is OptionKind.NUMBER and value in ("inf", "-inf")
         return self.convert(float(value) if is_infinite else value)
 
     def check(self, value: Any) -> None:
@@ -155,15 +162,8 @@ class Option(NamedTuple):
             raise UsageError(f"{self.name} {value!r} is {listed}")
         if not self.is_allowed(value):
             raise UsageError(f"{self.name} {value} is {self.requirement}")
-        if self.kind is Kind.DTYPE:
+        if self.kind is OptionKind.DTYPE:
             find_type(value)
-
-
-def _convert_axes(value: Any) -> int | tuple[int | str, ...]:
-    try:
-        return operator.index(value)  # whatever is an integer: NumPy's too
-    except TypeError:
-        return tuple(part if isinstance(part, str) else operator.index(part) for part in value)
 
 
 def _has_groups(norm: Norm) -> bool:
@@ -179,49 +179,56 @@ _MODES = (EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)
 
 OPTIONS = (
     Option(
-        "layout", Kind.TEXT, "One letter an axis: NCHW, NLC, bnd. [default: by rank]", metavar="LETTERS"
+        "layout", OptionKind.TEXT, "One letter an axis: NCHW, NLC, bnd. [default: by rank]", metavar="LETTERS"
     ),
     Option(
-        "axes", Kind.AXES, "The axes to reduce, by letter or number: CHW, 1,2,3 or -1.", metavar="AXES"
+        "axes", OptionKind.AXES, "The axes to reduce, by letter or number: CHW, 1,2,3 or -1.", metavar="AXES"
     ),
-    Option("keep", Kind.AXES, "The axes to keep; all others are reduced.", metavar="AXES"),
-    Option("groups", Kind.INTEGER, "The number of channel groups.", _has_groups, metavar="G"),
+    Option("keep", OptionKind.AXES, "The axes to keep; all others are reduced.", metavar="AXES"),
+    Option("groups", OptionKind.INTEGER, "The number of channel groups.", _has_groups, metavar="G"),
     Option(
-        "group_order", Kind.CHOICE, "A group's channels: neighbours, or every G-th.", _has_groups, _ORDERS,
-        default=GroupOrder.CONTIGUOUS.value,
+        "group_order", OptionKind.CHOICE, "A group's channels: neighbours, or every G-th.", _has_groups,
+        _ORDERS, default=GroupOrder.CONTIGUOUS.value,
     ),
     Option(
-        "eps", Kind.NUMBER, "Keeps the divisor from 0.", lambda norm: norm.eps is not None,
+        "eps", OptionKind.NUMBER, "Keeps the divisor from 0.", lambda norm: norm.eps is not None,
         is_allowed=lambda eps: 0 <= eps < math.inf, requirement="not a finite number ≥ 0",
     ),
     Option(
-        "eps_mode", Kind.CHOICE, "√(var + eps) or √var + eps.", lambda norm: norm.eps_mode in _MODES, _MODES
+        "eps_mode", OptionKind.CHOICE, "√(var + eps) or √var + eps.",
+        lambda norm: norm.eps_mode in _MODES, _MODES,
     ),
     Option(
-        "ddof", Kind.INTEGER, "The variance's divisor is n − ddof.", lambda norm: norm.centre is Centre.MEAN,
+        "ddof", OptionKind.INTEGER, "The variance's divisor is n − ddof.",
+        lambda norm: norm.centre is Centre.MEAN,
         default=0, is_allowed=lambda ddof: ddof >= 0, requirement="negative",
     ),
     Option(
-        "p", Kind.NUMBER, "The exponent of the length, ≥ 0 or inf.",
+        "p", OptionKind.NUMBER, "The exponent of the length, ≥ 0 or inf.",
         lambda norm: norm.divisor == LENGTH and norm.p is None,
         default=2.0,  # as in every framework's `normalize`
         is_allowed=lambda p: p >= 0, requirement="not a number ≥ 0 (inf is one)",
     ),
     Option(
-        "size", Kind.INTEGER, "Channels in a window.", _has_window,
+        "size", OptionKind.INTEGER, "Channels in a window.", _has_window,
         default=5,  # Krizhevsky et al. 2012, section 3.3 (n = 5); ONNX and torch have no default
         is_allowed=lambda size: size >= 1, requirement="not a window of one channel or more",
     ),
     # The defaults of ONNX LRN (opset 13) and of torch 2.13; the 2012 paper has k = 2 and an undivided α.
     Option(
-        "alpha", Kind.NUMBER, "Factor of the mean square.", _has_window, default=1e-4, is_allowed=math.isfinite
+        "alpha", OptionKind.NUMBER, "Factor of the mean square.", _has_window, default=1e-4,
+        is_allowed=math.isfinite,
     ),
     Option(
-        "exponent", Kind.NUMBER, "Power of the divisor.", _has_window, default=0.75, is_allowed=math.isfinite
+        "exponent", OptionKind.NUMBER, "Power of the divisor.", _has_window, default=0.75,
+        is_allowed=math.isfinite,
     ),
-    Option("k", Kind.NUMBER, "Summand of the divisor.", _has_window, default=1.0, is_allowed=math.isfinite),
-    Option("dtype", Kind.DTYPE, "Of the output (and of a generated tensor).", choices=OUTPUT_DTYPES),
-    Option("like", Kind.FRAMEWORK, "Follow a framework; other options override it.", metavar="FRAMEWORK"),
+    Option(
+        "k", OptionKind.NUMBER, "Summand of the divisor.", _has_window, default=1.0,
+        is_allowed=math.isfinite,
+    ),
+    Option("dtype", OptionKind.DTYPE, "Of the output (and of a generated tensor).", choices=OUTPUT_DTYPES),
+    Option("like", OptionKind.FRAMEWORK, "Follow a framework; other options override it.", metavar="FRAMEWORK"),
 )  # fmt: skip
 """The table, in the order in which help texts list the options."""
 
@@ -233,3 +240,15 @@ _BY_NAME = {option.name: option for option in OPTIONS}
 def find_option(name: str) -> Option:
     """Return the option of that name."""
     return _BY_NAME[name]
+
+
+def list_own_options(norm: Norm) -> tuple[str, ...]:
+    """Return the names of the options that a norm has and not every norm does.
+
+    Examples
+    --------
+    >>> from normcli.norms.table import NORMS
+    >>> list_own_options(NORMS["rms"])
+    ('eps', 'eps_mode')
+    """
+    return tuple(option.name for option in OPTIONS if option.is_of is not None and option.is_of(norm))

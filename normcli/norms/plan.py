@@ -194,7 +194,7 @@ class Plan:
         """
         if not self.norm.tracks:
             raise UsageError(f"{self.norm.name} has no {name}: no running statistics are kept of it")
-        fitted = self._fit(name, values, self.grid.running_shape, self.grid.place_kept())
+        fitted = self._fit(name, values, self.grid.running_shape, self.grid.running_keepdims_shape)
         return fitted.astype(np.float64)
 
     def _fit(
@@ -244,7 +244,7 @@ def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
     """
     chosen = Choices(request)
     norm = chosen.norm
-    layout = make_layout(request.layout, len(shape), channel_last=bool(chosen.pick("channel_last")))
+    layout = make_layout(request.layout, len(shape), channel_last=chosen.pick("channel") == "last")
     axes = _choose_axes(chosen, layout)
     split = _choose_split(chosen, layout, axes, shape)
     window = _make_window(chosen) if norm.divisor == WINDOW_POWER else None
@@ -278,7 +278,7 @@ def _choose_axes(chosen: Choices, layout: Layout) -> tuple[int, ...]:
         kept = layout.resolve(request.keep, "keep")
         axes = tuple(axis for axis in every if axis not in kept)
     else:
-        axes = _default_axes(chosen.pick_rule("axes"), layout, every)
+        axes = _default_axes(chosen.pick("axes"), layout, every)
     if norm.axes is AxesRule.CHANNEL_WINDOW and len(axes) != 1:
         raise UsageError(f"{norm.name} has a window along one axis, not along {len(axes)}")
     return axes
@@ -313,7 +313,7 @@ def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tup
 
 
 def _require_channel(layout: Layout) -> int:
-    if layout.channel is None or not layout.ndim:
+    if layout.channel is None:
         raise UsageError(
             f"a tensor of {layout.ndim} axes has no channel axis; name it with a layout such as NC"
         )
@@ -390,12 +390,10 @@ def _shape_parameters(rule: ParameterRule, grid: Grid) -> ParameterShapes:
 
 
 def _choose_parameter_axes(rule: ParameterRule, layout: Layout, axes: tuple[int, ...]) -> tuple[int, ...]:
-    if rule is ParameterRule.REDUCED:
-        return axes
-    if rule is ParameterRule.FIRST:
-        return (0,) if layout.ndim else ()
-    if rule is ParameterRule.LAST:
-        return (layout.ndim - 1,) if layout.ndim else ()
-    if rule is not ParameterRule.NONE and layout.channel is not None and layout.ndim:
-        return (layout.channel,)
-    return ()
+    every = tuple(range(layout.ndim))
+    return {
+        ParameterRule.NONE: (),
+        ParameterRule.REDUCED: axes,
+        ParameterRule.FIRST: every[:1],
+        ParameterRule.LAST: every[-1:],
+    }.get(rule, () if layout.channel is None else (layout.channel,))

@@ -6,7 +6,7 @@ import enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.errors import UsageError
-from normcli.norms.options import OPTIONS, find_option
+from normcli.norms.options import NAMES, OPTIONS, find_option
 from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Choices:
     Examples
     --------
     >>> chosen = Choices(Request("bn", ddof=1, like="keras"))
-    >>> chosen.pick("eps"), chosen.pick("ddof"), chosen.pick("channel_last")
-    (0.001, 1, True)
+    >>> chosen.pick("eps"), chosen.pick("ddof"), chosen.pick("channel")
+    (0.001, 1, 'last')
     """
 
     def __init__(self, request: Request) -> None:
@@ -109,15 +109,10 @@ class Choices:
 
     def pick(self, name: str) -> Any:
         """Return the choice of a field of `Request`, `Convention` or `Norm`; None where there is none."""
-        asked = self._fixed.get(name, getattr(self.request, name, None))
-        if asked is not None:
-            return asked
-        return self.pick_rule(name, find_option(name).default if name in Request._fields else None)
-
-    def pick_rule(self, name: str, default: Any = None) -> Any:
-        """Return the choice of a name as far as it is not the caller's."""
-        own = (getattr(record, name, None) for record in (self.convention, self.norm))
-        return next((value for value in own if value is not None), default)
+        owners = (self.request, self.convention, self.norm)
+        default = find_option(name).default if name in NAMES else None
+        choices = (self._fixed.get(name), *(getattr(owner, name, None) for owner in owners), default)
+        return next((choice for choice in choices if choice is not None), None)
 
     def _check(self, option: Option) -> None:
         brings_eps = option.name == "eps" and getattr(self.convention, "eps", None) is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class AxesRule(enum.Enum):
-    """Which axes are reduced unless the caller names them; the value is how a reader would say it."""
+    """Which axes are reduced unless the caller names them; the value is what the table of norms prints."""
 
     ALL_BUT_CHANNEL = "all but channel"
     LAST = "last"
@@ -84,7 +85,7 @@ class EpsRule(enum.Enum):
 
 
 class ZeroRule(enum.Enum):
-    """What becomes of a group whose divisor is 0; `Norm.say_zero` says it of a norm."""
+    """What becomes of a group whose divisor is 0; `Norm.format_zero` writes it for a norm."""
 
     ZERO = "0"
     ONE = "x − centre"
@@ -199,96 +200,78 @@ class Norm(NamedTuple):
             return ()
         return ("gamma", "beta") if self.takes_beta else ("gamma",)
 
-    @property
-    def options(self) -> frozenset[str]:
-        """The names of the options that not every norm has and this one does."""
-        from normcli.norms.options import OPTIONS  # the table of options is of these rows
-
-        return frozenset(option.name for option in OPTIONS if option.is_of is not None and option.is_of(self))
-
-    def say_zero(self, rule: ZeroRule) -> str:
+    def format_zero(self, rule: ZeroRule) -> str:
         """Return what the normalized values of a group are whose divisor is 0: `0`, `x − mean`, `nan`."""
         return rule.value.replace("centre", self.centre.value)
 
     def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
-        eps_mode = eps_mode or self.eps_mode
         numerator = "x" if self.centre is Centre.NOTHING else f"(x − {format_statistic(self.centre.value)})"
-        root, square = self.divisor.root.replace("ₚ", _write_subscript(self.p)), self.divisor.square
-        match eps_mode:
-            case None:
-                return f"{numerator} / {root if divides_alpha else root.replace('/size', '')}"
-            case EpsMode.INSIDE:
-                return f"{numerator} / √({square} + eps)"
-            case EpsMode.OUTSIDE:
-                return f"{numerator} / ({root} + eps)"
-            case EpsMode.FLOOR:
-                return f"{numerator} / max({root}, eps)"
-            case EpsMode.SQUARE_FLOOR:
-                return f"{numerator} / √max({square}, eps)"
+        root = self.divisor.root.replace("ₚ", _format_subscript(self.p))
+        if not divides_alpha:
+            root = root.replace("/size", "")
+        with_eps = _WITH_EPS[eps_mode or self.eps_mode]
+        return f"{numerator} / {with_eps.format(root=root, square=self.divisor.square)}"
 
 
-def _write_subscript(p: float | None) -> str:
+_WITH_EPS: Mapping[EpsMode | None, str] = {
+    None: "{root}",
+    EpsMode.INSIDE: "√({square} + eps)",
+    EpsMode.OUTSIDE: "({root} + eps)",
+    EpsMode.FLOOR: "max({root}, eps)",
+    EpsMode.SQUARE_FLOOR: "√max({square}, eps)",
+}
+"""Where eps stands → the divisor as a formula has it."""
+
+
+def _format_subscript(p: float | None) -> str:
     if p is None:
         return "ₚ"
     return "∞" if math.isinf(p) else f"{p:g}".translate(_SUBSCRIPTS)
 
 
+_standardization = partial(Norm, centre=Centre.MEAN, divisor=DEVIATION, eps=1e-5, eps_mode=EpsMode.INSIDE)
+"""A row of (x − mean) / √(var + eps), unless it names another eps; 1e-5 is PyTorch's default."""
+
 _ROWS = (
-    Norm(
+    _standardization(
         name="bn",
         title="batch normalization",
         aliases=("batchnorm", "batch-norm"),
         summary="one mean and variance per channel, over batch and positions",
         axes=AxesRule.ALL_BUT_CHANNEL,
-        centre=Centre.MEAN,
-        divisor=DEVIATION,
-        eps=1e-5,
-        eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.CHANNEL,
         tracks=True,
         source="Ioffe & Szegedy 2015, arXiv:1502.03167",
         use="convolutional networks on images, with large batches",
     ),
-    Norm(
+    _standardization(
         name="ln",
         title="layer normalization",
         aliases=("layernorm", "layer-norm"),
         summary="one mean and variance per sample (and position), over its features",
         axes=AxesRule.LAST,
-        centre=Centre.MEAN,
-        divisor=DEVIATION,
-        eps=1e-5,
-        eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.REDUCED,
         source="Ba, Kiros & Hinton 2016, arXiv:1607.06450",
         use="Transformers and recurrent networks, sequences of any length",
     ),
-    Norm(
+    _standardization(
         name="in",
         title="instance normalization",
         aliases=("instancenorm", "instance-norm"),
         summary="one mean and variance per sample and channel, over its positions",
         axes=AxesRule.ALL_BUT_BATCH_AND_CHANNEL,
-        centre=Centre.MEAN,
-        divisor=DEVIATION,
-        eps=1e-5,
-        eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.CHANNEL,
         tracks=True,
         source="Ulyanov, Vedaldi & Lempitsky 2016, arXiv:1607.08022",
         use="style transfer and image generation",
     ),
-    Norm(
+    _standardization(
         name="gn",
         title="group normalization",
         aliases=("groupnorm", "group-norm"),
         summary="one mean and variance per sample and group of channels",
         axes=AxesRule.CHANNEL_GROUPS,
-        centre=Centre.MEAN,
-        divisor=DEVIATION,
-        eps=1e-5,
-        eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.CHANNEL,
         source="Wu & He 2018, arXiv:1803.08494",
         use="detection and segmentation, where batches are small",
@@ -335,41 +318,35 @@ _ROWS = (
         source="Salimans & Kingma 2016, arXiv:1602.07868",
         use="weights of recurrent and generative models",
     ),
-    Norm(
+    _standardization(
         name="ws",
         title="weight standardization",
         aliases=("weightstandardization", "weight-standardization"),
         summary="one mean and variance per output unit, over its weights",
         axes=AxesRule.ALL_BUT_FIRST,
-        centre=Centre.MEAN,
-        divisor=DEVIATION,
-        eps=1e-5,
-        eps_mode=EpsMode.INSIDE,
         parameters=ParameterRule.FIRST,
         source="Qiao et al. 2019, arXiv:1903.10520",
         use="weights of convolutions, beside group normalization",
     ),
-    Norm(
+    _standardization(
         name="mvn",
         title="mean-variance normalization",
         aliases=("meanvariancenormalization", "mean-variance"),
         summary="one mean and variance per channel, eps added to the deviation",
         axes=AxesRule.ALL_BUT_CHANNEL,
-        centre=Centre.MEAN,
-        divisor=DEVIATION,
         eps=1e-9,
         eps_mode=EpsMode.OUTSIDE,
         source="ONNX MeanVarianceNormalization, opset 13",
         use="input images in exported graphs (ONNX, Caffe)",
     ),
-    Norm(
+    _standardization(
         name="zscore",
         title="standard score",
         aliases=("standardize", "standardscaler", "z-score"),
         summary="each column to mean 0 and deviation 1; a constant column is only centred",
         axes=AxesRule.FIRST,
-        centre=Centre.MEAN,
-        divisor=DEVIATION,
+        eps=None,
+        eps_mode=None,
         zero_rule=ZeroRule.ONE,
         source="scikit-learn StandardScaler",
         use="features of tables, before any model sees them",

@@ -12,6 +12,7 @@ from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shap
 from normcli.documents.plans import format_formula, format_reduction
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
+from normcli.norms.options import list_own_options
 from normcli.norms.table import EpsMode
 from normcli.printable import make_printable
 from normcli.teach.definitions import define_group, define_value
@@ -179,7 +180,7 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
     window, constants = None, {}
     if spec.window is not None:
         window = {"axis": plan.grid.axes[0], "before": spec.window.before, "after": spec.window.after}
-        constants = {name: getattr(spec.window, name) for name in sorted(plan.norm.options)}
+        constants = {name: getattr(spec.window, name) for name in sorted(list_own_options(plan.norm))}
     rounds = result.dtype != np.float64
     rounds_twice = rounds and spec.rounds_before_gamma and result.inputs.scales
     statistics = {name: array.reshape(-1)[shown] for name, array in result.statistics.items()}

@@ -221,7 +221,7 @@ def _search_flat_groups(
         return
     spoilt = plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps
     if plan.norm.divisor.resists_outliers:
-        values = "NaN" if spoilt else plan.norm.say_zero(plan.spec.zero_rule)
+        values = "NaN" if spoilt else plan.norm.format_zero(plan.spec.zero_rule)
         told = f"has the {size} 0: its normalized values are {values}"
         yield _describe(plan, "constant", flat, told)
     elif plan.norm.centre is not Centre.NOTHING:

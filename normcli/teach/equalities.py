@@ -16,7 +16,7 @@ import numpy as np
 from normcli.dtypes import get_eps, is_short_float
 from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import UsageError
-from normcli.norms.options import OPTIONS, find_option
+from normcli.norms.options import OPTIONS, find_option, list_own_options
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, Centre, EpsMode, ParameterRule, ZeroRule
@@ -228,14 +228,15 @@ def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
         or plan.spec.window is not None
     ):
         return
-    eps = (plan.spec.eps or 0.0) if "eps" in row.options else None
+    eps = (plan.spec.eps or 0.0) if find_option("eps").belongs_to(row) else None
     if eps != row.eps and (row.eps, row.eps_mode) != (plan.norm.eps, plan.norm.eps_mode):
         return
-    chosen: dict[str, Any] = {name: getattr(plan.spec, name, None) for name in row.options} | {"eps": eps}
+    chosen: dict[str, Any] = {name: getattr(plan.spec, name, None) for name in list_own_options(row)}
+    chosen["eps"] = eps
     if not eps or chosen.get("eps_mode") not in find_option("eps_mode").choices:
         chosen["eps_mode"] = None
     base = Request(row.name, layout=plan.grid.layout.letters)._replace(**chosen)
-    if "groups" in row.options:
+    if find_option("groups").belongs_to(row):
         channel = plan.grid.layout.channel
         for groups in (
             dict.fromkeys((1, plan.grid.shape[channel])) if channel is not None and plan.grid.shape else ()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import NORMS
+from normcli.norms.options import find_option
 
 TORCH = ["--shape", "3,4", "--rng", "torch", "--dist", "normal", "--seed", 0]
 
@@ -39,7 +40,9 @@ SHAPES = [(3, 4), (2, 4, 3), (1, 4, 2, 2), (4,), (2, 1, 4, 1, 2, 2)]
 
 def choose_groups(name, shape):
     """The number of channel groups, for a norm that has them; a vector has no channels."""
-    return () if "groups" not in NORMS[name].options else ("--groups", 2 if shape[1] % 2 == 0 else 1)
+    if not find_option("groups").belongs_to(NORMS[name]):
+        return ()
+    return ("--groups", 2 if shape[1] % 2 == 0 else 1)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,7 @@ def choose_groups(name, shape):
         pytest.param(name, shape, id=f"{name} {shape}")
         for name, row in NORMS.items()
         for shape in SHAPES
-        if row.parameter_names and ("groups" not in row.options or len(shape) > 1)
+        if row.parameter_names and (not find_option("groups").belongs_to(row) or len(shape) > 1)
     ],
 )
 @pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "markdown"])

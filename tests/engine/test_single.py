@@ -8,6 +8,7 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.engine.inputs import Inputs
 from normcli.engine.single import normalize_group
+from normcli.norms.options import list_own_options
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.marks import slowly
@@ -16,7 +17,7 @@ SHAPES = [(2, 4, 3, 3), (1, 4, 1, 9), (300, 4), (2, 4, 5000), (20, 4, 50, 60), (
 
 
 def vary(name: str) -> list[dict[str, object]]:
-    options = NORMS[name].options
+    options = list_own_options(NORMS[name])
     if "groups" in options:
         return [{"groups": 2}, {"groups": 2, "group_order": "interleaved"}]
     if "p" in options:

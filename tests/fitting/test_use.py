@@ -12,6 +12,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
 from normcli.fitting.use import Use, apply_stats, invert_stats
 from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.norms.table import Centre, EpsRule
 from normcli.results.result import calculate
@@ -33,7 +34,7 @@ def invert(stats, y, **options):
 
 def make_request(name):
     """Return a request for statistics that all samples of four axes share."""
-    grouped = "groups" in NORMS[name].options
+    grouped = find_option("groups").belongs_to(NORMS[name])
     return Request(name, axes=(0, 1, 2, 3) if grouped else (0, 2, 3), groups=2 if grouped else None)
 
 

@@ -10,6 +10,7 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.dtypes import find_type
 from normcli.norms.conventions import CONVENTIONS, find_convention, list_frameworks
+from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import AxesRule, EpsRule, GroupOrder
@@ -36,7 +37,7 @@ def test_eps_has_a_place_exactly_where_there_is_an_eps(row):
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_says_its_ddof_exactly_where_the_norm_has_one(row):
-    assert (row.ddof is None) == ("ddof" not in NORMS[row.norm].options)
+    assert (row.ddof is None) != find_option("ddof").belongs_to(NORMS[row.norm])
 
 
 def test_no_framework_has_two_rows_of_a_norm():

@@ -7,13 +7,13 @@ import math
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms.options import NAMES, OPTIONS, Kind
+from normcli.norms.options import NAMES, OPTIONS, OptionKind, list_own_options
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 
 VALUES = {
-    Kind.INTEGER: (0, 3), Kind.NUMBER: (0.1, 1e-5, 2.0, math.inf), Kind.TEXT: ("NCL",),
-    Kind.AXES: ("CL", (0, -1), ("C",), 1), Kind.FRAMEWORK: ("torch",),
+    OptionKind.INTEGER: (0, 3), OptionKind.NUMBER: (0.1, 1e-5, 2.0, math.inf), OptionKind.TEXT: ("NCL",),
+    OptionKind.AXES: ("CL", (0, -1), ("C",), 1), OptionKind.FRAMEWORK: ("torch",),
 }  # fmt: skip
 ROWS = [pytest.param(option, id=option.name) for option in OPTIONS]
 
@@ -33,13 +33,27 @@ def test_each_option_has_help_and_belongs_to_a_norm(option):
     assert any(option.belongs_to(norm) for norm in NORMS.values())
 
 
+@pytest.mark.parametrize(
+    ("norm", "names"),
+    [
+        pytest.param("rms", ("eps", "eps_mode"), id="rms"),
+        pytest.param("zscore", ("ddof",), id="zscore"),
+        pytest.param("lrn", ("size", "alpha", "exponent", "k"), id="lrn"),
+        pytest.param("gn", ("groups", "group_order", "eps", "eps_mode", "ddof"), id="gn"),
+        *(pytest.param(name, (), id=name) for name in ("wn", "minmax", "maxabs", "robust")),
+    ],
+)
+def test_a_norm_has_the_options_that_mean_something_to_it(norm, names):
+    assert list_own_options(NORMS[norm]) == names
+
+
 @pytest.mark.parametrize("option", ROWS)
 def test_each_value_is_allowed_and_comes_back_from_json(option):
     for value in list_values(option):
         assert option.read(option.describe(value)) == option.convert(value) == value
 
 
-@pytest.mark.parametrize("option", [option for option in OPTIONS if option.kind is not Kind.AXES])
+@pytest.mark.parametrize("option", [option for option in OPTIONS if option.kind is not OptionKind.AXES])
 def test_each_value_comes_back_from_a_command_line(option):
     for value in list_values(option):
         assert option.parse(option.format(value)) == value

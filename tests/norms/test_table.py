@@ -81,14 +81,6 @@ def test_formula(name, mode, formula):
     assert NORMS[name].formula(mode) == formula
 
 
-def test_options_are_those_that_mean_something():
-    assert NORMS["rms"].options == {"eps", "eps_mode"}
-    assert NORMS["zscore"].options == {"ddof"}
-    assert all(NORMS[name].options == set() for name in ("wn", "minmax", "maxabs", "robust"))
-    assert NORMS["lrn"].options == {"size", "alpha", "exponent", "k"}
-    assert NORMS["gn"].options == {"eps", "eps_mode", "ddof", "groups", "group_order"}
-
-
 def test_weight_norm_has_a_gain_and_no_bias():
     assert NORMS["wn"].parameter_names == ("gamma",)
     assert NORMS["lp"].parameter_names == ()

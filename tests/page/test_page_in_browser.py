@@ -16,6 +16,7 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.documents.document import Page, View
 from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.options import find_option
 from normcli.norms.table import AxesRule, Centre, EpsRule
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
@@ -175,7 +176,7 @@ def owners(result):
 # -- lighting
 
 
-@pytest.mark.parametrize("norm", [norm for norm in NORMS if "size" not in NORMS[norm].options])
+@pytest.mark.parametrize("norm", [norm for norm in NORMS if not find_option("size").belongs_to(NORMS[norm])])
 def test_moving_over_a_cell_lights_exactly_its_group(norm, read):
     reader = read(make(normal(2, 4, 3, 2), norm))
     group = owners(reader.results[0])
@@ -341,7 +342,7 @@ def test_what_is_called_equal_is_equal_as_it_is_printed(norm, dtype, read):
         for cell in (0, 5, values.size - 1):
             reader.cell(cell).click()
             checked += check_signs(reader)
-            if "eps" in NORMS[norm].options:
+            if find_option("eps").belongs_to(NORMS[norm]):
                 reader.move_eps(0.5)
                 checked += check_signs(reader)
                 reader.page.click("#reset")
@@ -597,10 +598,10 @@ def every_way(values, norm, **options):
         row = None if framework is None else find_convention(framework, norm)
         given = options_for(norm, values.shape) | options | ({} if row is None else {"like": framework})
         if row is not None and row.axes is AxesRule.GIVEN:
-            given["axes"] = 1 if "size" in NORMS[norm].options else -1
+            given["axes"] = 1 if find_option("size").belongs_to(NORMS[norm]) else -1
         if row is not None and row.eps is EpsRule.GIVEN:
             given.setdefault("eps", 0.1)
-        if "size" in NORMS[norm].options:
+        if find_option("size").belongs_to(NORMS[norm]):
             given["size"] = 3
         results.append(normalize(values, norm, **given))
     return results
@@ -614,7 +615,7 @@ def test_every_convention_is_what_normcli_makes_of_it(norm, read):
     values[:, 1], values[:, 2] = 0.0, 0.5
     results = every_way(values, norm)
     reader = read(Stub(results, Tensor(values, "x.npy"), at=(1, 3, 1)))
-    wished = (0.0, 0.3) if "eps" in NORMS[norm].options else ()
+    wished = (0.0, 0.3) if find_option("eps").belongs_to(NORMS[norm]) else ()
     moved = {eps: every_way(values, norm, eps=eps) for eps in wished}
     for number, result in enumerate(results):
         if len(results) > 1:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from normcli import normalize
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
+from normcli.norms.options import find_option
 from normcli.norms.request import Fill, Request
 from normcli.norms.table import NORMS
 from normcli.results.inputs import SelectionRequest, fit_inputs
@@ -26,7 +27,7 @@ LIMITS = {"float16": 0.501, "float32": 0.501, "float64": 3.0}
 
 
 def options(norm):
-    return {"groups": 2} if "groups" in NORMS[norm].options else {}
+    return {"groups": 2} if find_option("groups").belongs_to(NORMS[norm]) else {}
 
 
 @pytest.mark.parametrize("norm", GROUPED)
@@ -264,7 +265,9 @@ def test_windows_on_the_command_line(normcli):
     assert normcli(*options, "--mask", "[[1,0,0]]", "-f", "json").json["counts"] == [[1, 1, 1]]
 
 
-@pytest.mark.parametrize("norm", [name for name, row in NORMS.items() if "groups" not in row.options])
+@pytest.mark.parametrize(
+    "norm", [name for name, row in NORMS.items() if not find_option("groups").belongs_to(row)]
+)
 def test_a_check_tells_which_values_count(norm, normcli, tmp_path):
     options = ("--data", "[[1,5,3],[2,2,9],[4,7,8]]", "--mask", "[[1,1,1],[1,1,1],[1,1,0]]")
     normcli(norm, *options, "-o", tmp_path / "y.npy")

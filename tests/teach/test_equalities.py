@@ -10,6 +10,7 @@ import pytest
 from normcli.cli.norm_spec import parse_norm_spec
 from normcli.errors import UsageError
 from normcli.norms.conventions import list_frameworks
+from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
@@ -54,8 +55,8 @@ def list_requests(shape):
 
 def list_options(row, shape):
     axes = [axes for n in range(len(shape) + 1) for axes in itertools.combinations(range(len(shape)), n)]
-    yield {"groups": 1} if "groups" in row.options else {}
-    if "groups" in row.options:
+    yield {"groups": 1} if find_option("groups").belongs_to(row) else {}
+    if find_option("groups").belongs_to(row):
         for groups, order in itertools.product((1, 2, 3, 4, 6), ("contiguous", "interleaved")):
             yield {"groups": groups, "group_order": order}
         yield {"groups": 2, "axes": (1,)}
@@ -184,7 +185,7 @@ def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(no
     rng, seen, row = np.random.default_rng(8), 0, NORMS[norm]
     for shape in ((1, 4), (1, 3, 4), (2, 1, 4), (1, 3, 4, 4), (3, 2, 2, 3), (1, 2, 3, 2, 4)):
         values, layouts = rng.normal(1, 2, shape), (None, *list_layouts(len(shape)))
-        grouped = (1, 2, 3, 4) if "groups" in row.options else (None,)
+        grouped = (1, 2, 3, 4) if find_option("groups").belongs_to(row) else (None,)
         for framework, own, shared, groups in itertools.product(
             list_frameworks(norm), layouts, layouts, grouped
         ):
