@@ -11,6 +11,11 @@ from normcli.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+    Selected = NDArray[np.bool_]
 
 OUTPUT_DTYPES = ("float16", "bfloat16", "float32", "float64")
 """The dtypes that a result can be asked for in."""

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
+    from normcli.dtypes import Floats, Integers
 
 
 @dataclass(slots=True)
@@ -34,8 +33,8 @@ class Solution:
     def take(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Solution:
         """Return mean, divisor and scale with a function (an index, a reshape) applied to each array."""
         return Solution(
-            Pair(function(self.mean.hi), function(self.mean.lo)),
-            Pair(function(self.divisor.hi), function(self.divisor.lo)),
+            self.mean.map(function),
+            self.divisor.map(function),
             None if self.scale is None else function(self.scale),
             self.centred,
         )
@@ -93,14 +92,13 @@ def add_eps(
 
 def _root_of_sum(square: Pair, eps: float, k: Integers | None, *, exact: bool) -> Pair:
     """Return √(square + eps) in the unit of the scaled values."""
-    if k is None:
-        if not exact:
-            return Pair(np.sqrt(square.hi + eps), np.zeros_like(square.hi))
-        s, e = two_sum(square.hi, eps)
-        return pair_root(quick_two_sum(s, e + square.lo))
-    inner = np.ldexp(eps, 2 * k)
+    if k is None and not exact:
+        return Pair(np.sqrt(square.hi + eps), np.zeros_like(square.hi))
+    inner = eps if k is None else np.ldexp(eps, 2 * k)
     s, e = two_sum(square.hi, inner)
     scaled = pair_root(quick_two_sum(s, e + square.lo))
+    if k is None:
+        return scaled
     fits = np.isfinite(scaled.hi) | ~np.isinf(inner)
     outer = pair_root(two_sum(np.ldexp(square.hi, -2 * k), eps))  # the square is nothing beside eps here
     return Pair(

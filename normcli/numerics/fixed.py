@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
+    from normcli.dtypes import Floats, Integers
 
 DIGIT = 32
 """Bits of a digit: an int64 then has room for the carries of 2³⁰ additions."""
@@ -141,12 +140,5 @@ class Fixed:
     def integers(self) -> tuple[list[int], int]:
         """Return an integer for each group and the exponent of 2 that all are multiplied by."""
         settled = self.settle()
-        digits = settled.digits
-        top = digits[-1].tolist()
-        size = (len(digits) - 1) * DIGIT // 8
-        low = np.ascontiguousarray(digits[:-1].T.astype("<u4"))
-        integers: list[Any] = [
-            (high << (size * 8)) + int.from_bytes(row.tobytes(), "little")
-            for high, row in zip(top, low, strict=True)
-        ]
-        return integers, DIGIT * settled.low
+        integers = sum(row.astype(object) << (DIGIT * place) for place, row in enumerate(settled.digits))
+        return list(integers), DIGIT * settled.low

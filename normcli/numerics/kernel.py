@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.numerics.divisor import Solution
     from normcli.numerics.workspace import Workspace
-
-    Floats = NDArray[np.float64]
 
 
 class Parameters(NamedTuple):

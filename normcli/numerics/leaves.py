@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats, Selected
     from normcli.numerics.workspace import Workspace
 
-    Floats = NDArray[np.float64]
-    Selected = NDArray[np.bool_]
 
 MAX_LEAF = 4096
 """Below 10000, where OpenBLAS' ddot starts threads; at most 2¹³, for the exactness of `measure_leaves`."""
@@ -151,17 +150,17 @@ class Dots:
         return sums
 
 
-def _slices(rows: int, n: int) -> list[slice]:
-    step = max(1, CHUNK // n)
+def cut_rows(rows: int, n: int, chunk: int = CHUNK) -> list[slice]:
+    """Return slices of rows of n values that hold about as many values as a chunk."""
+    step = max(1, chunk // n)
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def count_values(rows: int, n: int, selected: Selected | None) -> Floats:
+def count_values(rows: NDArray[Any], selected: Selected | None) -> Floats:
     """Return how many values of each row count."""
     if selected is None:
-        return np.full(rows, float(n))
-    counts: Floats = np.add.reduce(selected, axis=-1, dtype=np.float64)
-    return counts
+        return np.full(rows.shape[:-1], float(rows.shape[-1]))
+    return np.asarray(np.add.reduce(selected, axis=-1, dtype=np.float64))
 
 
 def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None, *, need_sum: bool) -> Leaves:
@@ -184,7 +183,7 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
     r is cut once more, 40 bits lower, so that of the sum only the third part is rounded.
     """
     rows, n = x.shape
-    slices = _slices(rows, n)
+    slices = cut_rows(rows, n)
     ones = _ONES[:, :n]
     dots = Dots(rows, n)
     for s in slices:
@@ -193,7 +192,7 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
     extreme = ~((square < TOO_LARGE) & (square > TOO_SMALL))
     if extreme.any():
         return _measure_with_extremes(x, square, extreme, need_sum, work, selected)
-    count = count_values(rows, n, selected)
+    count = count_values(x, selected)
     _, exponent = np.frexp(square)
     exponent = ((exponent + 1) >> 1)[:, None]
     first, second = np.ldexp(1.5, exponent + 26), np.ldexp(1.5, exponent - 14)
@@ -243,7 +242,7 @@ def _measure_with_extremes(
         rest = None if selected is None else selected[~extreme]
         result.put(~extreme, measure_leaves(x[~extreme], work, need_sum=need_sum, selected=rest))
     result.extreme[extreme] = np.any(x[extreme], axis=-1)
-    result.count[...] = count_values(x.shape[0], x.shape[1], selected)
+    result.count[...] = count_values(x, selected)
     marked = result.extreme
     result.square_hi[marked] = square[marked]
     result.sum_hi[marked] = np.add.reduce(x[marked], axis=-1)
@@ -273,7 +272,7 @@ def measure_short_leaves(
     measured as `measure_leaves` does. The squares are exact, their sum good to 2⁻⁴⁷: enough for 24 bits.
     """
     rows, n = raw.shape
-    slices = _slices(rows, n)
+    slices = cut_rows(rows, n)
     ones, x_all = _ONES[:, :n], work.get("x", (slices[0].stop, n))
     squares, sums = Dots(rows, n), Dots(rows, n)
     for s in slices:
@@ -284,7 +283,7 @@ def measure_short_leaves(
         if need_sum:
             sums.add(s, x, ones)
     square = squares.total()
-    count = count_values(rows, n, selected)
+    count = count_values(raw, selected)
     zeros, plain = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
     if not need_sum:
         return Leaves(zeros, zeros, square, zeros, zeros, plain, count)

@@ -15,11 +15,10 @@ from normcli.numerics.pairs import Pair, sum_pairs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 
-    Floats = NDArray[np.float64]
-    Selected = NDArray[np.bool_]
 
 LARGEST_P = 512.0
 """Up to here the powers of values scaled to 1/2 … 1 are far from underflow."""
@@ -57,7 +56,7 @@ def measure_powers(
     """Return the sums of powers of leaves, shape (leaves, n)."""
     size = np.abs(x.astype(np.float64))
     result = Powers.empty(x.shape[:-1])
-    result.count[...] = count_values(len(x), x.shape[-1], selected)
+    result.count[...] = count_values(x, selected)
     if p == 1.0:
         sums = measure_leaves(size, work, need_sum=True)
         result.hi, result.lo, result.extreme = sums.sum_hi, sums.sum_lo, sums.extreme
@@ -88,7 +87,7 @@ def merge_powers(leaves: Powers, count: Any, *, p: float, exact: bool) -> Length
     """Return the lengths of groups, from leaves of shape (groups, leaves)."""
     folded = fold_powers(leaves, p)
     total = Pair(folded.hi, folded.lo)
-    if p not in (0.0, 1.0) and not math.isinf(p):
+    if p not in (0.0, 1.0, math.inf):
         wide = np.longdouble if exact else np.float64
         root = np.power(total.hi.astype(wide) + total.lo, wide(1) / wide(p))
         hi = root.astype(np.float64)

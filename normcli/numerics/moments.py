@@ -25,7 +25,7 @@ from normcli.numerics.pairs import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from normcli.dtypes import Floats, Selected
 
 
 @dataclass(slots=True)
@@ -45,14 +45,8 @@ class Moments:
 
     def put(self, chosen: NDArray[np.bool_], other: Moments) -> None:
         """Replace the moments of some groups."""
-        self.mean = Pair(*(_replaced(a, chosen, b) for a, b in zip(self.mean, other.mean, strict=True)))
-        self.m2 = Pair(*(_replaced(a, chosen, b) for a, b in zip(self.m2, other.m2, strict=True)))
-
-
-def _replaced(array: Floats, chosen: NDArray[np.bool_], values: Floats) -> Floats:
-    result = array.copy()
-    result[chosen] = values
-    return result
+        for mine, new in zip((*self.mean, *self.m2), (*other.mean, *other.m2), strict=True):
+            mine[chosen] = new
 
 
 def merge_leaves(leaves: Leaves, count: Any, *, centred: bool, short: bool) -> Moments:
@@ -100,15 +94,7 @@ def _merge_short_leaves(leaves: Leaves, count: Any, *, centred: bool) -> Moments
     zero = np.zeros_like(square)
     if not centred:
         return Moments(count, Pair(zero, zero), Pair(square, zero))
-    hi, lo = leaves.sum_hi, leaves.sum_lo
-    while hi.shape[-1] > 1:
-        half = hi.shape[-1] // 2
-        odd = Pair(hi[..., 2 * half :], lo[..., 2 * half :])
-        s = two_sum(hi[..., :half], hi[..., half : 2 * half])
-        hi, lo = s.hi, s.lo + (lo[..., :half] + lo[..., half : 2 * half])
-        if odd.hi.shape[-1]:
-            hi, lo = np.concatenate([hi, odd.hi], axis=-1), np.concatenate([lo, odd.lo], axis=-1)
-    total = Pair(hi[..., 0], lo[..., 0])
+    total = sum_pairs(Pair(leaves.sum_hi, leaves.sum_lo), _add_short)
     if leaves.sum_hi.shape[-1] > 1:
         total = quick_two_sum(*total)
     mean = divide_by_count(total, count)
@@ -118,6 +104,12 @@ def _merge_short_leaves(leaves: Leaves, count: Any, *, centred: bool) -> Moments
         part = Pair(mean.hi[chosen], mean.lo[chosen])
         m2[chosen] = _merge_shifted(leaves.map(lambda a: a[chosen]), part).hi
     return Moments(count, mean, Pair(np.maximum(m2, 0.0), zero))
+
+
+def _add_short(a: Pair, b: Pair) -> Pair:
+    """Return a + b, the sum of the second parts rounded: enough for 24 bits."""
+    total, error = two_sum(a.hi, b.hi)
+    return Pair(total, error + (a.lo + b.lo))
 
 
 def fold_leaves(leaves: Leaves, *, centred: bool) -> Leaves:
@@ -171,7 +163,7 @@ FEW = 16
 
 
 def measure_columns(
-    x: Floats, *, exact: bool, centred: bool, selected: NDArray[np.bool_] | None = None
+    x: Floats, *, exact: bool, centred: bool, selected: Selected | None = None
 ) -> tuple[Moments, NDArray[np.bool_]]:
     """Measure groups that are the columns of x; also say which are extreme.
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.numerics.leaves import CHUNK, Dots, Leaves, find_inexact, measure_leaves
+from normcli.numerics.leaves import CHUNK, Dots, Leaves, count_values, cut_rows, find_inexact, measure_leaves
 from normcli.numerics.pairs import Pair, quick_two_sum, two_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Selected
     from normcli.numerics.workspace import Workspace
 
-    Floats = NDArray[np.float64]
 
 _HIGH = 20
 """Bits that the high parts have: 4096 squares of 40 bits add up under 2⁵³."""
@@ -25,16 +25,8 @@ _LARGEST, _BEYOND = np.float32(2.0**100), np.float32(2.0**101)
 _CANCELS = 2.0**-16
 """As in `measure_leaves`."""
 
-_ROWS = CHUNK // 2
+_CHUNK = CHUNK // 2
 """Values that one call works on: as few as the dot products of 256 need to be many enough to free the GIL."""
-
-
-class Narrow(NamedTuple):
-    """Leaves, and the extremes of each."""
-
-    leaves: Leaves
-    low: NDArray[np.float32]
-    high: NDArray[np.float32]
 
 
 def measure_narrow_leaves(
@@ -42,8 +34,8 @@ def measure_narrow_leaves(
     work: Workspace,
     *,
     need_sum: bool,
-    selected: NDArray[np.bool_] | None = None,
-) -> Narrow:
+    selected: Selected | None = None,
+) -> tuple[Leaves, NDArray[np.float32], NDArray[np.float32]]:
     """Measure leaves of float32 values: sums exactly, sums of squares to about 2⁻⁶⁸; and their extremes.
 
     Parameters
@@ -64,17 +56,16 @@ def measure_narrow_leaves(
     (`find_inexact`); such leaves, and those whose squares cancel, are measured as float64 is.
     """
     rows, n = x.shape
-    step = max(1, _ROWS // n)
+    slices = cut_rows(rows, n, _CHUNK)
     ones = np.ones((1, n))
     squares = [Dots(rows, n) for _ in range(3)]
     sums = [Dots(rows, n) for _ in range(2)] if need_sum else []
     low, high, power = (np.empty(rows, np.float32) for _ in range(3))
     inexact = np.zeros(rows, dtype=np.bool_)
-    shape = (min(step, rows), n)
+    shape = (slices[0].stop, n)
     t_all, r_all = (work.get(name, shape, np.float32) for name in ("t32", "r32"))
     wide_t, wide_r = (work.get(name, shape) for name in ("t64", "r64"))
-    for start in range(0, rows, step):
-        s = slice(start, min(start + step, rows))
+    for s in slices:
         x_s = x[s]
         t32, r32, t, r = (a[: len(x_s)] for a in (t_all, r_all, wide_t, wide_r))
         np.minimum.reduce(x_s, axis=-1, out=low[s])
@@ -96,7 +87,7 @@ def measure_narrow_leaves(
             inexact[s] = find_inexact(x_s, bound)
     square = two_sum(squares[0].total(), 2.0 * squares[1].total())
     square = quick_two_sum(square.hi, square.lo + squares[2].total())
-    count = np.full(rows, float(n)) if selected is None else np.add.reduce(selected, axis=-1, dtype=np.float64)
+    count = count_values(x, selected)
     zero = np.zeros(rows)
     total = Pair(zero, zero)
     again = inexact | (power == _BEYOND)
@@ -108,7 +99,7 @@ def measure_narrow_leaves(
     if again.any():
         part = None if selected is None else selected[again]
         result.put(again, measure_leaves(x[again].astype(np.float64), work, need_sum=need_sum, selected=part))
-    return Narrow(result, low, high)
+    return result, low, high
 
 
 def _find_power(low: NDArray[np.float32], high: NDArray[np.float32]) -> NDArray[np.float32]:

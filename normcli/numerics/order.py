@@ -18,8 +18,8 @@ from normcli.numerics.order_statistics import Quartiles
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Counts = NDArray[np.int64]
+    from normcli.dtypes import Floats, Integers, Selected
+
     Keys = NDArray[np.unsignedinteger[Any]]
 
 QUARTERS = (1, 2, 3)
@@ -35,7 +35,7 @@ LONGEST_DIGIT, SHORTEST_DIGIT = 16, 4
 """In bits."""
 
 
-def find_ranks(count: Counts) -> tuple[Counts, Counts]:
+def find_ranks(count: Integers) -> tuple[Integers, Integers]:
     """Return between which values the quartiles lie, and where: linearly, as `numpy.percentile` does.
 
     Parameters
@@ -55,7 +55,7 @@ def find_ranks(count: Counts) -> tuple[Counts, Counts]:
     return ranks, quarters
 
 
-def measure_quartiles(rows: NDArray[Any], selected: NDArray[np.bool_] | None = None) -> Quartiles:
+def measure_quartiles(rows: NDArray[Any], selected: Selected | None = None) -> Quartiles:
     """Measure groups that lie in memory.
 
     Parameters
@@ -86,6 +86,13 @@ def measure_quartiles(rows: NDArray[Any], selected: NDArray[np.bool_] | None = N
     return Quartiles(count, values + 0.0, quarters)  # −0 and 0 have no order
 
 
+_KINDS: dict[int, tuple[Any, Any, Any]] = {
+    4: (np.uint32, np.int32, np.float32),
+    8: (np.uint64, np.int64, np.float64),
+}
+"""The integers, unsigned and signed, that have as many bytes as floats, and those floats."""
+
+
 def make_keys(x: NDArray[Any]) -> Keys:
     """Return unsigned integers that have the order of floats: −0 and 0 are one, NaN are above all.
 
@@ -98,23 +105,22 @@ def make_keys(x: NDArray[Any]) -> Keys:
     >>> make_keys(np.array([-1.0, -0.0, 0.0, 2.0], dtype=np.float32)).argsort(kind="stable").tolist()
     [0, 1, 2, 3]
     """
-    unsigned, signed = (np.uint32, np.int32) if x.dtype.itemsize == 4 else (np.uint64, np.int64)
+    unsigned, signed, _ = _KINDS[x.dtype.itemsize]
+    size = 8 * x.dtype.itemsize
     bits = (x + x.dtype.type(0)).view(signed)
-    sign = bits >> (8 * x.dtype.itemsize - 1)  # −1 of negative values, whose bits are all turned over
-    turned = bits ^ (sign & np.iinfo(signed).max)
-    keys: Keys = turned.view(unsigned) ^ unsigned(1 << (8 * x.dtype.itemsize - 1))
+    sign = bits >> (size - 1)  # −1 of negative values, whose bits are all turned over
+    turned = (bits ^ (sign & np.iinfo(signed).max)).view(unsigned)
+    keys: Keys = turned ^ unsigned(1 << (size - 1))
     return keys
 
 
 def read_keys(keys: Keys) -> Floats:
     """Return the floats that keys were made of."""
+    unsigned, signed, floating = _KINDS[keys.dtype.itemsize]
     size = 8 * keys.dtype.itemsize
-    signed: Any = np.int32 if size == 32 else np.int64
-    kind = np.float32 if size == 32 else np.float64
-    turned = (keys ^ keys.dtype.type(1 << (size - 1))).view(signed)
+    turned = (keys ^ unsigned(1 << (size - 1))).view(signed)
     bits = turned ^ ((turned >> (size - 1)) & np.iinfo(signed).max)
-    values: Floats = bits.view(kind).astype(np.float64)
-    return values
+    return np.asarray(bits.view(floating), dtype=np.float64)
 
 
 class RankSearch:
@@ -163,7 +169,7 @@ class RankSearch:
         return self._known == self._size
 
     def add(
-        self, groups: NDArray[np.intp] | slice, rows: NDArray[Any], selected: NDArray[np.bool_] | None = None
+        self, groups: NDArray[np.intp] | slice, rows: NDArray[Any], selected: Selected | None = None
     ) -> None:
         """Count values of some groups; several threads may do so at once.
 

@@ -10,19 +10,16 @@ import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.numerics.divisor import Solution, choose_scale_where, replace_zeros, unscale
-from normcli.numerics.leaves import Records
+from normcli.numerics.leaves import Records, count_values
 from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import Pair, pair_add, pair_add_any, pair_negate, two_prod
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
-
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
-    Selected = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -49,11 +46,6 @@ class Extremes(Records):
         zero = np.zeros_like(self.low)
         return {"min": (Pair(self.low, zero), None), "max": (Pair(self.high, zero), None)}
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Groups outside are scaled: quotients below are not exact in pairs, and differences above overflow."""
-        return 2.0**-900, 2.0**1022
-
 
 def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None = None) -> Extremes:
     """Return the least and the largest value of each leaf.
@@ -70,13 +62,9 @@ def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None
         extreme.reduce(x if selected is None else np.where(selected, x, x.dtype.type(nothing)), axis=-1)
         for extreme, nothing in ((np.minimum, np.inf), (np.maximum, -np.inf))
     )
-    if selected is None:
-        count = np.full(low.shape, float(x.shape[-1]))
-    else:
-        count = np.add.reduce(selected, axis=-1, dtype=np.float64)
     # Adding 0 turns −0 into 0: which of the two is the least would depend on the order.
     low, high = low.astype(np.float64) + 0.0, high.astype(np.float64) + 0.0
-    return Extremes(low, high, np.zeros(low.shape, np.bool_), count)
+    return Extremes(low, high, np.zeros(low.shape, np.bool_), count_values(x, selected))
 
 
 def fold_extremes(leaves: Extremes) -> Extremes:
@@ -120,15 +108,6 @@ class Quartiles(NamedTuple):
         names = ("q1", "median", "q3")
         return {name: (exact.map(lambda a, i=i: a[:, i]), scale[:, i]) for i, name in enumerate(names)}
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Groups outside are scaled.
-
-        Below the second, no difference to a value overflows. Above, a value that overflows as it is scaled does
-        so anyway, divided by the interquartile range.
-        """
-        return 2.0**-902, 2.0**960
-
 
 def interpolate(quartiles: Quartiles) -> tuple[Pair, Integers]:
     """Return the quartiles as pairs, good to 2⁻¹⁰⁴, and the k of each, by whose 2ᵏ it is scaled."""
@@ -144,6 +123,17 @@ def interpolate(quartiles: Quartiles) -> tuple[Pair, Integers]:
     return Pair(np.where(finite, total.hi, plain), np.where(finite, total.lo, 0.0)), k
 
 
+_EXTREMES_RANGE = 2.0**-900, 2.0**1022
+"""Groups outside are scaled: quotients below are not exact in pairs, and differences above overflow."""
+
+_QUARTILES_RANGE = 2.0**-902, 2.0**960
+"""Groups outside are scaled.
+
+Up to the second, no difference to a value overflows. Beyond it, a value that overflows as it is scaled
+does so anyway, divided by the interquartile range.
+"""
+
+
 def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
     """Turn order statistics into the centre and the divisor of each group, and the statistics made of them."""
     divisor = plan.norm.divisor
@@ -151,7 +141,7 @@ def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
     read = measured.read()
     statistics = {name: unscale(pair.hi, own) for name, (pair, own) in read.items()}
     sizes = reduce(np.maximum, map(np.abs, statistics.values()))
-    k = choose_scale_where(sizes, *measured.limits)
+    k = choose_scale_where(sizes, *(_QUARTILES_RANGE if isinstance(measured, Quartiles) else _EXTREMES_RANGE))
     scaled = {name: _rescale(pair, own, k) for name, (pair, own) in read.items()}
     for name in divisor.statistics:
         made_of = ORDER_STATISTICS[name].combination
@@ -161,8 +151,8 @@ def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
             scaled[name] = total.map(lambda a: a * 0.5) if made_of.half else total
             statistics[name] = unscale(scaled[name].hi, k)
     usable = replace_zeros(scaled[divisor.spread], plan.spec.zero_rule, k)
-    told = {name: statistics[name] for name in divisor.statistics}
-    return Solution(scaled[plan.norm.centre.value], usable, k, centred=True, statistics=told)
+    shown = {name: statistics[name] for name in divisor.statistics}
+    return Solution(scaled[plan.norm.centre.value], usable, k, centred=True, statistics=shown)
 
 
 def _rescale(pair: Pair, own: Integers | None, k: Integers | None) -> Pair:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
-    Floats = NDArray[np.float64]
 
 _SPLITTER = 2.0**27 + 1.0
 """Veltkamp's constant: it parts 53 bits into 26 and 26, and a sign."""
@@ -132,12 +131,14 @@ def divide_by_count(total: Pair, n: Any) -> Pair:
     return quick_two_sum(quotient, (((total.hi - product) - error) + total.lo) / n)
 
 
-def sum_pairs(values: Pair) -> Pair:
+def sum_pairs(values: Pair, add: Callable[[Pair, Pair], Pair] = pair_add) -> Pair:
     """Add pairs along the last axis by halving it: the tree depends on that axis' length alone.
 
     Parameters
     ----------
     values : Pair of ndarray, shape (..., n), n ≥ 1
+    add : callable
+        Adds two pairs.
 
     Returns
     -------
@@ -147,10 +148,8 @@ def sum_pairs(values: Pair) -> Pair:
     while (n := hi.shape[-1]) > 1:
         half = n // 2
         left, right = (Pair(hi[..., part], lo[..., part]) for part in (slice(0, half), slice(half, 2 * half)))
-        total = pair_add(left, right)
+        total = add(left, right)
         if n % 2:
-            hi = np.concatenate([total.hi, hi[..., -1:]], axis=-1)
-            lo = np.concatenate([total.lo, lo[..., -1:]], axis=-1)
-        else:
-            hi, lo = total
+            total = Pair(np.append(total.hi, hi[..., -1:], axis=-1), np.append(total.lo, lo[..., -1:], axis=-1))
+        hi, lo = total
     return Pair(hi[..., 0], lo[..., 0])

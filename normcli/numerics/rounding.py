@@ -11,7 +11,7 @@ from normcli.dtypes import is_bfloat16
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from normcli.dtypes import Floats
 
 
 def store(out: NDArray[Any], values: Floats) -> None:

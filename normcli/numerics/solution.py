@@ -13,14 +13,11 @@ from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, divide_by_count, pair_divide, pair_root
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
     from normcli.numerics.lengths import Lengths
     from normcli.numerics.order_statistics import Extremes, Quartiles
 
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
     Measured = Moments | Lengths | Extremes | Quartiles
 
 
@@ -61,10 +58,8 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
     freedom = n - plan.spec.ddof
     if np.less_equal(freedom, 0.0).any():
         freedom = np.where(freedom > 0.0, freedom, np.nan)
-    if exact:
-        square = divide_by_count(moments.m2, freedom)
-    else:
-        square = Pair(moments.m2.hi / freedom, np.zeros_like(moments.m2.hi))
+    m2 = moments.m2
+    square = divide_by_count(m2, freedom) if exact else Pair(m2.hi / freedom, np.zeros_like(m2.hi))
     divisor, statistics = _divide_by(plan, square, k, exact=exact)
     usable = replace_zeros(divisor, plan.spec.zero_rule)
     told = usable if plan.spec.zero_rule is ZeroRule.ONE else divisor
@@ -111,9 +106,7 @@ def _solve_length(plan: Plan, measured: Moments | Lengths) -> Solution:
     if isinstance(measured, Moments):
         square, length = measured.m2, pair_root(measured.m2)
     else:
-        square = length = (
-            measured.length
-        )  # no eps stands beside the square of another length than that of p = 2
+        square = length = measured.length  # eps is added to squares of p = 2 alone
     unit = None if plan.spec.p == 0 else k  # a count has no unit
     divisor = add_eps(square, length, plan.spec.eps, plan.spec.eps_mode, unit, exact=True)
     divisor = replace_zeros(divisor, plan.spec.zero_rule)

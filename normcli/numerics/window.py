@@ -12,9 +12,9 @@ from normcli.numerics.pairs import Pair, pair_add_any, quick_two_sum, two_prod, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan, Window
 
-    Floats = NDArray[np.float64]
 
 _TOO_LARGE, _TOO_SMALL = 2.0**900, 2.0**-800
 """Sums of squares above, or below where k is as small, are taken again on values scaled by a power of two."""
@@ -58,7 +58,7 @@ def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Flo
     return y, {"ms": ms, "rstd": r}
 
 
-def count_in_windows(selected: NDArray[np.bool_], window: Window, axis: int) -> Floats:
+def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
     """Return how many selected values each window along an axis holds."""
     length = selected.shape[axis]
     sums = np.zeros((length + 1, *np.delete(selected.shape, axis)))
