@@ -115,45 +115,39 @@ def _define_moments(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Defini
     if plan.spec.eps is None and not beyond:
         yield Definition("divisor", Root(square), value=root.value)
     else:
-        yield from _join_eps(plan, square, root, beyond=beyond)
+        yield from _define_divisor(plan, square, root, beyond=beyond)
 
 
 def _define_length(plan: Plan, *, beyond: bool) -> Iterator[Definition]:
-    p, norm, size = plan.spec.p, Symbol("norm"), Absolute(_X)
-    root = Symbol("‖x‖", value=norm)
-    square = Symbol("Σx²", value=Power(norm, Constant(2)))
+    p, norm = plan.spec.p, Symbol("norm")
     if p == 0.0 or p == math.inf:
         yield Definition("‖x‖", words="the largest |x|" if p else "how many x are not 0", value=norm)
-    elif p == 1.0:
-        yield Definition("‖x‖", Sum((), each=size), value=norm)
-    elif p == 2.0:
-        yield Definition("‖x‖", Root(Sum((), each=Power(_X, Constant(2)))), value=norm)
     else:
         exponent = Constant(p or 0.0)
-        powers = Sum((), each=Power(size, exponent))
-        yield Definition("‖x‖", Power(powers, Quotient(Constant(1), exponent)), value=norm)
-    yield from _join_eps(plan, square, root, beyond=beyond)
+        powers = Sum((), each=make_power(_X, exponent))
+        yield Definition("‖x‖", take_root(powers, exponent), value=norm)
+    square, root = Symbol("Σx²", value=Power(norm, Constant(2))), Symbol("‖x‖", value=norm)
+    yield from _define_divisor(plan, square, root, beyond=beyond)
 
 
-def _join_eps(plan: Plan, square: Symbol, root: Symbol, *, beyond: bool) -> Iterator[Definition]:
+def _define_divisor(plan: Plan, square: Symbol, root: Symbol, *, beyond: bool) -> Iterator[Definition]:
     """Define the divisor by the size of a group, its square and eps."""
-    match plan.spec.eps_mode if plan.spec.eps is not None else None:
-        case None:
-            yield Definition("divisor", root)
-        case EpsMode.INSIDE if beyond:
-            base = Symbol(f"({root.text})", value=root.value)
-            yield Definition("divisor", Root(Sum((Power(base, Constant(2)), _EPS))))
-        case EpsMode.INSIDE:
-            under = Sum((square, _EPS))
-            yield Definition(None, under)
-            yield Definition("divisor", Root(Symbol(f"({square.text} + eps)", value=under)))
-        case EpsMode.SQUARE_FLOOR:
-            floor = Maximum((root, Root(_EPS))) if beyond else Root(Maximum((square, _EPS)))
-            yield Definition("divisor", floor)
-        case EpsMode.OUTSIDE:
-            yield Definition("divisor", Sum((root, _EPS)))
-        case EpsMode.FLOOR:
-            yield Definition("divisor", Maximum((root, _EPS)))
+    mode = plan.spec.eps_mode
+    if plan.spec.eps is None or mode is None:
+        yield Definition("divisor", root)
+    elif mode in (EpsMode.OUTSIDE, EpsMode.FLOOR):
+        yield Definition("divisor", join_eps(mode, root, _EPS))
+    elif mode is EpsMode.SQUARE_FLOOR:
+        yield Definition(
+            "divisor", Maximum((root, Root(_EPS))) if beyond else Root(join_eps(mode, square, _EPS))
+        )
+    elif beyond:
+        base = Symbol(f"({root.text})", value=root.value)
+        yield Definition("divisor", Root(join_eps(mode, Power(base, Constant(2)), _EPS)))
+    else:
+        under = join_eps(mode, square, _EPS)
+        yield Definition(None, under)
+        yield Definition("divisor", Root(Symbol(f"({square.text} + eps)", value=under)))
 
 
 def _define_power(plan: Plan) -> Iterator[Definition]:
@@ -161,10 +155,8 @@ def _define_power(plan: Plan) -> Iterator[Definition]:
     assert window is not None
     mean_square = Symbol("ms")
     yield Definition("ms", _average(Power(_X, Constant(2)), mean_square, size))
-    scaled: Expression = Product(alpha, Symbol("Σx²", value=Product(mean_square, size)))
-    if window.divisor == window.size:
-        scaled = Quotient(scaled, size)
-    yield Definition("base", Sum((k, scaled)))
+    squares = Symbol("Σx²", value=Product(mean_square, size))
+    yield Definition("base", define_base(k, alpha, squares, size if window.divisor == window.size else None))
     yield Definition("divisor", Power(Symbol("base"), exponent))
 
 
@@ -175,13 +167,8 @@ def _define_by_order(plan: Plan) -> Iterator[Definition]:
             yield Definition(row.name, words=told[0].lower() + told[1:])
         else:
             name = "divisor" if row.name == plan.norm.divisor.spread else row.name
-            yield Definition(name, _combine(row.combination), value=Symbol(row.name))
-
-
-def _combine(combination: Combination) -> Expression:
-    left, right = Symbol(combination.left), Symbol(combination.right)
-    both = Sum((left, right)) if combination.sign == "+" else Difference(left, right)
-    return Quotient(both, Constant(2)) if combination.half else both
+            left, right = Symbol(row.combination.left), Symbol(row.combination.right)
+            yield Definition(name, combine(row.combination, left, right), value=Symbol(row.name))
 
 
 def define_value(plan: Plan, parameters: Container[str], dtype: str) -> tuple[Definition, ...]:
@@ -223,12 +210,8 @@ def define_value(plan: Plan, parameters: Container[str], dtype: str) -> tuple[De
 
 def _define_affine(plan: Plan, parameters: Container[str]) -> Expression | None:
     """Return gamma · x̂ + beta, or what there is of it."""
-    gamma, offset = Symbol("gamma"), plan.spec.gamma_offset
-    affine: Expression = _X_HAT
-    if "gamma" in parameters:
-        affine = Product(Sum((Constant(offset), gamma)) if offset else gamma, affine)
-    if "beta" in parameters:
-        affine = Sum((affine, Symbol("beta")))
+    gamma, beta = (Symbol(name) if name in parameters else None for name in ("gamma", "beta"))
+    affine = scale_and_shift(_X_HAT, gamma, beta, plan.spec.gamma_offset)
     return None if affine is _X_HAT else affine
 
 
@@ -240,3 +223,46 @@ def _less(centre: str | None) -> Symbol:
 def _average(each: Expression, average: Symbol, count: Symbol) -> Expression:
     """Return a sum over the group, of which it is known what its average is, over the count."""
     return Quotient(Sum((), Symbol("Σ", value=Product(average, count)), each), count)
+
+
+# -- of names and of numbers alike
+
+
+def combine(combination: Combination, left: Expression, right: Expression) -> Expression:
+    """Return the sum or the difference of two statistics, or half of it."""
+    both = Sum((left, right)) if combination.sign == "+" else Difference(left, right)
+    return Quotient(both, Constant(2)) if combination.half else both
+
+
+def join_eps(mode: EpsMode | None, size: Expression, eps: Expression) -> Expression:
+    """Return the sum of a number and eps, or the larger of the two."""
+    return Maximum((size, eps)) if mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR) else Sum((size, eps))
+
+
+def make_power(x: Expression, exponent: Constant) -> Expression:
+    """Return |x|ᵖ, which the sum under an ℓp length is of."""
+    if exponent.value == 2:
+        return Power(x, Constant(2))
+    return Absolute(x) if exponent.value == 1 else Power(Absolute(x), exponent)
+
+
+def take_root(powers: Expression, exponent: Constant) -> Expression:
+    """Return the p-th root of a sum of |x|ᵖ."""
+    if exponent.value == 2:
+        return Root(powers)
+    return powers if exponent.value == 1 else Power(powers, Quotient(Constant(1), exponent))
+
+
+def define_base(k: Expression, alpha: Expression, squares: Expression, size: Expression | None) -> Expression:
+    """Return what a window's divisor is a power of; `size` is None where alpha is not divided by it."""
+    scaled = Product(alpha, squares)
+    return Sum((k, scaled if size is None else Quotient(scaled, size)))
+
+
+def scale_and_shift(
+    x_hat: Expression, gamma: Expression | None, beta: Expression | None, offset: float
+) -> Expression:
+    """Return (offset + gamma) · x̂ + beta, or what there is of it."""
+    if gamma is not None:
+        x_hat = Product(Sum((Constant(offset), gamma)) if offset else gamma, x_hat)
+    return x_hat if beta is None else Sum((x_hat, beta))

@@ -9,7 +9,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.teach.expression import MOST_TERMS
 from normcli.teach.group import find_group, measure_group
 from normcli.teach.story import Step, Story
-from normcli.teach.telling import name_group, tell_story
+from normcli.teach.telling import build_story, name_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def explain(
     places = _choose_places(plan.grid.group_size, every=every) if whole else (place,)
     at = at if at is not None or not windowed else (0,) * len(plan.grid.shape)
     group = measure_group(plan, values, inputs, number, places, effort)
-    return tell_story(group, at, running=inputs.given is not None)
+    return build_story(group, at, running=inputs.given is not None)
 
 
 def _choose_places(count: int, *, every: bool) -> Sequence[int]:

@@ -1,17 +1,20 @@
-"""From a group and what became of it to the steps of a story: each norm's arithmetic, read off its row."""
+"""The steps of a story: the arithmetic of a group and of its values in numbers, each step with a sentence."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from normcli.dtypes import is_float
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import ONLY_GROUP
 from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.teach.definitions import combine, define_base, join_eps, make_power, scale_and_shift, take_root
 from normcli.teach.expression import (
     MOST_TERMS,
     Absolute,
@@ -32,65 +35,70 @@ from normcli.teach.place import format_index
 from normcli.teach.story import Step, Story
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from normcli.norms.divisors import OrderStatistic
     from normcli.teach.group import MeasuredGroup, Outcome
 
+    MakeTerm = Callable[[Expression], Expression]
+
 FEW = 8
-"""Groups of up to so many values are written out within the steps that go on with their sum."""
+"""Sums of up to so many values are written out again in the step that divides them."""
 
 MOST_WHOLE = 2**50
-"""Sums of whole numbers up to here are told as whole numbers: the doubles that they follow from allow it."""
+"""Sums of whole numbers up to here are shown as whole numbers: the doubles that they follow from allow it."""
 
 _X, _X_HAT, _Y = Symbol("x", "x", "x"), Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
 _DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
 
+_BEYOND = "It is beyond float64."
 
-class _Words(NamedTuple):
+
+class _MeanSquare(NamedTuple):
     """How formulas write a mean of squares, its root and its sum, and a sentence about the sum."""
 
-    mean_square: Symbol
+    symbol: Symbol
     root: Symbol
     squares: Symbol
-    squares_told: str
+    sentence: str
 
 
-_ABOUT_ZERO = Symbol("Σx²", r"\sum x^2")
-
-_SQUARES_TOLD = "The squares, and their sum."
-
-_MEAN_SQUARE = _Words(Symbol("ms", r"\mathrm{ms}"), Symbol("rms", r"\mathrm{rms}"), _ABOUT_ZERO, _SQUARES_TOLD)
-
-_VARIANCE = _Words(
+_ABOUT_ZERO = _MeanSquare(
+    Symbol("ms", r"\mathrm{ms}"),
+    Symbol("rms", r"\mathrm{rms}"),
+    Symbol("Σx²", r"\sum x^2"),
+    "The squares, and their sum.",
+)
+_ABOUT_MEAN = _MeanSquare(
     Symbol("σ²", r"\sigma^2"),
     Symbol("σ", r"\sigma"),
     Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
     "The squared deviations from the mean, and their sum.",
 )
 
+_EPS_SENTENCES = {
+    EpsMode.INSIDE: "eps is added, inside the root.",
+    EpsMode.SQUARE_FLOOR: "At least eps, inside the root.",
+    EpsMode.OUTSIDE: "The divisor: eps is added, outside the root.",
+    EpsMode.FLOOR: "The divisor: at least eps.",
+}
+
+
+class _NoNumberError(Exception):
+    """A step has come to no number, so that those after it have nothing to go on with."""
+
 
 class _Terms(Sequence[Expression]):
-    """Terms made of a group's values when they are asked for."""
+    """The terms of a sum over a group, each made of a value when it is asked for."""
 
-    def __init__(self, group: MeasuredGroup, make: Callable[[Expression], Expression]) -> None:
+    def __init__(self, group: MeasuredGroup, make: MakeTerm) -> None:
         self._group, self._make = group, make
 
     def __len__(self) -> int:
         return self._group.count
 
-    @overload
-    def __getitem__(self, place: int) -> Expression: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Expression]: ...
-
     def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        return self._make(Constant(self._group.value(place % len(self))))
+        return self._make(Constant(self._group.value(range(len(self))[place])))
 
 
 def name_group(name: str) -> str:
@@ -98,15 +106,15 @@ def name_group(name: str) -> str:
     return "The only group" if name == ONLY_GROUP else f"The group {name}"
 
 
-def tell_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, running: bool = False) -> Story:
+def build_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, running: bool = False) -> Story:
     """Return the steps that lead from a group's values to its normalized ones.
 
     Parameters
     ----------
     group : MeasuredGroup
-        With the outcomes to tell of.
+        With the outcomes that are to be shown.
     at : tuple of int or None
-        The value that was asked for.
+        The index that was asked for.
     running : bool
         Whether the statistics were given (running statistics) and are not those of the group's values.
 
@@ -115,67 +123,76 @@ def tell_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, runni
     Statistics are those of the group's result. Sums are taken in rational arithmetic, or follow from the
     statistics where the group has more than `MOST_TERMS` values.
     """
-    return Story(group.plan, group, at, _Teller(group, running=running).tell(), running)
+    return Story(group.plan, group, at, _StepList(group, running=running).build(), running)
 
 
-class _Teller:
-    """Tells of one group, a step after another."""
+class _StepList:
+    """The steps of one group, added one after another.
+
+    Methods that return a number have added the steps that lead to it; where there is none, they
+    raise `_NoNumberError`.
+    """
 
     def __init__(self, group: MeasuredGroup, *, running: bool) -> None:
-        self.group, self.plan, self.running = group, group.plan, running
+        self.group, self.plan, self.spec, self.running = group, group.plan, group.plan.spec, running
         self.n = Constant(group.count)
         self.whole_numbers = not is_float(group.values.dtype)
         self.steps: list[Step] = []
 
-    def tell(self) -> tuple[Step, ...]:
+    def build(self) -> tuple[Step, ...]:
         """Return all steps."""
         self._introduce()
-        if not self.running and not self.group.finite:
-            kinds = [kind.consequence for kind in self.group.degeneracies] or ["holds NaN or an infinity"]
-            for consequence in kinds:
-                self._say("not finite", f"{name_group(self.group.name)} {consequence}.")
-            self._give_up()
-            return tuple(self.steps)
-        centre, divisor = self._find_centre_and_divisor()
-        divisor = None if divisor is None else self._replace_zero(divisor)
-        if divisor is None:
-            self._give_up()
+        try:
+            self._require_finite()
+            centre, divisor = self._find_centre_and_divisor()
+            divisor = self._replace_zero(divisor)
+        except _NoNumberError:
+            for outcome in self.group.outcomes:
+                self._add_result(outcome)
         else:
             for outcome in self.group.outcomes:
-                self._finish(outcome, centre, divisor)
+                with contextlib.suppress(_NoNumberError):
+                    self._normalize(outcome, centre, divisor)
+                self._add_result(outcome)
         return tuple(self.steps)
 
     # -- what all values share
 
     def _introduce(self) -> None:
         group, plan = self.group, self.plan
-        if plan.spec.window is not None:
-            self._say("group", self._describe_window())
+        if self.spec.window is not None:
+            self.steps.append(Step("group", self._describe_window()))
             return
-        told = f"{name_group(group.name)} holds {_count(group.count)}"
+        sentence = f"{name_group(group.name)} holds {_count(group.count)}"
         along = _enumerate([plan.grid.layout.name(axis) for axis in plan.grid.axes])
         if group.count > 1 and along:
-            told += f": they differ along {along}"
+            sentence += f": they differ along {along}"
         if group.count > 1 and plan.grid.groups is not None:
-            told += ", within the channels of the group"
+            sentence += ", within the channels of the group"
         given = " Its mean and variance were given, and are not measured." if self.running else ""
-        self._say("group", f"{told}.{given}")
+        self.steps.append(Step("group", f"{sentence}.{given}"))
 
     def _describe_window(self) -> str:
-        plan, held = self.plan, self.group.count
-        assert plan.spec.window is not None
-        at, axis = self.group.outcomes[0].index, plan.grid.axes[0]
-        name, first = plan.grid.layout.name(axis), max(0, at[axis] - plan.spec.window.before)
+        grid, window, held = self.plan.grid, self.spec.window, self.group.count
+        assert window is not None
+        at, axis = self.group.outcomes[0].index, grid.axes[0]
+        name, first = grid.layout.name(axis), max(0, at[axis] - window.before)
         where = f"{name}={first}" if held == 1 else f"{name}={first} … {name}={first + held - 1}"
-        cut = (
-            ""
-            if held == plan.grid.group_size
-            else f"; the other {plan.grid.group_size - held} would lie outside"
-        )
-        return f"The window of {format_index(at, plan.grid.layout)} holds {_count(held)}, at {where}{cut}."
+        outside = grid.group_size - held
+        cut = f"; the other {outside} would lie outside" if outside else ""
+        return f"The window of {format_index(at, grid.layout)} holds {_count(held)}, at {where}{cut}."
 
-    def _find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
-        """Return what is subtracted and what is divided by: None for the second if neither can be shown."""
+    def _require_finite(self) -> None:
+        if self.running or self.group.finite:
+            return
+        for consequence in [kind.consequence for kind in self.group.degeneracies] or [
+            "holds NaN or an infinity"
+        ]:
+            self.steps.append(Step("not finite", f"{name_group(self.group.name)} {consequence}."))
+        raise _NoNumberError
+
+    def _find_centre_and_divisor(self) -> tuple[Constant | None, Constant]:
+        """Return what is subtracted, None where nothing is, and what is divided by."""
         match self.plan.norm.divisor.measurement:
             case Measurement.EXTREMES | Measurement.QUARTILES:
                 return self._find_by_order()
@@ -183,380 +200,316 @@ class _Teller:
                 return None, self._find_length()
             case Measurement.WINDOW:
                 return None, self._find_power()
-            case Measurement.MOMENTS if self.plan.norm.centre is Centre.NOTHING:
-                return None, self._find_deviation(None)
             case Measurement.MOMENTS:
-                mean = self._find_mean()
-                return mean, None if mean is None else self._find_deviation(mean)
+                mean = None if self.plan.norm.centre is Centre.NOTHING else self._find_mean()
+                return mean, self._find_deviation(mean)
 
-    def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
-        """Tell of each statistic in turn: of values by their rank, and of sums and differences of those."""
+    def _find_by_order(self) -> tuple[Constant | None, Constant]:
+        """Add each statistic in turn: values by their rank, and sums and differences of those."""
         norm, found = self.plan.norm, dict[str, Constant]()
         for row in map(ORDER_STATISTICS.__getitem__, norm.statistics):
-            symbol, value = Symbol(row.symbol, row.latex), self.group.statistics[row.name]
-            told = row.told.format(count=_count(self.group.count))
+            sentence = row.told.format(count=_count(self.group.count))
+            step = Step(row.name, sentence, Symbol(row.symbol, row.latex))
             if row.combination is None:
-                number = self._find_rank(row, told, symbol)
+                found[row.name] = self._find_rank(row, step)
             else:
                 left, right = found[row.combination.left], found[row.combination.right]
-                joined = Sum((left, right)) if row.combination.sign == "+" else Difference(left, right)
-                whole = Quotient(joined, Constant(2)) if row.combination.half else joined
-                number = self._add(row.name, told, symbol, whole, value=value)
-            if number is None:
-                return None, None
-            found[row.name] = number
+                whole, value = combine(row.combination, left, right), self.group.statistics[row.name]
+                found[row.name] = self._add(step, whole, value=value)
         return found[norm.centre.value], found[norm.divisor.spread or ""]
 
-    def _find_rank(self, row: OrderStatistic, sentence: str, symbol: Symbol) -> Constant | None:
-        """Tell of the value at a place in order, or of what lies between two of them."""
+    def _find_rank(self, row: OrderStatistic, step: Step) -> Constant:
+        """Add the value at a place in order, or what lies between two of them."""
         value, last = self.group.statistics[row.name], self.group.count - 1
         if row.quarter in (0, 4):
-            return self._give(row.name, sentence, symbol, value, exact=True)
+            return self._add_value(step, value, exact=True)
         if self.group.count > MOST_TERMS:
-            return self._give(row.name, sentence, symbol, value)
-        ordered = sorted(self.group.value(place) for place in range(self.group.count))
+            return self._add_value(step, value)
+        ordered = sorted(map(self.group.value, range(self.group.count)))
         place, part = divmod(last * (row.quarter or 0), 4)
         if not part or ordered[place] == ordered[place + 1]:
-            return self._give(row.name, sentence, symbol, value, exact=True)
+            return self._add_value(step, value, exact=True)
         low, high = Constant(ordered[place]), Constant(ordered[place + 1])
         between = Sum((low, Product(Constant(part / 4), Difference(high, low))))
-        return self._add(row.name, f"{sentence} It lies between two.", symbol, between, value=value)
+        return self._add(step._replace(sentence=f"{step.sentence} It lies between two."), between, value=value)
 
-    def _find_mean(self) -> Constant | None:
-        symbol, mean = Symbol("μ", r"\mu"), self.group.statistics["mean"]
+    def _find_mean(self) -> Constant:
+        mean, count = self.group.statistics["mean"], self.group.count
+        step = Step("mean", "The mean.", Symbol("μ", r"\mu"))
+        if self.running:
+            if math.isfinite(mean):
+                step = step._replace(sentence="The running mean, which was given.")
+                return self._add_value(step, mean, exact=True)
+            kind = "NaN" if math.isnan(mean) else "infinite" if mean > 0 else "negative infinite"
+            self._stop(Step("mean", f"The mean that was given is {kind}: there is no arithmetic to show."))
         if not math.isfinite(mean):
-            self._say(
-                "mean",
-                f"The mean that was given is {_name_endless(mean)}: there is no arithmetic to show."
-                if self.running
-                else "The mean is beyond float64.",
-            )
-            return None
-        if self.running:
-            return self._give("mean", "The running mean, which was given.", symbol, mean, exact=True)
-        known = Fraction(mean) * self.group.count
-        total = self._sum(
-            "sum", f"The sum of the {_count(self.group.count)}.", Symbol("Σx", r"\sum x"), _itself, known
-        )
-        if total is None:
-            return self._give("mean", "The mean.", symbol, mean)
-        top = Sum(tuple(_Terms(self.group, _itself))) if self.group.count <= FEW else total
-        told = "The mean: the sum over n, the number of values."
-        return self._add("mean", told, symbol, Quotient(top, self.n), value=mean)
+            self._stop(Step("mean", "The mean is beyond float64."))
+        total = Step("sum", f"The sum of the {_count(count)}.", Symbol("Σx", r"\sum x"))
+        try:
+            top: Expression = self._add_sum(total, _itself, Fraction(mean) * count)
+        except _NoNumberError:
+            return self._add_value(step, mean)
+        if count <= FEW:
+            top = Sum(tuple(_Terms(self.group, _itself)))
+        step = step._replace(sentence="The mean: the sum over n, the number of values.")
+        return self._add(step, Quotient(top, self.n), value=mean)
 
-    def _find_deviation(self, centre: Constant | None) -> Constant | None:
-        """Tell of the root of a mean of squares, about the mean or about 0."""
-        row, words = self.plan.norm.divisor, _MEAN_SQUARE if centre is None else _VARIANCE
-        told_sum = f"The {row.size}: the sum of squares over n"
-        square, root = self.group.statistics[row.square], self.group.statistics[row.spread or ""]
-        if self.running and not math.isfinite(square):
-            self._say("variance", _tell_endless_variance(square))
-            return None
+    def _find_deviation(self, centre: Constant | None) -> Constant:
+        """Add the root of a mean of squares, about the mean or about 0."""
+        names = _ABOUT_ZERO if centre is None else _ABOUT_MEAN
+        root = self.group.statistics[self.plan.norm.divisor.spread or ""]
+        return self._add_root(self._find_mean_square(centre, names, root), names.symbol, names.root, root)
+
+    def _find_mean_square(self, centre: Constant | None, names: _MeanSquare, root: float) -> Constant | None:
+        """Add a mean of squares; None where it is beyond float64 and its root is not."""
+        row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
+        square, freedom = self.group.statistics[row.square], self.group.count - ddof
         if self.running:
-            given = self._give(
-                "variance", "The running variance, which was given.", words.mean_square, square, exact=True
-            )
-            return self._root(given, words.mean_square, words.root, root)
-        freedom = self.group.count - (self.plan.spec.ddof if centre is not None else 0)
+            if not math.isfinite(square):
+                self._stop(Step("variance", _describe_endless_variance(square)))
+            step = Step("variance", "The running variance, which was given.", names.symbol)
+            return self._add_value(step, square, exact=True)
         if freedom <= 0:
-            counted = f"n − ddof = {self.group.count} − {self.plan.spec.ddof} = {freedom}"
-            self._say(row.size, f"The variance has the divisor {counted}: it is NaN.")
-            return None
+            counted = f"n − ddof = {self.group.count} − {ddof} = {freedom}"
+            self._stop(Step(row.size, f"The variance has the divisor {counted}: it is NaN."))
         if _is_beyond(square, root):
-            return self._root(None, words.mean_square, words.root, root)
-        total = self._sum_squares(centre, Fraction(square) * freedom, words)
-        if total is None:
-            mean_square: Constant | None = self._give(row.size, f"{told_sum}.", words.mean_square, square)
-        else:
-            bottom = Difference(self.n, Constant(self.plan.spec.ddof)) if freedom < self.group.count else self.n
-            less = f", less ddof {self.plan.spec.ddof}" if freedom < self.group.count else ""
-            told = f"{told_sum}{less}."
-            mean_square = self._add(row.size, told, words.mean_square, Quotient(total, bottom), value=square)
-        return self._root(mean_square, words.mean_square, words.root, root)
+            return None
+        sentence = f"The {row.size}: the sum of squares over n"
+        try:
+            total = self._add_squares(centre, Fraction(square) * freedom, names)
+        except _NoNumberError:
+            return self._add_value(Step(row.size, f"{sentence}.", names.symbol), square)
+        less, bottom = (f", less ddof {ddof}", Difference(self.n, Constant(ddof))) if ddof else ("", self.n)
+        step = Step(row.size, f"{sentence}{less}.", names.symbol)
+        return self._add(step, Quotient(total, bottom), value=square)
 
-    def _sum_squares(self, centre: Constant | None, known: Fraction, words: _Words) -> Constant | None:
+    def _add_squares(self, centre: Constant | None, known: Fraction, names: _MeanSquare) -> Constant:
+        step = Step("squares", names.sentence, names.squares)
         if centre is None:
-            return self._sum("squares", words.squares_told, words.squares, _square, known)
+            return self._add_sum(step, _square, known)
         value = None
         if self.group.count <= MOST_TERMS:
             values = list(self.group.fractions())
             mean = sum(values, Fraction(0)) / len(values)
             value = sum(((value - mean) ** 2 for value in values), Fraction(0))
+        return self._add_sum(step, lambda x: _square(Difference(x, centre)), known, value=value, integral=False)
 
-        def make(x: Expression) -> Expression:
-            return _square(Difference(x, centre))
+    def _find_square_sum(self, left: float, right: float) -> Constant | None:
+        """Add the sum of squares, which the statistics say is a product; None where it is beyond float64."""
+        if not math.isfinite(left):
+            return None
+        with contextlib.suppress(_NoNumberError):
+            return self._add_squares(None, Fraction(left) * Fraction(right), _ABOUT_ZERO)
+        return None
 
-        told, symbol = words.squares_told, words.squares
-        return self._sum("squares", told, symbol, make, known, value=value, integral=False)
-
-    def _find_length(self) -> Constant | None:
-        p, length = self.plan.spec.p, self.group.statistics["norm"]
+    def _find_length(self) -> Constant:
+        p, length = self.spec.p, self.group.statistics["norm"]
         assert p is not None
         symbol = _name_length(p)
         if not math.isfinite(length):
-            self._say("length", "The length is beyond float64.")
-            return None
+            self._stop(Step("length", "The length is beyond float64."))
         if p == 2.0:
-            square = None
-            if not _is_beyond(length * length, length):
-                known = Fraction(length) ** 2
-                square = self._sum("squares", _SQUARES_TOLD, _ABOUT_ZERO, _square, known)
-            return self._root(square, _ABOUT_ZERO, symbol, length)
+            square = None if _is_beyond(length * length, length) else self._find_square_sum(length, length)
+            return self._add_root(square, _ABOUT_ZERO.squares, symbol, length)
         if math.isinf(p):
             terms, total = self._make_terms(Absolute, Fraction(length))
-            told = "The length: the largest value, without its sign."
-            found = self._add("length", told, symbol, Maximum(terms, total, Absolute(_X)), value=length)
-        elif p == 0.0:
-            told = "The length: how many values are not 0. Each of them counts 1."
-            found = self._sum("length", told, symbol, _count_nonzero, Fraction(length))
-        elif p == 1.0:
-            told = "The length: the sum of the values without their signs."
-            found = self._sum("length", told, symbol, Absolute, Fraction(length))
+            step = Step("length", "The length: the largest value, without its sign.", symbol)
+            found = self._add(step, Maximum(terms, total, Absolute(_X)), value=length)
+        elif p in _SUMMED_LENGTHS:
+            sentence, make = _SUMMED_LENGTHS[p]
+            found = self._add_sum(Step("length", sentence, symbol), make, Fraction(length))
         else:
             found = self._find_power_length(p, symbol, length)
-        return None if found is None else self._add_eps(found, symbol)
+        return self._add_eps(found, symbol)
 
-    def _find_power_length(self, p: float, symbol: Symbol, length: float) -> Constant | None:
-        exponent = Constant(int(p) if p == int(p) else p)
-        p_text = f"{p:g}"
+    def _find_power_length(self, p: float, symbol: Symbol, length: float) -> Constant:
+        """Add the p-th root of a sum of powers."""
+        exponent, text = Constant(int(p) if p == int(p) else p), f"{p:g}"
+        step = Step("length", "The length.", symbol)
         try:
             known = evaluate(Power(Constant(length), exponent)).number
         except ArithmeticError:
-            return self._give(
-                "length", "The length; powers on the way to it are beyond float64.", symbol, length
-            )
-        series = Symbol(f"Σ|x|^{p_text}", rf"\sum \lvert x \rvert^{{{p_text}}}")
-        told = f"The sum of the values without their signs to the power of p = {p_text}."
-        integral = isinstance(exponent.value, int)
-
-        def make(x: Expression) -> Expression:
-            return Power(Absolute(x), exponent)
-
-        total = self._sum("powers", told, series, make, known, integral=integral)
-        if total is None:
-            return self._give("length", "The length.", symbol, length)
-        told = "The length: the root of that, with the same p."
-        chain = Power(total, Quotient(Constant(1), exponent))
-        return self._add("length", told, symbol, chain, value=length)
-
-    def _find_power(self) -> Constant | None:
-        """Tell of the power that a window's values are divided by."""
-        window, (mean_square, rstd) = (
-            self.plan.spec.window,
-            (self.group.statistics[name] for name in ("ms", "rstd")),
+            sentence = "The length; powers on the way to it are beyond float64."
+            return self._add_value(step._replace(sentence=sentence), length)
+        powers = Step(
+            "powers",
+            f"The sum of the values without their signs to the power of p = {text}.",
+            Symbol(f"Σ|x|^{text}", rf"\sum \lvert x \rvert^{{{text}}}"),
         )
+        make = functools.partial(make_power, exponent=exponent)
+        try:
+            total = self._add_sum(powers, make, known, integral=isinstance(exponent.value, int))
+        except _NoNumberError:
+            return self._add_value(step, length)
+        step = step._replace(sentence="The length: the root of that, with the same p.")
+        return self._add(step, take_root(total, exponent), value=length)
+
+    def _find_power(self) -> Constant:
+        """Add the power that a window's values are divided by."""
+        window, statistics = self.spec.window, self.group.statistics
         assert window is not None
-        total = None
-        if math.isfinite(mean_square):
-            known = Fraction(mean_square) * window.size
-            total = self._sum("squares", _SQUARES_TOLD, _ABOUT_ZERO, _square, known)
+        step = Step("divisor", "The divisor: that to the power of the exponent.", _DIVISOR)
+        total = self._find_square_sum(statistics["ms"], window.size)
         if total is None:
-            if rstd == 0 or not math.isfinite(1.0 / rstd):
-                return None
-            return self._give("divisor", "The divisor.", _DIVISOR, 1.0 / rstd)
-        alpha, k = Constant(window.alpha), Constant(window.k)
-        scaled: Expression = Product(alpha, total)
-        over = ""
-        if window.divisor != 1:
-            scaled, over = Quotient(scaled, Constant(window.divisor)), " / size"
-        told = f"The base of the power: k + α · Σx²{over}."
-        base = self._add("base", told, _BASE, Sum((k, scaled)))
-        if base is None:
-            return None
-        told = "The divisor: that to the power of the exponent."
-        return self._add("divisor", told, _DIVISOR, Power(base, Constant(window.exponent)))
+            if statistics["rstd"] == 0 or not math.isfinite(1.0 / statistics["rstd"]):
+                raise _NoNumberError
+            return self._add_value(step._replace(sentence="The divisor."), 1.0 / statistics["rstd"])
+        size = Constant(window.divisor) if window.divisor != 1 else None
+        sentence = f"The base of the power: k + α · Σx²{' / size' if size else ''}."
+        formula = define_base(Constant(window.k), Constant(window.alpha), total, size)
+        base = self._add(Step("base", sentence, _BASE), formula)
+        return self._add(step, Power(base, Constant(window.exponent)))
 
     # -- eps and the root
 
-    def _root(
-        self, square: Constant | None, square_symbol: Symbol, root_symbol: Symbol, root: float
-    ) -> Constant | None:
-        """Tell of eps and the root, in their order; without a square, it is beyond float64."""
-        eps = self.plan.spec.eps or 0.0
+    def _add_root(self, square: Constant | None, symbol: Symbol, root_symbol: Symbol, root: float) -> Constant:
+        """Add eps and the root, in their order.
+
+        Parameters
+        ----------
+        square : Constant or None
+            What the root is taken of; None where that is beyond float64.
+        symbol, root_symbol : Symbol
+            What the square and its root are called.
+        root : float
+        """
         if not math.isfinite(root):
-            self._say("root", "The divisor is beyond float64.")
-            return None
-        within = eps and self.plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR)
+            self._stop(Step("root", "The divisor is beyond float64."))
+        step = Step("root", "Its root.", root_symbol)
         if square is None:
             scaled = "The squares leave the range of float64: normcli scales the values by a power of 2 first."
-            told = self._give("root", scaled, root_symbol, root)
-            if not within:
-                return self._add_eps(told, root_symbol)
-            square_exactly: Expression = Power(told, Constant(2))
+            size = self._add_value(step._replace(sentence=scaled), root)
+        if not self.spec.eps or self.spec.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
+            if square is not None:
+                size = self._add(step, Root(square), value=root)
+            return self._add_eps(size, root_symbol)
+        if square is None:
+            under = self._join_eps(Power(size, Constant(2)))
         else:
-            if not within:
-                found = self._add("root", "Its root.", root_symbol, Root(square), value=root)
-                return None if found is None else self._add_eps(found, root_symbol)
-            square_exactly = square
-        joined, symbol = self._join_eps(square_exactly, square_symbol)
-        if square is not None:
-            told_of = (
-                "eps is added, inside the root."
-                if isinstance(joined, Sum)
-                else "At least eps, inside the root."
-            )
-            under = self._add("eps", told_of, symbol, joined)
-            joined = joined if under is None else under
-        return self._add("root", "The divisor: the root of that.", _DIVISOR, Root(joined))
+            try:
+                under = self._add_eps(square, symbol)
+            except _NoNumberError:  # the root of such a sum is in range again
+                under = self._join_eps(square)
+        return self._add(step._replace(sentence="The divisor: the root of that.", symbol=_DIVISOR), Root(under))
 
-    def _add_eps(self, size: Constant, symbol: Symbol) -> Constant | None:
-        """Tell of an eps that is outside the root."""
-        eps = self.plan.spec.eps or 0.0
-        if not eps:
+    def _add_eps(self, size: Constant, symbol: Symbol) -> Constant:
+        """Add eps to a number or keep the larger of the two; without eps, return the number."""
+        mode = self.spec.eps_mode
+        if not self.spec.eps or mode is None:
             return size
-        joined, together = self._join_eps(size, symbol)
-        sentence = (
-            "The divisor: eps is added, outside the root."
-            if isinstance(joined, Sum)
-            else "The divisor: at least eps."
-        )
-        return self._add("eps", sentence, together, joined)
+        joined = Symbol(f"{symbol.text} + ε", rf"{symbol.latex} + \varepsilon")
+        if mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
+            joined = Symbol(f"max({symbol.text}, ε)", rf"\max({symbol.latex}, \varepsilon)")
+        return self._add(Step("eps", _EPS_SENTENCES[mode], joined), self._join_eps(size))
 
-    def _join_eps(self, size: Expression, symbol: Symbol) -> tuple[Expression, Symbol]:
-        eps = Constant(self.plan.spec.eps or 0.0)
-        if self.plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
-            return Sum((size, eps)), Symbol(f"{symbol.text} + ε", rf"{symbol.latex} + \varepsilon")
-        return (
-            Maximum((size, eps)),
-            Symbol(f"max({symbol.text}, ε)", rf"\max({symbol.latex}, \varepsilon)"),
-        )
+    def _join_eps(self, size: Expression) -> Expression:
+        return join_eps(self.spec.eps_mode, size, Constant(self.spec.eps or 0.0))
 
-    def _replace_zero(self, divisor: Constant) -> Constant | None:
+    def _replace_zero(self, divisor: Constant) -> Constant:
         if divisor.value != 0:
             return divisor
-        if self.plan.spec.window is not None or self.plan.spec.zero_rule is ZeroRule.NAN:
-            self._say("zero", "The divisor is 0, by which nothing can be divided.")
-            return None
-        self._say(
-            "zero",
-            "The divisor is 0: it counts as 1, and the values are only centred."
-            if self.plan.norm.centre is not Centre.NOTHING
-            else "The divisor is 0, as all values are: it counts as 1.",
-        )
+        if self.spec.window is not None or self.spec.zero_rule is ZeroRule.NAN:
+            self._stop(Step("zero", "The divisor is 0, by which nothing can be divided."))
+        centred = self.plan.norm.centre is not Centre.NOTHING
+        why, result = ("", ", and the values are only centred") if centred else (", as all values are", "")
+        self.steps.append(Step("zero", f"The divisor is 0{why}: it counts as 1{result}."))
         return Constant(1)
 
     # -- what each value goes through
 
-    def _finish(self, outcome: Outcome, centre: Constant | None, divisor: Constant) -> None:
-        value = Constant(outcome.value)
-        top: Expression = value if centre is None else Difference(value, centre)
-        scaled = outcome.scaled
+    def _normalize(self, outcome: Outcome, centre: Constant | None, divisor: Constant) -> None:
+        """Add the way of one value to the result, as far as its numbers are finite."""
+        parameters = [number for number in (outcome.gamma, outcome.beta) if number is not None]
+        scaled, value = outcome.scaled, Constant(outcome.value)
         if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
-            self._give_result(outcome)
             return
         less = "" if centre is None else f" less the {self.plan.norm.centre.word},"
-        told = f"The value{less} over the divisor."
-        x_hat = self._add("quotient", told, _X_HAT, Quotient(top, divisor), value=scaled, outcome=outcome)
-        affine = outcome.gamma is not None or outcome.beta is not None
-        if (
-            x_hat is not None
-            and affine
-            and all(math.isfinite(v) for v in (outcome.gamma, outcome.beta) if v is not None)
-        ):
+        step = Step("quotient", f"The value{less} over the divisor.", _X_HAT, outcome=outcome)
+        top = value if centre is None else Difference(value, centre)
+        x_hat = self._add(step, Quotient(top, divisor), value=scaled)
+        if parameters and all(map(math.isfinite, parameters)):
             self._scale(outcome, x_hat)
-        self._give_result(outcome)
 
     def _scale(self, outcome: Outcome, x_hat: Constant) -> None:
-        """Tell of gamma and beta."""
-        dtype = self.group.dtype
-        if self.plan.spec.rounds_before_gamma:
+        """Add gamma and beta."""
+        dtype, offset = self.group.dtype, self.spec.gamma_offset
+        if self.spec.rounds_before_gamma:
             rounded = float(dtype.type(x_hat.value))
             if not math.isfinite(rounded):
                 return
-            told = f"This convention rounds it to {dtype.name} before gamma."
-            x_hat = self._give("round", told, _X_HAT, rounded, outcome=outcome, exact=True)
-        shifted: Expression = x_hat
-        words = []
-        if outcome.gamma is not None:
-            offset, gamma = self.plan.spec.gamma_offset, Constant(outcome.gamma)
-            shifted = Product(Sum((Constant(offset), gamma)) if offset else gamma, x_hat)
-            words.append(f"times {offset} + gamma" if offset else "times gamma")
-        if outcome.beta is not None:
-            shifted = Sum((shifted, Constant(outcome.beta)))
-            words.append("plus beta")
-        wide = outcome.normalized if dtype.itemsize > 4 and not self.plan.spec.rounds_before_gamma else None
-        told = f"{', '.join(words).capitalize()}."
-        self._add("affine", told, _Y, shifted, value=wide, outcome=outcome)
+            sentence = f"This convention rounds it to {dtype.name} before gamma."
+            x_hat = self._add_value(Step("round", sentence, _X_HAT, outcome=outcome), rounded, exact=True)
+        words = [f"times {f'{offset} + ' if offset else ''}gamma"] if outcome.gamma is not None else []
+        words += ["plus beta"] if outcome.beta is not None else []
+        gamma, beta = (None if number is None else Constant(number) for number in (outcome.gamma, outcome.beta))
+        wide = outcome.normalized if dtype.itemsize > 4 and not self.spec.rounds_before_gamma else None
+        step = Step("affine", f"{', '.join(words).capitalize()}.", _Y, outcome=outcome)
+        self._add(step, scale_and_shift(x_hat, gamma, beta, offset), value=wide)
 
-    def _give_result(self, outcome: Outcome) -> None:
-        affine = outcome.gamma is not None or outcome.beta is not None
-        again = affine and self.plan.spec.rounds_before_gamma
-        how = f"rounded {'again' if again else 'once'}, to {self.group.dtype.name}"
+    def _add_result(self, outcome: Outcome) -> None:
+        again = self.spec.rounds_before_gamma and (outcome.gamma, outcome.beta) != (None, None)
+        sentence = f"The result, rounded {'again' if again else 'once'}, to {self.group.dtype.name}"
         if math.isfinite(outcome.normalized):
-            self._give("result", f"The result, {how}.", _Y, outcome.normalized, outcome=outcome, exact=True)
+            step = Step("result", f"{sentence}.", _Y, outcome=outcome)
+            self._add_value(step, outcome.normalized, exact=True)
         else:
-            told = "NaN" if math.isnan(outcome.normalized) else f"{outcome.normalized}"
-            self._say("result", f"The result, {how}, is {told}.", outcome)
-
-    def _give_up(self) -> None:
-        """Tell of the results alone."""
-        for outcome in self.group.outcomes:
-            self._give_result(outcome)
+            number = "NaN" if math.isnan(outcome.normalized) else f"{outcome.normalized}"
+            self.steps.append(Step("result", f"{sentence}, is {number}.", outcome=outcome))
 
     # -- steps
 
-    def _say(self, name: str, sentence: str, outcome: Outcome | None = None) -> None:
-        self.steps.append(Step(name, sentence, outcome=outcome))
+    def _stop(self, step: Step) -> NoReturn:
+        """Add a step that says why there is no number, and raise `_NoNumberError`."""
+        self.steps.append(step._replace(symbol=None))
+        raise _NoNumberError
 
-    def _give(
-        self,
-        name: str,
-        sentence: str,
-        symbol: Symbol,
-        value: float,
-        *,
-        outcome: Outcome | None = None,
-        exact: bool = False,
-    ) -> Constant:
-        """Tell of a value that no arithmetic is shown for."""
+    def _add_value(self, step: Step, value: float, *, exact: bool = False) -> Constant:
+        """Add a step whose number is shown without arithmetic."""
         number = Constant(value, exact)
-        self.steps.append(Step(name, sentence, symbol, (), number, outcome))
+        self.steps.append(step._replace(value=number))
         return number
 
-    def _add(
-        self,
-        name: str,
-        sentence: str,
-        symbol: Symbol,
-        *chain: Expression,
-        value: float | None = None,
-        outcome: Outcome | None = None,
-    ) -> Constant | None:
-        """Tell of a value and its arithmetic; return None where float64 does not hold it."""
+    def _add(self, step: Step, *chain: Expression, value: float | None = None) -> Constant:
+        """Add a step with its arithmetic.
+
+        Parameters
+        ----------
+        step : Step
+            Without arithmetic and value.
+        chain : Expression
+            As in `Step`.
+        value : float or None
+            What comes out, where it is known; None where it follows from the arithmetic.
+        """
         try:
             found = evaluate(chain[0])
-            told = float(found.number) if value is None else value
+            shown = float(found.number) if value is None else value
         except OverflowError:
-            self._say(name, f"{sentence} It is beyond float64.", outcome)
-            return None
+            shown = math.inf
         except ArithmeticError:
-            self._say(name, f"{sentence} There is no such number.", outcome)
-            return None
-        if _is_lost(told, found.number):
-            self._say(name, f"{sentence} It is beyond float64.", outcome)
-            return None
-        written = evaluate(chain[0], read_decimals)
-        exact = written.exact and Fraction(repr(told)) == written.number
-        whole = exact and self.whole_numbers and float(told).is_integer() and abs(told) < MOST_WHOLE
-        number = Constant(int(told) if whole else told, exact)
-        self.steps.append(Step(name, sentence, symbol, chain, number, outcome))
+            self._stop(step._replace(sentence=f"{step.sentence} There is no such number."))
+        if not math.isfinite(shown) or _is_rounded_away(shown, found.number):
+            self._stop(step._replace(sentence=f"{step.sentence} {_BEYOND}"))
+        number = _compare(shown, chain[0])
+        if number.exact and self.whole_numbers and float(shown).is_integer() and abs(shown) < MOST_WHOLE:
+            number = Constant(int(shown))
+        self.steps.append(step._replace(chain=chain, value=number))
         return number
 
-    def _sum(
+    def _add_sum(
         self,
-        name: str,
-        sentence: str,
-        symbol: Symbol,
-        make: Callable[[Expression], Expression],
+        step: Step,
+        make: MakeTerm,
         known: Fraction,
         *,
         value: Fraction | None = None,
         integral: bool = True,
-    ) -> Constant | None:
-        """Tell of a sum over the group.
+    ) -> Constant:
+        """Add a sum over the group.
 
         Parameters
         ----------
+        step : Step
         make : callable
             Makes a term of a value.
         known : Fraction
@@ -568,18 +521,16 @@ class _Teller:
         """
         try:
             terms, total = self._make_terms(make, known, integral=integral)
-            chain: list[Expression] = [Sum(terms, total, make(_X))]
+            chain = [Sum(terms, total, make(_X))]
             if total is None and self.group.count > 1 and not isinstance(terms[0], Constant):
-                simple = tuple(self._simplify(term, integral=integral) for term in terms)
-                chain.append(Sum(simple))
-            told = None if value is None else float(value)
+                chain.append(Sum(tuple(self._simplify(term, integral=integral) for term in terms)))
+            shown = None if value is None else float(value)
         except ArithmeticError:
-            self._say(name, f"{sentence} It is beyond float64.")
-            return None
-        return self._add(name, sentence, symbol, *chain, value=told)
+            self._stop(step._replace(sentence=f"{step.sentence} {_BEYOND}"))
+        return self._add(step, *chain, value=shown)
 
     def _make_terms(
-        self, make: Callable[[Expression], Expression], known: Fraction, *, integral: bool = True
+        self, make: MakeTerm, known: Fraction, *, integral: bool = True
     ) -> tuple[Sequence[Expression], Constant | None]:
         """Return the terms of a sum over the group, and its total if there are too many to add up."""
         terms = _Terms(self.group, make)
@@ -590,22 +541,22 @@ class _Teller:
         return terms, Constant(float(known), exact=False)
 
     def _simplify(self, term: Expression, *, integral: bool) -> Constant:
-        value, written = evaluate(term), evaluate(term, read_decimals)
+        value = evaluate(term)
         if integral and self.whole_numbers and value.exact:
             return Constant(int(value.number))
-        told = float(value.number)
-        return Constant(told, written.exact and Fraction(repr(told)) == written.number)
+        return _compare(float(value.number), term)
 
 
-def _tell_endless_variance(variance: float) -> str:
-    """Return what to say of a variance that was given and is not finite."""
+def _compare(value: float, expression: Expression) -> Constant:
+    """Return a value as a number, exact if the printed numbers of an expression come to it."""
+    written = evaluate(expression, read_decimals)
+    return Constant(value, written.exact and Fraction(repr(value)) == written.number)
+
+
+def _describe_endless_variance(variance: float) -> str:
     if math.isnan(variance):
         return "The variance that was given is NaN: so is every normalized value."
     return "The variance that was given is infinite: divided by its root, all that is finite becomes 0."
-
-
-def _name_endless(value: float) -> str:
-    return "NaN" if math.isnan(value) else "infinite" if value > 0 else "negative infinite"
 
 
 def _itself(x: Expression) -> Expression:
@@ -617,9 +568,16 @@ def _square(x: Expression) -> Expression:
 
 
 def _count_nonzero(x: Expression) -> Expression:
-    return (
-        Constant(int(x.value != 0)) if isinstance(x, Constant) else Symbol("[x ≠ 0]", r"[x \ne 0]", "(x != 0)")
-    )
+    if isinstance(x, Constant):
+        return Constant(int(x.value != 0))
+    return Symbol("[x ≠ 0]", r"[x \ne 0]", "(x != 0)")
+
+
+_SUMMED_LENGTHS: Mapping[float, tuple[str, MakeTerm]] = {
+    0.0: ("The length: how many values are not 0. Each of them counts 1.", _count_nonzero),
+    1.0: ("The length: the sum of the values without their signs.", Absolute),
+}
+"""By p, lengths that are sums: a sentence, and what makes a term of a value."""
 
 
 def _name_length(p: float) -> Symbol:
@@ -644,8 +602,6 @@ def _is_beyond(square: float, root: float) -> bool:
     return not math.isfinite(square) or (square < sys.float_info.min and root > 0.0)
 
 
-def _is_lost(told: float, number: Fraction) -> bool:
-    """Whether float64 holds too little of a number to tell it."""
-    if not math.isfinite(told):
-        return True
-    return abs(told) < sys.float_info.min and abs(Fraction(told) - number) > abs(number) / 2**20
+def _is_rounded_away(shown: float, number: Fraction) -> bool:
+    """Whether a number is so small that float64 keeps too few of its digits to show it."""
+    return abs(shown) < sys.float_info.min and abs(Fraction(shown) - number) > abs(number) / 2**20
