@@ -98,7 +98,8 @@ class Drawing(Answer):
 
 def _list_window(window: WindowOwners, view: View) -> Table:
     rows = [
-        Row((_number(entry.name, number, view), *entry.cells), number) for number, entry in window.numbered()
+        Row((_number(entry.name, number, view), *entry.cells), number)
+        for number, entry in window.entries.items()
     ]
     return Table(None, ("shown", *window.statistics), (False, *(True for _ in window.statistics)), rows)
 

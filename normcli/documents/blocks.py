@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.documents.document import GAP, Blocks, Matrix
-from normcli.documents.excerpt import Positions, choose_positions, cut, format_hidden, to_arrays
+from normcli.documents.excerpt import Positions, choose_positions, cut, format_hidden, make_index
 from normcli.documents.numbers import format_cells
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class _Excerpt(NamedTuple):
 
 def _format_picked(pick: Pick, positions: list[Positions], view: View) -> NDArray[Any]:
     """Return the values at some positions as texts of one width."""
-    picked = np.asarray(pick(np.ix_(*to_arrays(positions))))
+    picked = np.asarray(pick(make_index(positions)))
     return np.array(format_cells(picked, view.digits), dtype=object).reshape(picked.shape)
 
 
@@ -221,10 +221,9 @@ def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
 
 
 def _number_groups(plan: Plan, positions: list[Positions], locate: Locate | None) -> NDArray[np.intp]:
-    index = np.ix_(*to_arrays(positions))
     if plan.spec.window is not None and locate is None:
         return np.full([p.size for p in positions], NOBODY)
-    return (locate or plan.grid.locate_groups)(index) if positions else np.zeros((), dtype=np.intp)
+    return (locate or plan.grid.locate_groups)(make_index(positions))
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:

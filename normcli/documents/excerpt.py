@@ -11,7 +11,9 @@ from normcli.errors import UsageError
 from normcli.printable import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from normcli.documents.document import Row, Table
     from normcli.norms.plan import Plan
@@ -61,6 +63,10 @@ class Positions(NamedTuple):
     def size(self) -> int:
         """How many they are."""
         return len(self.shown)
+
+    def spread(self, step: float, gap: float) -> list[float]:
+        """Return where each position begins, `step` after the one before it; the gap is `gap` wide."""
+        return [i * step + (gap if self.gap is not None and i >= self.gap else 0) for i in range(self.size)]
 
 
 def cut(length: int, head: int, tail: int) -> Positions:
@@ -124,9 +130,9 @@ def build_excerpt(
     return table._replace(rows=rows, note=format_hidden(count - chosen.size, count, noun))
 
 
-def to_arrays(positions: list[Positions]) -> list[np.ndarray[tuple[int], np.dtype[np.intp]]]:
-    """Return the positions as index arrays, one per axis."""
-    return [np.array(p.shown, dtype=np.intp) for p in positions]
+def make_index(positions: Sequence[Positions]) -> tuple[NDArray[np.intp], ...]:
+    """Return the positions along all axes as index arrays, one per axis, that broadcast to an excerpt."""
+    return np.ix_(*(p.shown for p in positions))
 
 
 def choose_drawn(plan: Plan) -> list[Positions]:
@@ -175,9 +181,7 @@ def _step_down(size: int) -> int:
 
 def _count_groups(plan: Plan, shown: list[Positions]) -> int:
     """Return the number of groups that the cells belong to: 1 for a window, which is drawn for one value."""
-    if plan.spec.window is not None or not shown:
-        return 1
-    return np.unique(plan.grid.locate_groups(np.ix_(*to_arrays(shown)))).size
+    return 1 if plan.spec.window is not None else np.unique(plan.grid.locate_groups(make_index(shown))).size
 
 
 def narrow(positions: Positions, length: int, most: int) -> Positions:

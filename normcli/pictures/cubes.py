@@ -16,14 +16,13 @@ from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, 
 from normcli.pictures.legend import name_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterator, Sequence
 
     from normcli.documents.scene import Data, Fill, Point, Shape
     from normcli.norms.plan import Plan
 
-    Describe = Callable[[tuple[int, ...]], Data]
+    Describe = Callable[[tuple[int, ...]], tuple[Fill, Data]]
+    Bounds = tuple[tuple[float, float], ...]
 
 UNIT = 26.0
 """The edge of a cube."""
@@ -63,15 +62,9 @@ class Edge(NamedTuple):
     shown: Positions
 
     @property
-    def hidden(self) -> int:
-        """How many positions are left out."""
-        return math.prod(self.shape) - self.shown.size
-
-    @property
     def offsets(self) -> list[float]:
         """Where each position begins, in cubes."""
-        gap = self.shown.gap
-        return [i + (_BREAK if gap is not None and i >= gap else 0) for i in range(self.shown.size)]
+        return self.shown.spread(1, _BREAK)
 
     @property
     def extent(self) -> float:
@@ -86,18 +79,27 @@ class Edge(NamedTuple):
         return [part for part in parts if part]
 
     @property
-    def middle_of_gap(self) -> float | None:
-        """The middle of what is left out, in cubes."""
-        gap = self.shown.gap
-        return None if gap is None else gap + _BREAK / 2
+    def ticks(self) -> list[tuple[float, str]]:
+        """What is written along the edge, and where: the positions, and how many are left out."""
+        ticks = [
+            (offset + 0.5, ",".join(map(str, self.unravel(place)))) for place, offset in enumerate(self.offsets)
+        ]
+        if self.shown.gap is not None:
+            hidden = math.prod(self.shape) - self.shown.size
+            ticks.append((self.shown.gap + _BREAK / 2, f"… {hidden:,} more"))
+        return ticks
 
-    def name(self, place: int) -> str:
-        """Return what a position is called: its index along each of the axes."""
-        return ",".join(str(int(i)) for i in np.unravel_index(self.shown.shown[place], self.shape or (1,)))
+    @property
+    def ticks_extent(self) -> float:
+        """The length of the longest of these texts."""
+        return max(measure(text, _TICK, mono=True) for _, text in self.ticks)
+
+    def unravel(self, place: int) -> tuple[int, ...]:
+        """Return the index of a position along each of the axes."""
+        return tuple(int(i) for i in np.unravel_index(self.shown.shown[place], self.shape))
 
 
 class _Face(NamedTuple):
-    kind: int
     cell: tuple[int, int, int]
     points: tuple[Point, ...]
 
@@ -115,15 +117,13 @@ class Cubes:
     def __init__(self, plan: Plan, shown: Sequence[Positions]) -> None:
         self._plan = plan
         self.edges = _fold(plan, shown)
+        self._offsets = [edge.offsets for edge in self.edges]
         runs = reversed(self.edges[1].runs), reversed(self.edges[2].runs), self.edges[0].runs
         self._boxes = [(x, y, z) for y, z, x in itertools.product(*runs)]
         self._faces = self._find_faces()
-
-    @property
-    def cells(self) -> list[tuple[int, ...]]:
-        """The indices of the cells that can be seen."""
         places = {face.cell for faces in self._faces for face in faces}
-        return [self._index(place) for place in sorted(places)]
+        self.cells = [self._index(place) for place in sorted(places)]
+        """The indices of the cells that can be seen."""
 
     @property
     def captions(self) -> list[str]:
@@ -132,30 +132,18 @@ class Cubes:
         parts = [f"{edge.label} {way}" for edge, way in zip(self.edges, ways, strict=True) if edge.axes]
         return parts or ["one value"]
 
-    def indices(self) -> list[NDArray[np.intp]]:
-        """Return the index arrays of `cells`, one per axis."""
-        cells = self.cells
-        return [
-            np.array([cell[axis] for cell in cells], dtype=np.intp)
-            for axis in range(len(self._plan.grid.shape))
-        ]
-
-    def draw(self, fill: Callable[[tuple[int, ...]], Fill], describe: Describe) -> Panel:
+    def draw(self, describe: Describe) -> Panel:
         """Return the blocks with their axes.
 
         Parameters
         ----------
-        fill : function of a cell's index
-            Returns its colour.
         describe : function of a cell's index
-            Returns its attributes.
+            Returns its colour and its attributes.
         """
         shapes: list[Shape] = []
         for box, faces in zip(self._boxes, self._faces, strict=True):
-            shapes += self._draw_box(box, faces, fill, describe)
-        shapes += self._draw_gaps()
-        labels = self._draw_labels()
-        return _enclose([*shapes, *labels])
+            shapes += self._draw_box(box, faces, describe)
+        return _enclose([*shapes, *self._draw_gaps(), *self._draw_labels()])
 
     def _find_faces(self) -> list[list[_Face]]:
         """Return, for each box, the faces that no box before it covers whole."""
@@ -172,44 +160,27 @@ class Cubes:
             for number, box in enumerate(self._boxes)
         ]
 
-    def _list_faces(self, box: tuple[range, range, range]) -> list[_Face]:
+    def _list_faces(self, box: Sequence[range]) -> Iterator[_Face]:
+        """Yield the faces of cells that lie on the top, the front or the right side of a box."""
         x, y, z = box
-        offsets = [edge.offsets for edge in self.edges]
-        faces = []
         for cell in itertools.product(x, y, z):
-            a, b, c = (offset[place] for offset, place in zip(offsets, cell, strict=True))
-            if cell[2] == z[0]:
-                faces.append(_Face(0, cell, _quad((a, b, c), (a + 1, b, c), (a + 1, b + 1, c), (a, b + 1, c))))
-            if cell[1] == y[0]:
-                faces.append(_Face(1, cell, _quad((a, b, c), (a + 1, b, c), (a + 1, b, c + 1), (a, b, c + 1))))
-            if cell[0] == x[-1]:
-                a += 1
-                faces.append(_Face(2, cell, _quad((a, b, c), (a, b + 1, c), (a, b + 1, c + 1), (a, b, c + 1))))
-        return faces
+            outside = (cell[2] == z[0], cell[1] == y[0], cell[0] == x[-1])
+            if any(outside):
+                faces = _project_faces(self._bound([(place,) for place in cell]))
+                yield from (_Face(cell, points) for points in itertools.compress(faces, outside))
 
-    def _bound(self, box: tuple[range, range, range]) -> tuple[tuple[float, float], ...]:
+    def _bound(self, box: Sequence[Sequence[int]]) -> Bounds:
         return tuple(
-            (edge.offsets[part[0]], edge.offsets[part[-1]] + 1)
-            for edge, part in zip(self.edges, box, strict=True)
+            (offsets[part[0]], offsets[part[-1]] + 1) for offsets, part in zip(self._offsets, box, strict=True)
         )
 
-    def _draw_box(
-        self,
-        box: tuple[range, range, range],
-        faces: list[_Face],
-        fill: Callable[[tuple[int, ...]], Fill],
-        describe: Describe,
-    ) -> list[Shape]:
+    def _draw_box(self, box: Sequence[range], faces: list[_Face], describe: Describe) -> list[Shape]:
         shapes: list[Shape] = []
         for cell, found in itertools.groupby(faces, key=lambda face: face.cell):
-            index = self._index(cell)
-            colour = fill(index)
+            colour, data = describe(self._index(cell))
             polygons = tuple(Polygon(face.points, colour) for face in found)
-            shapes.append(ShapeGroup(polygons, role="cell", data=describe(index)))
-        (x0, x1), (y0, y1), (z0, z1) = self._bound(box)
-        top = _quad((x0, y0, z0), (x1, y0, z0), (x1, y1, z0), (x0, y1, z0))
-        front = _quad((x0, y0, z0), (x1, y0, z0), (x1, y0, z1), (x0, y0, z1))
-        side = _quad((x1, y0, z0), (x1, y1, z0), (x1, y1, z1), (x1, y0, z1))
+            shapes.append(ShapeGroup(polygons, role="cell", data=data))
+        top, front, side = _project_faces(self._bound(box))
         shapes += [Polygon(top, "light"), Polygon(side, "shade")]
         shapes += [Polyline((*points, points[0]), "edge") for points in (top, front, side)]
         return shapes
@@ -217,19 +188,16 @@ class Cubes:
     def _draw_gaps(self) -> list[Shape]:
         """Return dashed lines over what is left out, along the outer edges."""
         lines: list[Shape] = []
-        far = [edge.extent for edge in self.edges]
-        corners = (((0, 0), (0, far[2]), (far[1], 0)), ((far[0], 0), (far[0], far[2]), (0, 0)),
-                   ((0, 0), (far[0], 0), (far[0], far[1])))  # fmt: skip
+        x, y, z = (edge.extent for edge in self.edges)
+        corners = (((0, 0), (0, z), (y, 0)), ((x, 0), (x, z), (0, 0)), ((0, 0), (x, 0), (x, y)))
         for way, edge in enumerate(self.edges):
-            gap = edge.shown.gap
-            if gap is None:
+            if edge.shown.gap is None:
                 continue
+            gap: float = edge.shown.gap
             for corner in corners[way]:
-                ends = [list(corner), list(corner)]
-                ends[0].insert(way, gap)
-                ends[1].insert(way, gap + _BREAK)
-                (x0, y0), (x1, y1) = (_project(*end) for end in ends)
-                lines.append(Polyline(_zigzag(x0, y0, x1, y1), "gap"))
+                before, behind = corner[:way], corner[way:]
+                start, end = (_project((*before, at, *behind)) for at in (gap, gap + _BREAK))
+                lines.append(Polyline(_zigzag(*start, *end), "gap"))
         return lines
 
     def _draw_labels(self) -> list[Shape]:
@@ -238,22 +206,22 @@ class Cubes:
 
         def place(edge: Edge, at: float) -> Point:
             """Return where a position of one of the two edges at the bottom is seen."""
-            return _project(at, 0, down.extent) if edge is right else _project(right.extent, at, down.extent)
+            return _project((at, 0, down.extent) if edge is right else (right.extent, at, down.extent))
 
         for edge, side, anchor in ((right, -1, "end"), (depth, 1, "start")):
             if not edge.axes:
                 continue
-            for at, text in _list_ticks(edge):
+            for at, text in edge.ticks:
                 x, y = place(edge, at)
                 shapes.append(Text(x + side * 5, y + 12, text, _TICK, "muted", anchor, mono=True))
             x, y = place(edge, edge.extent / 2)
-            y += 24 + _measure_ticks(edge) * 0.6
+            y += 24 + edge.ticks_extent * 0.6
             shapes.append(Text(x + side * 14, y, edge.label, _LABEL, anchor=anchor, bold=True))
         if down.axes:
-            places = [(_project(0, 0, at), text) for at, text in _list_ticks(down)]
+            places = [(_project((0, 0, at)), text) for at, text in down.ticks]
             shapes += [Text(x - 7, y + 3.4, text, _TICK, "muted", "end", mono=True) for (x, y), text in places]
-            reach = _measure_ticks(down)
-            _, bottom = _project(0, 0, down.extent)
+            reach = down.ticks_extent
+            _, bottom = _project((0, 0, down.extent))
             middle = min(bottom / 2, bottom - measure(down.label, _LABEL, bold=True) / 2)
             shapes.append(
                 Text(-14 - reach, middle, down.label, _LABEL, anchor="middle", bold=True, upward=True)
@@ -263,10 +231,8 @@ class Cubes:
     def _index(self, place: tuple[int, ...]) -> tuple[int, ...]:
         index = [0] * len(self._plan.grid.shape)
         for edge, i in zip(self.edges, place, strict=True):
-            for axis, position in zip(
-                edge.axes, np.unravel_index(edge.shown.shown[i], edge.shape), strict=True
-            ):
-                index[axis] = int(position)
+            for axis, position in zip(edge.axes, edge.unravel(i), strict=True):
+                index[axis] = position
         return tuple(index)
 
 
@@ -314,29 +280,29 @@ def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) 
     return int(np.argmin(flat)), int(np.argmin(flat[::-1]))
 
 
-def _list_ticks(edge: Edge) -> list[tuple[float, str]]:
-    ticks = [(offset + 0.5, edge.name(place)) for place, offset in enumerate(edge.offsets)]
-    if edge.middle_of_gap is not None:
-        ticks.append((edge.middle_of_gap, f"… {edge.hidden:,} more"))
-    return ticks
-
-
-def _measure_ticks(edge: Edge) -> float:
-    """Return the length of the longest of the texts along an edge."""
-    return max(measure(text, _TICK, mono=True) for _, text in _list_ticks(edge))
-
-
-def _project(x: float, y: float, z: float) -> Point:
+def _project(corner: tuple[float, ...]) -> Point:
+    """Return where a place (x, y, z), in cubes, is seen."""
+    x, y, z = corner
     return (x + y) * _COS * UNIT, ((x - y) * _SIN + z) * UNIT
 
 
 def _quad(*corners: tuple[float, float, float]) -> tuple[Point, ...]:
-    return tuple(_project(*corner) for corner in corners)
+    return tuple(map(_project, corners))
 
 
-def _outline(bound: tuple[tuple[float, float], ...]) -> tuple[Point, ...]:
-    (x0, x1), (y0, y1), (z0, z1) = bound
+def _outline(bounds: Bounds) -> tuple[Point, ...]:
+    (x0, x1), (y0, y1), (z0, z1) = bounds
     return _quad((x0, y0, z0), (x0, y1, z0), (x1, y1, z0), (x1, y1, z1), (x1, y0, z1), (x0, y0, z1))
+
+
+def _project_faces(bounds: Bounds) -> tuple[tuple[Point, ...], ...]:
+    """Return the top, the front and the right side of a box, as they are seen."""
+    (x0, x1), (y0, y1), (z0, z1) = bounds
+    return (
+        _quad((x0, y0, z0), (x1, y0, z0), (x1, y1, z0), (x0, y1, z0)),
+        _quad((x0, y0, z0), (x1, y0, z0), (x1, y0, z1), (x0, y0, z1)),
+        _quad((x1, y0, z0), (x1, y1, z0), (x1, y1, z1), (x1, y0, z1)),
+    )
 
 
 def _sample(points: tuple[Point, ...]) -> list[Point]:

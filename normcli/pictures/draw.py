@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.excerpt import choose_drawn, to_arrays
+from normcli.documents.excerpt import choose_drawn, make_index
 from normcli.documents.numbers import format_cells, format_shape
 from normcli.documents.plans import format_group, format_reduction
 from normcli.documents.scene import Panel, Scene, draw_lines, flow, stack, wrap
 from normcli.errors import UsageError
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
-from normcli.pictures.flat import MOST_WIDTH, Cells, Flat, select
+from normcli.pictures.flat import MOST_WIDTH, Flat
 from normcli.pictures.histogram import choose_groups, draw_histograms
 from normcli.pictures.legend import Owners, WindowOwners, draw_legend
 from normcli.printable import make_printable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.excerpt import Positions
-    from normcli.documents.scene import Data
+    from normcli.documents.scene import Data, Fill
     from normcli.results.result import Result
     from normcli.tensors.tensor import Tensor
 
@@ -130,10 +130,10 @@ def _draw_groups(
         owners = WindowOwners(result, name_group, options.digits, shown[plan.grid.axes[0]].shown)
     cubes = Cubes(plan, shown) if options.view in ("both", "cubes") else None
     flat = options.view != "cubes"
-    numbers = owners.locate(np.ix_(*to_arrays(shown))) if shown else np.zeros((), dtype=np.intp)
+    numbers = owners.locate(make_index(shown))
     seen = {int(number) for number in np.unique(numbers)} if flat else set()
     if cubes is not None:
-        seen |= {int(number) for number in owners.locate(cubes.indices())} if plan.grid.shape else {0}
+        seen |= {owners.locate_cell(index) for index in cubes.cells}
     owners.colour(seen)
     words = [owners.format_description()]
     parts: list[Panel] = []
@@ -161,37 +161,42 @@ def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
 
 
 def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) -> Panel:
-    cells, plan = cubes.cells, result.plan
-    of = dict(zip(cells, owners.locate(cubes.indices()).tolist() if plan.grid.shape else [0], strict=True))
-    values = _pick_cells(result, cells, options)
-    drawn = cubes.draw(
-        lambda index: owners.fill(of[index]),
-        lambda index: (_format_index(index), *owners.data(of[index]), ("value", values[index])),
-    )
-    return stack([draw_lines(cubes.captions, 11.5, "muted"), drawn], 8)
+    places = [sorted(set(along)) for along in zip(*cubes.cells, strict=True)]
+    values = _pick(result, places, options)
+
+    def describe(index: tuple[int, ...]) -> tuple[Fill, Data]:
+        value = values[tuple(map(list.index, places, index))]
+        return _describe_cell(owners, owners.locate_cell(index), index, value)
+
+    return stack([draw_lines(cubes.captions, 11.5, "muted"), cubes.draw(describe)], 8)
 
 
 def _draw_flat(
     result: Result, shown: list[Positions], numbers: NDArray[np.intp], owners: Owners, options: Options
 ) -> tuple[Panel, str]:
-    plan = result.plan
-    values = _pick(result, shown, options)
+    values = _pick(result, [positions.shown for positions in shown], options)
     texts = None
     if options.values != "none":
         texts = np.array(format_cells(values, options.digits), dtype=object).reshape(values.shape)
 
-    def describe(place: tuple[int, ...]) -> Data:
+    def describe(place: tuple[int, ...]) -> tuple[Fill, Data]:
         index = (positions.shown[i] for positions, i in zip(shown, place, strict=True))
-        owner = owners.data(int(numbers[place]))
-        return (_format_index(index), *owner, ("value", _format_exactly(values[place])))
+        return _describe_cell(owners, int(numbers[place]), index, values[place])
 
-    flat = Flat(plan, shown, Cells(texts, numbers, owners.fill, describe), drawers=options.view == "drawers")
+    flat = Flat(result.plan, shown, texts, describe, drawers=options.view == "drawers")
     caption = flat.caption
     if texts is not None:
         caption = f"{'the input' if options.values == 'input' else 'normalized'}: {caption}"
     if values.size < result.input.size:
         caption += f"; {values.size:,} of {result.input.size:,} values"
     return stack([draw_lines([caption], 11.5, "muted"), flat.draw()], 8), f"Laid flat, {caption}."
+
+
+def _describe_cell(owners: Owners, owner: int, index: Iterable[int], value: Any) -> tuple[Fill, Data]:
+    """Return a cell's colour, and the attributes by which a program finds it."""
+    entry = owners.entries[owner]
+    data = (("index", ",".join(map(str, index))), *entry.data, ("value", _format_exactly(value)))
+    return entry.fill, data
 
 
 def _plot(result: Result, name_group: Callable[[int], str], options: Options) -> tuple[list[Panel], str]:
@@ -207,26 +212,11 @@ def _plot(result: Result, name_group: Callable[[int], str], options: Options) ->
     ], words if groups is None else f"{owners.format_description()} {words}"
 
 
-def _pick(result: Result, shown: list[Positions], options: Options) -> NDArray[Any]:
+def _pick(result: Result, places: Sequence[Sequence[int]], options: Options) -> NDArray[Any]:
+    """Return the values at some positions along each axis."""
     if options.values == "normalized":
-        return normalize_part(result, [p.shown for p in shown])
-    return np.asarray(select(result.input, shown))
-
-
-def _pick_cells(
-    result: Result, cells: Sequence[tuple[int, ...]], options: Options
-) -> dict[tuple[int, ...], str]:
-    """Return the exact values of some cells."""
-    if options.values != "normalized":
-        return {cell: _format_exactly(result.input[cell]) for cell in cells}
-    ndim = len(result.plan.grid.shape)
-    places = [sorted({cell[axis] for cell in cells}) for axis in range(ndim)]
-    values = normalize_part(result, places)
-    return {cell: _format_exactly(values[tuple(map(list.index, places, cell))]) for cell in cells}
-
-
-def _format_index(index: Iterable[int]) -> tuple[str, str]:
-    return "index", ",".join(map(str, index))
+        return normalize_part(result, places)
+    return np.asarray(result.input[np.ix_(*places)])
 
 
 def _format_exactly(value: Any) -> str:

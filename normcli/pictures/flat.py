@@ -7,11 +7,9 @@ downwards, and so on. Drawers: every axis runs downwards but the last.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from normcli.documents.excerpt import Positions, to_arrays
+from normcli.documents.excerpt import Positions
 from normcli.documents.scene import (
     ASCENT,
     Panel,
@@ -28,6 +26,7 @@ from normcli.pictures.legend import name_axis
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from normcli.documents.scene import Data, Fill, Shape
@@ -41,31 +40,13 @@ _ROW, _BARE = 22.0, 20.0
 
 _SIZE, _TICK, _LABEL = 11.5, 9.5, 11.5
 
-_PAD, _GAP = 8.0, 10.0
+_PAD, _GAP, _ROW_GAP = 8.0, 10.0, 20.0
+
+_ONE = Positions((0,))
+"""Stands for rows or columns where the tensor has no axis for them."""
 
 _ADVANCE = 0.6
 """Of a character in nearly every monospaced font, as a part of the size."""
-
-
-class Cells(NamedTuple):
-    """The content of the cells that are shown: arrays of the shape that the positions span.
-
-    Parameters
-    ----------
-    texts : ndarray of str, or None
-        None leaves the cells empty.
-    owners : ndarray of int
-        The number of each cell's owner.
-    fill : function of an owner
-        Returns the number of its look, or the role of a colour that is no group's.
-    describe : function of a cell's place among those that are shown
-        Returns its attributes.
-    """
-
-    texts: NDArray[np.object_] | None
-    owners: NDArray[np.intp]
-    fill: Callable[[int], Fill]
-    describe: Callable[[tuple[int, ...]], Data]
 
 
 class Flat:
@@ -76,15 +57,27 @@ class Flat:
     plan : Plan
     shown : sequence of Positions
         Along each axis.
-    cells : Cells
+    texts : ndarray of str, or None
+        Of the cells that are shown, of the shape that the positions span; None leaves them empty.
+    describe : function of a cell's place among those that are shown
+        Returns its colour and its attributes.
     drawers : bool
         Whether every axis but the last runs downwards.
     """
 
-    def __init__(self, plan: Plan, shown: Sequence[Positions], cells: Cells, *, drawers: bool) -> None:
-        self._plan, self._shown, self._cells, self._drawers = plan, shown, cells, drawers
+    def __init__(
+        self,
+        plan: Plan,
+        shown: Sequence[Positions],
+        texts: NDArray[np.object_] | None,
+        describe: Callable[[tuple[int, ...]], tuple[Fill, Data]],
+        *,
+        drawers: bool,
+    ) -> None:
+        self._plan, self._shown, self._texts, self._drawers = plan, shown, texts, drawers
+        self._describe = describe
         self._names = [name_axis(plan, axis) for axis in range(len(plan.grid.shape))]
-        longest = 0 if cells.texts is None else max(map(len, cells.texts.reshape(-1)), default=0)
+        longest = 0 if texts is None else max(map(len, texts.reshape(-1)), default=0)
         self._width = max(_BARE + 4, measure("0" * longest, _SIZE, mono=True) + 10) if longest else _BARE
         if shown:  # the positions above the columns need their room too
             self._width = max(self._width, measure(str(shown[-1].shown[-1]), _TICK, mono=True) + 4)
@@ -111,12 +104,12 @@ class Flat:
 
     def _nest(self, place: tuple[int, ...], *, heads: bool = True) -> Panel:
         axis = len(place)
-        left = len(self._names) - axis
-        if left <= (1 if self._drawers else 2):
+        left, within = len(self._names) - axis, 1 if self._drawers else 2
+        if left <= within:
             return self._draw_matrix(place, heads=heads)
         positions = self._shown[axis]
         parts = []
-        deep = (left - (1 if self._drawers else 2)) % 2
+        deep = (left - within) % 2
         for i, position in enumerate(positions.shown):
             if i == positions.gap:
                 parts.append(self._draw_gap(axis))
@@ -147,43 +140,39 @@ class Flat:
     def _draw_matrix(self, place: tuple[int, ...], *, heads: bool) -> Panel:
         """Return the cells of the last two axes (or one), with their positions beside them."""
         ndim = len(self._names)
-        rows = self._shown[-2] if ndim - len(place) == 2 else None
-        columns = self._shown[-1] if ndim else None
-        row_gap, column_gap = self._text_gap(rows, -2), self._text_gap(columns, -1)
-        left = 0.0 if rows is None else 6 + max(len(str(i)) for i in rows.shown) * _TICK * 0.61
-        top = 14.0 if columns is not None and heads else 0.0
+        inner = ndim - len(place)
+        rows = self._shown[-2] if inner == 2 else _ONE
+        columns = self._shown[-1] if ndim else _ONE
+        column_gap, row_gap = self._format_gap(columns, -1), self._format_gap(rows, -2)
+        left = 6 + max(len(str(i)) for i in rows.shown) * _TICK * 0.61 if inner == 2 else 0.0
+        top = 14.0 if ndim and heads else 0.0
         gap_width = measure(column_gap, _TICK, mono=True) + 6
-        xs = _spread(columns, self._width, gap_width)
-        ys = _spread(rows, self._row, 20.0)
-        count = (1 if rows is None else rows.size, 1 if columns is None else columns.size)
+        xs, ys = columns.spread(self._width, gap_width), rows.spread(self._row, _ROW_GAP)
         width = left + _reach(columns, xs, self._width, gap_width)
-        height = top + _reach(rows, ys, self._row, 20.0)
-        shapes: list[Shape] = []
-        for i in range(count[0]):
-            for j in range(count[1]):
-                inner = (() if columns is None else (j,)) if rows is None else (i, j)
-                shapes += self._draw_cell((*place, *inner), left + xs[j], top + ys[i])
-        if columns is not None and heads:
+        height = top + _reach(rows, ys, self._row, _ROW_GAP)
+        shapes = [
+            self._draw_cell((*place, *(i, j)[2 - inner :]), left + x, top + y)
+            for i, y in enumerate(ys)
+            for j, x in enumerate(xs)
+        ]
+        if top:
             shapes += [
-                Text(left + xs[j] + self._width / 2, 10, str(position), _TICK, "muted", "middle", mono=True)
-                for j, position in enumerate(columns.shown)
+                Text(left + x + self._width / 2, 10, str(position), _TICK, "muted", "middle", mono=True)
+                for x, position in zip(xs, columns.shown, strict=True)
             ]
-        if rows is not None:
+        if inner == 2:
             shapes += [
                 Text(left - 5, top + y + self._row / 2 + 3.4, str(i), _TICK, "muted", "end", mono=True)
                 for i, y in zip(rows.shown, ys, strict=True)
             ]
-        if column_gap and columns is not None and columns.gap is not None:
+        if columns.gap is not None:
             x = left + columns.gap * self._width + gap_width / 2
             if heads:
                 shapes.append(Text(x, 10, column_gap, _TICK, "muted", "middle", mono=True))
             shapes.append(Polyline(_zigzag(x, top, x, height), "gap"))
-        if row_gap and rows is not None and rows.gap is not None:
-            y = top + rows.gap * self._row + 10
-            cut_off = columns is not None and columns.gap is not None
-            span = (
-                columns.gap * self._width if cut_off and columns is not None and columns.gap else width - left
-            )
+        if rows.gap is not None:
+            y = top + rows.gap * self._row + _ROW_GAP / 2
+            span = columns.gap * self._width if columns.gap else width - left
             text = Text(left + span / 2, y + _TICK * ASCENT, row_gap, _TICK, "muted", "middle", mono=True)
             half = text.extent / 2 + 4
             shapes.append(text)
@@ -191,49 +180,29 @@ class Flat:
                 shapes.append(Polyline(_zigzag(left, y, text.x - half, y), "gap"))
                 shapes.append(Polyline(_zigzag(text.x + half, y, width, y), "gap"))
             spare = max(0.0, text.extent / 2 - text.x, text.x + text.extent / 2 - width)
-            width += spare
+            width += 2 * spare
             shapes = [ShapeGroup(tuple(shapes), spare, 0)] if spare else shapes
-            width += spare
         return Panel(width, height, tuple(shapes))
 
-    def _text_gap(self, positions: Positions | None, axis: int) -> str:
-        if positions is None or positions.gap is None:
-            return ""
-        return f"…{self._plan.grid.shape[axis] - positions.size:,}…"
+    def _format_gap(self, positions: Positions, axis: int) -> str:
+        return "" if positions.gap is None else f"…{self._plan.grid.shape[axis] - positions.size:,}…"
 
-    def _draw_cell(self, place: tuple[int, ...], x: float, y: float) -> list[Shape]:
-        cells = self._cells
-        fill = cells.fill(int(cells.owners[place]))
-        box = Rectangle(x, y, self._width, self._row, fill)
-        children: tuple[Shape, ...] = (box,)
-        if cells.texts is not None:
-            text = str(cells.texts[place]).strip()
+    def _draw_cell(self, place: tuple[int, ...], x: float, y: float) -> Shape:
+        fill, data = self._describe(place)
+        children: tuple[Shape, ...] = (Rectangle(x, y, self._width, self._row, fill),)
+        if self._texts is not None:
+            text = str(self._texts[place]).strip()
             look = fill if isinstance(fill, int) else None
             role = "ink" if look is None else "on"
             right = x + self._width / 2 + self._reach / 2
             baseline = y + self._row / 2 + _SIZE * ASCENT
-            children = (box, Text(right, baseline, text, _SIZE, role, "end", mono=True, look=look))
-        return [ShapeGroup(children, role="cell", data=cells.describe(place))]
+            children += (Text(right, baseline, text, _SIZE, role, "end", mono=True, look=look),)
+        return ShapeGroup(children, role="cell", data=data)
 
 
-def select(values: NDArray[np.generic], shown: Sequence[Positions]) -> NDArray[np.generic]:
-    """Return the values at the positions that are shown."""
-    return values[np.ix_(*to_arrays(list(shown)))] if shown else values
-
-
-def _spread(positions: Positions | None, step: float, gap: float) -> list[float]:
-    if positions is None:
-        return [0.0]
-    wide = gap if positions.gap is not None else 0.0
-    return [
-        i * step + (wide if positions.gap is not None and i >= positions.gap else 0)
-        for i in range(positions.size)
-    ]
-
-
-def _reach(positions: Positions | None, places: list[float], step: float, gap: float) -> float:
-    trailing = positions is not None and positions.gap == positions.size
-    return places[-1] + step + (gap if trailing else 0)
+def _reach(positions: Positions, places: list[float], step: float, gap: float) -> float:
+    """Return where the last position ends, or the gap behind it."""
+    return places[-1] + step + (gap if positions.gap == positions.size else 0)
 
 
 def _frame(label: str, inner: Panel, role: str) -> Panel:

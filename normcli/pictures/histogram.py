@@ -106,9 +106,9 @@ def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, na
                 counts,
                 tallest,
                 width,
-                "neutral" if groups is None else owners.fill(groups[number]),
+                "neutral" if groups is None else owners.entries[groups[number]].fill,
                 names[number] if side == 0 else "",
-                (("plot", title), *(() if groups is None else owners.data(groups[number]))),
+                (("plot", title), *(() if groups is None else owners.entries[groups[number]].data)),
             )
             for number, counts in enumerate(counted)
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,8 +53,8 @@ class Owners:
         self._result, self._plan, self._digits = result, result.plan, digits
         self._name_group = name_group
         self.statistics = tuple(result.statistics)[:LISTED]
-        self._looks: dict[int, int] = {}
-        self._shows_unselected = False
+        self.entries: dict[int, LegendEntry] = {}
+        """The lines of the legend, by the owners that are shown."""
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
         """Return the owner of each cell; the indices broadcast, as those of `Plan.locate_groups`."""
@@ -62,33 +63,22 @@ class Owners:
             return groups
         return np.where(selection.select(self._result.input, indices), groups, NOBODY)
 
+    def locate_cell(self, index: tuple[int, ...]) -> int:
+        """Return the owner of one cell."""
+        return int(self.locate([np.asarray(i, dtype=np.intp) for i in index]))
+
     def colour(self, owners: set[int]) -> None:
-        """Give each owner that is shown a look of its own, in their order."""
-        self._looks = {owner: number for number, owner in enumerate(sorted(owners - {NOBODY}))}
-        self._shows_unselected = NOBODY in owners
-
-    def fill(self, owner: int) -> Fill:
-        """Return the look of an owner; values that do not count have no colour."""
-        return "neutral" if owner == NOBODY else self._looks[owner]
-
-    def data(self, owner: int) -> Data:
-        """Return the attributes by which a program finds the cells of an owner."""
-        return (("group", "none" if owner == NOBODY else str(owner)),)
-
-    def entries(self) -> list[LegendEntry]:
-        """Return a line of the legend for each owner that is shown."""
-        entries = [
-            LegendEntry(look, self._name_group(owner), self._format_statistics(owner), self.data(owner))
-            for owner, look in self._looks.items()
-        ]
-        if self._shows_unselected:
+        """Give each owner that is shown a line of the legend and a look of its own, in their order."""
+        shown = enumerate(sorted(owners - {NOBODY}))
+        self.entries = {owner: self._make_entry(owner, look) for look, owner in shown}
+        if NOBODY in owners:
             blank = ("",) * len(self.statistics)
-            entries.append(LegendEntry("neutral", "values that do not count", blank, self.data(NOBODY)))
-        return entries
+            data = (("group", "none"),)
+            self.entries[NOBODY] = LegendEntry("neutral", "values that do not count", blank, data)
 
     def format_hidden(self) -> str | None:
         """Return how many groups are not in the picture."""
-        hidden = self._plan.grid.group_count - len(self._looks)
+        hidden = self._plan.grid.group_count - len(self.entries.keys() - {NOBODY})
         return f"… {hidden:,} of {self._plan.grid.group_count:,} groups are not shown" if hidden > 0 else None
 
     def format_description(self) -> str:
@@ -97,11 +87,16 @@ class Owners:
         means = "Each colour is one group of values that share their statistics"
         listed = "; ".join(
             f"{entry.name}: " + ", ".join(map(" ".join, zip(self.statistics, entry.cells, strict=True)))
-            for entry in self.entries()
+            for entry in self.entries.values()
             if entry.fill != "neutral"
         )
-        told = f"{means}: {count:,} in all. {listed}." if listed else f"{means}."
-        return f"{told} Values that do not count are grey." if self._shows_unselected else told
+        sentence = f"{means}: {count:,} in all. {listed}." if listed else f"{means}."
+        return f"{sentence} Values that do not count are grey." if NOBODY in self.entries else sentence
+
+    def _make_entry(self, owner: int, look: int) -> LegendEntry:
+        return LegendEntry(
+            look, self._name_group(owner), self._format_statistics(owner), (("group", str(owner)),)
+        )
 
     def _format_statistics(self, group: int) -> tuple[str, ...]:
         flat = (self._result.statistics[name].reshape(-1) for name in self.statistics)
@@ -135,25 +130,6 @@ class WindowOwners(Owners):
         whole = np.where(inside, np.where(along == self._channel, VALUE, WINDOW), OTHER)
         return np.broadcast_to(whole, np.broadcast_shapes(*(index.shape for index in indices)))
 
-    def fill(self, owner: int) -> Fill:
-        """Return two colours for the window and its value; all else has none."""
-        return "neutral" if owner == OTHER else (1 if owner == VALUE else 0)
-
-    def data(self, owner: int) -> Data:
-        """Return the attributes by which a program finds the cells of an owner."""
-        return (("part", ("value", "window", "other")[owner]),)
-
-    def entries(self) -> list[LegendEntry]:
-        """Return lines for the value, for its window and for the rest."""
-        return [
-            LegendEntry(self.fill(owner), *self._name_owner(owner), self.data(owner))
-            for owner in sorted(self._looks)
-        ]
-
-    def numbered(self) -> list[tuple[int, LegendEntry]]:
-        """Return the lines of the legend with the numbers of the owners."""
-        return list(zip(sorted(self._looks), self.entries(), strict=True))
-
     def format_hidden(self) -> str | None:
         """Return nothing: a sliding window has no groups to hide."""
         return None
@@ -161,26 +137,31 @@ class WindowOwners(Owners):
     def format_description(self) -> str:
         """Return a sentence on the window that is shown."""
         return (
-            f"Each value has a window of its own; shown is that of {self._name()}: "
-            f"{self._name_owner(WINDOW)[0]}. All other values are grey."
+            f"Each value has a window of its own; shown is that of {self._name}: "
+            f"{self._make_entry(WINDOW, 0).name}. All other values are grey."
         )
 
-    def _name_owner(self, owner: int) -> tuple[str, tuple[str, ...]]:
+    def _make_entry(self, owner: int, look: int) -> LegendEntry:
+        """Return a line with a colour for the window and another for its value; all else has none."""
+        cells: tuple[str, ...] = ("",) * len(self.statistics)
         if owner == VALUE:
-            group = int(np.ravel_multi_index(self._at, self._plan.grid.shape))
-            return f"the value {self._name()}", self._format_statistics(group)
-        blank = ("",) * len(self.statistics)
-        if owner == OTHER:
-            return "values outside this window", blank
-        return f"its window: {self._plan.grid.layout.name(self._axis)}={self._first}…{self._last}", blank
+            cells = self._format_statistics(int(np.ravel_multi_index(self._at, self._plan.grid.shape)))
+        part = ("value", "window", "other")[owner]
+        name = (
+            f"the value {self._name}",
+            f"its window: {self._plan.grid.layout.name(self._axis)}={self._first}…{self._last}",
+            "values outside this window",
+        )[owner]
+        return LegendEntry((1, 0, "neutral")[owner], name, cells, (("part", part),))
 
+    @property
     def _name(self) -> str:
         return format_index(self._at, self._plan.grid.layout)
 
 
 def draw_legend(owners: Owners, most: float) -> Panel:
     """Return the legend, in columns where it is long, within a width of `most` if it can."""
-    entries = owners.entries()
+    entries = list(owners.entries.values())
     columns = max(1, math.ceil(len(entries) / _TALL))
     lines = math.ceil(len(entries) / columns)
     parts = [entries[i : i + lines] for i in range(0, len(entries), lines or 1)]
@@ -199,11 +180,7 @@ def _draw_column(entries: list[LegendEntry], statistics: tuple[str, ...]) -> Pan
     ]
     left = _SWATCH + 8
     names = max(measure(entry.name, _SIZE) for entry in entries)
-    rights = []
-    x = left + names
-    for width in widths:
-        x += _GUTTER + width
-        rights.append(x)
+    _, *rights = itertools.accumulate((_GUTTER + width for width in widths), initial=left + names)
     shapes: list[Shape] = [
         Text(right, _SIZE, name, _SIZE, "muted", "end") for right, name in zip(rights, statistics, strict=True)
     ]
@@ -217,7 +194,7 @@ def _draw_column(entries: list[LegendEntry], statistics: tuple[str, ...]) -> Pan
             if cell
         ]
         shapes.append(ShapeGroup((swatch, Text(left, baseline, entry.name, _SIZE), *texts), role="entry"))
-    return Panel(x, _LINE * (len(entries) + 0.9), tuple(shapes))
+    return Panel(rights[-1], _LINE * (len(entries) + 0.9), tuple(shapes))
 
 
 def name_axis(plan: Plan, axis: int) -> str:
