@@ -14,6 +14,7 @@ import pytest
 
 from normcli import NORMS
 from tests.conftest import ROOT
+from tests.marks import slowly
 
 PACKAGE = ROOT / "normcli"
 MODULES = {
@@ -161,8 +162,12 @@ def test_no_test_returns_before_it_asserts():
             ["bn", "--shape", "2,3"], {"tempfile", "mmap", "csv"}, id="a table imports nothing of files"
         ),
         pytest.param(["bn", "--shape", "2,3", "-f", "json"], {"rich"}, id="json imports no rich"),
-        pytest.param(["bn", "--shape", "2,3", "-f", "csv"], {"rich"}, id="csv no rich"),
-        pytest.param(["bn", "--shape", "2,3", "--print", "mean"], {"rich"}, id="--print no rich"),
+        *slowly(
+            [
+                pytest.param(["bn", "--shape", "2,3", "-f", "csv"], {"rich"}, id="csv no rich"),
+                pytest.param(["bn", "--shape", "2,3", "--print", "mean"], {"rich"}, id="--print no rich"),
+            ]
+        ),
     ],
 )
 def test_what_a_command_does_not_import(arguments, absent):

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-from tests.marks import slowly
 
 SAMPLES = ROOT / "samples"
 SCRIPTS = sorted(SAMPLES.glob("*.sh"))
@@ -49,7 +48,8 @@ def test_there_is_a_script_for_each_document():
     assert [script.name[:3] for script in SCRIPTS] == list(PRINTED)
 
 
-@pytest.mark.parametrize("document", ["003", *slowly(name for name in PRINTED if name != "003")])
+@pytest.mark.slow
+@pytest.mark.parametrize("document", PRINTED)
 def test_a_script_prints_the_numbers_of_its_document(document):
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     (script,) = SAMPLES.glob(f"{document}*.sh")

@@ -66,6 +66,7 @@ def test_json(normcli, folder):
     assert (statistics["mean"]["ok"], statistics["rstd"]["ok"], ran.json["ok"]) == (True, False, False)
 
 
+@pytest.mark.slow
 def test_lines_hold_each_group_that_differs(normcli, folder):
     arguments = [*BN, "--actual", "bad.npy", "--actual-rstd", "rstd.npy"]
     rows = normcli(*arguments, "-fcsv").lines
@@ -103,6 +104,7 @@ def test_text_counts_in_the_dtype_that_is_asked_for(normcli, folder):
     assert normcli(*arguments, "--dtype", "float32").code == 0
 
 
+@pytest.mark.slow
 def test_a_nan_is_a_difference_and_no_error(normcli, folder):
     y = np.load("y.npy")
     y[0, 1, 2, 0] = np.nan

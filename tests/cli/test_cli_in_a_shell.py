@@ -92,15 +92,19 @@ def test_a_pipe_has_no_colour_and_a_terminal_has():
     ("arguments", "environment"),
     [
         pytest.param(["--color", "never"], {}, id="never"),
-        pytest.param([], {"NO_COLOR": "1"}, id="NO_COLOR"),
-        pytest.param([], {"TERM": "dumb"}, id="dumb"),
+        *slowly(
+            [
+                pytest.param([], {"NO_COLOR": "1"}, id="NO_COLOR"),
+                pytest.param([], {"TERM": "dumb"}, id="dumb"),
+            ]
+        ),
     ],
 )
 def test_a_terminal_without_colours(arguments, environment):
     assert "\x1b" not in on_a_terminal("bn", "--shape", "2,3", *arguments, **environment)
 
 
-@pytest.mark.parametrize("term", ["dumb", "xterm-256color"])
+@pytest.mark.parametrize("term", ["dumb", *slowly(["xterm-256color"])])
 def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term):
     environment = {k: v for k, v in os.environ.items() if k != "COLORTERM"} | {"TERM": term, "NO_COLOR": "1"}
     command = [*COMMAND, "bn", "--shape", "2,3", "--color", "always"]
@@ -141,10 +145,14 @@ def test_a_file_whose_name_is_no_text(tmp_path):
     ("line", "code", "out", "err"),
     [
         pytest.param("bn --shape 2,3 >&-", 3, "", "normcli: standard output is closed\n", id="stdout"),
-        pytest.param("--help >&-", 3, "", "normcli: standard output is closed\n", id="stdout of help"),
-        pytest.param("bn -i - <&-", 3, "", "normcli: standard input is closed\n", id="stdin"),
-        pytest.param("bn --data '[[1,1]]' --print mean 2>&-", 0, "1.0\n1.0\n", "", id="stderr"),
-        pytest.param("bn --nothing 2>&-", 2, "", "", id="stderr of an error"),
+        *slowly(
+            [
+                pytest.param("--help >&-", 3, "", "normcli: standard output is closed\n", id="stdout of help"),
+                pytest.param("bn -i - <&-", 3, "", "normcli: standard input is closed\n", id="stdin"),
+                pytest.param("bn --data '[[1,1]]' --print mean 2>&-", 0, "1.0\n1.0\n", "", id="stderr"),
+                pytest.param("bn --nothing 2>&-", 2, "", "", id="stderr of an error"),
+            ]
+        ),
         pytest.param(
             "bn --shape 20,30 >/dev/full",
             3,

@@ -129,6 +129,7 @@ def test_emitted_code_normalizes_alike(data, normcli):
     assert namespace["stats"]["mean"] == mean.reshape(-1).tolist()
 
 
+@pytest.mark.peers
 def test_emitted_scikit_learn_code_runs(rng, normcli, tmp_path):
     pytest.importorskip("sklearn")
     x = rng.standard_normal((40, 3)) * [1, 10, 0] + 4

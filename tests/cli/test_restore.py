@@ -11,6 +11,7 @@ import pytest
 
 from normcli import NORMS
 from normcli.norms.options import find_option
+from tests.marks import slowly
 
 TORCH = ["--shape", "3,4", "--rng", "torch", "--dist", "normal", "--seed", 0]
 
@@ -54,7 +55,7 @@ def choose_groups(name, shape):
         if row.parameter_names and (not find_option("groups").belongs_to(row) or len(shape) > 1)
     ],
 )
-@pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "markdown"])
+@pytest.mark.parametrize("format_", ["json", *slowly(["table", "jsonl", "csv", "markdown"])])
 def test_every_norm_in_every_format(name, shape, format_, normcli):
     options = choose_groups(name, shape)
     ran = normcli("restore", name, *options, "--shape", ",".join(map(str, shape)), "-q", "-f", format_)

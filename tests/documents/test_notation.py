@@ -22,6 +22,7 @@ from normcli.teach.expression import (
     Symbol,
 )
 from normcli.teach.story import Step
+from tests.marks import slowly
 from tests.teach.test_explain import CASES, TENSORS, tell
 
 ONE, TWO, MINUS, SMALL = Constant(1), Constant(2), Constant(-3), Constant(1e-5)
@@ -99,7 +100,7 @@ def test_nothing_is_spelled_of_a_sentence():
     assert build_equation(Step("a", "A.")) is None
 
 
-@pytest.mark.parametrize("tensor", TENSORS)
+@pytest.mark.parametrize("tensor", ["float32", *slowly(name for name in TENSORS if name != "float32")])
 @pytest.mark.parametrize("case", CASES)
 def test_latex_is_balanced_and_of_known_commands(case, tensor):
     count = 0

@@ -199,6 +199,7 @@ def test_the_first_tensor_unlike_the_others_is_named(second, told):
         fit_arrays([np.zeros((2, 3, 5)), second, np.zeros((1, 1))])
 
 
+@pytest.mark.peers
 def test_of_what_scikit_learn_calculates_it_is_the_nearer_to_the_truth(rng):
     preprocessing = pytest.importorskip("sklearn.preprocessing")
     x = (rng.standard_normal((6000, 3)) * [1, 0.01, 5] + [0, 30, 1000]).astype("float32")
