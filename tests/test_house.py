@@ -79,6 +79,17 @@ def test_arrows_point_one_way():
     assert [arrow for arrow, (here, there) in between.items() if there in UNKNOWN[here]] == []
 
 
+def test_contributing_names_what_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    paths = {
+        path
+        for path in re.findall(r"`((?:normcli|tests|samples)/[\w./]+)`", text)
+        if not re.search("ROOM|MODULE", path)
+    }
+    assert len(paths) > 10
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
 def test_each_room_stands_on_one_floor():
     rooms = [name for names in FLOORS for name in names]
     assert sorted(rooms) == sorted({room(module) for module in MODULES})
