@@ -188,13 +188,9 @@ def warn_of_input(
     DegenerateError
         If there is anything, under `--strict`.
     """
-    from normcli.results.degenerate import find_degeneracies, find_degeneracies_of_evaluation
+    from normcli.results.degenerate import find_degeneracies
 
-    statistics, counts, selection = measured.statistics, measured.counts, inputs.selection
-    if inputs.given is not None:
-        found = find_degeneracies_of_evaluation(plan, values, statistics, None, selection)
-    else:
-        found = find_degeneracies(plan, values, statistics, None, counts, selection)
+    found = find_degeneracies(plan, values, measured.statistics, None, inputs, measured.counts)
     warnings = [str(kind) for kind in found]
     run.require_sound(plan.norm.name, warnings)
     run.warn(plan.norm.name, *warnings)

@@ -1,4 +1,4 @@
-"""Groups whose statistics mean little: found, named and counted."""
+"""Groups whose statistics mean little: empty, constant, not finite. Each kind is found, named and counted."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_float
+from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.norms.grid import ONLY_GROUP
 from normcli.norms.table import Centre, ZeroRule
+from normcli.printable import format_count
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Selection
     from normcli.norms.plan import Plan
 
-    Marks = NDArray[np.bool_]
+    Test = Callable[..., NDArray[np.bool_]]
+    Statistics = Mapping[str, NDArray[np.float64]]
+    GroupNumbers = NDArray[np.intp]
 
 
 class Degeneracy(NamedTuple):
@@ -47,7 +51,7 @@ class Degeneracy(NamedTuple):
         if self.first_group is None:
             return self.consequence
         others = self.group_count - 1
-        more = "" if not others else f" (and {others} more group{'s' if others > 1 else ''})"
+        more = f" (and {format_count(others, 'more group')})" if others else ""
         name = "the only group" if self.first_group == ONLY_GROUP else f"group {self.first_group}"
         return f"{name}{more} {self.consequence}"
 
@@ -55,10 +59,10 @@ class Degeneracy(NamedTuple):
 def find_degeneracies(
     plan: Plan,
     values: NDArray[Any],
-    statistics: Mapping[str, NDArray[np.float64]],
+    statistics: Statistics,
     normalized: NDArray[Any] | None,
+    inputs: Inputs = NO_INPUTS,
     counts: NDArray[np.float64] | None = None,
-    selection: Selection | None = None,
 ) -> tuple[Degeneracy, ...]:
     """Return the degenerate kinds of groups, each once, in a fixed order.
 
@@ -68,247 +72,205 @@ def find_degeneracies(
     values : ndarray
         The input.
     statistics : mapping of str to ndarray
-        Of `Grid.stats_shape`.
+        Those that were normalized with, of `Grid.stats_shape`: each group's own, or the running ones.
     normalized : ndarray or None
-        The output, where gamma, beta or a window may have made it infinite; None where nothing can have.
+        The output, where it may be infinite though the statistics are finite; None where that cannot be, or the
+        output is not known.
+    inputs : Inputs
+        Whether running statistics were used, and which values count.
     counts : ndarray or None
         How many values of each group count, of `Grid.stats_shape`; None where all do.
-    selection : Selection or None
-        Which values count; None where all do.
 
     Notes
     -----
-    The statistics tell nearly all; the values are looked at only where they leave a doubt.
+    Nearly all follows from the statistics; the values are looked at only where these leave a doubt.
     """
+    search = _Search(plan, values, inputs.selection)
     with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
-        return tuple(_search(plan, values, statistics, normalized, counts, selection))
+        if inputs.given is None:
+            search.judge_own_statistics(statistics, counts, normalized)
+        else:
+            search.judge_running_statistics(statistics, normalized)
+    return tuple(search.found)
 
 
-def find_degeneracies_of_evaluation(
-    plan: Plan,
-    values: NDArray[Any],
-    statistics: Mapping[str, NDArray[np.float64]],
-    normalized: NDArray[Any] | None,
-    selection: Selection | None = None,
-) -> tuple[Degeneracy, ...]:
-    """Return the degenerate kinds of groups where running statistics were used instead of their own.
+_NO_GROUPS: GroupNumbers = np.zeros(0, dtype=np.intp)
 
-    Parameters
+
+class _Search:
+    """A search for degenerate groups.
+
+    Attributes
     ----------
-    plan : Plan
-    values : ndarray
-        The input.
-    statistics : mapping of str to ndarray
-        The running ones, of `Grid.stats_shape`.
-    normalized : ndarray or None
-        The output; None where it is not known.
-    selection : Selection or None
-        Which values count; None where all do.
+    found : list of Degeneracy
+    known : ndarray of int
+        The numbers of groups that are not reported again, in order.
     """
-    with np.errstate(invalid="ignore"):
-        return tuple(_search_evaluation(plan, values, statistics, normalized, selection))
 
+    def __init__(self, plan: Plan, values: NDArray[Any], selection: Selection | None) -> None:
+        self.plan, self.values, self.selection = plan, values, selection
+        self.found: list[Degeneracy] = []
+        self.known = _NO_GROUPS
 
-def _search_evaluation(
-    plan: Plan,
-    values: NDArray[Any],
-    statistics: Mapping[str, NDArray[np.float64]],
-    normalized: NDArray[Any] | None,
-    selection: Selection | None,
-) -> Iterator[Degeneracy]:
-    if not values.size:
-        yield Degeneracy(
-            "empty", None, 0, f"the tensor {plan.grid.shape} holds no values: nothing to normalize"
+    def judge_running_statistics(self, statistics: Statistics, normalized: NDArray[Any] | None) -> None:
+        """Find what is degenerate where running statistics were used."""
+        if not self.values.size:
+            self._report_empty_tensor("holds no values")
+            return
+        not_finite = _find_groups(_is_not_finite, statistics["mean"], statistics["var"])
+        self._report("nan", not_finite, "has running statistics that are not finite")
+        zero = _find_groups(np.isinf, statistics["rstd"])
+        self._report(
+            "zero", zero, "has the running variance 0 and no eps: its normalized values are infinite or NaN"
         )
-        return
-    known = _find_groups(_is_any_not_finite, statistics["mean"], statistics["var"])
-    if known.size:
-        yield _describe(plan, "nan", known, "has running statistics that are not finite")
-    zero = _without(_find_groups(np.isinf, statistics["rstd"]), known)
-    if zero.size:
-        told = "has the running variance 0 and no eps: its normalized values are infinite or NaN"
-        yield _describe(plan, "zero", zero, told)
-    bad = _unite(known, zero)
-    if is_float(values.dtype):
-        spoilt = _without(_find_spoilt_groups(values, values, plan, selection), bad)
-        if spoilt.size:
-            yield _describe(plan, "nan", spoilt, "holds NaN or an infinity, which stays what it is")
-            bad = _unite(bad, spoilt)
-    if normalized is None:
-        return
-    spoilt = _without(_find_spoilt_groups(normalized, values, plan, selection), bad)
-    if spoilt.size:
-        told = f"has normalized values that are not finite in {normalized.dtype}"
-        yield _describe(plan, "output", spoilt, told)
+        if is_float(self.values.dtype):
+            spoilt = self._find_holders(self.values, _is_not_finite, self.selection)
+            self._report("nan", spoilt, "holds NaN or an infinity, which stays what it is")
+        self._judge_output(normalized)
+
+    def judge_own_statistics(
+        self, statistics: Statistics, counts: NDArray[np.float64] | None, normalized: NDArray[Any] | None
+    ) -> None:
+        """Find what is degenerate where each group was normalized with its own statistics."""
+        plan, divisor = self.plan, self.plan.norm.divisor
+        centred, windowed = plan.norm.centre is not Centre.NOTHING, plan.spec.window is not None
+        if plan.grid.group_count == 0:
+            self._report_empty_tensor("has no groups")
+            return
+        if plan.grid.group_size == 0:
+            self._report_all("empty", f"holds no values: {divisor.told_of_nothing}")
+            return
+        suspect = _find_groups(_is_not_finite, *(statistics[name] for name in divisor.sizes))
+        if counts is not None and not windowed:  # a window may well be empty: it is a sum
+            masked = _find_groups(_is_zero, counts)
+            self._report("masked", masked, f"has no value that counts: {divisor.told_of_nothing}")
+            suspect = _without(suspect, masked)
+        # Statistics may be finite beside values that are not: a count (p = 0), or quartiles.
+        if is_float(self.values.dtype) and (suspect.size or plan.spec.p == 0 or divisor.resists_outliers):
+            nan, infinite = (self._find_holders(self.values, test) for test in (np.isnan, np.isinf))
+            if counts is not None:  # what does not count may be anything
+                nan, infinite = _common(nan, suspect), _common(infinite, suspect)
+            self._report("nan", nan, "holds NaN: its statistics and values are NaN", once=False)
+            self._report(
+                "infinite", infinite, "holds an infinity: its statistics or values are infinite or NaN"
+            )
+            self.known = _unite(self.known, nan)
+        few = max(1, plan.spec.ddof)
+        if centred and counts is not None:
+            self._report("single", _find_groups(lambda n: n <= few, counts), self._describe_few(" that counts"))
+        elif centred and plan.grid.group_size <= few:
+            self._report_all("single", self._describe_few(""))
+            return
+        if divisor.spread is not None:
+            self._judge_flat_groups(_find_groups(_is_zero, statistics[divisor.spread]))
+        elif self.known.size:
+            return  # what is not finite spoils its neighbours' windows too
+        self._report("overflow", suspect, "is beyond float64: its statistics are not finite")
+        self._judge_output(normalized)
+
+    def _judge_flat_groups(self, flat: GroupNumbers) -> None:
+        norm, spec = self.plan.norm, self.plan.spec
+        size, spoilt = norm.divisor.size, spec.zero_rule is ZeroRule.NAN and not spec.eps
+        if norm.divisor.resists_outliers:
+            values = "NaN" if spoilt else norm.format_zero(spec.zero_rule)
+            kind, consequence = "constant", f"has the {size} 0: its normalized values are {values}"
+        elif norm.centre is not Centre.NOTHING:
+            values = "NaN" if spoilt else "0"
+            kind, consequence = "constant", f"is constant: its {size} is 0 and its normalized values {values}"
+        else:
+            values = "its normalized values are NaN" if spoilt else "so are its normalized values"
+            kind, consequence = "zero", f"is all zeros: {values}"
+        self._report(kind, flat, consequence, once=False)
+
+    def _judge_output(self, normalized: NDArray[Any] | None) -> None:
+        if normalized is not None:
+            spoilt = self._find_holders(normalized, _is_not_finite, self.selection)
+            self._report("output", spoilt, f"has normalized values that are not finite in {normalized.dtype}")
+
+    def _describe_few(self, which: str) -> str:
+        """Return the consequence for groups of one value, or of no more than ddof."""
+        ddof, size = self.plan.spec.ddof, self.plan.norm.divisor.size
+        if not ddof:
+            return f"holds a single value{which}: its {size} is 0 and its normalized value 0"
+        held = "no more values that count than that" if which else f"{self.plan.grid.group_size} value(s)"
+        return f"has {held} against ddof {ddof}: its variance is NaN"
+
+    def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:
+        """Add a kind of groups without those that are known; with `once`, they are known from then on."""
+        fresh = _without(groups, self.known)
+        if fresh.size:
+            name = self.plan.grid.group_name(int(fresh[0]))
+            self.found.append(Degeneracy(kind, name, fresh.size, consequence))
+        if once:
+            self.known = _unite(self.known, fresh)
+
+    def _report_all(self, kind: str, consequence: str) -> None:
+        """Add a kind that every group is of."""
+        grid = self.plan.grid
+        self.found.append(Degeneracy(kind, grid.group_name(0), grid.group_count, consequence))
+
+    def _report_empty_tensor(self, lack: str) -> None:
+        told = f"the tensor {self.plan.grid.shape} {lack}: nothing to normalize"
+        self.found.append(Degeneracy("empty", None, 0, told))
+
+    def _find_holders(
+        self, tested: NDArray[Any], test: Test, selection: Selection | None = None
+    ) -> GroupNumbers:
+        """Return the numbers of the groups that hold a value that passes a test, in order.
+
+        With a selection, values that may well fail because they do not count are passed over.
+        """
+        shape, found = self.plan.grid.shape or (1,), [_NO_GROUPS]
+        for numbers in _find_places(test, tested):
+            if numbers.size:
+                places = np.unravel_index(numbers, shape)
+                if selection is not None:
+                    spoilt = selection.find_spoilt(self.values.reshape(shape), places)
+                    places = tuple(index[spoilt] for index in places)
+                found.append(_unite(self.plan.grid.locate_groups(places)))
+        return _unite(*found)
 
 
-def _search(
-    plan: Plan,
-    values: NDArray[Any],
-    statistics: Mapping[str, NDArray[np.float64]],
-    normalized: NDArray[Any] | None,
-    counts: NDArray[np.float64] | None,
-    selection: Selection | None,
-) -> Iterator[Degeneracy]:
-    divisor = plan.norm.divisor
-    if plan.grid.group_count == 0:
-        yield Degeneracy("empty", None, 0, f"the tensor {plan.grid.shape} has no groups: nothing to normalize")
-        return
-    if plan.grid.group_size == 0:
-        told = f"holds no values: {divisor.told_of_nothing}"
-        yield _describe(plan, "empty", range(plan.grid.group_count), told)
-        return
-    suspect = _find_groups(_is_any_not_finite, *(statistics[name] for name in divisor.sizes))
-    bad = np.zeros(0, dtype=np.intp)
-    if counts is not None and plan.spec.window is None:  # a window may well be empty: it is a sum
-        bad = _find_groups(_is_zero, counts)
-        if bad.size:
-            yield _describe(plan, "masked", bad, f"has no value that counts: {divisor.told_of_nothing}")
-        suspect = _without(suspect, bad)
-    if is_float(values.dtype) and (suspect.size or _passes_over_infinities(plan)):
-        nan, infinite = _find_groups_with(np.isnan, values, plan), _find_groups_with(np.isinf, values, plan)
-        if counts is not None:  # what does not count may be anything
-            nan, infinite = _common(nan, suspect), _common(infinite, suspect)
-        if nan.size:
-            yield _describe(plan, "nan", nan, "holds NaN: its statistics and values are NaN")
-        if infinite.size:
-            consequence = "holds an infinity: its statistics or values are infinite or NaN"
-            yield _describe(plan, "infinite", infinite, consequence)
-        bad = _unite(bad, nan, infinite)
-    if counts is not None and plan.norm.centre is not Centre.NOTHING:
-        few = _without(_find_groups(lambda n: n <= max(1, plan.spec.ddof), counts), bad)
-        if few.size:
-            yield _describe(plan, "single", few, _tell_of_singles(plan, " that counts"))
-            bad = _unite(bad, few)
-    elif plan.norm.centre is not Centre.NOTHING and plan.grid.group_size <= max(1, plan.spec.ddof):
-        yield _describe(plan, "single", range(plan.grid.group_count), _tell_of_singles(plan, ""))
-        return
-    if plan.spec.window is None:
-        yield from _search_flat_groups(plan, statistics, bad)
-    if plan.spec.window is not None and bad.size:
-        return  # what is not finite spoils its neighbours' windows too
-    overflown = _without(suspect, bad)
-    if overflown.size:
-        yield _describe(plan, "overflow", overflown, "is beyond float64: its statistics are not finite")
-        bad = _unite(bad, overflown)
-    if normalized is not None:
-        spoiled = _without(_find_spoilt_groups(normalized, values, plan, selection), bad)
-        if spoiled.size:
-            consequence = f"has normalized values that are not finite in {normalized.dtype}"
-            yield _describe(plan, "output", spoiled, consequence)
+def _find_places(test: Test, *arrays: NDArray[Any]) -> Iterator[GroupNumbers]:
+    """Yield the numbers of the elements that pass a test, for one piece of the arrays after the other."""
+    start = 0
+    for pieces in zip(*map(iterate_pieces, arrays), strict=True):
+        yield np.flatnonzero(test(*pieces)) + start
+        start += pieces[0].size
 
 
-def _tell_of_singles(plan: Plan, which: str) -> str:
-    """Return what to say of groups of one value, or of no more than ddof."""
-    if plan.spec.ddof:
-        size = f"{plan.grid.group_size} value(s)" if not which else "no more values that count than that"
-        return f"has {size} against ddof {plan.spec.ddof}: its variance is NaN"
-    return f"holds a single value{which}: its {plan.norm.divisor.size} is 0 and its normalized value 0"
+def _find_groups(test: Test, *statistics: NDArray[np.float64]) -> GroupNumbers:
+    """Return the numbers of the groups whose statistics pass a test, in order."""
+    return np.concatenate([_NO_GROUPS, *_find_places(test, *statistics)])
 
 
-def _passes_over_infinities(plan: Plan) -> bool:
-    """Whether statistics may be finite beside values that are not: a count, or quartiles."""
-    return plan.spec.p == 0 or plan.norm.divisor.resists_outliers
+def _is_zero(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(values == 0.0)
 
 
-def _search_flat_groups(
-    plan: Plan, statistics: Mapping[str, NDArray[np.float64]], bad: NDArray[np.intp]
-) -> Iterator[Degeneracy]:
-    size, spread = plan.norm.divisor.size, plan.norm.divisor.spread
-    assert spread is not None  # of every divisor but that of a window
-    flat = _without(_find_groups(_is_zero, statistics[spread]), bad)
-    if not flat.size:
-        return
-    spoilt = plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps
-    if plan.norm.divisor.resists_outliers:
-        values = "NaN" if spoilt else plan.norm.format_zero(plan.spec.zero_rule)
-        told = f"has the {size} 0: its normalized values are {values}"
-        yield _describe(plan, "constant", flat, told)
-    elif plan.norm.centre is not Centre.NOTHING:
-        told = f"is constant: its {size} is 0 and its normalized values {'NaN' if spoilt else '0'}"
-        yield _describe(plan, "constant", flat, told)
-    else:
-        told = "its normalized values are NaN" if spoilt else "so are its normalized values"
-        yield _describe(plan, "zero", flat, f"is all zeros: {told}")
+def _is_not_finite(*arrays: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where any of some arrays is not finite."""
+    return np.asarray(~np.logical_and.reduce([np.isfinite(values) for values in arrays]))
 
 
-def _unite(*numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+def _unite(*numbers: GroupNumbers) -> GroupNumbers:
     """Return numbers in order, each once. Not by NumPy's sets: they import masked arrays, which takes 8 ms."""
-    ordered: NDArray[np.intp] = np.sort(np.concatenate(numbers))
+    ordered: GroupNumbers = np.sort(np.concatenate(numbers))
     fresh = np.ones(ordered.shape, dtype=bool)
     fresh[1:] = ordered[1:] != ordered[:-1]
-    unique: NDArray[np.intp] = ordered[fresh]
+    unique: GroupNumbers = ordered[fresh]
     return unique
 
 
-def _common(numbers: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:
+def _common(numbers: GroupNumbers, others: GroupNumbers) -> GroupNumbers:
     """Return the numbers that are among others; both are in order, each once."""
     return _without(numbers, _without(numbers, others))
 
 
-def _without(numbers: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:
+def _without(numbers: GroupNumbers, others: GroupNumbers) -> GroupNumbers:
     """Return the numbers that are not among others; both are in order, each once."""
     if not others.size:
         return numbers
     places = np.minimum(np.searchsorted(others, numbers), others.size - 1)
-    left: NDArray[np.intp] = numbers[others[places] != numbers]
+    left: GroupNumbers = numbers[others[places] != numbers]
     return left
-
-
-def _is_zero(values: NDArray[Any]) -> Marks:
-    marks: Marks = values == 0.0
-    return marks
-
-
-def _is_not_finite(values: NDArray[Any]) -> Marks:
-    marks: Marks = ~np.isfinite(values)
-    return marks
-
-
-def _is_any_not_finite(*statistics: NDArray[Any]) -> Marks:
-    marks: Marks = np.logical_or.reduce([_is_not_finite(values) for values in statistics])
-    return marks
-
-
-def _find_groups(test: Callable[..., Marks], *statistics: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the numbers of the groups whose statistics pass a test, in order."""
-    found, start = [np.zeros(0, dtype=np.intp)], 0
-    for pieces in zip(*map(iterate_pieces, statistics), strict=True):
-        found.append(np.flatnonzero(test(*pieces)) + start)
-        start += pieces[0].size
-    return np.concatenate(found)
-
-
-def _find_groups_with(
-    test: Callable[[NDArray[Any]], Marks], values: NDArray[Any], plan: Plan
-) -> NDArray[np.intp]:
-    """Return the numbers of the groups that hold a value that passes a test, in order."""
-    found, start = [np.zeros(0, dtype=np.intp)], 0
-    for piece in iterate_pieces(values):
-        passing = np.flatnonzero(test(piece))
-        if passing.size:
-            places = np.unravel_index(passing + start, plan.grid.shape or (1,))
-            found.append(_unite(plan.grid.locate_groups(places)))
-        start += piece.size
-    return _unite(*found)
-
-
-def _find_spoilt_groups(
-    tested: NDArray[Any], values: NDArray[Any], plan: Plan, selection: Selection | None
-) -> NDArray[np.intp]:
-    """Return the numbers of the groups that hold what is not finite, other than for not counting."""
-    if selection is None:
-        return _find_groups_with(_is_not_finite, tested, plan)
-    found, start = [np.zeros(0, dtype=np.intp)], 0
-    for piece in iterate_pieces(tested):
-        passing = np.flatnonzero(_is_not_finite(piece))
-        if passing.size:
-            places = np.unravel_index(passing + start, plan.grid.shape or (1,))
-            spoilt = selection.find_spoilt(values.reshape(plan.grid.shape or (1,)), places)
-            found.append(_unite(plan.grid.locate_groups([index[spoilt] for index in places])))
-        start += piece.size
-    return _unite(*found)
-
-
-def _describe(plan: Plan, kind: str, numbers: range | NDArray[np.intp], consequence: str) -> Degeneracy:
-    return Degeneracy(kind, plan.grid.group_name(int(numbers[0])), len(numbers), consequence)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +14,7 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, NanRule
 from normcli.numerics.solution import Given
+from normcli.printable import format_count
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -123,25 +126,20 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selecti
     DataError
         If the mask or the lengths do not fit, or there is a NaN where that is an error.
     """
-    if asked.nan not in (None, *NanRule):
-        raise UsageError(f"nan {asked.nan!r} is none of {', '.join(NanRule)}")
-    if asked.fill not in (None, *Fill):
-        raise UsageError(f"fill {asked.fill!r} is none of {', '.join(Fill)}")
+    for name, value, words in (("nan", asked.nan, NanRule), ("fill", asked.fill, Fill)):
+        if value not in (None, *words):
+            raise UsageError(f"{name} {value!r} is none of {', '.join(words)}")
     if asked.nan == NanRule.RAISE:
         _refuse_nan(plan, values)
-    masks = []
-    if asked.mask is not None:
-        masks.append(plan.grid.fit_mask(_to_booleans(asked.mask)))
+    masks = [] if asked.mask is None else [plan.grid.fit_mask(_to_booleans(asked.mask))]
     if asked.lengths is not None:
-        masks.append(plan.grid.fit_mask(make_length_mask(plan, asked.lengths)))
+        masks.append(make_length_mask(plan, asked.lengths))
+    if not masks and asked.nan != NanRule.OMIT and asked.fill is not None:
+        raise UsageError("fill is for values that do not count; all do without a mask, lengths or nan omit")
     omits_nan = asked.nan == NanRule.OMIT and is_float(values.dtype)
-    if not masks and asked.nan != NanRule.OMIT:
-        if asked.fill is not None:
-            raise UsageError("fill is for values that do not count; all do without a mask, lengths or nan omit")
-        return None
     if not masks and not omits_nan:
         return None
-    mask = masks[0] & masks[1] if len(masks) == 2 else next(iter(masks), None)
+    mask = functools.reduce(operator.and_, masks) if masks else None
     return Selection(mask, omits_nan, Fill(asked.fill or Fill.PASS))
 
 
@@ -160,9 +158,8 @@ def make_length_mask(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
     if along is None or batch is None or along == batch:
         raise UsageError("lengths are along a sequence axis, L, T or S; name it with a layout such as NLC")
     if len(lengths) != plan.grid.shape[batch]:
-        given = "is 1 length" if len(lengths) == 1 else f"are {len(lengths)} lengths"
-        samples = f"{plan.grid.shape[batch]} sample{'' if plan.grid.shape[batch] == 1 else 's'}"
-        raise DataError(f"there {given} for {samples}")
+        verb, samples = "is" if len(lengths) == 1 else "are", format_count(plan.grid.shape[batch], "sample")
+        raise DataError(f"there {verb} {format_count(len(lengths), 'length')} for {samples}")
     longest = plan.grid.shape[along]
     for sample, length in enumerate(lengths):
         if not 0 <= length <= longest:
@@ -197,8 +194,6 @@ def _refuse_nan(plan: Plan, values: NDArray[Any]) -> None:
         found = np.flatnonzero(np.isnan(piece))
         if found.size:
             index = np.unravel_index(int(found[0]) + start, plan.grid.shape or (1,))
-            place = " ".join(
-                f"{plan.grid.layout.name(axis)}={i}" for axis, i in enumerate(index[: len(plan.grid.shape)])
-            )
+            place = " ".join(f"{name}={i}" for name, i in zip(plan.grid.layout.names, index, strict=False))
             raise DataError(f"there is a NaN at {place or 'the only value'}")
         start += piece.size

@@ -17,7 +17,7 @@ from normcli.errors import DataError, DegenerateError, MissingStatisticError, Us
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Fill, Request
 from normcli.numerics.solution import Given
-from normcli.results.degenerate import Degeneracy, find_degeneracies, find_degeneracies_of_evaluation
+from normcli.results.degenerate import Degeneracy, find_degeneracies
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.promises import Check, check_promises
 
@@ -155,13 +155,9 @@ class Result:
     @functools.cached_property
     def degeneracies(self) -> tuple[Degeneracy, ...]:
         """The degenerate kinds of groups in the input, each once."""
-        if self.running is not None:
-            return find_degeneracies_of_evaluation(
-                self.plan, self.input, self.statistics, self.normalized, self.selection
-            )
-        safe = not self.inputs.scales and self.plan.norm.divisor.bounded and not self._carries_others
-        promised = None if safe else self.normalized
-        return find_degeneracies(self.plan, self.input, self.statistics, promised, self.counts, self.selection)
+        bounded = self.running is None and not self.inputs.scales and self.plan.norm.divisor.bounded
+        output = None if bounded and not self._carries_others else self.normalized
+        return find_degeneracies(self.plan, self.input, self.statistics, output, self.inputs, self.counts)
 
     @property
     def _carries_others(self) -> bool:
