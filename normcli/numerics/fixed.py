@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,10 +62,9 @@ class Fixed:
             return
         if values.size > _MOST:
             step, size = max(1, _MOST // values.shape[1]), values.shape[1]
-            for start in range(0, len(values), step):
-                for column in range(0, size, _MOST):
-                    rows = slice(start, start + step)
-                    self.add(groups[rows], values[rows, column : column + _MOST], exponent)
+            for start, column in itertools.product(range(0, len(values), step), range(0, size, _MOST)):
+                rows = slice(start, start + step)
+                self.add(groups[rows], values[rows, column : column + _MOST], exponent)
             return
         first = int(groups.min())
         places, width = groups - first, int(groups.max()) - first + 1
@@ -79,23 +79,18 @@ class Fixed:
             sigma = np.ldexp(1.5, _DOUBLE + DIGIT * digit)
             cut = (rest + sigma) - sigma
             rest = rest - cut
-            units = np.bincount(places, np.add.reduce(np.ldexp(cut, -DIGIT * digit), axis=-1), width)
-            self._add_units(first, units.astype(np.int64), digit + offset // DIGIT)
-
-    def _add_units(self, first: int, units: Integers, place: int) -> None:
-        self._reach(place, place + 2)
-        here = slice(first, first + len(units))
-        at = place - self.low
-        self.digits[at, here] += units & _MASK
-        self.digits[at + 1, here] += units >> DIGIT
+            sums = np.bincount(places, np.add.reduce(np.ldexp(cut, -DIGIT * digit), axis=-1), width)
+            units, place = sums.astype(np.int64), digit + offset // DIGIT
+            self._reach(place, place + 2)
+            here = self.digits[place - self.low :, first : first + width]
+            here[0] += units & _MASK
+            here[1] += units >> DIGIT
 
     def _reach(self, start: int, stop: int) -> None:
         """Have digits for the places from start to before stop."""
-        count, groups = self.digits.shape
-        below, above = max(0, self.low - start), max(0, stop - self.low - count)
+        below, above = max(0, self.low - start), max(0, stop - self.low - len(self.digits))
         if below or above:
-            blanks = [np.zeros((n, groups), dtype=np.int64) for n in (below, above)]
-            self.digits = np.concatenate([blanks[0], self.digits, blanks[1]])
+            self.digits = np.pad(self.digits, ((below, above), (0, 0)))
             self.low -= below
 
     def merge(self, other: Fixed) -> None:
@@ -121,21 +116,18 @@ class Fixed:
     def settle(self) -> Fixed:
         """Return the same numbers with as few digits as hold them: equal numbers have equal digits then."""
         self._normalize()
-        digits, low = self.digits, self.low
-        numbers: NDArray[np.bool_] = np.logical_or.reduce(self.digits, axis=1)
-        if not numbers.any():
-            return Fixed.zeros(digits.shape[1])
-        start = int(np.argmax(numbers))
-        stop = len(numbers)
+        used = self.digits.any(axis=1)
+        if not used.any():
+            return Fixed.zeros(self.digits.shape[1])
+        start = int(np.argmax(used))
+        digits = self.digits[start:].copy()
         # A highest digit that only repeats the sign of the one below is not needed.
-        while stop - start > 1:
-            top, below = digits[stop - 1], digits[stop - 2]
-            signed = np.where(below > _MASK >> 1, below - (_MASK + 1), below)
-            if not (np.where(signed < 0, -1, 0) == top).all():
+        while len(digits) > 1:
+            signed = np.where(digits[-2] > _MASK >> 1, digits[-2] - (_MASK + 1), digits[-2])
+            if (np.where(signed < 0, -1, 0) != digits[-1]).any():
                 break
-            digits = np.concatenate([digits[: stop - 2], signed[None]])
-            stop -= 1
-        return Fixed(digits[start:stop].copy(), low + start)
+            digits = np.concatenate([digits[:-2], signed[None]])
+        return Fixed(digits, self.low + start)
 
     def integers(self) -> tuple[list[int], int]:
         """Return an integer for each group and the exponent of 2 that all are multiplied by."""

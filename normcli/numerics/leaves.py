@@ -139,15 +139,13 @@ class Dots:
         """
         length = _PART if self._whole else self._n
         within = np.sqrt(length * np.maximum.reduce(squares._parts, axis=-1))
-        bound: Floats = np.maximum(within, np.add.reduce(np.abs(self._parts), axis=-1))
-        return bound
+        return np.asarray(np.maximum(within, np.add.reduce(np.abs(self._parts), axis=-1)))
 
     def total(self) -> Floats:
         """Return the dot product of each row."""
         if self._parts.shape[1] == 1:
             return self._parts[:, 0]
-        sums: Floats = np.vecdot(self._parts, _ONES[0, : self._parts.shape[1]])
-        return sums
+        return np.asarray(np.vecdot(self._parts, _ONES[0, : self._parts.shape[1]]))
 
 
 def cut_rows(rows: int, n: int, chunk: int = CHUNK) -> list[slice]:
@@ -190,8 +188,6 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
         dots.add(s, x[s], x[s])
     square = dots.total()
     extreme = ~((square < TOO_LARGE) & (square > TOO_SMALL))
-    if extreme.any():
-        return _measure_with_extremes(x, square, extreme, need_sum, work, selected)
     count = count_values(x, selected)
     _, exponent = np.frexp(square)
     exponent = ((exponent + 1) >> 1)[:, None]
@@ -220,33 +216,21 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
             sums[2].add(s, r, ones)
     squares = quick_two_sum(high.total(), low.total())
     shift = np.zeros(rows)
-    total = Pair(shift, shift)
+    total = Pair(np.zeros(rows), np.zeros(rows))
     if need_sum:
         total = two_sum(sums[0].total(), sums[1].total())
         total = quick_two_sum(total.hi, total.lo + sums[2].total())
         cancels = (squares.hi - total.hi * (total.hi / count)) < _CENTRED_BELOW * squares.hi
+        cancels &= ~extreme
         if cancels.any():
-            shift = np.zeros(rows)
             mean = divide_by_count(Pair(total.hi[cancels], total.lo[cancels]), count[cancels]).hi
             again = _squares_about(x[cancels], mean, None if selected is None else selected[cancels])
             shift[cancels], squares.hi[cancels], squares.lo[cancels] = mean, again.hi, again.lo
+    if extreme.any():
+        extreme[extreme] = np.any(x[extreme], axis=-1)  # zeros alone over- and underflow nowhere
+        squares.hi[extreme], squares.lo[extreme] = square[extreme], 0.0
+        total.hi[extreme], total.lo[extreme] = np.add.reduce(x[extreme], axis=-1), 0.0
     return Leaves(total.hi, total.lo, squares.hi, squares.lo, shift, extreme, count)
-
-
-def _measure_with_extremes(
-    x: Floats, square: Floats, extreme: Selected, need_sum: bool, work: Workspace, selected: Selected | None
-) -> Leaves:
-    """Measure the plain leaves; of the others those of zeros alone are plain too, the rest is left marked."""
-    result = Leaves.empty(square.shape)
-    if not extreme.all():
-        rest = None if selected is None else selected[~extreme]
-        result.put(~extreme, measure_leaves(x[~extreme], work, need_sum=need_sum, selected=rest))
-    result.extreme[extreme] = np.any(x[extreme], axis=-1)
-    result.count[...] = count_values(x, selected)
-    marked = result.extreme
-    result.square_hi[marked] = square[marked]
-    result.sum_hi[marked] = np.add.reduce(x[marked], axis=-1)
-    return result
 
 
 def _squares_about(x: Floats, centre: Floats, selected: Selected | None) -> Pair:
@@ -308,7 +292,7 @@ def measure_short_leaves(
 
 
 def find_inexact(raw: NDArray[np.float32], bound: Floats) -> Selected:
-    """Say of which rows the sum may be inexact, if no sum on its way exceeds a bound.
+    """Return of which rows the sum may be inexact, if no sum on its way exceeds a bound.
 
     Every value is a multiple of an ulp > least · 2⁻²⁴, and so is every sum of them: exact up to 2⁵³ ulp.
     One bit is kept back, for the rounding of the bound itself.

@@ -240,9 +240,8 @@ class RankSearch:
     def _start_histograms(self) -> None:
         """Make room to count in: one histogram for ranks that have been the same key so far."""
         shape = (len(self.count), 0 if self.done else 1 << self._width)
-        fresh = [
-            slot
+        self._histograms = {
+            slot: np.zeros(shape, np.int64)
             for slot, prefix in enumerate(self._prefix)
             if slot == 0 or not np.array_equal(prefix, self._prefix[slot - 1])
-        ]
-        self._histograms = {slot: np.zeros(shape, np.int64) for slot in fresh}
+        }
