@@ -60,9 +60,9 @@ def _describe_norm(named: NamedNorm) -> str:
 
 
 def _run(settings: Settings) -> None:
-    from normcli.cli.track import asks_for_tracking, track
+    if _asks_for_tracking(settings):
+        from normcli.cli.track import track
 
-    if asks_for_tracking(settings):
         track(settings)
     else:
         _calculate(settings)
@@ -71,6 +71,21 @@ def _run(settings: Settings) -> None:
 CALCULATE = Verb(
     "", _run, options=_list_options, examples=("--shape 2,4,4,4", "-i x.npy -o y.npy"), describe=_describe_norm
 )
+
+
+def _asks_for_tracking(settings: Settings) -> bool:
+    """Whether running statistics are to be updated: there is a place for them, and nothing is evaluated."""
+    running, several = settings.running, len(settings.source.inputs) > 1
+    if running.evaluation and several:
+        raise UsageError("--eval normalizes one tensor; give one --input")
+    given = (running.state, running.running_mean, running.running_var)
+    if not running.evaluation and (several or any(value is not None for value in given)):
+        return True
+    for name, value in settings.training._asdict().items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for running statistics in training: --state FILE.npz keeps them")
+    return False
 
 
 class _Outputs(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from normcli.cli.verbs import commands
+from normcli.cli.commands import commands
 from normcli.errors import ExitCode, NormError
 from normcli.printable import make_printable
 

@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from normcli.running.average import Rule, State
 
 
-def asks_for_tracking(settings: Settings) -> bool:
-    """Whether running statistics are to be updated: there is a place for them, and nothing is evaluated."""
-    running, several = settings.running, len(settings.source.inputs) > 1
-    if running.evaluation and several:
-        raise UsageError("--eval normalizes one tensor; give one --input")
-    given = (running.state, running.running_mean, running.running_var)
-    if not running.evaluation and (several or any(value is not None for value in given)):
-        return True
-    for name, value in settings.training._asdict().items():
-        if value is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} is for running statistics in training: --state FILE.npz keeps them")
-    return False
-
-
 def track(settings: Settings) -> None:
     """Update running statistics with each input, print what became of them, and keep them.
 

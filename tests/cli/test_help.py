@@ -8,9 +8,9 @@ import click
 import pytest
 
 from normcli import NORMS, errors
+from normcli.cli.commands import VERBS, commands
 from normcli.cli.help import TOPICS
 from normcli.cli.options import NUMERIC
-from normcli.cli.verbs import VERBS, commands
 from normcli.errors import ExitCode, NormError
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 from normcli.norms.options import list_own_options

@@ -1,0 +1,119 @@
+"""The top of the command line: which commands there are; none is imported until it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from normcli.errors import UsageError
+from normcli.norms.table import NORMS, find_norm
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from normcli.cli.verbs import Verb
+
+VERBS: Mapping[str, tuple[str, str]] = {
+    "explain": ("explain", "Show the arithmetic of one value, step by step, as on paper."),
+    "compare": ("compare", "Set norms side by side on one tensor; say which are equal, and why."),
+    "draw": ("draw", "Draw a tensor, each value in the colour of its group: SVG, PNG, terminal."),
+    "restore": ("restore", "See whether gamma = std and beta = mean can undo a norm."),
+    "check": ("check", "Check a tensor against the exact result of a norm."),
+    "identify": ("identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),
+    "golden": ("golden", "Write input, parameters and exact results for another project's tests."),
+    "fit": ("fit", "Fit a norm to files: exact statistics over all of them, mergeable."),
+    "merge": ("fit", "Merge stats files, or print one."),
+    "apply": ("apply", "Normalize files with fitted statistics."),
+    "invert": ("apply", "Undo what apply did."),
+    "fold": ("fold", "Fold batch normalization into the layer before it."),
+    "generate": ("generate", "Write a seeded tensor and nothing else."),
+    "norms": ("tables", "Print the table of norms: axes, formulas, parameters, sources."),
+    "conventions": ("tables", "Print what each framework does where a norm leaves a choice."),
+    "help": ("help", "Explain file formats, exit codes or layouts; show the help of a command."),
+}
+"""Verb → the module of this folder that has its record, under its name in capitals, and what it does."""
+
+_NAME_WIDTH = 11
+
+
+class CommandGroup(click.Group):
+    """Commands by name, with an error for unknown names that suggests similar ones."""
+
+    subject = "norm or command"
+    others: Sequence[str] = tuple(VERBS)
+    """What a word may be beside a norm."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve a command as click does; the error names what is similar."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            from difflib import get_close_matches
+
+            known = [*(alias for norm in NORMS.values() for alias in norm.names), *self.others]
+            near = get_close_matches(name.lower(), known, n=2)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"the norms are {', '.join(NORMS)}"
+            raise click.UsageError(f"there is no {self.subject} {name!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+
+class _Commands(CommandGroup):
+    """Every norm of the table and every verb, each imported and built when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the tables."""
+        return [*NORMS, *VERBS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a verb's command, or that of the norm of that name, alias or preset."""
+        if cmd_name in VERBS:
+            return _find_verb(VERBS[cmd_name][0], cmd_name).make_command()
+        return _find_verb("calculate", "calculate").make_norm_command(cmd_name) if is_norm(cmd_name) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the norms and the verbs as two lists, from their tables."""
+        norms = [(name.ljust(_NAME_WIDTH), f"{norm.title}: {norm.summary}") for name, norm in NORMS.items()]
+        verbs = [(name.ljust(_NAME_WIDTH), line) for name, (_, line) in VERBS.items()]
+        with formatter.section("Norms"):
+            formatter.write_dl(norms)
+        with formatter.section("Commands"):
+            formatter.write_dl(verbs)
+
+
+def _find_verb(module: str, name: str) -> Verb:
+    verb: Verb = getattr(import_module(f"normcli.cli.{module}"), name.upper())
+    return verb
+
+
+def is_norm(name: str) -> bool:
+    """Whether a word is the name, an alias or a preset of a norm."""
+    try:
+        find_norm(name)
+    except UsageError:
+        return False
+    return True
+
+
+@click.command(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="normcli", message="%(prog)s %(version)s")
+@click.pass_context
+def commands(ctx: click.Context) -> None:
+    """Calculate exactly what a normalization does to these numbers.
+
+    \b
+      normcli bn --shape 2,3,4,4               a seeded tensor, batch-normalized
+      normcli ln -i x.npy -o y.npy             from file to file
+      normcli zscore -i iris.csv --print mean  one number a line, for scripts
+
+    Long names work too: normcli layernorm. Each command has its own --help.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
