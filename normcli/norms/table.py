@@ -207,7 +207,7 @@ class Norm(NamedTuple):
     def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
         numerator = "x" if self.centre is Centre.NOTHING else f"(x − {format_statistic(self.centre.value)})"
-        root = self.divisor.root.replace("ₚ", _format_subscript(self.p))
+        root = self.divisor.root.replace("ₚ", format_subscript(self.p))
         if not divides_alpha:
             root = root.replace("/size", "")
         with_eps = _WITH_EPS[eps_mode or self.eps_mode]
@@ -224,7 +224,8 @@ _WITH_EPS: Mapping[EpsMode | None, str] = {
 """Where eps stands → the divisor as a formula has it."""
 
 
-def _format_subscript(p: float | None) -> str:
+def format_subscript(p: float | None) -> str:
+    """Return the exponent of an ℓp length as a subscript; ₚ where it is left open."""
     if p is None:
         return "ₚ"
     return "∞" if math.isinf(p) else f"{p:g}".translate(_SUBSCRIPTS)

@@ -134,20 +134,19 @@ def _define_divisor(plan: Plan, square: Symbol, root: Symbol, *, beyond: bool) -
     """Define the divisor by the size of a group, its square and eps."""
     mode = plan.spec.eps_mode
     if plan.spec.eps is None or mode is None:
-        yield Definition("divisor", root)
+        divisor: Expression = root
     elif mode in (EpsMode.OUTSIDE, EpsMode.FLOOR):
-        yield Definition("divisor", join_eps(mode, root, _EPS))
-    elif mode is EpsMode.SQUARE_FLOOR:
-        yield Definition(
-            "divisor", Maximum((root, Root(_EPS))) if beyond else Root(join_eps(mode, square, _EPS))
-        )
-    elif beyond:
-        base = Symbol(f"({root.text})", value=root.value)
-        yield Definition("divisor", Root(join_eps(mode, Power(base, Constant(2)), _EPS)))
+        divisor = join_eps(mode, root, _EPS)
+    elif beyond and mode is EpsMode.SQUARE_FLOOR:
+        divisor = Maximum((root, Root(_EPS)))
     else:
-        under = join_eps(mode, square, _EPS)
-        yield Definition(None, under)
-        yield Definition("divisor", Root(Symbol(f"({square.text} + eps)", value=under)))
+        size = Power(Symbol(f"({root.text})", value=root.value), Constant(2)) if beyond else square
+        under = join_eps(mode, size, _EPS)
+        if mode is EpsMode.INSIDE and not beyond:
+            yield Definition(None, under)
+            under = Symbol(f"({square.text} + eps)", value=under)
+        divisor = Root(under)
+    yield Definition("divisor", divisor)
 
 
 def _define_power(plan: Plan) -> Iterator[Definition]:
@@ -186,33 +185,26 @@ def define_value(plan: Plan, parameters: Container[str], dtype: str) -> tuple[De
     definitions = [Definition("x")]
     if centre is not None:
         definitions.append(Definition(None, Difference(_X, Symbol(centre))))
-    quotient, rounds = Quotient(_less(centre), _DIVISOR), dtype != "float64"
-    affine = _define_affine(plan, parameters)
-    if affine is None and not rounds:
-        return (*definitions, Definition("y", quotient))
-    definitions.append(Definition("x̂", quotient))
-    if affine is not None and not rounds:
-        return (*definitions, Definition("y", affine))
-    rounds_twice = affine is not None and plan.spec.rounds_before_gamma
+    gamma, beta = (Symbol(name) if name in parameters else None for name in ("gamma", "beta"))
+    affine = scale_and_shift(_X_HAT, gamma, beta, plan.spec.gamma_offset)
+    quotient, scales, rounds = Quotient(_less(centre), _DIVISOR), affine is not _X_HAT, dtype != "float64"
+    if scales or rounds:
+        definitions.append(Definition("x̂", quotient))
+    if not rounds:
+        return (*definitions, Definition("y", affine if scales else quotient))
+    rounds_twice = scales and plan.spec.rounds_before_gamma
     if rounds_twice:
         words = f"rounded to {dtype} before gamma"
         definitions.append(Definition("x̂", quotient, words, Symbol("rounded"), "exact"))
-    if affine is not None:
+    if scales:
         definitions.append(Definition(None, affine))
     rounded = f"rounded {'again' if rounds_twice else 'once'}, to {dtype}"
     unrounded = f"in double precision, not rounded to {dtype}"
     return (
         *definitions,
-        Definition("y", affine or _X_HAT, rounded, when="exact"),
-        Definition("y", affine or _X_HAT, unrounded, when="moved"),
+        Definition("y", affine, rounded, when="exact"),
+        Definition("y", affine, unrounded, when="moved"),
     )
-
-
-def _define_affine(plan: Plan, parameters: Container[str]) -> Expression | None:
-    """Return gamma · x̂ + beta, or what there is of it."""
-    gamma, beta = (Symbol(name) if name in parameters else None for name in ("gamma", "beta"))
-    affine = scale_and_shift(_X_HAT, gamma, beta, plan.spec.gamma_offset)
-    return None if affine is _X_HAT else affine
 
 
 def _less(centre: str | None) -> Symbol:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from normcli.dtypes import is_float
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import ONLY_GROUP
-from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.norms.table import Centre, EpsMode, ZeroRule, format_subscript
+from normcli.printable import format_count
 from normcli.teach.definitions import combine, define_base, join_eps, make_power, scale_and_shift, take_root
 from normcli.teach.expression import (
     MOST_TERMS,
@@ -135,7 +136,7 @@ class _StepList:
 
     def __init__(self, group: MeasuredGroup, *, running: bool) -> None:
         self.group, self.plan, self.spec, self.running = group, group.plan, group.plan.spec, running
-        self.n = Constant(group.count)
+        self.n, self.counted = Constant(group.count), format_count(group.count, "value")
         self.whole_numbers = not is_float(group.values.dtype)
         self.steps: list[Step] = []
 
@@ -163,7 +164,7 @@ class _StepList:
         if self.spec.window is not None:
             self.steps.append(Step("group", self._describe_window()))
             return
-        sentence = f"{name_group(group.name)} holds {_count(group.count)}"
+        sentence = f"{name_group(group.name)} holds {self.counted}"
         along = _enumerate([plan.grid.layout.name(axis) for axis in plan.grid.axes])
         if group.count > 1 and along:
             sentence += f": they differ along {along}"
@@ -180,14 +181,13 @@ class _StepList:
         where = f"{name}={first}" if held == 1 else f"{name}={first} … {name}={first + held - 1}"
         outside = grid.group_size - held
         cut = f"; the other {outside} would lie outside" if outside else ""
-        return f"The window of {format_index(at, grid.layout)} holds {_count(held)}, at {where}{cut}."
+        return f"The window of {format_index(at, grid.layout)} holds {self.counted}, at {where}{cut}."
 
     def _require_finite(self) -> None:
         if self.running or self.group.finite:
             return
-        for consequence in [kind.consequence for kind in self.group.degeneracies] or [
-            "holds NaN or an infinity"
-        ]:
+        consequences = [kind.consequence for kind in self.group.degeneracies]
+        for consequence in consequences or ["holds NaN or an infinity"]:
             self.steps.append(Step("not finite", f"{name_group(self.group.name)} {consequence}."))
         raise _NoNumberError
 
@@ -208,7 +208,7 @@ class _StepList:
         """Add each statistic in turn: values by their rank, and sums and differences of those."""
         norm, found = self.plan.norm, dict[str, Constant]()
         for row in map(ORDER_STATISTICS.__getitem__, norm.statistics):
-            sentence = row.told.format(count=_count(self.group.count))
+            sentence = row.told.format(count=self.counted)
             step = Step(row.name, sentence, Symbol(row.symbol, row.latex))
             if row.combination is None:
                 found[row.name] = self._find_rank(row, step)
@@ -244,7 +244,7 @@ class _StepList:
             self._stop(Step("mean", f"The mean that was given is {kind}: there is no arithmetic to show."))
         if not math.isfinite(mean):
             self._stop(Step("mean", "The mean is beyond float64."))
-        total = Step("sum", f"The sum of the {_count(count)}.", Symbol("Σx", r"\sum x"))
+        total = Step("sum", f"The sum of the {self.counted}.", Symbol("Σx", r"\sum x"))
         try:
             top: Expression = self._add_sum(total, _itself, Fraction(mean) * count)
         except _NoNumberError:
@@ -563,8 +563,7 @@ def _itself(x: Expression) -> Expression:
     return x
 
 
-def _square(x: Expression) -> Expression:
-    return Power(x, Constant(2))
+_square = functools.partial(make_power, exponent=Constant(2))
 
 
 def _count_nonzero(x: Expression) -> Expression:
@@ -581,16 +580,8 @@ _SUMMED_LENGTHS: Mapping[float, tuple[str, MakeTerm]] = {
 
 
 def _name_length(p: float) -> Symbol:
-    if math.isinf(p):
-        return Symbol("‖x‖∞", r"\lVert x \rVert_\infty")
-    return Symbol(f"‖x‖{f'{p:g}'.translate(_SUBSCRIPTS)}", rf"\lVert x \rVert_{{{p:g}}}")
-
-
-_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-
-
-def _count(number: int) -> str:
-    return f"{number:,} value{'' if number == 1 else 's'}"
+    latex = r"\infty" if math.isinf(p) else f"{{{p:g}}}"
+    return Symbol(f"‖x‖{format_subscript(p)}", rf"\lVert x \rVert_{latex}")
 
 
 def _enumerate(words: Sequence[str]) -> str:
