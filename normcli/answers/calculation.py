@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.blocks import NOBODY, build_blocks
+from normcli.documents.blocks import build_blocks, locate_selected
 from normcli.documents.document import Line, Page, describe_members
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import (
@@ -123,7 +124,8 @@ class Answer:
         """Return one line per value: its index per axis, the input, its group's statistics, the output."""
         from normcli.tensors.delimited import iterate_long
 
-        return iterate_long(self.axis_names, self.result.plan.grid.shape, self.columns())
+        grid = self.result.plan.grid
+        return iterate_long(grid.layout.names, grid.shape, self.columns())
 
     def page(self) -> Page:
         """Return the page of the one result.
@@ -138,20 +140,14 @@ class Answer:
         norm = self.result.plan.norm
         return Page(f"{norm.name} · {norm.title}", (self.result,), self.tensor)
 
-    @property
-    def axis_names(self) -> tuple[str, ...]:
-        """What the axes are called."""
-        return self.result.plan.grid.layout.names
-
     def columns(self) -> dict[str, Column]:
         """Return input, statistics and output: each a function from index arrays to the values there."""
         from normcli.tensors.delimited import pick_from
 
-        result, plan = self.result, self.result.plan
+        result, grid = self.result, self.result.plan.grid
 
         def spread(array: NDArray[Any]) -> Column:
-            flat = array.reshape(-1)
-            return lambda index: flat[plan.grid.locate_groups(index)]
+            return lambda index: array.reshape(-1)[grid.locate_groups(index)]
 
         statistics = {name: spread(array) for name, array in result.statistics.items()}
         selection, counts = result.selection, {}
@@ -203,22 +199,12 @@ class Answer:
         result, selection = self.result, self.result.selection
         if selection is None or result.plan.spec.window is not None:
             return None
-
-        def locate(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-            return np.where(
-                selection.select(result.input, index), result.plan.grid.locate_groups(index), NOBODY
-            )
-
-        return locate
+        return functools.partial(locate_selected, result.plan.grid, selection, result.input)
 
     def _describe_selection(self) -> Mapping[str, Any]:
         selection, counts = self.result.selection, self.result.counts
-        if selection is None:
-            return {}
-        return {
-            "counts": None if counts is None else NestedLists(counts.astype(np.int64)),
-            **describe_selection(selection),
-        }
+        listed = None if counts is None else NestedLists(counts.astype(np.int64))
+        return {} if selection is None else {"counts": listed, **describe_selection(selection)}
 
     def _build_check(self) -> Line:
         checks = self.result.check

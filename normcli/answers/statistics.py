@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import Line
+from normcli.documents.document import Line, describe_members
 from normcli.documents.numbers import format_shape
 from normcli.documents.plans import build_header, describe_plan, list_groups
 from normcli.errors import UsageError
@@ -32,6 +32,12 @@ _LABELS = {
 
 _VALUES = ("rstd", "count", "nan_count", "min", "max", "image_std")
 """The fields of the second table."""
+
+
+_DEVIATIONS = (
+    "std: of all values of a channel together",
+    "per-image std: the mean of each sample's own, as often quoted for ImageNet",
+)
 
 
 class StatisticsAnswer:
@@ -62,23 +68,13 @@ class StatisticsAnswer:
         for names in (first, [name for name in _VALUES if name in self.fields]):
             yield list_groups(self.plan, {_LABELS.get(name, name): self.fields[name] for name in names}, view)
         if "image_std" in self.fields:
-            yield Line(
-                (
-                    "std: of all values of a channel together",
-                    "per-image std: the mean of each sample's own, as often quoted for ImageNet",
-                )
-            )
+            yield Line(_DEVIATIONS)
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
-        subject = {
-            "files": self.stats.files,
-            "samples": self.stats.samples,
-            "shape": list(self.stats.subject.shape),
-            "dtype": self.stats.subject.dtype,
-        }
+        subject = describe_members(self.stats.subject, "shape", "dtype")
         return {
-            **describe_plan(self.plan, subject),
+            **describe_plan(self.plan, describe_members(self.stats, "files", "samples") | subject),
             "nan": "omit" if self.stats.omits_nan else "propagate",
             "stats": {name: to_lists(values) for name, values in self.fields.items()},
         }
@@ -161,19 +157,15 @@ def _emit_sklearn(answer: StatisticsAnswer) -> str:
     mean, var, std = (answer.fields[name].reshape(-1).tolist() for name in ("mean", "var", "std"))
     counts = answer.fields["count"].reshape(-1)
     seen = repr(int(counts[0])) if (counts == counts[:1]).all() else f"np.array({counts.tolist()})"
-    return "\n".join(
-        [
-            "import numpy as np",
-            "from sklearn.preprocessing import StandardScaler",
-            "",
-            "scaler = StandardScaler()",
-            f"scaler.mean_ = np.array({mean})",
-            f"scaler.var_ = np.array({var})",
-            f"scaler.scale_ = np.array({[value or 1.0 for value in std]})",
-            f"scaler.n_features_in_ = {len(mean)}",
-            f"scaler.n_samples_seen_ = {seen}",
-        ]
-    )
+    return f"""import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+scaler = StandardScaler()
+scaler.mean_ = np.array({mean})
+scaler.var_ = np.array({var})
+scaler.scale_ = np.array({[value or 1.0 for value in std]})
+scaler.n_features_in_ = {len(mean)}
+scaler.n_samples_seen_ = {seen}"""
 
 
 def _emit_json(answer: StatisticsAnswer) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.documents.document import Line, Row, Table
+from normcli.documents.document import Line, Row, Table, describe_value
 from normcli.documents.excerpt import build_excerpt, choose_groups
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.documents.plans import build_header, describe_plan
 from normcli.printable import format_count, make_printable
-from normcli.tensors.nested import describe_number, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ class Tracking:
         return {
             **describe_plan(self.entries[-1].plan, {"state": self.path, "rule": self.rule._asdict()}),
             "steps": list(self.records()),
-            "running": _to_lists(last.statistics._asdict()),
+            "running": describe_value(last.statistics),
             "batches": last.batches,
         }
 
@@ -88,10 +88,10 @@ class Tracking:
                 "batch": step.after.batches,
                 "source": entry.source,
                 "weights": {"old": step.weights[0], "new": step.weights[1]},
-                "batch_statistics": _to_lists(step.batch._asdict()),
-                "before": _to_lists(step.before.statistics._asdict()),
-                "after": _to_lists(step.after.statistics._asdict()),
-                "gap": describe_number(entry.gap),
+                "batch_statistics": describe_value(step.batch),
+                "before": describe_value(step.before.statistics),
+                "after": describe_value(step.after.statistics),
+                "gap": describe_value(entry.gap),
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
@@ -99,14 +99,10 @@ class Tracking:
         yield _COLUMNS
         for entry in self.entries:
             step = entry.step
-            columns = [
-                values.reshape(-1).tolist() for pair in zip(step.batch, strict=True) for values in pair
-            ] + [
-                state.statistics._asdict()[name].reshape(-1).tolist()
-                for name in _KEPT
-                for state in (step.before, step.after)
-            ]
-            for channel, values in enumerate(zip(*columns, strict=True)):
+            moved = zip(step.before.statistics, step.after.statistics, strict=True)
+            columns = (*step.batch, *itertools.chain.from_iterable(moved))
+            lists = (values.reshape(-1).tolist() for values in columns)
+            for channel, values in enumerate(zip(*lists, strict=True)):
                 yield (step.after.batches, entry.source, channel, *values, entry.gap)
 
     def _build_header(self, view: View) -> Facts:
@@ -157,7 +153,7 @@ class Tracking:
         old, new = (format_statistic(weight, view.digits) for weight in step.weights)
         for name in _KEPT:
             before, batch, after = (
-                format_statistic(float(values._asdict()[name].reshape(-1)[0]), view.digits)
+                format_statistic(float(getattr(values, name).reshape(-1)[0]), view.digits)
                 for values in (step.before.statistics, step.batch, step.after.statistics)
             )
             found = Fraction(old) * Fraction(before) + Fraction(new) * Fraction(batch)
@@ -175,7 +171,3 @@ def _format_step(step: Update, channel: int, view: View) -> tuple[str, ...]:
         for before, after in zip(step.before.statistics, step.after.statistics, strict=True)
     )
     return (*map(format_channel, step.batch), *moved)
-
-
-def _to_lists(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: to_lists(values) for name, values in arrays.items()}

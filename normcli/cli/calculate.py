@@ -190,6 +190,6 @@ def _describe_tensor(answer: Answer) -> Saved:
         answer.result.normalized,
         key="normalized",
         columns=answer.tensor.columns,
-        axis_names=answer.axis_names,
+        axis_names=answer.result.plan.grid.layout.names,
         describe=answer.columns,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import View
+    from normcli.engine.inputs import Selection
+    from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
 
 NOBODY = -1
@@ -206,10 +209,9 @@ def _count_fitting_columns(width: int | None, texts: NDArray[Any]) -> int | None
 
 
 def _split_panels(length: int, fitting: int | None) -> list[Positions]:
-    step = length if fitting is None else fitting
-    if length <= step:
+    if fitting is None or length <= fitting:
         return []
-    return [Positions(tuple(range(i, min(length, i + step)))) for i in range(0, length, step)]
+    return [Positions(tuple(range(i, min(length, i + fitting)))) for i in range(0, length, fitting)]
 
 
 def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
@@ -218,6 +220,25 @@ def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
         return columns
     room = fitting - 1
     return cut(length, room - room // 2, room // 2)
+
+
+def locate_selected(
+    grid: Grid, selection: Selection, values: NDArray[Any], index: Sequence[NDArray[np.intp]]
+) -> NDArray[np.intp]:
+    """Return the numbers of the groups that cells belong to; `NOBODY` for those that do not count.
+
+    Parameters
+    ----------
+    grid : Grid
+        Without windows.
+    selection : Selection
+        Which values count.
+    values : ndarray
+        The tensor.
+    index : sequence of integer arrays
+        The cells' positions along each axis; they broadcast.
+    """
+    return np.where(selection.select(values, index), grid.locate_groups(index), NOBODY)
 
 
 def _number_groups(plan: Plan, positions: list[Positions], locate: Locate | None) -> NDArray[np.intp]:
@@ -235,11 +256,10 @@ def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tu
     lengths : sequence of int
         The whole axes' lengths.
     """
-    following = 0
+    following, strides = 0, [math.prod(lengths[axis + 1 :]) for axis in range(len(lengths))]
     for places in itertools.product(*(range(p.size) for p in positions)):
-        number = 0
-        for p, place, length in zip(positions, places, lengths, strict=True):
-            number = number * length + p.shown[place]
+        index = (p.shown[place] for p, place in zip(positions, places, strict=True))
+        number = sum(map(operator.mul, index, strides))
         if number != following:
             yield None
         following = number + 1

@@ -11,7 +11,9 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from normcli.tensors.nested import describe_number
+import numpy as np
+
+from normcli.tensors.nested import describe_number, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -263,6 +265,8 @@ def describe_value(value: Any) -> Any:
         return describe_number(value)
     if isinstance(value, enum.Enum):
         return value.value
+    if isinstance(value, np.ndarray):
+        return to_lists(value)
     if hasattr(value, "_fields"):
         return describe_members(value, *value._fields)
     return list(map(describe_value, value)) if isinstance(value, tuple) else value

@@ -144,10 +144,6 @@ def _draw_one(counts: Counts, tallest: int, width: float, fill: Fill, name: str,
 def _draw_scale(edges: NDArray[np.float64], width: float) -> Panel:
     """Return the ends and the middle of the bins as numbers."""
     low, high = float(edges[0]), float(edges[-1])
-    texts = [f"{value:.4g}" for value in (low, low / 2 + high / 2, high)]
-    shapes: list[Shape] = [
-        Text(0, 9, texts[0], _TICK, "muted", mono=True),
-        Text(width / 2, 9, texts[1], _TICK, "muted", "middle", mono=True),
-        Text(width, 9, texts[2], _TICK, "muted", "end", mono=True),
-    ]
-    return Panel(width, 14, tuple(shapes))
+    numbers = ((0, low, "start"), (width / 2, low / 2 + high / 2, "middle"), (width, high, "end"))
+    texts = (Text(x, 9, f"{number:.4g}", _TICK, "muted", anchor, mono=True) for x, number, anchor in numbers)
+    return Panel(width, 14, tuple(texts))
