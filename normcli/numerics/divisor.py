@@ -1,4 +1,4 @@
-"""What the values of groups are divided by: its eps, its scale, its zeros."""
+"""What the values of groups are divided by: how eps enters it, how it is scaled, what replaces its zeros."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Solution:
 
     mean: Pair
     divisor: Pair
-    scale: NDArray[np.int64] | None
+    scale: Integers | None
     centred: bool
     statistics: dict[str, Floats] = field(default_factory=dict)
 
@@ -40,8 +40,8 @@ class Solution:
         )
 
 
-def replace_zeros(divisor: Pair, rule: ZeroRule, k: NDArray[np.int64] | None = None) -> Pair:
-    """Return a divisor that values, times 2ᵏ, can be divided by: where it is 0, so are most of them."""
+def replace_zeros(divisor: Pair, rule: ZeroRule, k: Integers | None = None) -> Pair:
+    """Return a divisor of values times 2ᵏ with its zeros replaced: by NaN, by 1, or by 1 in that unit."""
     zero = divisor.hi == 0.0
     if not zero.any():
         return divisor
@@ -49,33 +49,34 @@ def replace_zeros(divisor: Pair, rule: ZeroRule, k: NDArray[np.int64] | None = N
     return Pair(np.where(zero, np.nan if rule is ZeroRule.NAN else one, divisor.hi), divisor.lo)
 
 
-def choose_scale_where(size: Floats, least: float, most: float) -> NDArray[np.int64] | None:
-    """Return the k by whose 2ᵏ groups are scaled whose largest magnitude lies outside; None if none does."""
+def choose_scale_where(size: Floats, least: float, most: float) -> Integers | None:
+    """Return k for each group: its values are multiplied by 2ᵏ. None if every size is within the limits."""
     outside = np.isfinite(size) & ((size > most) | ((size < least) & (size > 0.0)))
     return np.where(outside, choose_scale(size), 0) if outside.any() else None
 
 
-def unscale(values: Floats, k: NDArray[np.int64] | None) -> Floats:
-    """Return values that were multiplied by 2ᵏ as they were."""
+def unscale(values: Floats, k: Integers | None) -> Floats:
+    """Return values / 2ᵏ."""
     return values if k is None else np.ldexp(values, -k)
 
 
 def add_eps(
     square: Pair, root: Pair, eps: float | None, mode: EpsMode | None, k: Integers | None, *, exact: bool
 ) -> Pair:
-    """Return the divisor that eps makes of a size, in the unit of values times 2ᵏ.
+    """Return √(square + eps), root + eps, or the larger of root and eps, of values that were multiplied by 2ᵏ.
 
     Parameters
     ----------
     square, root : Pair
-        The size and its square: a standard deviation and its variance, or a length.
+        A variance and the standard deviation, or the square of a length and the length.
     eps : float or None
+        Of values as they were before they were multiplied.
     mode : EpsMode or None
-        Where eps stands. None only where eps is.
+        Where eps is added. None if there is no eps.
     k : ndarray of int or None
-        By whose 2ᵏ each group was scaled.
+        One for each group; None for 0.
     exact : bool
-        Whether the root of a sum is worked out as a pair; of 24 bits, a double is enough.
+        Whether the root of a sum is calculated as a pair; for results of 24 bits, a double is enough.
     """
     if not eps:
         return root
@@ -101,17 +102,15 @@ def _root_of_sum(square: Pair, eps: float, k: Integers | None, *, exact: bool) -
         return scaled
     fits = np.isfinite(scaled.hi) | ~np.isinf(inner)
     outer = pair_root(two_sum(np.ldexp(square.hi, -2 * k), eps))  # the square is nothing beside eps here
-    return Pair(
-        np.where(fits, scaled.hi, np.ldexp(outer.hi, k)), np.where(fits, scaled.lo, np.ldexp(outer.lo, k))
-    )
+    return Pair(*(np.where(fits, a, np.ldexp(b, k)) for a, b in zip(scaled, outer, strict=True)))
 
 
 _LEAST_SQUARED, _LARGEST_SQUARED = 2.0**-400, 2.0**400
-"""The square of a size within is exact as a pair, and neither it nor its error over- or underflows."""
+"""The square of a size between these is exact as a pair: neither it nor its error over- or underflows."""
 
 
 def find_divisor(size: Floats, eps: float | None, mode: EpsMode | None) -> Floats:
-    """Return what groups of known sizes (a standard deviation, a length) are divided by, as nearest doubles."""
+    """Return what groups of known sizes (standard deviations, lengths) are divided by, as the nearest doubles."""
     with np.errstate(all="ignore"):
         k = choose_scale_where(size, _LEAST_SQUARED, _LARGEST_SQUARED)
         scaled = size if k is None else np.ldexp(size, k)

@@ -1,4 +1,4 @@
-"""From the moments of groups to what their values are divided by, and to their statistics."""
+"""From what was measured of groups to what their values are divided by, and to their statistics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Given(NamedTuple):
 
 
 def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
-    """Turn what was measured of groups into the centre, the divisor and the statistics of each.
+    """Return the centre, the divisor and the statistics of groups, from what was measured of them.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
     measured : Moments, Lengths, Extremes or Quartiles
         As `Divisor.measurement` says; a length of p = 2 comes as moments about 0.
     exact : bool
-        Whether squares and roots are formed as pairs, so that the double that leaves is the nearest one but for
-        some 2⁻⁴⁰ of an ulp.
+        Whether squares and roots are calculated as pairs: each result is then within 1/2 + 2⁻⁴⁰ ulp. For
+        results of 24 bits, doubles are enough.
     """
     match plan.norm.divisor.measurement:
         case Measurement.EXTREMES | Measurement.QUARTILES:
@@ -62,10 +62,8 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
     square = divide_by_count(m2, freedom) if exact else Pair(m2.hi / freedom, np.zeros_like(m2.hi))
     divisor, statistics = _divide_by(plan, square, k, exact=exact)
     usable = replace_zeros(divisor, plan.spec.zero_rule)
-    told = usable if plan.spec.zero_rule is ZeroRule.ONE else divisor
-    statistics["rstd"] = pair_divide(Pair(1.0, 0.0), told).hi if exact else 1.0 / told.hi
-    if exact and plan.spec.zero_rule is not ZeroRule.ONE:
-        statistics["rstd"] = np.where(divisor.hi == 0.0, np.inf, statistics["rstd"])
+    shown = usable if plan.spec.zero_rule is ZeroRule.ONE else divisor
+    statistics["rstd"] = _invert(shown) if exact else 1.0 / shown.hi
     if centred:
         statistics = {"mean": moments.mean.hi, **statistics}
     if k is not None:
@@ -75,25 +73,28 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
 
 
 def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
-    """Turn known statistics into the divisor of each group; one of 0 stays 0, as the values are not its own.
+    """Return what values are normalized with if their mean and variance are known beforehand.
 
-    All is of `Grid.stats_shape`; the mean and the variance are told as they were given.
+    All arrays are of `Grid.stats_shape`. A divisor of 0 stays 0: the values divided by it need not be 0.
     """
     mean, var = map(plan.grid.spread_running, given)
     nothing = np.zeros_like(var)
     divisor, statistics = _divide_by(plan, Pair(var, nothing), None, exact=exact)
     endless = np.isinf(var)
-    if endless.any():  # of which the pairs' errors are NaN
+    if endless.any():  # there the second doubles of pairs are NaN
         divisor = Pair(np.where(endless, np.inf, divisor.hi), np.where(endless, 0.0, divisor.lo))
         statistics["std"] = np.where(endless, np.inf, statistics["std"])
-    inverse = np.where(divisor.hi == 0.0, np.inf, pair_divide(Pair(1.0, 0.0), divisor).hi)
-    inverse = np.where(endless, 0.0, inverse)
-    statistics = {"mean": mean, **statistics, "rstd": inverse}
+    statistics = {"mean": mean, **statistics, "rstd": np.where(endless, 0.0, _invert(divisor))}
     return Solution(Pair(mean, nothing), divisor, None, centred=True, statistics=statistics)
 
 
+def _invert(divisor: Pair) -> Floats:
+    """Return 1/divisor, infinite where that is 0."""
+    return np.where(divisor.hi == 0.0, np.inf, pair_divide(Pair(1.0, 0.0), divisor).hi)
+
+
 def _divide_by(plan: Plan, square: Pair, k: Integers | None, *, exact: bool) -> tuple[Pair, dict[str, Floats]]:
-    """Return the divisor that a variance or mean square makes, and the statistics that these two are."""
+    """Return the divisor that follows from a variance or mean square; that square and its root, by name."""
     root = pair_root(square) if exact else Pair(np.sqrt(square.hi), np.zeros_like(square.hi))
     divisor = add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, k, exact=exact)
     row = plan.norm.divisor
@@ -110,7 +111,7 @@ def _solve_length(plan: Plan, measured: Moments | Lengths) -> Solution:
     unit = None if plan.spec.p == 0 else k  # a count has no unit
     divisor = add_eps(square, length, plan.spec.eps, plan.spec.eps_mode, unit, exact=True)
     divisor = replace_zeros(divisor, plan.spec.zero_rule)
-    if k is not None and unit is None:  # so the values alone carry the scale
+    if k is not None and unit is None:  # the values are scaled all the same
         divisor = Pair(np.ldexp(divisor.hi, k), divisor.lo)
     zero = np.zeros_like(length.hi)
     return Solution(Pair(zero, zero), divisor, k, centred=False, statistics={"norm": unscale(length.hi, unit)})

@@ -9,7 +9,8 @@ import numpy as np
 from normcli.dtypes import is_float
 from normcli.errors import DataError
 from normcli.norms.table import EpsMode
-from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_negate, pair_root, two_sum
+from normcli.numerics.divisor import add_eps
+from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_negate, pair_root
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,7 +101,9 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     bias = zero if layer.bias is None else layer.bias.astype(np.float64)
     dtype = layer.weight.dtype if is_float(layer.weight.dtype) else np.dtype(np.float64)
     with np.errstate(all="ignore"):
-        divisor = _find_divisor(var, norm)
+        divisor = add_eps(
+            Pair(var, zero), pair_root(Pair(var, zero)), norm.eps, norm.eps_mode, None, exact=True
+        )
         _refuse_what_is_not_finite(layer, norm, bias)
         _refuse(divisor.hi == 0.0, f"{format_divisor(norm)} is 0, by which nothing can be divided")
         # Without their exponents, products of pairs stay within float64 wherever the result does.
@@ -119,13 +122,6 @@ def fold(layer: Layer, norm: Affine) -> Layer:
         _refuse(spoilt, f"the folded weight is beyond {dtype.name}{wider}")
         _refuse(~np.isfinite(folded_bias), f"the folded bias is beyond {dtype.name}{wider}")
     return layer._replace(weight=weight, bias=folded_bias)
-
-
-def _find_divisor(var: Floats, norm: Affine) -> Pair:
-    if norm.eps_mode is EpsMode.INSIDE:
-        return pair_root(two_sum(var, norm.eps))
-    root = pair_root(Pair(var, np.zeros_like(var)))
-    return pair_add(root, Pair(np.full_like(var, norm.eps), np.zeros_like(var)))
 
 
 def format_divisor(norm: Affine) -> str:
