@@ -1,7 +1,8 @@
-"""The arithmetic of a norm with names in place of numbers: one text for every group and one for every value.
+"""The formulas of a norm with names in place of numbers: one list for every group and one for every value.
 
-A definition gives a name to what a formula comes to, and the next may use that name. Whoever knows a group's
-statistics, eps and a value works them out in turn, at any eps.
+Each definition gives the result of a formula a name, which later formulas may use. Given a group's statistics,
+eps and a value, evaluating them in order leads to the normalized value, for any eps. The functions at the end
+take names and numbers alike: the steps of a story are made by them too.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ _X, _X_HAT, _N, _EPS, _DIVISOR = map(Symbol, ("x", "x̂", "n", "eps", "divisor")
 
 
 class Definition(NamedTuple):
-    """A name and what it stands for.
+    """A name and the formula of its value.
 
     Parameters
     ----------
     name : str or None
-        None where the formula is all the name that it has.
+        None for a formula that is shown and has no name.
     formula : Expression or None
         Made of statistics, `n`, `eps`, `x`, `gamma`, `beta`, options of the norm, and names defined before.
     words : str
-        What no formula says.
+        What the formula leaves out, such as a rounding.
     value : Expression or None
-        What the name stands for, where that is known better than by the formula. A statistic or a result that
-        is called by the name needs none.
+        What gives the value more accurately than the formula. None where a statistic or a result of that name
+        does, or the formula itself.
     when : str or None
-        `zero`: only where the name has come to 0 so far. `exact`: only at the eps that was given. `moved`: only
-        at another. None: always.
+        When the definition applies. `zero`: if the value of that name is 0 so far. `exact`: at the eps of the
+        result. `moved`: at any other eps. None: always.
     """
 
     name: str | None
@@ -61,7 +62,7 @@ class Definition(NamedTuple):
 
 
 def define_group(plan: Plan, *, given: bool, beyond: bool) -> tuple[Definition, ...]:
-    """Return what is worked out once for a group: from its statistics to `divisor`.
+    """Return the definitions of a group, from its statistics to `divisor`.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def define_group(plan: Plan, *, given: bool, beyond: bool) -> tuple[Definition, 
     given : bool
         Whether mean and variance were given instead of measured.
     beyond : bool
-        Whether the square of the group's deviation or length lies beyond float64.
+        Whether the square of the group's deviation or length is out of float64's range.
 
     Examples
     --------
@@ -131,7 +132,7 @@ def _define_length(plan: Plan, *, beyond: bool) -> Iterator[Definition]:
 
 
 def _define_divisor(plan: Plan, square: Symbol, root: Symbol, *, beyond: bool) -> Iterator[Definition]:
-    """Define the divisor by the size of a group, its square and eps."""
+    """Define the divisor by eps and a deviation or length, or its square."""
     mode = plan.spec.eps_mode
     if plan.spec.eps is None or mode is None:
         divisor: Expression = root
@@ -171,15 +172,15 @@ def _define_by_order(plan: Plan) -> Iterator[Definition]:
 
 
 def define_value(plan: Plan, parameters: Container[str], dtype: str) -> tuple[Definition, ...]:
-    """Return the way of one value: from `x` through the group's centre and `divisor` to `y`.
+    """Return the definitions of one value, from `x` by the group's centre and `divisor` to `y`.
 
     Parameters
     ----------
     plan : Plan
     parameters : container of str
-        Which of `gamma` and `beta` there are.
+        Those of `gamma` and `beta` that are given.
     dtype : str
-        Of the output. `rounded` is x̂ as gamma finds it, where it is rounded before.
+        Of the output. `rounded` is the name of x̂ where it is rounded before gamma.
     """
     centre = plan.norm.centre.statistic
     definitions = [Definition("x")]
@@ -208,12 +209,12 @@ def define_value(plan: Plan, parameters: Container[str], dtype: str) -> tuple[De
 
 
 def _less(centre: str | None) -> Symbol:
-    """Return x less a statistic, as one number."""
+    """Return x minus a statistic, shown as one number; x without a statistic."""
     return _X if centre is None else Symbol(f"(x − {centre})", value=Difference(_X, Symbol(centre)))
 
 
 def _average(each: Expression, average: Symbol, count: Symbol) -> Expression:
-    """Return a sum over the group, of which it is known what its average is, over the count."""
+    """Return a sum over the group, whose total follows from a known average, divided by the count."""
     return Quotient(Sum((), Symbol("Σ", value=Product(average, count)), each), count)
 
 
@@ -232,7 +233,7 @@ def join_eps(mode: EpsMode | None, size: Expression, eps: Expression) -> Express
 
 
 def make_power(x: Expression, exponent: Constant) -> Expression:
-    """Return |x|ᵖ, which the sum under an ℓp length is of."""
+    """Return |x|ᵖ, a term of the sum in an ℓp length."""
     if exponent.value == 2:
         return Power(x, Constant(2))
     return Absolute(x) if exponent.value == 1 else Power(Absolute(x), exponent)
@@ -246,7 +247,7 @@ def take_root(powers: Expression, exponent: Constant) -> Expression:
 
 
 def define_base(k: Expression, alpha: Expression, squares: Expression, size: Expression | None) -> Expression:
-    """Return what a window's divisor is a power of; `size` is None where alpha is not divided by it."""
+    """Return the base of a window's power; `size` is None where alpha is not divided by it."""
     scaled = Product(alpha, squares)
     return Sum((k, scaled if size is None else Quotient(scaled, size)))
 

@@ -8,8 +8,8 @@ from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.teach.expression import MOST_TERMS
 from normcli.teach.group import find_group, measure_group
+from normcli.teach.steps import build_story, name_group
 from normcli.teach.story import Step, Story
-from normcli.teach.telling import build_story, name_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

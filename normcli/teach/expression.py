@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 MOST_TERMS = 1024
-"""Longer sums are not added up term by term: their total comes with them."""
+"""Sums of more terms have their total given, and are not added up term by term."""
 
 _PRECISION = 60
 """Decimal digits of roots and powers: far more than any float has."""
@@ -24,7 +24,7 @@ _LARGEST_EXPONENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number; `exact` is False where it stands for another that it is the rounding of."""
+    """A number; `exact` is False where it was rounded from another."""
 
     value: float
     exact: bool = True
@@ -40,7 +40,7 @@ class Symbol:
     code : str
         What a program calls it.
     value : Expression or None
-        What it stands for, where a formula is to show it as one number.
+        For a name that is shown as one number: the expression that gives the number.
     """
 
     text: str
@@ -50,29 +50,29 @@ class Symbol:
 
 
 class Operation:
-    """What is done to expressions."""
+    """An operation on expressions."""
 
     __slots__ = ()
     __match_args__: tuple[str, ...] = ()
 
     @property
     def parts(self) -> Sequence[Expression]:
-        """The expressions that it is done to."""
+        """The operands."""
         return [getattr(self, name) for name in self.__match_args__]
 
 
 @dataclass(frozen=True, slots=True)
 class Fold(Operation):
-    """Terms that one operation makes a single number of.
+    """An operation on any number of terms, such as a sum.
 
     Parameters
     ----------
     terms : sequence of Expression
-        They may be made when they are asked for.
+        May be lazy: made when they are read.
     total : Constant, Symbol or None
-        What comes out, where there are too many terms to work it out, or only `each` is known of them.
+        The result, where the terms are too many to evaluate or only `each` is given; None otherwise.
     each : Expression or None
-        A term for a value that is called x; None where the terms are no series.
+        The general term, with x for a value; None where the terms have none.
     """
 
     terms: Sequence[Expression]
@@ -136,7 +136,7 @@ Expression = Constant | Symbol | Sum | Maximum | Difference | Product | Quotient
 
 
 class Value(NamedTuple):
-    """What an expression comes to; `exact` is False where something in it was rounded."""
+    """The value of an expression; `exact` is False where anything in it was rounded."""
 
     number: Fraction
     exact: bool
@@ -153,19 +153,19 @@ def read_decimals(number: Constant) -> Value:
 
 
 def evaluate(expression: Expression, read: Callable[[Constant], Value] = read_exactly) -> Value:
-    """Return what an expression comes to: exactly, but for roots and powers that no fraction is.
+    """Return the value of an expression; it is exact, but for roots and powers that are irrational.
 
     Parameters
     ----------
     expression : Expression
-        Without names.
+        Without symbols.
     read : callable
-        What a number counts as: itself, or what is printed of it.
+        Returns the value of a constant: `read_exactly`, `read_decimals` or that of what is printed.
 
     Raises
     ------
     ZeroDivisionError, ArithmeticError
-        If there is no such number.
+        If the expression has no value: it divides by 0, holds a symbol or is too large.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def evaluate(expression: Expression, read: Callable[[Constant], Value] = read_ex
 
 
 def _apply(operation: Operation, numbers: Sequence[Fraction]) -> tuple[Fraction, bool]:
-    """Return what an operation makes of numbers, and whether that is exact."""
+    """Return the result of an operation, and whether it is exact."""
     match operation:
         case Root():
             return _take_root(*numbers)
