@@ -84,7 +84,7 @@ class Result:
     @functools.cached_property
     def normalized(self) -> NDArray[Any]:
         """The normalized tensor, of the input's shape, after gamma and beta if they are given."""
-        return self._run(self.inputs)
+        return run(self.plan, self.input, self.inputs, effort=self.effort)[0]
 
     @property
     def gamma(self) -> NDArray[Any] | None:
@@ -180,11 +180,14 @@ class Result:
         """
         if self.running is not None:
             return ()
+        inputs, selection = NO_INPUTS, None
         if self.selection is not None:
-            values = self._run(Inputs(selection=self.selection._replace(fill=Fill.NAN)))
-            return check_promises(self.plan, self.statistics, values, self.effort, Selection(omits_nan=True))
-        values = self._run(NO_INPUTS) if self.inputs.scales else self.normalized
-        return check_promises(self.plan, self.statistics, values, self.effort)
+            inputs = Inputs(selection=self.selection._replace(fill=Fill.NAN))
+            selection = Selection(omits_nan=True)
+        values = self.normalized
+        if self.inputs.scales or selection is not None:
+            values = run(self.plan, self.input, inputs, effort=self.effort)[0]
+        return check_promises(self.plan, self.statistics, values, self.effort, selection)
 
     def settle(self, *, check: bool) -> None:
         """Find the warnings (and the check) now, before the files that they are read from are moved.
@@ -202,9 +205,6 @@ class Result:
         """Raise `DegenerateError` if any group is degenerate."""
         if self.degeneracies:
             raise DegenerateError(f"{self.plan.norm.name}: {'; '.join(self.warnings)}")
-
-    def _run(self, inputs: Inputs) -> NDArray[Any]:
-        return run(self.plan, self.input, inputs, effort=self.effort)[0]
 
 
 def normalize(
@@ -313,17 +313,11 @@ def normalize(
     request = Request.collect(norm, {**options, "dtype": _name_dtype(dtype)})
     values = _as_real(x, "x")
     plan = make_plan(request, values.shape, values.dtype)
-    inputs = fit_inputs(
-        plan,
-        values,
-        {
-            name: _as_real(given, name)
-            for name, given in (("gamma", gamma), ("beta", beta))
-            if given is not None
-        },
-        _pair_running(running_mean, running_var),
-        _read_selection(mask, lengths, nan, fill),
-    )
+    arrays = {
+        name: _as_real(options[name], name) for name in ("gamma", "beta", "mask") if options[name] is not None
+    }
+    selection = SelectionRequest(arrays.pop("mask", None), _convert_lengths(lengths), nan, fill)
+    inputs = fit_inputs(plan, values, arrays, _pair_running(running_mean, running_var), selection)
     effort = Effort(threads=None if threads is None else _require_integer("threads", threads))
     return calculate(plan, values, inputs, out=out, effort=effort)
 
@@ -378,16 +372,11 @@ def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None
     return Given(_as_real(mean, "running_mean"), _as_real(var, "running_var"))
 
 
-def _read_selection(
-    mask: ArrayLike | None, lengths: Sequence[int] | None, nan: str | None, fill: str | None
-) -> SelectionRequest | None:
-    if mask is None and lengths is None and nan is None and fill is None:
-        return None
+def _convert_lengths(lengths: Sequence[int] | None) -> tuple[int, ...] | None:
     try:
-        whole = None if lengths is None else tuple(operator.index(length) for length in lengths)
+        return None if lengths is None else tuple(map(operator.index, lengths))
     except TypeError as error:
         raise UsageError(f"lengths {lengths!r} are no integers") from error
-    return SelectionRequest(None if mask is None else _as_real(mask, "mask"), whole, nan, fill)
 
 
 def _name_dtype(dtype: DTypeLike | None) -> str | None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs, Selection
+    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
@@ -62,7 +62,7 @@ class Golden(NamedTuple):
     tensor : Tensor
         The input.
     inputs : Inputs
-        Gamma and beta, as far as there are any.
+        Gamma, beta, running statistics and which values count.
     checked : Checked
         The golden values held against newly calculated ones.
     """
@@ -103,25 +103,33 @@ def write_golden(
     dtype = choose_output_dtype(plan, values.dtype)
     if is_bfloat16(dtype) or is_bfloat16(values.dtype):
         raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
-    if isinstance(values, np.memmap):
+    out = None
+    if isinstance(values, np.memmap):  # what does not fit into memory is written as it is calculated
         with _locate(folder, NORMALIZED).open("w+b") as stream:
             out = start_npy(stream, plan.grid.shape, dtype)
-        result = calculate(plan, values, inputs, out=out, effort=effort)
-    else:
-        result = calculate(plan, values, inputs, effort=effort)
-        _write(folder, NORMALIZED, result.normalized)
-    _write(folder, INPUT, values)
-    for name in PARAMETERS:
-        parameter = getattr(result, name)
-        if parameter is not None:
-            _write(folder, name, _narrow(parameter, dtype))
-    for name, statistic in zip(RUNNING, inputs.given or (), strict=False):
-        _write(folder, name, statistic)
-    if inputs.selection is not None and inputs.selection.mask is not None:
-        _write(folder, MASK, inputs.selection.mask)
-    for name, statistic in result.statistics.items():
-        _write(folder, name, statistic)
-    text = json.dumps(_describe(folder, result, tensor.source, recipe), indent=2, allow_nan=False)
+    result = calculate(plan, values, inputs, out=out, effort=effort)
+    affine = {"gamma": inputs.gamma, "beta": inputs.beta}
+    files: dict[str, NDArray[Any] | None] = {
+        INPUT: values,
+        **{name: None if array is None else _narrow(array, dtype) for name, array in affine.items()},
+        **dict(zip(RUNNING, inputs.given or (), strict=False)),
+        MASK: None if inputs.selection is None else inputs.selection.mask,
+        NORMALIZED: result.normalized,
+        **result.statistics,
+    }
+    arrays = {name: array for name, array in files.items() if array is not None}
+    for name, array in arrays.items():
+        if name != NORMALIZED or out is None:
+            with _locate(folder, name).open("wb") as stream:
+                write_npy(stream, array)
+    manifest = {
+        **_describe(result),
+        "source": tensor.source,
+        "recipe": recipe,
+        "convention": _describe_convention(plan),
+        "files": {name: _describe_file(_locate(folder, name), array) for name, array in arrays.items()},
+    }
+    text = json.dumps(manifest, indent=2, allow_nan=False)
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
     return result
 
@@ -167,11 +175,6 @@ def _locate(folder: Path, name: str) -> Path:
     return folder / f"{name}.npy"
 
 
-def _write(folder: Path, name: str, values: NDArray[Any]) -> None:
-    with _locate(folder, name).open("wb") as stream:
-        write_npy(stream, values)
-
-
 def _narrow(parameter: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     with np.errstate(all="ignore"):
         narrow = parameter.astype(dtype)
@@ -182,52 +185,39 @@ def _choose_limits(dtype: np.dtype[Any]) -> Limits:
     return Limits(max_ulp=_SHORT_ULP if is_short_float(dtype) else _LONG_ULP)
 
 
-def _describe(folder: Path, result: Result, source: str, recipe: Mapping[str, Any] | None) -> dict[str, Any]:
-    plan, request = result.plan, result.plan.request
+def _describe(result: Result) -> dict[str, Any]:
+    """Return what was asked for: the norm, its options, and the rules of the selection beside its mask."""
+    request, selection = result.plan.request, result.selection
     given = {option: getattr(request, option.name) for option in OPTIONS}
-    return {
+    described = {
         "schema": SCHEMA,
         "normcli": __version__,
         "norm": request.norm,
         "options": {o.name: o.describe(value) for o, value in given.items() if value is not None},
-        **_describe_selection(result.selection),
-        "source": source,
-        "recipe": recipe,
-        "convention": {
-            "name": plan.norm.name,
-            "formula": plan.formula,
-            "layout": plan.grid.layout.letters,
-            "axes": plan.grid.axes,
-            "kept": plan.grid.kept,
-            "groups": plan.grid.groups,
-            "group_count": plan.grid.group_count,
-            "group_size": plan.grid.group_size,
-            "eps": plan.spec.eps,
-            "eps_mode": plan.spec.eps_mode,
-            "ddof": plan.spec.ddof,
-            "p": find_option("p").describe(plan.spec.p),
-            "window": None if plan.spec.window is None else plan.spec.window._asdict(),
-            "like": plan.spec.like,
-        },
-        "files": {
-            path.stem: _describe_file(path)
-            for path in sorted(folder.glob("*.npy"), key=lambda path: _order(path.stem, result))
-        },
     }
+    if selection is not None:
+        rule = NanRule.OMIT if selection.omits_nan else NanRule.PROPAGATE
+        described["selection"] = {"nan": rule.value, "fill": selection.fill.value}
+    return described
 
 
-def _order(name: str, result: Result) -> int:
-    return [INPUT, *PARAMETERS, *RUNNING, MASK, NORMALIZED, *result.statistics].index(name)
-
-
-def _describe_file(path: Path) -> dict[str, Any]:
-    values = load(str(path)).values
+def _describe_convention(plan: Plan) -> dict[str, Any]:
+    """Return what was calculated, for a reader; it is not read back."""
+    grid, spec = plan.grid, plan.spec
     return {
-        "file": path.name,
-        "shape": values.shape,
-        "dtype": values.dtype.name,
-        "sha256": _digest(path),
+        "name": plan.norm.name,
+        "formula": plan.formula,
+        "layout": grid.layout.letters,
+        **{name: getattr(grid, name) for name in ("axes", "kept", "groups", "group_count", "group_size")},
+        **{name: getattr(spec, name) for name in ("eps", "eps_mode", "ddof")},
+        "p": find_option("p").describe(spec.p),
+        "window": None if spec.window is None else spec.window._asdict(),
+        "like": spec.like,
     }
+
+
+def _describe_file(path: Path, values: NDArray[Any]) -> dict[str, Any]:
+    return {"file": path.name, "shape": values.shape, "dtype": values.dtype.name, "sha256": _digest(path)}
 
 
 def _digest(path: Path) -> str:
@@ -252,39 +242,30 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _describe_selection(selection: Selection | None) -> dict[str, Any]:
-    """Return what the mask's file does not say of which values count."""
-    if selection is None:
-        return {}
-    rule = NanRule.OMIT if selection.omits_nan else NanRule.PROPAGATE
-    return {"selection": {"nan": rule.value, "fill": selection.fill.value}}
-
-
 def _read_selection(manifest: Mapping[str, Any], mask: NDArray[Any] | None) -> SelectionRequest | None:
-    told = manifest.get("selection")
-    if told is None:
+    selection = manifest.get("selection")
+    if selection is None:
         return None
-    if not isinstance(told, dict):
+    if not isinstance(selection, dict):
         raise DataError("its selection is no object of nan and fill")
-    return SelectionRequest(mask, None, told.get("nan"), told.get("fill"))
+    return SelectionRequest(mask, None, selection.get("nan"), selection.get("fill"))
 
 
 def _read_request(manifest: Mapping[str, Any], path: Path) -> Request:
     norm, given = manifest.get("norm"), manifest.get("options")
     if not isinstance(norm, str) or not isinstance(given, dict):
         raise DataError(f"{path} names no norm, or no options")
-    rows = {option.name: option for option in OPTIONS}
     options: dict[str, Any] = {}
     for name, value in given.items():
         try:
-            options[name] = rows[name].read(value)
+            options[name] = find_option(name).read(value)
         except (KeyError, UsageError) as error:
             raise DataError(f"{path}: there is no option {name} = {json.dumps(value)}") from error
     return Request(norm, **options)
 
 
 def _require_described(folder: Path, name: str, values: NDArray[Any], entry: Mapping[str, Any]) -> None:
-    """Raise `DataError` unless an array is of the shape and dtype that the manifest says."""
+    """Raise `DataError` unless an array is of the shape and dtype that the manifest names."""
     shape, dtype = entry.get("shape"), entry.get("dtype")
     if shape != list(values.shape) or dtype != values.dtype.name:
         raise DataError(
