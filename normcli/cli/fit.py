@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from normcli.cli.settings import Settings
-    from normcli.fitting.fit import Source
     from normcli.fitting.stats_file import Stats
+    from normcli.tensors.many import Named
 
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
 
@@ -86,13 +86,11 @@ def _fit(
         )
 
 
-def _list_sources(files: Sequence[str], files_from: str | None) -> Iterator[Source]:
-    from normcli.fitting.fit import Source
+def _list_sources(files: Sequence[str], files_from: str | None) -> Iterator[Named]:
     from normcli.tensors.many import expand, name_tensors, read_list
 
     listed = [] if files_from is None else read_list(files_from)
-    for named in name_tensors([*expand(files), *listed]):
-        yield Source(*named)
+    return name_tensors([*expand(files), *listed])
 
 
 def _merge(settings: Settings, files: tuple[str, ...], emit: str | None) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given
+    from normcli.numerics.solution import Given, Measured
 
     Selected = NDArray[np.bool_]
     Places = tuple[NDArray[np.intp], ...]
@@ -100,12 +100,15 @@ class Inputs(NamedTuple):
         Known statistics, of `Grid.running_shape`, to normalize with instead of the groups' own.
     selection : Selection or None
         Which values count; None if all do.
+    measured : Moments, Lengths, Extremes, Quartiles or None
+        What was measured of the groups elsewhere (of many files), to normalize with instead of their own.
     """
 
     gamma: NDArray[Any] | None = None
     beta: NDArray[Any] | None = None
     given: Given | None = None
     selection: Selection | None = None
+    measured: Measured | None = None
 
     @property
     def scales(self) -> bool:

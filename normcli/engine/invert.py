@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import is_float
-from normcli.engine.blocks import open_source
-from normcli.engine.geometry import find_geometry
-from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.passes import Run
-from normcli.engine.walk import DEFAULT_EFFORT, Walk
+from normcli.engine.run import open_run
+from normcli.engine.walk import Walk
 from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, two_diff
 from normcli.numerics.rounding import store
 from normcli.numerics.solution import solve
@@ -21,7 +18,6 @@ from normcli.numerics.solution import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.engine.blocks import Sink
     from normcli.engine.geometry import Slices
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
@@ -59,47 +55,42 @@ class Loss:
 
 
 def invert(
-    plan: Plan,
-    values: NDArray[Any],
-    moments: Measured,
-    sink: Sink,
-    inputs: Inputs = NO_INPUTS,
-    effort: Effort = DEFAULT_EFFORT,
-) -> Loss:
-    """Undo `apply_moments`, in pairs of doubles, rounded once.
+    plan: Plan, values: NDArray[Any], inputs: Inputs, out: NDArray[Any] | None, effort: Effort
+) -> tuple[NDArray[Any], Loss]:
+    """Undo a normalization with known statistics, in pairs of doubles, rounded once.
 
     Parameters
     ----------
     plan : Plan
-        Of the tensor's shape, with as many groups as there are moments.
+        Of the tensor's shape.
     values : ndarray
         Normalized ones.
-    moments : Moments, Lengths, Extremes or Quartiles
-    sink : Sink
-        The caller closes it.
     inputs : Inputs
-        Of which gamma and beta are used.
+        Of which gamma, beta and what was measured of the groups are used; the latter is needed.
+    out : ndarray or None
+        Where the result goes, as in `run`.
     effort : Effort
 
     Returns
     -------
-    Loss
+    tuple of (ndarray, Loss)
+        The restored values, and what rounding may have cost them.
     """
-    if values.size == 0:
-        return Loss()
-    geometry = find_geometry(plan)
-    with contextlib.closing(open_source(values, plan, geometry)) as source:
-        return _InverseRun(plan, geometry, source, sink, inputs, effort).invert(moments)
+    with open_run(plan, values, out) as (place, geometry, source, sink):
+        if not values.size:
+            return place, Loss()
+        return place, _InverseRun(plan, geometry, source, sink, inputs, effort).invert(inputs.measured)
 
 
 class _InverseRun(Run):
     """The pass that undoes a normalization."""
 
-    def invert(self, moments: Measured) -> Loss:
+    def invert(self, measured: Measured | None) -> Loss:
         """Write the restored values; return what rounding may have cost them."""
+        assert measured is not None
         loss = Loss()
         with np.errstate(all="ignore"):
-            solution = solve(self.plan, moments, exact=True)
+            solution = solve(self.plan, measured, exact=True)
 
         def restore(tile: Slices, work: Workspace) -> None:
             found = self._restore(tile, solution, work)

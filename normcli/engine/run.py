@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.solution import Given, Measured
+    from normcli.numerics.solution import Given
 
     Floats = NDArray[np.float64]
 
@@ -82,17 +82,34 @@ def run(
         _require_place(out, plan, values, dtype)
     if _has_no_values(plan):
         return np.empty(plan.grid.shape, dtype) if out is None else out, _fill_statistics(plan, inputs.given)
-    with _open(plan, values) as (geometry, source):
+    with open_run(plan, values, out) as (place, geometry, source, sink):
+        return place, run_source(plan, geometry, source, sink, inputs, effort)
+
+
+@contextlib.contextmanager
+def open_run(
+    plan: Plan, values: NDArray[Any], out: NDArray[Any] | None
+) -> Iterator[tuple[NDArray[Any], Geometry, Source, Sink]]:
+    """Open what a run reads and writes: the array of its result (`out` or a new one), and where tiles lie.
+
+    Raises
+    ------
+    DataError
+        If the result does not fit into memory.
+    """
+    geometry = find_geometry(plan)
+    with contextlib.closing(open_source(values, plan, geometry)) as source:
+        dtype = choose_output_dtype(plan, values.dtype)
         try:
             place = source.make_array(plan.grid.shape, dtype) if out is None else out
         except MemoryError as error:
             raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error
         with contextlib.closing(open_sink(place, geometry)) as sink:
-            return place, run_source(plan, geometry, source, sink, inputs, effort)
+            yield place, geometry, source, sink
 
 
 def run_into(
-    plan: Plan, values: NDArray[Any], sink: Sink, inputs: Inputs = NO_INPUTS, effort: Effort = DEFAULT_EFFORT
+    plan: Plan, values: NDArray[Any], sink: Sink | None, inputs: Inputs, effort: Effort
 ) -> dict[str, Floats]:
     """Normalize a tensor into a sink of any kind, tile by tile, and return the statistics.
 
@@ -100,72 +117,32 @@ def run_into(
     ----------
     plan : Plan
     values : ndarray
-    sink : Sink
+    sink : Sink or None
         Made for `find_geometry(plan)`; the result has its dtype. It is given each tile once, in any order and
-        from several threads. The caller closes it.
+        from several threads. The caller closes it. None if only the statistics are wanted.
     inputs : Inputs
     effort : Effort
     """
-    if _has_no_values(plan):
+    is_known = inputs.given is not None and sink is None and inputs.selection is None
+    if _has_no_values(plan) or is_known:
         return _fill_statistics(plan, inputs.given)
-    with _open(plan, values) as (geometry, source):
+    geometry = find_geometry(plan)
+    with contextlib.closing(open_source(values, plan, geometry)) as source:
         return run_source(plan, geometry, source, sink, inputs, effort)
 
 
 def measure(
-    plan: Plan,
-    values: NDArray[Any],
-    inputs: Inputs = NO_INPUTS,
-    effort: Effort = DEFAULT_EFFORT,
+    plan: Plan, values: NDArray[Any], inputs: Inputs = NO_INPUTS, effort: Effort = DEFAULT_EFFORT
 ) -> dict[str, Floats]:
-    """Return the statistics of a tensor's groups, of `Grid.stats_shape`, without normalizing it.
-
-    Parameters
-    ----------
-    plan : Plan
-    values : ndarray
-    inputs : Inputs
-        Of which gamma and beta change nothing. Known statistics are not measured.
-    effort : Effort
-    """
-    if _has_no_values(plan) or (inputs.given is not None and inputs.selection is None):
-        return _fill_statistics(plan, inputs.given)
-    with _open(plan, values) as (geometry, source):
-        return run_source(plan, geometry, source, None, inputs, effort)
-
-
-def apply_moments(
-    plan: Plan,
-    values: NDArray[Any],
-    moments: Measured,
-    sink: Sink,
-    inputs: Inputs = NO_INPUTS,
-    effort: Effort = DEFAULT_EFFORT,
-) -> None:
-    """Normalize a tensor into a sink with the moments of its groups given.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of the tensor's shape, with as many groups as there are moments.
-    values : ndarray
-    moments : Moments, Lengths, Extremes or Quartiles
-    sink : Sink
-        The caller closes it.
-    inputs : Inputs
-        Of which gamma and beta are used.
-    effort : Effort
-    """
-    if values.size:
-        with _open(plan, values) as (geometry, source):
-            Run(plan, geometry, source, sink, inputs, effort).apply(moments)
+    """Return the statistics of a tensor's groups, of `Grid.stats_shape`; those given are not measured."""
+    return run_into(plan, values, None, inputs, effort)
 
 
 def _has_no_values(plan: Plan) -> bool:
     return plan.grid.group_count == 0 or plan.grid.group_size == 0
 
 
-def _fill_statistics(plan: Plan, given: Given | None = None) -> dict[str, Floats]:
+def _fill_statistics(plan: Plan, given: Given | None) -> dict[str, Floats]:
     """Return the statistics of groups that are not measured: the known ones, or those of no values."""
     if given is not None:
         with np.errstate(all="ignore"):
@@ -187,13 +164,6 @@ def _require_place(out: NDArray[Any], plan: Plan, values: NDArray[Any], dtype: n
         raise UsageError("out must not share memory with the input")
 
 
-@contextlib.contextmanager
-def _open(plan: Plan, values: NDArray[Any]) -> Iterator[tuple[Geometry, Source]]:
-    geometry = find_geometry(plan)
-    with contextlib.closing(open_source(values, plan, geometry)) as source:
-        yield geometry, source
-
-
 def run_source(
     plan: Plan,
     geometry: Geometry,
@@ -204,7 +174,8 @@ def run_source(
 ) -> dict[str, Floats]:
     """Normalize the tiles of a source into a sink, or measure them alone, and return the statistics."""
     passes = _find_run(plan)(plan, geometry, source, sink, inputs, effort)
-    statistics = passes.measure() if inputs.given is None else passes.apply(inputs.given)
+    known = inputs.given if inputs.measured is None else inputs.measured
+    statistics = passes.measure() if known is None else passes.apply(known)
     shape = plan.grid.stats_shape
     return {name: array.reshape(shape) for name, array in statistics.items()}
 

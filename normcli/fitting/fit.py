@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.numerics.order_statistics import Quartiles
-    from normcli.tensors.tensor import Tensor
+    from normcli.tensors.many import Named
 
 
 MUCH = 1 << 26
@@ -47,13 +47,6 @@ class Policy(NamedTuple):
     skips_bad: bool = False
 
 
-class Source(NamedTuple):
-    """Where a tensor comes from: its name, and what loads it."""
-
-    name: str
-    load: Callable[[], Tensor]
-
-
 class Fitted(NamedTuple):
     """Statistics, and what is wrong with the files that were left out."""
 
@@ -61,13 +54,13 @@ class Fitted(NamedTuple):
     bad: tuple[str, ...]
 
 
-def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Effort) -> Fitted:
+def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effort) -> Fitted:
     """Return the statistics over tensors as if they were one, joined along the batch axis.
 
     Parameters
     ----------
     request : Request
-    sources : iterable of Source
+    sources : iterable of Named
         Each is loaded after the one before was read.
     policy : Policy
     effort : Effort
@@ -81,20 +74,19 @@ def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Eff
     """
     waiting = list(sources)
     fitting = _Fitting(request, policy, effort)
-    bad: list[str] = []
-    good: list[Source] = []
+    good: list[Named] = []
     while waiting and fitting.subject is None:
         try:
             fitting.begin(waiting[0])
         except (DataError, MemoryError) as error:
-            fitting.leave_out(_format_problem(waiting.pop(0), error), bad)
+            fitting.leave_out(_format_problem(waiting.pop(0), error))
     for source, outcome in zip(waiting, fitting.survey_all(waiting), strict=True):
         if isinstance(outcome, str):
-            fitting.leave_out(outcome, bad)
+            fitting.leave_out(outcome)
         else:
             fitting.add(outcome)
             good.append(source)
-    stats = fitting.stats
+    stats, bad = fitting.stats, fitting.bad
     if stats is None:
         raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
     if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
@@ -102,14 +94,14 @@ def fit(request: Request, sources: Iterable[Source], policy: Policy, effort: Eff
     return Fitted(stats, tuple(bad))
 
 
-def _format_problem(source: Source, error: BaseException) -> str:
+def _format_problem(source: Named, error: BaseException) -> str:
     """Return what is wrong with a tensor, with its name."""
-    told = str(error) or "it does not fit into memory"
-    return told if source.name in told else f"{source.name}: {told}"
+    problem = str(error) or "it does not fit into memory"
+    return problem if source.name in problem else f"{source.name}: {problem}"
 
 
 def _search_quartiles(
-    stats: Stats, sources: Sequence[Source], load: Callable[[Source], NDArray[Any]], effort: Effort
+    stats: Stats, sources: Sequence[Named], load: Callable[[Named], NDArray[Any]], effort: Effort
 ) -> Quartiles:
     """Read all tensors again, once for each digit that the quartiles are found by."""
     subject = stats.subject
@@ -130,32 +122,27 @@ class _Fitting:
         self.request, self.policy, self.effort = request, policy, effort
         self.subject: Subject | None = None
         self.stats: Stats | None = None
-        self._first: Source | None = None
+        self.bad: list[str] = []
+        self._first: Named | None = None
         self._values: NDArray[Any] = np.empty(0)
 
-    def load(self, source: Source) -> NDArray[Any]:
+    def load(self, source: Named) -> NDArray[Any]:
         """Return a tensor; the first is loaded once, as it may be standard input."""
         return self._values if source is self._first else _load(source)
 
-    def begin(self, source: Source) -> None:
+    def begin(self, source: Named) -> None:
         """Load the first tensor; all others must have its subject."""
         values = _load(source)
         self.subject = choose_subject(self.request, values.shape, values.dtype)
         self._first, self._values = source, values
 
-    def leave_out(self, told: str, bad: list[str]) -> None:
-        """Leave a tensor out, if that is the policy.
-
-        Raises
-        ------
-        DataError
-            If it is not.
-        """
+    def leave_out(self, problem: str) -> None:
+        """Note why a tensor is left out, or raise `DataError` if that is not the policy."""
         if not self.policy.skips_bad:
-            raise DataError(told)
-        bad.append(told)
+            raise DataError(problem)
+        self.bad.append(problem)
 
-    def survey_all(self, sources: Sequence[Source]) -> Iterator[Stats | str]:
+    def survey_all(self, sources: Sequence[Named]) -> Iterator[Stats | str]:
         """Yield the statistics of each tensor, or what is wrong with it; of much data in processes."""
         workers, size = min(self.effort.threads or count_processors(), len(sources)), self._values.nbytes
         if workers < 2 or size * len(sources) < MUCH or not can_fork():
@@ -170,13 +157,13 @@ class _Fitting:
                 observer.advance(size)
             yield outcome
 
-    def _try(self, source: Source, effort: Effort) -> Stats | str:
+    def _try(self, source: Named, effort: Effort) -> Stats | str:
         try:
             return self._survey(source, effort)
         except (DataError, MemoryError) as error:
             return _format_problem(source, error)
 
-    def _survey(self, source: Source, effort: Effort) -> Stats:
+    def _survey(self, source: Named, effort: Effort) -> Stats:
         assert self.subject is not None
         values, subject = self.load(source), self.subject
         first = "" if self._first is None else self._first.name
@@ -197,7 +184,7 @@ class _Fitting:
         self.stats = self.stats._replace(files=files, samples=samples)
 
 
-def _load(source: Source) -> NDArray[Any]:
+def _load(source: Named) -> NDArray[Any]:
     try:
         return source.load().values
     except UsageError as error:  # of a suffix or a key: a fault of this file, which can be left out

@@ -19,7 +19,6 @@ Its members are
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ from normcli.norms.options import OPTIONS, OptionKind
 from normcli.norms.request import Request
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.order_statistics import Quartiles
-from normcli.tensors.npz import write_npz
+from normcli.tensors.npz import load_members, read_word, write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def _store(option: Option, value: Any) -> Any:
 
 
 def _restore(option: Option, members: Mapping[str, NDArray[Any]]) -> Any:
-    """Return an option; files of earlier versions have fewer of them, and these were open."""
+    """Return an option's value; None if it was left open, as are those that files of earlier versions lack."""
     if option.name not in members:
         return None
     value = members[option.name].item()
@@ -151,24 +150,21 @@ def read_stats(path: str) -> Stats:
         If there is no such file, or it is damaged, of another version, or no stats file.
     """
     try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            members = {name: archive[name] for name in archive.files}
+        members = load_members(path, "stats")
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
-    except Exception as error:  # a damaged archive raises whatever its bytes happen to break
-        raise DataError(f"{path} is no readable stats file: it is damaged, cut short, or none") from error
-    schema = members.get("schema")
-    if schema is None or schema.dtype.kind != "U" or schema.ndim:
+    schema = read_word(members, "schema")
+    if schema is None:
         raise DataError(f"{path} is no stats file of normcli fit: it has no schema")
-    if str(schema) != SCHEMA:
+    if schema != SCHEMA:
         raise DataError(f"{path} is of the version {schema}, not {SCHEMA}")
     try:
-        return _understand(members)
+        return _read_members(members)
     except (NormError, KeyError, ValueError, TypeError) as error:
         raise DataError(f"{path} is no stats file of normcli fit: its members do not fit together") from error
 
 
-def _understand(members: Mapping[str, NDArray[Any]]) -> Stats:
+def _read_members(members: Mapping[str, NDArray[Any]]) -> Stats:
     def text(name: str) -> str:
         return str(members[name][()])
 
@@ -179,46 +175,45 @@ def _understand(members: Mapping[str, NDArray[Any]]) -> Stats:
     require_fittable(plan)
     shape = plan.grid.stats_shape
 
-    def counts(name: str, *before: int) -> NDArray[np.int64]:
-        array = members[name]
-        if array.dtype != np.int64 or array.shape != (*before, *shape) or (array < 0).any():
-            raise ValueError(name)
-        return array.reshape(*before, -1)
+    def take(name: str, dtype: type[np.generic], *more: int) -> NDArray[Any]:
+        return _require_member(members, name, dtype, (*more, *shape)).reshape(*more, -1)
 
-    def extreme(name: str) -> NDArray[np.float64]:
-        array = members[name]
-        if array.dtype != np.float64 or array.shape != shape:
-            raise ValueError(name)
-        return array.reshape(-1)
+    def take_exact(name: str) -> Fixed:
+        return Fixed(take(name, np.int64, len(members[name])), int(members[f"{name}_low"]))
 
-    def exact(name: str) -> Fixed:
-        digits = members[name]
-        if digits.dtype != np.int64 or digits.shape[1:] != shape or not len(digits):
-            raise ValueError(name)
-        return Fixed(digits.reshape(len(digits), -1), int(members[f"{name}_low"]))
-
-    above, below = counts("inf_count", 2)
-    total, square, deviation = (exact(name) for name in _EXACT.values())
-    count, nan_count, images = (counts(name) for name in _COUNTS.values())
-    low, high = extreme("min"), extreme("max")
+    above, below = take("inf_count", np.int64, 2)
+    total, square, deviation = map(take_exact, _EXACT.values())
+    count, nan_count, images = (take(name, np.int64) for name in _COUNTS.values())
+    low, high = take("min", np.float64), take("max", np.float64)
+    if any((array < 0).any() for array in (above, below, count, nan_count, images)):
+        raise ValueError("a count is negative")
     sums = Sums(total, square, count, nan_count, above, below, low, high, deviation, images)
     nan = text("nan")
     if nan not in ("omit", "propagate"):
         raise ValueError(nan)
     quartiles = None
     if plan.norm.divisor.measurement is Measurement.QUARTILES:
-        quartiles = _understand_quartiles(members, shape, sums)
+        quartiles = _read_quartiles(members, shape, sums)
     return Stats(subject, nan == "omit", int(members["files"]), int(members["samples"]), sums, quartiles)
 
 
-def _understand_quartiles(members: Mapping[str, NDArray[Any]], shape: tuple[int, ...], sums: Sums) -> Quartiles:
-    values, quarters = members["quartile_values"], members["quartile_quarters"]
-    if values.dtype != np.float64 or values.shape != (*shape, 6):
-        raise ValueError("quartile_values")
-    if quarters.dtype != np.int64 or quarters.shape != (*shape, 3) or ((quarters < 0) | (quarters > 3)).any():
+def _read_quartiles(members: Mapping[str, NDArray[Any]], shape: tuple[int, ...], sums: Sums) -> Quartiles:
+    values = _require_member(members, "quartile_values", np.float64, (*shape, 6))
+    quarters = _require_member(members, "quartile_quarters", np.int64, (*shape, 3))
+    if ((quarters < 0) | (quarters > 3)).any():
         raise ValueError("quartile_quarters")
     count = (sums.count + sums.above + sums.below).astype(np.float64)
     return Quartiles(count, values.reshape(-1, 6), quarters.reshape(-1, 3))
+
+
+def _require_member(
+    members: Mapping[str, NDArray[Any]], name: str, dtype: type[np.generic], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """Return a member; raise an error if it is missing, or of another dtype or shape."""
+    array = members[name]
+    if array.dtype != dtype or array.shape != shape:
+        raise ValueError(name)
+    return array
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine.blocks import open_sink
-from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs
 from normcli.engine.invert import Loss, invert
-from normcli.engine.run import apply_moments, choose_output_dtype
+from normcli.engine.run import run
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import find_moments
 from normcli.norms.plan import make_plan
@@ -68,11 +65,11 @@ class Use(NamedTuple):
             )
         return plan
 
-    def fit_parameters(self, plan: Plan) -> Inputs:
-        """Return gamma and beta in the shape that the plan has for them."""
+    def fit_inputs(self, plan: Plan) -> Inputs:
+        """Return gamma, beta and the statistics in the shapes that the plan has for them."""
         gamma = None if self.gamma is None else plan.fit_parameter("gamma", self.gamma)
         beta = None if self.beta is None else plan.fit_parameter("beta", self.beta)
-        return Inputs(gamma, beta)
+        return Inputs(gamma, beta, measured=find_moments(plan, self.stats))
 
 
 def apply_stats(
@@ -90,11 +87,7 @@ def apply_stats(
         Where the result goes.
     effort : Effort
     """
-    inputs = use.fit_parameters(plan)
-    out = _make_output(plan, values) if out is None else out
-    with contextlib.closing(open_sink(out, find_geometry(plan))) as sink:
-        apply_moments(plan, values, find_moments(plan, use.stats), sink, inputs, effort)
-    return out
+    return run(plan, values, use.fit_inputs(plan), out, effort)[0]
 
 
 def invert_stats(
@@ -107,18 +100,8 @@ def invert_stats(
     UsageError
         If gamma is 0 somewhere: what it multiplied is lost.
     """
-    inputs = use.fit_parameters(plan)
+    inputs = use.fit_inputs(plan)
     gamma = inputs.gamma
     if gamma is not None and (np.asarray(gamma, dtype=np.float64) + plan.spec.gamma_offset == 0.0).any():
         raise UsageError("gamma is 0 somewhere: what it multiplied is lost")
-    out = _make_output(plan, values) if out is None else out
-    with contextlib.closing(open_sink(out, find_geometry(plan))) as sink:
-        loss = invert(plan, values, find_moments(plan, use.stats), sink, inputs, effort)
-    return out, loss
-
-
-def _make_output(plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return np.empty(plan.grid.shape, choose_output_dtype(plan, values.dtype))
-    except MemoryError as error:
-        raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error
+    return invert(plan, values, inputs, out, effort)

@@ -19,7 +19,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.table import EpsMode
 from normcli.numerics.solution import Given
 from normcli.running.average import State
-from normcli.tensors.npz import write_npz
+from normcli.tensors.npz import load_members, read_word, write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
@@ -47,36 +47,25 @@ def read_state(path: str, norm: str) -> State | None:
     """
     require_state_path(path)
     try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            members = {name: archive[name] for name in archive.files}
+        members = load_members(path, "state")
     except FileNotFoundError:
         return None
-    except Exception as error:  # a damaged archive raises whatever its bytes happen to break
-        if isinstance(error, OSError) and error.errno is not None:
-            raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
-        raise DataError(f"{path} is no readable state file: it is damaged or cut short") from error
-    schema = _read_text(members, "schema")
+    schema = read_word(members, "schema")
     if schema != SCHEMA:
-        told = "no state file of normcli" if schema is None else f"of the version {schema}, not {SCHEMA}"
-        raise DataError(f"{path} is {told}")
-    named = _read_text(members, "norm")
+        found = "no state file of normcli" if schema is None else f"of the version {schema}, not {SCHEMA}"
+        raise DataError(f"{path} is {found}")
+    named = read_word(members, "norm")
     if named != norm:
         raise DataError(f"{path} holds running statistics of {named}, not of {norm}")
-    mean, var, batches, eps = (members.get(name) for name in ("mean", "var", "batches", "eps"))
-    eps_mode = _read_text(members, "eps_mode")
-    if (
-        mean is None
-        or var is None
-        or batches is None
-        or eps is None
-        or eps_mode not in _EPS_MODES
-        or not _fits(mean, var, batches, eps)
-    ):
+    missing = np.empty(0, np.bool_)  # of a dtype that none of them may have
+    mean, var, batches, eps = (members.get(name, missing) for name in ("mean", "var", "batches", "eps"))
+    eps_mode = read_word(members, "eps_mode")
+    if eps_mode not in _EPS_MODES or not _is_state(mean, var, batches, eps):
         raise DataError(f"{path} is no state file of normcli: its statistics are not what they should be")
     for name, values in (("mean", mean), ("variance", var)):
         if not np.isfinite(values).all():
-            told = values[~np.isfinite(values)].reshape(-1)[0]
-            raise DataError(f"{path} holds a running {name} of {told}: no batch could ever mend that")
+            bad = values[~np.isfinite(values)].reshape(-1)[0]
+            raise DataError(f"{path} holds a running {name} of {bad}: no batch could ever mend that")
     return State(norm, Given(mean, var), float(eps), eps_mode, int(batches))
 
 
@@ -90,9 +79,9 @@ def require_state_path(path: str) -> None:
 
 @contextlib.contextmanager
 def replace_state(path: str, state: State) -> Iterator[None]:
-    """Write a state file that replaces the old one when the block ends without an error; else that stays.
+    """Write a state file that replaces the old one when the block ends, or not at all if the block fails.
 
-    The file is written and synced before the block begins, so that a full disk is found before it.
+    The file is written and synced before the block begins: a full disk fails then.
 
     Raises
     ------
@@ -119,14 +108,14 @@ def replace_state(path: str, state: State) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold(path: str) -> Iterator[None]:
-    """Lock a state file while this process reads and then replaces it; other processes wait.
+    """Lock a state file for the block, which reads and then replaces it; other processes wait.
 
-    The lock is on the folder, as the file itself is replaced; it leaves no file behind.
+    The lock is on the folder, as the file itself is replaced, and leaves nothing behind.
     """
     folder = Path(path).resolve().parent
     try:
         import fcntl
-    except ImportError:  # Windows has no such locks: a file that only one process can create serves as one
+    except ImportError:  # Windows: a file serves as the lock, as only one process can create it
         with _hold_by_file(folder / f".{Path(path).name}.lock"):
             yield
         return
@@ -155,12 +144,8 @@ def _hold_by_file(lock: Path) -> Iterator[None]:
         lock.unlink(missing_ok=True)
 
 
-def _read_text(members: dict[str, NDArray[Any]], name: str) -> str | None:
-    member = members.get(name)
-    return str(member) if member is not None and member.dtype.kind == "U" and member.ndim == 0 else None
-
-
-def _fits(mean: NDArray[Any], var: NDArray[Any], batches: NDArray[Any], eps: NDArray[Any]) -> bool:
+def _is_state(mean: NDArray[Any], var: NDArray[Any], batches: NDArray[Any], eps: NDArray[Any]) -> bool:
+    """Whether members of a file have the dtypes, shapes and ranges of a state's."""
     return (
         eps.dtype == np.float64
         and eps.ndim == 0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
 
 from normcli.errors import DataError, NormError
 from normcli.tensors.npy import read_npy, write_npy
@@ -43,6 +46,33 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
         raise DataError(f"{name} is no readable .npz archive: it is damaged or cut short") from error
     return read_npy(io.BytesIO(data), f"{name}:{chosen}")
+
+
+def load_members(path: str, kind: str) -> dict[str, NDArray[Any]]:
+    """Return all arrays of an archive that normcli wrote, by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    DataError
+        If it cannot be read; the message calls it a file of a kind.
+    """
+    try:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # a damaged archive raises whatever its bytes happen to break
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
+        raise DataError(f"{path} is no readable {kind} file: it is damaged, cut short, or none") from error
+
+
+def read_word(members: Mapping[str, NDArray[Any]], name: str) -> str | None:
+    """Return the text that a member holds; None if there is no such member, or it is no single text."""
+    member = members.get(name)
+    return str(member) if member is not None and member.dtype.kind == "U" and member.ndim == 0 else None
 
 
 def write_npz(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -218,7 +218,7 @@ def test_no_more_threads_than_tiles():
 def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
     calls = []
 
-    def fail(*arguments):
+    def fail(*arguments, **options):
         calls.append(arguments)
         raise RuntimeError("broken")
 

@@ -11,12 +11,13 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
-from normcli.fitting.fit import Policy, Source, fit
+from normcli.fitting.fit import Policy, fit
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.tensors.many import Named
 from normcli.tensors.tensor import Tensor
 from tests.exact_reference import mpmath  # of 400 bits there
 
@@ -25,7 +26,7 @@ DTYPES = ["float16", "float32", "float64", "int16"]
 
 
 def fit_all(arrays, policy=None, request=None, **effort):
-    sources = [Source(f"{i}.npy", lambda x=x, i=i: Tensor(x, f"{i}.npy")) for i, x in enumerate(arrays)]
+    sources = [Named(f"{i}.npy", lambda x=x, i=i: Tensor(x, f"{i}.npy")) for i, x in enumerate(arrays)]
     return fit(request or Request("bn"), sources, policy or Policy(), Effort(**effort))
 
 

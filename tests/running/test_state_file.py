@@ -70,7 +70,7 @@ def test_a_truncated_file_is_refused(length, tmp_path):
     path = tmp_path / "bn.npz"
     write_state(str(path), STATE)
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(DataError, match="damaged or cut short"):
+    with pytest.raises(DataError, match="damaged, cut short"):
         read_state(str(path), "bn")
 
 
