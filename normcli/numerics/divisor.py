@@ -110,7 +110,7 @@ _LEAST_SQUARED, _LARGEST_SQUARED = 2.0**-400, 2.0**400
 
 
 def find_divisor(size: Floats, eps: float | None, mode: EpsMode | None) -> Floats:
-    """Return what groups of known sizes (standard deviations, lengths) are divided by, as the nearest doubles."""
+    """Return what groups of known sizes (standard deviations, lengths) are divided by: the nearest doubles."""
     with np.errstate(all="ignore"):
         k = choose_scale_where(size, _LEAST_SQUARED, _LARGEST_SQUARED)
         scaled = size if k is None else np.ldexp(size, k)
