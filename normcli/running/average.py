@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 
 
 class State(NamedTuple):
-    """What training has left so far.
+    """Running statistics, and what evaluation needs beside them.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class State(NamedTuple):
     statistics : Given
         The running mean and variance, one for each channel.
     eps : float
-        What training added to the variance, as evaluation is to.
+        What training added to the variance, and evaluation has to add.
     eps_mode : str
         Where: a value of `EpsMode`.
     batches : int
-        How many have entered them.
+        How many batches have entered them.
     """
 
     norm: str
@@ -78,7 +78,7 @@ class State(NamedTuple):
 
 
 class Update(NamedTuple):
-    """One batch's entry.
+    """One batch entered into the running statistics.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def choose_rule(
     like : str or None
         The framework.
     momentum : float, "none" or None
-        None leaves the framework's.
+        None keeps the framework's.
     weight_of : {"new", "old"} or None
     ddof : int or None
 
@@ -158,7 +158,7 @@ def _find_eps(plan: Plan) -> tuple[float, str]:
 
 
 def update(state: State, result: Result, rule: Rule) -> Update:
-    """Let a batch's statistics enter the running ones.
+    """Average a batch's statistics into the running ones.
 
     Where samples have statistics of their own (instance normalization), those of a batch are their averages.
 
@@ -218,7 +218,7 @@ def measure_gap(result: Result, after: State) -> float:
     for mine, theirs in zip(iterate_pieces(result.normalized), iterate_pieces(evaluated), strict=True):
         with np.errstate(invalid="ignore"):
             gaps = np.abs(mine.astype(np.float64) - theirs.astype(np.float64))
-        if result.selection is not None:  # NaN that does not count is none of the two
+        if result.selection is not None:  # values that do not count may be NaN in both
             gaps = np.nan_to_num(gaps, nan=0.0)
         largest = max(largest, float(gaps.max(initial=0.0))) if not np.isnan(gaps).any() else math.nan
         if math.isnan(largest):

@@ -10,7 +10,7 @@ from normcli.dtypes import is_float
 from normcli.errors import DataError
 from normcli.norms.table import EpsMode
 from normcli.numerics.divisor import add_eps
-from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_negate, pair_root
+from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_root, two_diff
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class Layer(NamedTuple):
 
     @property
     def channels(self) -> int:
-        """How many channels come out."""
+        """The number of output channels."""
         first, second = self.weight.shape[:2]
         return int(second * self.groups if self.transposed else first)
 
@@ -68,11 +68,11 @@ class Affine(NamedTuple):
 
 
 def fold(layer: Layer, norm: Affine) -> Layer:
-    """Return the layer that does what the layer and then the norm do.
+    """Return the layer that does what a layer and then the norm do.
 
-    For each channel that comes out: weight · gamma / √(var + eps), (bias − mean) · gamma / √(var + eps) + beta,
-    or √var + eps for the root;
-    calculated in pairs of doubles and rounded once, to the dtype of the weight.
+    For each output channel the weight is weight · gamma / divisor, and the bias (bias − mean) · gamma / divisor
+    + beta, with the divisor √(var + eps) or √var + eps: calculated in pairs of doubles and rounded once, to the
+    dtype of the weight.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     Raises
     ------
     DataError
-        If the layer is none, the statistics are not one for each of its channels, or what comes out is not
-        finite in the dtype of the weight.
+        If the weight is not of a layer's shape, the statistics are not one for each of its channels, or the
+        folded layer is not finite in the dtype of the weight.
 
     Notes
     -----
@@ -104,14 +104,14 @@ def fold(layer: Layer, norm: Affine) -> Layer:
         divisor = add_eps(
             Pair(var, zero), pair_root(Pair(var, zero)), norm.eps, norm.eps_mode, None, exact=True
         )
-        _refuse_what_is_not_finite(layer, norm, bias)
+        _require_finite(layer, norm, bias)
         _refuse(divisor.hi == 0.0, f"{format_divisor(norm)} is 0, by which nothing can be divided")
         # Without their exponents, products of pairs stay within float64 wherever the result does.
         gamma, exponent = np.frexp(gamma)
         factor = pair_divide(Pair(gamma, zero), divisor)
-        endless = np.isinf(var)  # the errors of pairs are NaN there
+        endless = np.isinf(var)  # where the low parts of pairs are NaN
         factor = Pair(np.where(endless, 0.0, factor.hi), np.where(endless, 0.0, factor.lo))
-        difference = pair_add(Pair(bias, zero), pair_negate(Pair(mean, zero)))
+        difference = two_diff(bias, mean)
         size = np.frexp(difference.hi)[1]
         shift = pair_multiply(difference.map(lambda a: np.ldexp(a, -size)), factor)
         shift = pair_add(shift.map(lambda a: np.ldexp(a, size + exponent)), Pair(beta, zero))
@@ -129,26 +129,28 @@ def format_divisor(norm: Affine) -> str:
     return "√(var + eps)" if norm.eps_mode is EpsMode.INSIDE else "√var + eps"
 
 
-def _refuse_what_is_not_finite(layer: Layer, norm: Affine, bias: Floats) -> None:
+def _require_finite(layer: Layer, norm: Affine, bias: Floats) -> None:
     """Raise `DataError` for what would make weights NaN or infinite; an infinite variance makes them 0."""
     mean, var, gamma, beta = spread(norm, layer.channels)
-    told = {"running mean": mean, "gamma": gamma, "beta": beta, "bias": bias}
-    for name, values in {**told, "running variance": np.where(np.isinf(var), 0.0, var)}.items():
+    finite_var = np.where(np.isinf(var), 0.0, var)
+    names = ("running mean", "gamma", "beta", "bias", "running variance")
+    for name, values in zip(names, (mean, gamma, beta, bias, finite_var), strict=True):
         spoilt = ~np.isfinite(values)
         _refuse(spoilt, f"the {name} is {values[spoilt][0] if spoilt.any() else ''}")
     spoilt = ~np.isfinite(_by_channel(layer, layer.weight)).all(axis=1)
     _refuse(spoilt, "the weight holds NaN or an infinity")
 
 
-def _refuse(spoilt: NDArray[np.bool_], told: str) -> None:
+def _refuse(spoilt: NDArray[np.bool_], reason: str) -> None:
+    """Raise `DataError` with a reason if any channel is spoilt."""
     if spoilt.any():
         first, others = int(np.flatnonzero(spoilt)[0]), int(spoilt.sum()) - 1
         more = f" (and {others} more)" if others else ""
-        raise DataError(f"channel {first}{more} cannot be folded: {told}")
+        raise DataError(f"channel {first}{more} cannot be folded: {reason}")
 
 
 def _by_channel(layer: Layer, weight: NDArray[Any]) -> NDArray[Any]:
-    """Return a weight as one row for each channel that comes out."""
+    """Return a weight with one row for each output channel."""
     if not layer.transposed:
         return weight.reshape(layer.channels, -1)
     grouped = weight.reshape(layer.groups, -1, weight.shape[1], *weight.shape[2:])
@@ -186,7 +188,7 @@ def divide(norm: Affine, channels: int) -> Floats:
 
 
 def _scale(layer: Layer, factor: Pair, exponent: NDArray[Any]) -> Floats:
-    """Return the weight with each channel that comes out times its factor · 2^exponent, rounded once."""
+    """Return the weight, each output channel times its factor · 2^exponent, rounded once."""
     values = np.asarray(layer.weight, dtype=np.float64)
     kernel = (1,) * (values.ndim - 2)
     if layer.transposed:
@@ -218,7 +220,7 @@ def _require_layer(layer: Layer) -> None:
 
 
 def apply(layer: Layer, x: Floats) -> Floats:
-    """Return what a layer makes of a batch, in float64, by its definition: for small tensors.
+    """Return a layer's output for a batch, in float64, by its definition: for small tensors.
 
     Parameters
     ----------
@@ -229,7 +231,7 @@ def apply(layer: Layer, x: Floats) -> Floats:
     weight = np.asarray(layer.weight, dtype=np.float64)
     kernel, groups = weight.shape[2:], layer.groups
     parts = np.split(x, groups, axis=1)
-    if layer.transposed:  # a convolution of the padded input with the kernel turned round
+    if layer.transposed:  # a convolution of the padded input with the reversed kernel
         widths = [(0, 0), (0, 0), *((n - 1, n - 1) for n in kernel)]
         parts = [np.pad(part, widths) for part in parts]
         turned = np.flip(weight, tuple(range(2, weight.ndim)))
@@ -258,7 +260,7 @@ def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[flo
     Returns
     -------
     tuple of float
-        The largest difference, and the largest magnitude that came out; NaN or infinite where that is beyond
+        The largest difference, and the largest magnitude of the output; NaN or infinite where that is beyond
         float64.
     """
     weight = layer.weight

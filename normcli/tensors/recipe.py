@@ -1,4 +1,4 @@
-"""How to make a tensor, as data: the distributions, the streams, their bounds and every check of them."""
+"""Recipes for generated tensors: distribution, random stream, bounds and dtype, and all checks of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "arange": (0, None),
     "normal": (None, None),
 }
-"""Default low and high by distribution; None where it has no such bound."""
+"""Default low and high of each distribution; None where it has no such bound."""
 
 _ITEM_BYTES = 8
 
@@ -46,7 +46,7 @@ class Recipe(NamedTuple):
     seed : int
     rng : {"numpy", "numpy-legacy", "torch"}
     skip : int
-        How many values of the stream to pass over first, as one earlier draw.
+        How many values to draw and drop first, at one time.
     dtype : str or None
         Of the tensor. Default: int64 for integers, else what the stream makes (float32 for torch).
     """
@@ -76,7 +76,7 @@ class Recipe(NamedTuple):
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """Check that a recipe can be followed on this machine.
+    """Check that a recipe makes sense, and that its tensor fits into the memory of this machine.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Temporary files without a name, for what is too large for memory; they end with the process."""
+"""Temporary files for what is too large for memory. They have no name, and vanish with the process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PIECE = 1 << 20
 
 SMALLEST_SCRATCH = 1 << 23
-"""Results of so many bytes and more are kept in a temporary file if their input lies in a file."""
+"""From so many bytes on, results go to a temporary file if the input lies in a file."""
 
 
 def spool(stream: BinaryIO, name: str) -> BinaryIO:
@@ -29,7 +29,7 @@ def spool(stream: BinaryIO, name: str) -> BinaryIO:
     Returns
     -------
     BinaryIO
-        At its start: an `io.BytesIO`, or a file in the folder that `TMPDIR` names.
+        Positioned at its start: an `io.BytesIO`, or a file in the folder that `TMPDIR` names.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def spool(stream: BinaryIO, name: str) -> BinaryIO:
 
 @contextlib.contextmanager
 def open_outgoing() -> Iterator[BinaryIO]:
-    """Open a temporary file whose content goes to standard output when the block ends well.
+    """Open a temporary file that is copied to standard output when the block ends without an error.
 
     Raises
     ------

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _OPEN_FILES = "/proc/self/fd"
-"""Where Linux lists a process's open files: what has no name elsewhere is named by its number here."""
+"""Where Linux lists the open files of a process by descriptor, those without a name too."""
 
 _NEW_FILE = 0o666
-"""The permissions of a new file, of which the process's umask takes some."""
+"""The permissions of a new file, before the umask."""
 
 
 def require_writable(path: str, option: str) -> None:
-    """Raise `UsageError` unless a file could be made at `path`: cheap, and before any work is done."""
+    """Raise `UsageError` unless a file can be written at `path`: a quick check before any work."""
     folder = os.path.dirname(path) or os.curdir  # noqa: PTH120  # pathlib's checks raise where a folder is closed
     if os.path.isdir(path) or path.endswith(os.sep):  # noqa: PTH112
         raise UsageError(f"{option} {path}: this is a folder; give a file's name")
@@ -33,16 +33,16 @@ def require_writable(path: str, option: str) -> None:
 
 @contextlib.contextmanager
 def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `path` when the block ends well, and leaves no trace otherwise.
+    """Open a file that replaces `path` when the block ends without an error, and is removed otherwise.
 
-    The data go to a file without a name, or where the system has none to a temporary file beside the target;
-    it is synced and renamed. A target that is no regular file (a pipe, a device) is written to directly.
+    The data go to a file without a name (on systems that have none, to a temporary file beside the target),
+    which is then synced and renamed. A pipe or a device is written to directly.
 
     Parameters
     ----------
     path : str
     least : int
-        Bytes that are sure to come: where there is no room for them, nothing is begun.
+        The least number of bytes that will be written: without room for them, the block is not entered.
 
     Raises
     ------
@@ -66,9 +66,9 @@ def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
 
 
 class _Draft:
-    """A file on its way to a target's place; until then it has no name, if the system can do without.
+    """A file that is to replace a target; until then it has no name, where the system allows that.
 
-    A process that is killed then leaves nothing behind: a file without a name ends with its last descriptor.
+    So a process that is killed leaves nothing behind: a file without a name ends with its last descriptor.
     """
 
     def __init__(self, target: Path) -> None:
@@ -84,14 +84,14 @@ class _Draft:
             raise
 
     def take_place(self) -> None:
-        """Give the file the target's permissions and then its place, whatever stands there."""
+        """Replace the target, if there is one, keeping its permissions."""
         self.stream.flush()
         if self._target.exists():
             os.fchmod(self.stream.fileno(), self._target.stat().st_mode & 0o7777)
         os.fsync(self.stream.fileno())
         if not self._has_name:
             self._has_name = True
-            # Only with a folder's descriptor does Python ask for what the link in /proc stands for.
+            # With a folder's descriptor, Python links the file itself and not the symbolic link in /proc.
             os.link(f"{_OPEN_FILES}/{self.stream.fileno()}", self._name.name, dst_dir_fd=self._folder)
         self._name.replace(self._target)
         self._has_name = False
@@ -100,7 +100,7 @@ class _Draft:
                 os.fsync(self._folder)
 
     def close(self) -> None:
-        """Remove what has not taken its place."""
+        """Remove the file, unless it has replaced the target."""
         try:
             self.stream.close()
         finally:
@@ -116,7 +116,7 @@ class _Draft:
 def _open_descriptor(folder: Path) -> int | None:
     try:
         return os.open(folder, os.O_RDONLY)
-    except OSError:  # a folder may be written to and yet not read
+    except OSError:  # a folder that may be written to, but not read
         return None
 
 
@@ -127,13 +127,13 @@ def _open_nameless(folder: Path) -> BinaryIO | None:
         return None
     try:
         descriptor = os.open(folder, os.O_RDWR | flag, _NEW_FILE)
-    except OSError:  # of several kinds; what is truly wrong, the attempt with a name tells
+    except OSError:  # of several kinds; if there is a real fault, opening a file with a name raises it
         return None
     return os.fdopen(descriptor, "w+b")
 
 
 def require_new_folder(path: str, option: str) -> None:
-    """Raise `UsageError` unless a folder could be made at `path`, or an empty one stands there already."""
+    """Raise `UsageError` unless a folder can be made at `path`, or an empty one is there already."""
     target = Path(path)
     parent = Path(os.path.realpath(path)).parent
     if os.path.lexists(path) and not target.is_dir():
@@ -148,12 +148,12 @@ def require_new_folder(path: str, option: str) -> None:
 
 @contextlib.contextmanager
 def open_folder(path: str) -> Iterator[Path]:
-    """Make a folder that takes its place at `path` when the block ends well, and vanishes otherwise.
+    """Make a folder that is moved to `path` when the block ends without an error, and removed otherwise.
 
     Parameters
     ----------
     path : str
-        Where nothing or an empty folder stands.
+        Where there is nothing, or an empty folder.
 
     Raises
     ------
@@ -180,6 +180,6 @@ def _fill_place(draft: Path, target: Path) -> None:
     if not target.is_dir():
         draft.replace(target)
         return
-    for file in draft.iterdir():  # an empty folder may be somebody's current one: it stays itself
+    for file in draft.iterdir():  # the empty folder is kept: it may be the current one of a process
         file.replace(target / file.name)
     draft.rmdir()
