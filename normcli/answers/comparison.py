@@ -152,12 +152,14 @@ class ComparisonAnswer:
                 yield build_blocks(f"normalized by {column.name}", column.result.normalized, plan, view)
             return
         plan = columns[0].result.plan
-        pieces = [build_slice("input", values, plan, view)]
-        pieces[0] = None if pieces[0] is None else pieces[0]._replace(groups=_hide(pieces[0].groups))
-        pieces += [build_slice(c.name, c.result.normalized, c.result.plan, view) for c in columns]
-        band = [piece for piece in pieces if piece is not None]
-        note = format_hidden(values.size - band[0].shown, values.size, "value") if band else None
-        yield Blocks("normalized", name_slice(plan), [band] if band else [], note)
+        shown = build_slice("input", values, plan, view)
+        if shown is None:
+            yield Blocks("normalized", name_slice(plan), [])
+            return
+        uncoloured = [[None] * len(row) for row in shown.groups]  # the input has no groups of its own
+        outputs = (build_slice(c.name, c.result.normalized, c.result.plan, view) for c in columns)
+        note = format_hidden(values.size - shown.shown, values.size, "value")
+        yield Blocks("normalized", name_slice(plan), [[shown._replace(groups=uncoloured), *outputs]], note)
 
 
 def _format_facts(column: Column, view: View) -> dict[str, str]:
@@ -288,8 +290,3 @@ def _map_groups(column: Column, view: View) -> Blocks:
 
     place = format_index(at, plan.grid.layout)
     return build_map(f"window of {column.name} at {place}", mark, plan, view)
-
-
-def _hide(groups: Sequence[Sequence[int | None]]) -> list[list[int | None]]:
-    """Return no group for each cell: the input has none of its own."""
-    return [[None] * len(row) for row in groups]

@@ -70,9 +70,8 @@ class Drawing(Answer):
         yield from drawn
         if not values.size:
             return
-        matrices = itertools.chain.from_iterable(map(_walk, drawn))
-        marks = itertools.chain.from_iterable(row for matrix in matrices for row in matrix.groups)
-        shown = sorted({group for group in marks if group is not None})
+        rows = (row for blocks in drawn for matrix in _walk(blocks) for row in matrix.groups)
+        shown = sorted({group for row in rows for group in row if group is not None})
         if window is None:
             yield self._list_groups(shown, view)
             if result.selection is not None and not view.colour:

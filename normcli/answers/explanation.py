@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.documents.document import Equation, Facts, Section, View
+    from normcli.documents.document import Facts, Section, View
     from normcli.results.result import Result
     from normcli.teach.group import MeasuredGroup
     from normcli.teach.story import Step, Story
     from normcli.tensors.tensor import Tensor
+
+_Item = TypeVar("_Item")
 
 _HEAD, _TAIL = 4, 2
 """The first and the last values of a long group that are listed."""
@@ -119,17 +121,16 @@ class Explanation:
     def _list_members(self, title: str, group: MeasuredGroup, view: View) -> Table:
         asked = self._find_asked(group)
         places = _choose(group.count, asked, _HEAD, _TAIL, full=view.full)
-        gaps = _find_gaps(places)
         colour = None if group.plan.spec.window is not None else group.number
-        rows: list[Row | None] = []
+        rows: dict[int, Row] = {}
         for place in places:
-            rows += [None] if place in gaps else []
             where = format_index(group.index(place), group.plan.grid.layout) or "the only value"
             mark = ("← this one" if place in asked else "",) if asked else ()
-            rows.append(Row((where, format_number(Constant(group.value(place)), view.digits), *mark), colour))
+            rows[place] = Row((where, format_number(Constant(group.value(place)), view.digits), *mark), colour)
         marked = (("",), (False,)) if asked else ((), ())
         note = format_hidden(group.count - len(places), group.count, "value")
-        return Table(title, ("value", "x", *marked[0]), (False, True, *marked[1]), rows, note)
+        columns, numeric = ("value", "x", *marked[0]), (False, True, *marked[1])
+        return Table(title, columns, numeric, _open_gaps(rows, places), note)
 
     def _find_asked(self, group: MeasuredGroup) -> set[int]:
         """Return the number of the value that was asked for, unless it is the only one."""
@@ -171,28 +172,30 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
     """
     chosen = _choose(len(group.outcomes), set(), _EACH_HEAD, _EACH_TAIL, full=view.full)
     outcomes = [group.outcomes[i] for i in chosen]
-    gaps = _find_gaps([outcome.place for outcome in outcomes])
+    places = [outcome.place for outcome in outcomes]
     note = format_hidden(group.count - len(outcomes), group.count, "value")
     for name in _OF_EACH:
         steps = {step.outcome.place: step for step in own if step.name == name and step.outcome}
-        equations: list[Equation | None] = []
-        for outcome in outcomes:
-            if outcome.place in steps:
-                equations += [None] if outcome.place in gaps else []
-                step = steps[outcome.place]
-                equations.append(build_equation(step, view.digits, full=view.full, index=outcome.index))
+        equations = {
+            outcome.place: build_equation(
+                steps[outcome.place], view.digits, full=view.full, index=outcome.index
+            )
+            for outcome in outcomes
+            if outcome.place in steps
+        }
         if equations:
-            yield Formulas(f"{number}. {next(iter(steps.values())).sentence}", tuple(equations), note)
+            sentence = next(iter(steps.values())).sentence
+            yield Formulas(f"{number}. {sentence}", tuple(_open_gaps(equations, places)), note)
             number += 1
-    rows: list[Row | None] = []
+    rows: dict[int, Row] = {}
     for outcome in outcomes:
-        rows += [None] if outcome.place in gaps else []
         where = format_index(outcome.index, group.plan.grid.layout) or "the only value"
         cells = (Constant(outcome.value), Constant(outcome.normalized))
-        rows.append(Row((where, *(format_number(cell, view.digits) for cell in cells)), group.number))
+        texts = (format_number(cell, view.digits) for cell in cells)
+        rows[outcome.place] = Row((where, *texts), group.number)
     again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
     title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."
-    yield Table(title, ("value", "x", "y"), (False, True, True), rows, note)
+    yield Table(title, ("value", "x", "y"), (False, True, True), _open_gaps(rows, places), note)
 
 
 def _build_step(number: int, step: Step, view: View) -> Formulas:
@@ -206,9 +209,10 @@ def _choose(count: int, asked: set[int], head: int, tail: int, *, full: bool) ->
     return sorted({*range(head), *range(count - tail, count), *asked})
 
 
-def _find_gaps(places: Sequence[int]) -> set[int]:
-    """Return the places whose predecessor is left out."""
-    return {place for before, place in zip([-1, *places], places, strict=False) if place != before + 1}
+def _open_gaps(items: Mapping[int, _Item], places: Sequence[int]) -> list[_Item | None]:
+    """Return items by their places, with None before each whose predecessor is not among the places."""
+    gaps = {place for before, place in zip([-1, *places], places, strict=False) if place != before + 1}
+    return [each for place, item in items.items() for each in ((None, item) if place in gaps else (item,))]
 
 
 def _describe_group(group: MeasuredGroup) -> Mapping[str, Any]:

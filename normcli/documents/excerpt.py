@@ -166,17 +166,13 @@ def choose_drawn(plan: Plan) -> list[Positions]:
         ]
         weights = {axis: shown[axis].size * (1 if axis in plan.grid.kept else _REDUCED) for axis in axes}
         longest = max(axes, key=weights.__getitem__)
-        shown[longest] = _cut_to(shape[longest], _step_down(shown[longest].size))
+        shown[longest] = _cut_to(shape[longest], next(s for s in _LADDER if s < shown[longest].size))
 
 
 def _cut_to(length: int, most: int) -> Positions:
     """Return both ends of an axis, more of the first."""
     tail = most // 3 if most > 2 else most // 2
     return cut(length, most - tail, tail)
-
-
-def _step_down(size: int) -> int:
-    return next(step for step in _LADDER if step < size)
 
 
 def _count_groups(plan: Plan, shown: list[Positions]) -> int:

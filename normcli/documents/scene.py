@@ -155,13 +155,10 @@ def flow(parts: list[Panel], gap: float, most: float) -> Panel:
     return Panel(width, y + tallest, tuple(shapes))
 
 
-def draw_lines(
-    lines: list[str], size: float, role: str = "ink", *, mono: bool = False, bold: bool = False
-) -> Panel:
+def draw_lines(lines: list[str], size: float, role: str = "ink", *, bold: bool = False) -> Panel:
     """Return lines of text, one below the other."""
     texts = tuple(
-        Text(0, (i + 0.85) * size * 1.35, line, size, role, mono=mono, bold=bold)
-        for i, line in enumerate(lines)
+        Text(0, (i + 0.85) * size * 1.35, line, size, role, bold=bold) for i, line in enumerate(lines)
     )
     return Panel(max((text.extent for text in texts), default=0), len(lines) * size * 1.35, texts)
 

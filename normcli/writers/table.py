@@ -6,7 +6,7 @@ import functools
 import io
 import itertools
 import re
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.style import Style
@@ -46,23 +46,21 @@ def write(document: Document, stream: TextIO, view: View) -> None:
 
 
 def _make_console(stream: TextIO, view: View) -> Console:
-    def make(color_system: Literal["auto", "256"] | None) -> Console:
-        return Console(
-            file=stream,
-            force_terminal=view.colour,
-            no_color=not view.colour,
-            color_system=color_system,
-            width=view.width or UNBOUNDED,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            soft_wrap=True,
-        )
-
+    make = functools.partial(
+        Console,
+        file=stream,
+        force_terminal=view.colour,
+        no_color=not view.colour,
+        width=view.width or UNBOUNDED,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
     if not view.colour:
-        return make(None)
-    console = make("auto")
-    return console if console.color_system else make("256")  # colours asked for where none are announced
+        return make(color_system=None)
+    console = make(color_system="auto")
+    return console if console.color_system else make(color_system="256")  # colours asked for, none announced
 
 
 @functools.singledispatch
@@ -97,7 +95,7 @@ def _(section: Table, view: View) -> Iterator[Text]:
         for number, (columns, narrowed) in enumerate(parts):
             if number:
                 yield Text()
-            yield from _tabulate(_wrap(_pick_columns(section, columns), narrowed), narrowed, view)
+            yield from _tabulate(_wrap(section, columns, narrowed), narrowed, view)
         if not parts:
             yield from _stack(section, view)
     else:
@@ -205,30 +203,19 @@ def _narrow(widths: Sequence[int], room: int) -> list[int] | None:
 
 
 def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], list[int]]]:
-    """Return the columns of as few tables as fit, and their widths; each has the first. None if none fits."""
+    """Return the columns of as few tables as fit, and their widths; each has the first. Empty if none fits."""
     others = range(1, len(widths))
     for count in range(len(others), 0, -1):
-        parts = []
-        for start in range(0, len(others), count):
-            columns = [0, *others[start : start + count]]
-            parts.append((columns, _narrow([widths[column] for column in columns], room)))
-        fitting = [(columns, narrowed) for columns, narrowed in parts if narrowed is not None]
+        parts = [[0, *others[start : start + count]] for start in range(0, len(others), count)]
+        narrowed = (_narrow([widths[column] for column in columns], room) for columns in parts)
+        fitting = [(columns, fit) for columns, fit in zip(parts, narrowed, strict=True) if fit is not None]
         if len(fitting) == len(parts):
             return fitting
     return []
 
 
-def _pick_columns(section: Table, columns: Sequence[int]) -> Table:
-    def pick(items: Sequence[str]) -> tuple[str, ...]:
-        return tuple(items[column] for column in columns)
-
-    numeric = tuple(section.numeric[column] for column in columns)
-    rows = [None if row is None else Row(pick(row.cells), row.group) for row in section.rows]
-    return section._replace(columns=pick(section.columns), numeric=numeric, rows=rows)
-
-
-def _wrap(section: Table, widths: Sequence[int]) -> Table:
-    """Return a table whose cells are broken over rows that follow each other."""
+def _wrap(section: Table, columns: Sequence[int], widths: Sequence[int]) -> Table:
+    """Return some columns of a table, whose cells are broken over rows that follow each other."""
     from textwrap import wrap
 
     rows: list[Row | None] = []
@@ -236,9 +223,10 @@ def _wrap(section: Table, widths: Sequence[int]) -> Table:
         if row is None:
             rows.append(None)
             continue
-        parts = [wrap(cell, width) or [""] for cell, width in zip(row.cells, widths, strict=True)]
+        parts = [wrap(row.cells[i], width) or [""] for i, width in zip(columns, widths, strict=True)]
         rows += [Row(cells, row.group) for cells in itertools.zip_longest(*parts, fillvalue="")]
-    return section._replace(rows=rows)
+    names, numeric = zip(*((section.columns[i], section.numeric[i]) for i in columns), strict=True)
+    return section._replace(columns=names, numeric=numeric, rows=rows)
 
 
 def _stack(section: Table, view: View) -> Iterator[Text]:
