@@ -1,4 +1,4 @@
-"""Sums in fixed point: doubles added without any rounding, so that no order and no grouping changes a bit."""
+"""Sums in fixed point: doubles are added without rounding, so that neither order nor grouping changes a bit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DOUBLE = 52
 """Sums that stay under 2⁵² units are exact in a double, in any order."""
 
 _MOST = 1 << 19
-"""Values that are added at once: of so many each digit's cut is exact."""
+"""Values that are added at once: the sum of so many is exact in each digit."""
 
 
 class Fixed:
@@ -55,8 +55,8 @@ class Fixed:
 
         Notes
         -----
-        The values are cut on the grid of a digit, the highest first: what is cut off adds up without rounding
-        (fewer than 2⁵² units in all), and so does what is left, on the grid of the next digit.
+        Values are rounded to multiples of the unit of a digit, the highest digit first. These multiples add up
+        without rounding (fewer than 2⁵² units in all); what is left is exact, and goes to the next digit.
         """
         if not values.size:
             return
@@ -72,7 +72,7 @@ class Fixed:
         room = max(2, values.size.bit_length())
         shift = exponent % DIGIT
         offset = exponent - shift
-        if shift:  # the grid of digits is the same for all
+        if shift:  # the units of digits are the same for all exponents
             rest = np.ldexp(rest, shift)
         while (top := float(np.maximum.reduce(np.abs(rest), axis=None))) > 0.0:
             digit = -((_DOUBLE - room - int(np.frexp(top)[1])) // DIGIT)
@@ -87,14 +87,14 @@ class Fixed:
             here[1] += units >> DIGIT
 
     def _reach(self, start: int, stop: int) -> None:
-        """Have digits for the places from start to before stop."""
+        """Add digits of 0 so that there is one for every place from start up to stop."""
         below, above = max(0, self.low - start), max(0, stop - self.low - len(self.digits))
         if below or above:
             self.digits = np.pad(self.digits, ((below, above), (0, 0)))
             self.low -= below
 
     def merge(self, other: Fixed) -> None:
-        """Add another's numbers; both keep to the same groups."""
+        """Add the numbers of another, group by group."""
         other._normalize()
         self._normalize()
         self._reach(other.low, other.low + len(other.digits) + 1)
@@ -103,7 +103,7 @@ class Fixed:
         self._normalize()
 
     def _normalize(self) -> None:
-        """Carry, so that every digit but the highest is from 0 to 2³² − 1, and that one fits too."""
+        """Carry: every digit but the highest is then from 0 to 2³² − 1, and the highest is smaller than 2³¹."""
         digits = self.digits
         for place in range(len(digits) - 1):
             digits[place + 1] += digits[place] >> DIGIT

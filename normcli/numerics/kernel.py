@@ -1,4 +1,4 @@
-"""The kernel: a block of values and what was measured of its groups in, normalized values out, rounded once."""
+"""The kernel: normalizes a block of values with what was measured of their groups, and rounds once."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def apply(
 
 
 def apply_affine(out: NDArray[Any], parameters: Parameters) -> None:
-    """Multiply by gamma and add beta in place, where x̂ was rounded before, and round once more.
+    """Multiply values by gamma and add beta in place, and round once more: for conventions that round x̂ first.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def _apply_by_chunks(
 
 
 _WIDE = 1024
-"""Short lines are joined to about this length."""
+"""Shorter lines are joined to about this length: NumPy takes a while for each line."""
 
 SHORTEST_WIDE_LINE = _WIDE // 2
 """Lines of this length are left as they are."""
@@ -187,7 +187,7 @@ def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
     last = x
     if operands.mean is not None:
         last = np.subtract(x, operands.mean, out=y)
-        if np.any(operands.mean_rest):  # most sums are exact, and a power of two divides them exactly
+        if np.any(operands.mean_rest):  # often 0: most sums are exact, and so is division by a power of two
             np.subtract(y, operands.mean_rest, out=y)
     np.multiply(last, operands.factor, out=y)
     if operands.gamma is not None:
@@ -218,7 +218,7 @@ def _affine_in_pairs(x: Floats, operands: _Operands) -> Floats:
         y = quick_two_sum(d, e - operands.mean_rest)
     quotients = pair_divide(y, Pair(divisor, divisor_rest))
     endless = np.isinf(divisor)
-    if endless.any():  # a variance that was given may be infinite: all that is finite then becomes 0
+    if endless.any():  # a given variance may be infinite: every finite value then becomes 0
         plain = y.hi / divisor
         quotients = Pair(np.where(endless, plain, quotients.hi), np.where(endless, 0.0, quotients.lo))
     y = quotients

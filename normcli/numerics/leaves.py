@@ -1,7 +1,7 @@
-"""Leaves: rows of at most some thousand values, measured so exactly that merging them loses nothing.
+"""Sums of leaves: the short rows that groups are cut into, summed so exactly that merging them loses nothing.
 
-A group is cut into leaves by its shape alone, and each leaf is summed by itself: so the results do not depend
-on how the work is cut into blocks, on the number of threads, or on the order of memory.
+How a group is cut into leaves follows from its shape alone, and each leaf is summed by itself. So the results
+do not depend on how the work is cut into blocks, on the number of threads, or on the order of memory.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ MAX_LEAF = 4096
 """Below 10000, where OpenBLAS' ddot starts threads; at most 2¹³, for the exactness of `measure_leaves`."""
 
 TOO_LARGE, TOO_SMALL = 2.0**990, 2.0**-800
-"""Sums of squares outside are measured again on values scaled by a power of two."""
+"""Sums of squares that are not between these are measured again, of values scaled by a power of two."""
 
 _CENTRED_BELOW = 2.0**-16
-"""M2 under this part of the raw sum of squares is measured again about the leaf's mean."""
+"""Where Σ(x − mean)² is less than this part of Σx², it is summed again with the mean subtracted first."""
 
 _NARROW_CENTRED_BELOW = 2.0**-10
 """The same for values of 24 bits or fewer."""
 
 
 class Records:
-    """What is known of leaves, or of groups: a dataclass of arrays of one shape, mergeable along the last axis.
+    """What is measured of leaves, or of groups: a dataclass of arrays of one shape, one number for each leaf.
 
-    Every kind says of how many values each record is (`count`), and whether their squares or powers may have
-    over- or underflowed (`extreme`).
+    Every kind has `count`, of how many values a record is, and `extreme`, whether their squares or powers may
+    have over- or underflowed.
     """
 
     __slots__ = ()
@@ -82,11 +82,16 @@ class Leaves(Records):
 
     Parameters
     ----------
-    sum_hi, sum_lo : the sum, a pair
-    square_hi, square_lo : the sum of squares of (x - shift), a pair
-    shift : 0, or a double near the leaf's mean where the raw squares would cancel
-    extreme : the squares may have over- or underflowed
-    count : how many values they are of
+    sum_hi, sum_lo : ndarray
+        Σx, a pair.
+    square_hi, square_lo : ndarray
+        Σ(x − shift)², a pair.
+    shift : ndarray
+        0; a double near the leaf's mean where too many digits of Σx² − n · mean² would cancel.
+    extreme : ndarray of bool
+        Whether squares may have over- or underflowed.
+    count : ndarray
+        How many values are selected.
     """
 
     sum_hi: Floats
@@ -110,10 +115,10 @@ _MAGNITUDE = np.uint32(0x7FFF_FFFF)
 
 
 class Dots:
-    """Dot products of rows of one length, in parts of 256: their order depends on that length alone.
+    """Dot products of rows of one length, in parts of 256: the order of sums depends on that length alone.
 
-    `np.vecdot` is BLAS without threads, and the fastest sum there is; but it keeps the GIL unless there are
-    more than 500 of them: products of 4096 values are better asked for as sixteen times as many of 256.
+    `np.vecdot` calls BLAS, in one thread, and is the fastest way to sum in NumPy. But it holds the GIL unless
+    it makes more than 500 products: so 4096 values are multiplied as sixteen rows of 256.
     """
 
     def __init__(self, rows: int, n: int) -> None:
@@ -122,7 +127,7 @@ class Dots:
         self._parts = np.empty((rows, self._whole + (self._split < n)))
 
     def add(self, rows: slice, a: Floats, b: Floats) -> None:
-        """Multiply some rows; b is as many rows or one."""
+        """Calculate the products of some rows of a and of b, which has as many rows or one."""
         parts, split = self._parts[rows], self._split
         if split:
             shape = (-1, self._whole, _PART)
@@ -133,9 +138,9 @@ class Dots:
         np.vecdot(a[:, split:], b[:, split:], out=parts[:, -1])
 
     def bound(self, squares: Dots) -> Floats:
-        """Return what no sum of values of a row exceeds on its way, given the dot products of these values.
+        """Return an upper bound of every partial sum of a row, if these are sums and `squares` sums of squares.
 
-        Within a part it is √(length · Σx²), by Cauchy and Schwarz; of parts it is the sum of magnitudes.
+        Within a part it is √(length · Σx²), by Cauchy and Schwarz; over parts it is the sum of magnitudes.
         """
         length = _PART if self._whole else self._n
         within = np.sqrt(length * np.maximum.reduce(squares._parts, axis=-1))
@@ -167,18 +172,20 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
     Parameters
     ----------
     x : ndarray, shape (leaves, n), n <= MAX_LEAF
-    need_sum : bool
-        False for norms that do not centre.
     work : Workspace
     selected : ndarray of bool or None
-        Which values count, of the shape of x, which is 0 where one does not; None if all do.
+        Which values count, of the shape of x; the others have to be 0. None if all count.
+    need_sum : bool
+        False for norms that do not centre.
 
     Notes
     -----
-    x is cut on the grid G = 2⁻²⁶ of a power of two above its root of squares: t = (x + sigma) − sigma is a
-    multiple of G, and r = x − t is exact. The squares of t are multiples of G² whose sum is under 2⁵³ G², so
-    that it is exact in any order; the rest of the squares, r · (x + t), is 2⁻²⁰ of it: a plain sum is enough.
-    r is cut once more, 40 bits lower, so that of the sum only the third part is rounded.
+    x is split into t + r, where t is a multiple of G = 2⁻²⁶ of a power of two above √Σx²:
+    t = (x + sigma) − sigma, and r = x − t is exact. The squares of t are multiples of G² whose sum is under
+    2⁵³ G², so that it is exact in any order; what is left of the squares, r · (x + t), is 2⁻²⁰ of that, and a
+    plain sum of it is enough. For Σx, r is split once more, 40 bits lower: only the sum of the last part is
+    rounded.
+    Leaves that are extreme keep their plain sums; `extreme` is false for leaves of zeros alone.
     """
     rows, n = x.shape
     slices = cut_rows(rows, n)
@@ -234,7 +241,7 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
 
 
 def _squares_about(x: Floats, centre: Floats, selected: Selected | None) -> Pair:
-    """Return the sum of (x − centre)² over what counts of the last axis, to about 2⁻⁷⁰ of itself."""
+    """Return the sum of (x − centre)² over the selected values of the last axis, to about 2⁻⁷⁰ of itself."""
     d, e = two_diff(x, centre[..., None])
     if selected is not None:
         d, e = d * selected, e * selected
@@ -251,9 +258,9 @@ def measure_short_leaves(
 ) -> Leaves:
     """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
 
-    The sum of a leaf is exact in float64, in any order, unless its values lie too far apart: that is looked
-    up (the smallest |x| that is not 0, against how far the sum may reach on its way); leaves that fail are
-    measured as `measure_leaves` does. The squares are exact, their sum good to 2⁻⁴⁷: enough for 24 bits.
+    The sum of a leaf is exact in float64, in any order, unless its values differ too much in magnitude.
+    `find_inexact` finds such leaves, and they are measured as `measure_leaves` does. The squares are exact, and
+    their sum good to 2⁻⁴⁷: enough for 24 bits.
     """
     rows, n = raw.shape
     slices = cut_rows(rows, n)
@@ -292,22 +299,22 @@ def measure_short_leaves(
 
 
 def find_inexact(raw: NDArray[np.float32], bound: Floats) -> Selected:
-    """Return of which rows the sum may be inexact, if no sum on its way exceeds a bound.
+    """Return which rows may have an inexact sum in float64, given a bound of their partial sums.
 
-    Every value is a multiple of an ulp > least · 2⁻²⁴, and so is every sum of them: exact up to 2⁵³ ulp.
-    One bit is kept back, for the rounding of the bound itself.
+    Every value is a multiple of the ulp of the smallest |x| that is not 0, which is more than |x| · 2⁻²⁴. So is
+    every sum of them, which is exact up to 2⁵³ of it. One bit less is used, as the bound itself is rounded.
     """
     inexact = np.asarray(~(_least_of_rows(raw) * 2.0**28 >= bound))
     if inexact.any():
         size = np.abs(raw[inexact]).view(np.uint32)
-        size -= np.uint32(1)  # 0, which every ulp divides, comes to be the largest
+        size -= np.uint32(1)  # 0, which is a multiple of every ulp, wraps round to the largest
         least = np.minimum.reduce(size, axis=-1) + np.uint32(1)
         inexact[inexact] = (least > 0) & ~(least.view(np.float32) * 2.0**28 >= bound[inexact])
     return inexact
 
 
 def _least_of_rows(raw: NDArray[np.float32]) -> Floats:
-    """Return a lower bound of the minimum of each row's |x|: that of as many rows as make up 4096 values.
+    """Return a lower bound of each row's smallest |x|: the smallest of as many rows as make up 4096 values.
 
     The bits of positive floats are ordered as the floats are; those of negative ones lie above them if read as
     unsigned, and below, from the least |x| on, if read as signed.

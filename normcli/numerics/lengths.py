@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_P = 512.0
-"""Up to here the powers of values scaled to 1/2 … 1 are far from underflow."""
+"""Up to this p, powers of values between 1/2 and 1 do not underflow."""
 
 
 @dataclass(slots=True)
@@ -30,9 +30,12 @@ class Powers(Records):
 
     Parameters
     ----------
-    hi, lo : Σ|x|ᵖ, a pair; for p = 0 how many values are not 0, for p = ∞ the largest |x|
-    extreme : the sum may have over- or underflowed
-    count : how many values they are of
+    hi, lo : ndarray
+        Σ|x|ᵖ, a pair; for p = 0 how many values are not 0, for p = ∞ the largest |x|.
+    extreme : ndarray of bool
+        Whether the sum may have over- or underflowed.
+    count : ndarray
+        How many values are selected.
     """
 
     hi: Floats
@@ -96,7 +99,7 @@ def merge_powers(leaves: Powers, count: Any, *, p: float, exact: bool) -> Length
 
 
 def normalize_by_large_powers(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Floats, dict[str, Floats]]:
-    """Divide by max·(Σ(|x|/max)ᵖ)^(1/p): what the power magnifies of rounding, the root takes back.
+    """Divide by max·(Σ(|x|/max)ᵖ)^(1/p): the root reduces the rounding errors that the power magnified.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How groups are measured: one method for each kind of `Measurement` that leaves are measured for."""
+"""How groups are measured: one method for each `Measurement` that is made of leaves."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ class Method(NamedTuple):
     Parameters
     ----------
     records : type
-        What is known of a leaf.
+        What is measured of leaves.
     measure : callable
-        From leaves, shape (leaves, n), a workspace, and which values count (or None) to records; what does not
-        count is 0 there.
+        Takes leaves, shape (leaves, n), a workspace, and which values are selected (None for all; the others
+        have to be 0), and returns records.
     fold : callable
         Makes one record of all records along the last axis.
     merge : callable
-        From the records of groups, shape (groups, records), and how many values count to what `solve` takes.
+        Takes the records of groups, shape (groups, records), and how many values are selected, and returns what
+        `solve` takes.
     measures_columns : bool
-        Whether `measure_columns` measures the same of groups that stand as columns.
+        Whether `measure_columns` measures the same of groups that are laid out as columns.
     scales_always : bool
         Whether values are scaled by a power of two even where nothing over- or underflows.
     """
@@ -49,7 +50,7 @@ class Method(NamedTuple):
 def choose_method(plan: Plan, *, exact: bool) -> Method:
     """Return how a plan's groups are measured: with `exact` for float64 results, else for 24 bits."""
     p = plan.spec.p
-    # Imported on use: a small calculation of another norm would pay for it.
+    # Imported on use, to keep the start of small calculations fast.
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
         from normcli.numerics.order_statistics import Extremes, fold_extremes, measure_extremes, merge_extremes
 

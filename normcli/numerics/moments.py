@@ -1,4 +1,4 @@
-"""The moments of groups (count, mean, sum of squared deviations), from leaves merged in a fixed order."""
+"""The moments of groups (count, mean, sum of squared deviations), merged from leaves in a fixed order."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def merge_leaves(leaves: Leaves, count: Any, *, centred: bool, short: bool) -> M
     leaves : Leaves
         Of shape (groups, leaves).
     count : int or ndarray
-        Of the values that count: in any group, or in each.
+        How many values are selected: in every group, or in each.
     centred : bool
-        Whether m2 is about the mean.
+        Whether the mean is subtracted before values are squared.
     short : bool
-        The leaves are those of `measure_short_leaves`: 24 bits are enough.
+        Whether the leaves are those of `measure_short_leaves`, and 24 bits are enough.
     """
     if short:
         return _merge_short_leaves(leaves, count, centred=centred)
@@ -86,9 +86,9 @@ def merge_leaves(leaves: Leaves, count: Any, *, centred: bool, short: bool) -> M
 
 
 def _merge_short_leaves(leaves: Leaves, count: Any, *, centred: bool) -> Moments:
-    """Merge so that 24 bits are right: only the sum, which may cancel, is a pair.
+    """Merge leaves so that 24 bits are right: only the sum, which may cancel, is a pair.
 
-    No leaf has lost more than 10 bits of 53 to cancellation, or it would have a shift.
+    A leaf whose squares would have lost more than 10 bits of 53 to cancellation has a shift.
     """
     square = sum_plainly(leaves.square_hi)
     zero = np.zeros_like(square)
@@ -120,13 +120,13 @@ def fold_leaves(leaves: Leaves, *, centred: bool) -> Leaves:
     leaves : Leaves
         Of shape (groups, leaves).
     centred : bool
-        Whether there are sums.
+        Whether the leaves have sums.
 
     Returns
     -------
     Leaves
-        Of shape (groups,). Raw squares add up to raw squares that cancel no more than theirs; where a leaf has
-        a shift, so has the record.
+        Of shape (groups,). Where a leaf has a shift, so has the record; sums of squares without a shift cancel
+        no more than those that they are added up from.
     """
     square = sum_pairs(Pair(leaves.square_hi, leaves.square_lo))
     shift = np.zeros_like(square.hi)
@@ -142,7 +142,7 @@ def fold_leaves(leaves: Leaves, *, centred: bool) -> Leaves:
 
 
 def _merge_shifted(leaves: Leaves, mean: Pair) -> Pair:
-    """Return m2 of groups with leaves about different shifts, all moved to the double nearest the mean."""
+    """Return m2 of groups whose leaves have different shifts."""
     moved, count = _move_squares(leaves, mean.hi), np.add.reduce(leaves.count, axis=-1)
     return pair_add(moved, Pair(-count * mean.lo * mean.lo, 0.0 * mean.lo))
 
@@ -159,13 +159,13 @@ def _move_squares(leaves: Leaves, centre: Floats) -> Pair:
 
 
 FEW = 16
-"""Groups of fewer values than this stand as columns, so that every operation runs along the groups."""
+"""Groups of fewer values than this are laid out as columns, so that every operation runs along the groups."""
 
 
 def measure_columns(
     x: Floats, *, exact: bool, centred: bool, selected: Selected | None = None
 ) -> tuple[Moments, NDArray[np.bool_]]:
-    """Measure groups that are the columns of x; also say which are extreme.
+    """Return the moments of groups that are the columns of x, and which groups may have over- or underflowed.
 
     Parameters
     ----------
@@ -173,8 +173,9 @@ def measure_columns(
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
     centred : bool
+        Whether the mean is subtracted before values are squared.
     selected : ndarray of bool or None
-        Which values count, of the shape of x, which is 0 where one does not; None if all do.
+        Which values count, of the shape of x; the others have to be 0. None if all count.
     """
     count, groups = x.shape
     n: Any = count if selected is None else np.add.reduce(selected, axis=0, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Leaves of float32 values, measured as exactly as float64 ones, at half the price."""
+"""Sums of leaves of float32 values, as exact as those of float64 values, in half the time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _HIGH = 20
 """Bits that the high parts have: 4096 squares of 40 bits add up under 2⁵³."""
 
 _LARGEST, _BEYOND = np.float32(2.0**100), np.float32(2.0**101)
-"""From there on the grid has no room in float32."""
+"""From the first on, the values are measured as float64: float32 has no room to round them as `sigma` does."""
 
 _CANCELS = 2.0**-16
 """As in `measure_leaves`."""
 
 _CHUNK = CHUNK // 2
-"""Values that one call works on: as few as the dot products of 256 need to be many enough to free the GIL."""
+"""Values that one call works on: as few as will do for `Dots` to release the GIL."""
 
 
 def measure_narrow_leaves(
@@ -41,7 +41,7 @@ def measure_narrow_leaves(
     Parameters
     ----------
     x : ndarray, shape (leaves, n), n <= 4096
-        Where a leaf holds what is not finite, its extremes say so, and the rest of its record is worth nothing.
+        Of a leaf that holds NaN or infinities, only the extremes are right.
     work : Workspace
     need_sum : bool
         False for norms that do not centre.
@@ -52,8 +52,8 @@ def measure_narrow_leaves(
     -----
     x = t + r: t is x rounded to a multiple of 2⁻²⁰ of a power of two above the largest, in float32. The sums of
     t and of t² are exact in float64, in any order; those of r · t and r² are 2⁻²⁰ of the whole: plain sums are
-    enough. The sum of r is exact unless values lie too far apart, which is looked up
-    (`find_inexact`); such leaves, and those whose squares cancel, are measured as float64 is.
+    enough. The sum of r is exact unless values differ too much in magnitude (`find_inexact`); such leaves, and
+    those whose squares cancel, are measured as float64.
     """
     rows, n = x.shape
     slices = cut_rows(rows, n, _CHUNK)

@@ -1,4 +1,4 @@
-"""Statistics that go by the order of values: extremes, quartiles, their sums and differences."""
+"""Statistics of order: extremes, quartiles, their sums and differences."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Extremes(Records):
     Parameters
     ----------
     low, high : ndarray
-        Of leaves without values ∞ and −∞, of such groups NaN.
+        ∞ and −∞ of leaves without values; NaN of groups without.
     extreme : ndarray of bool
-        False: what is only compared neither over- nor underflows.
+        False, as comparisons neither over- nor underflow.
     count : ndarray
         How many values they are of.
     """
@@ -54,7 +54,7 @@ def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None
     ----------
     x : ndarray, shape (leaves, n)
     work : Workspace
-        Not needed: every method of measuring is given one.
+        Not used; every function that measures leaves is given one.
     selected : ndarray of bool or None
         Which values count, of the shape of x.
     """
@@ -86,12 +86,12 @@ def hold_extremes(count: Any, low: Floats, high: Floats) -> Extremes:
 
 
 class Quartiles(NamedTuple):
-    """What is measured of groups: the values between which their quartiles lie.
+    """The values between which the quartiles of groups lie.
 
     Parameters
     ----------
     count : int or ndarray
-        Of the values that count: in any group, or in each.
+        How many values are selected: in every group, or in each.
     values : ndarray, shape (groups, 6)
         a and b of each quartile in turn: the value below, and that above.
     quarters : ndarray of int, shape (groups, 3)
@@ -135,7 +135,7 @@ does so anyway, divided by the interquartile range.
 
 
 def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
-    """Turn order statistics into the centre and the divisor of each group, and the statistics made of them."""
+    """Return the centre, the divisor and the statistics of groups, from their extremes or quartiles."""
     divisor = plan.norm.divisor
     assert divisor.spread is not None  # of every divisor that goes by order
     read = measured.read()
@@ -156,7 +156,7 @@ def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
 
 
 def _rescale(pair: Pair, own: Integers | None, k: Integers | None) -> Pair:
-    """Return a statistic that was scaled by 2^own as it is scaled by 2ᵏ."""
+    """Return a statistic that was multiplied by 2^own as it is multiplied by 2ᵏ."""
     if own is None and k is None:
         return pair
     shift = (0 if k is None else k) - (0 if own is None else own)

@@ -1,4 +1,4 @@
-"""Arithmetic on unevaluated sums of two doubles: what rounding takes away is kept beside the result.
+"""Arithmetic on pairs: unevaluated sums of two doubles, a rounded result and its rounding error.
 
 A `Pair` (hi, lo) stands for hi + lo with |lo| ≤ ulp(hi)/2, some 107 bits. The algorithms are those of Knuth
 (TwoSum), Dekker 1971 (TwoProd without a fused instruction, which NumPy lacks), and Hida, Li & Bailey 2001
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _SPLITTER = 2.0**27 + 1.0
-"""Veltkamp's constant: it parts 53 bits into 26 and 26, and a sign."""
+"""Veltkamp's constant: it splits 53 bits into two halves of 26 bits and a sign."""
 
 
 class Pair(NamedTuple):

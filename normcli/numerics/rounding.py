@@ -1,4 +1,4 @@
-"""The last step of every result: from float64 to the dtype it is given in, rounded once."""
+"""The last step of every result: rounded once, from float64 to the dtype of the output."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def store(out: NDArray[Any], values: Floats) -> None:
 
 
 def round_to_odd(values: Floats) -> NDArray[np.float32]:
-    """Return float64 values as float32: of the neighbours of what does not fit, the one whose last bit is 1.
+    """Return float64 values as float32, those that do not fit rounded to the neighbour whose last bit is 1.
 
-    bfloat16 is reached by way of float32, and two roundings to nearest are not one: what the first makes a tie,
-    the second takes for one. Rounded to odd, nothing becomes a tie that is none (Boldo & Melquiond 2008).
+    NumPy casts to bfloat16 by way of float32, and two roundings to nearest can differ from one: the first may
+    make a tie of what is none. Rounding to odd never does (Boldo & Melquiond 2008).
     """
     nearest = np.asarray(values, dtype=np.float32)
     back = nearest.astype(np.float64)

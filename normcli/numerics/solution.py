@@ -42,7 +42,7 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
     """
     match plan.norm.divisor.measurement:
         case Measurement.EXTREMES | Measurement.QUARTILES:
-            # Imported on use: a small calculation of another norm would pay for it.
+            # Imported on use, to keep the start of small calculations fast.
             from normcli.numerics.order_statistics import solve_by_order
 
             return solve_by_order(plan, cast("Extremes | Quartiles", measured))

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 
 _TOO_LARGE, _TOO_SMALL = 2.0**900, 2.0**-800
-"""Sums of squares above, or below where k is as small, are taken again on values scaled by a power of two."""
-
+"""Larger sums of squares, or smaller ones if k is as small, are calculated again of scaled values."""
 
 _MOST_SHIFT = 10_000
-"""Beyond any exponent of float64, and small enough to be one."""
+"""More than any exponent of float64, and few enough bits for `ldexp`."""
 
 
 def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Floats, dict[str, Floats]]:
