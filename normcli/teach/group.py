@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from normcli.results.degenerate import find_degeneracies
 from normcli.teach.expression import MOST_TERMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -116,11 +115,6 @@ class MeasuredGroup:
         if self.count > MOST_TERMS:
             return all(math.isfinite(self.statistics[name]) for name in self.plan.norm.divisor.sizes)
         return bool(np.isfinite(self.values.astype(np.float64)).all())
-
-    def fractions(self) -> Iterator[Fraction]:
-        """Yield the values, in exact arithmetic."""
-        for place in range(self.count):
-            yield Fraction(self.value(place))
 
 
 def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:

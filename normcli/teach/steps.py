@@ -193,7 +193,8 @@ class _StepList:
 
     def _find_centre_and_divisor(self) -> tuple[Constant | None, Constant]:
         """Return what is subtracted, None where nothing is, and what is divided by."""
-        match self.plan.norm.divisor.measurement:
+        norm = self.plan.norm
+        match norm.divisor.measurement:
             case Measurement.EXTREMES | Measurement.QUARTILES:
                 return self._find_by_order()
             case Measurement.LENGTH:
@@ -201,8 +202,11 @@ class _StepList:
             case Measurement.WINDOW:
                 return None, self._find_power()
             case Measurement.MOMENTS:
-                mean = None if self.plan.norm.centre is Centre.NOTHING else self._find_mean()
-                return mean, self._find_deviation(mean)
+                mean = None if norm.centre is Centre.NOTHING else self._find_mean()
+                names = _ABOUT_ZERO if mean is None else _ABOUT_MEAN
+                root = self.group.statistics[norm.divisor.spread or ""]
+                square = self._find_mean_square(mean, names, root)
+                return mean, self._add_root(square, names.symbol, names.root, root)
 
     def _find_by_order(self) -> tuple[Constant | None, Constant]:
         """Add each statistic in turn: values by their rank, and sums and differences of those."""
@@ -254,12 +258,6 @@ class _StepList:
         step = step._replace(sentence="The mean: the sum over n, the number of values.")
         return self._add(step, Quotient(top, self.n), value=mean)
 
-    def _find_deviation(self, centre: Constant | None) -> Constant:
-        """Add the root of a mean of squares, about the mean or about 0."""
-        names = _ABOUT_ZERO if centre is None else _ABOUT_MEAN
-        root = self.group.statistics[self.plan.norm.divisor.spread or ""]
-        return self._add_root(self._find_mean_square(centre, names, root), names.symbol, names.root, root)
-
     def _find_mean_square(self, centre: Constant | None, names: _MeanSquare, root: float) -> Constant | None:
         """Add a mean of squares; None where it is beyond float64 and its root is not."""
         row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
@@ -289,9 +287,8 @@ class _StepList:
             return self._add_sum(step, _square, known)
         value = None
         if self.group.count <= MOST_TERMS:
-            values = list(self.group.fractions())
-            mean = sum(values, Fraction(0)) / len(values)
-            value = sum(((value - mean) ** 2 for value in values), Fraction(0))
+            values = [Fraction(self.group.value(place)) for place in range(self.group.count)]
+            value = sum(x * x for x in values) - sum(values, Fraction(0)) ** 2 / len(values)
         return self._add_sum(step, lambda x: _square(Difference(x, centre)), known, value=value, integral=False)
 
     def _find_square_sum(self, left: float, right: float) -> Constant | None:
