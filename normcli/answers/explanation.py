@@ -77,7 +77,8 @@ class Explanation:
             if step.name == "group" and group is not None:
                 yield self._list_members(f"{number}. {step.sentence}", group, view)
             else:
-                yield _build_step(number, step, view)
+                equation = build_equation(step, view.digits, full=view.full)
+                yield Formulas(f"{number}. {step.sentence}", () if equation is None else (equation,))
         if together and group is not None:
             yield from _build_each(len(shared) + 1, own, group, view)
 
@@ -196,11 +197,6 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
     again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
     title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."
     yield Table(title, ("value", "x", "y"), (False, True, True), _open_gaps(rows, places), note)
-
-
-def _build_step(number: int, step: Step, view: View) -> Formulas:
-    equation = build_equation(step, view.digits, full=view.full)
-    return Formulas(f"{number}. {step.sentence}", () if equation is None else (equation,))
 
 
 def _choose(count: int, asked: set[int], head: int, tail: int, *, full: bool) -> Sequence[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.document import SCHEMA, Facts, Line, Row, Table, describe_members, flatten_records
-from normcli.documents.excerpt import build_excerpt, choose_groups
+from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.printable import format_count, make_printable
 from normcli.running.fold import divide, format_divisor, spread
@@ -109,7 +109,7 @@ class Folding:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per channel."""
-        for channel, *values in self._channels():
+        for channel, values in enumerate(self._channels()):
             yield dict(zip(_COLUMNS, (channel, *map(describe_number, values)), strict=True))
 
     def rows(self) -> Iterator[Sequence[Any]]:
@@ -121,21 +121,21 @@ class Folding:
         bias = self.folded.bias
         return {"weight": self.folded.weight, **({} if bias is None else {"bias": bias})}
 
-    def _channels(self) -> Iterator[tuple[int, float, float, float, float]]:
+    def _channels(self) -> list[list[float]]:
+        """Return mean, variance, factor and bias of each channel."""
         mean, var, _, _ = spread(self.norm, self.layer.channels)
         with np.errstate(all="ignore"):
             factor = divide(self.norm, self.layer.channels)
         bias = np.zeros(mean.shape) if self.folded.bias is None else self.folded.bias.astype(np.float64)
-        for channel, row in enumerate(zip(mean, var, factor, bias, strict=True)):
-            yield (channel, *(float(value) for value in row))  # type: ignore[misc]  # of four
+        channels: list[list[float]] = np.stack([mean, var, factor, bias], axis=1).tolist()
+        return channels
 
     def _list_channels(self, view: View) -> Table:
-        channels = list(self._channels())
+        channels = self._channels()
 
         def make_row(number: int) -> Row:
-            channel, *values = channels[number]
-            return Row((str(channel), *(format_statistic(value, view.digits) for value in values)))
+            texts = (format_statistic(value, view.digits) for value in channels[number])
+            return Row((str(number), *texts))
 
-        chosen = choose_groups(len(channels), full=view.full)
         table = Table(None, _COLUMNS, (True,) * len(_COLUMNS))
-        return build_excerpt(table, make_row, chosen, len(channels), "channel")
+        return build_excerpt(table, make_row, len(channels), "channel", view)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.documents.document import Line, Row, Table, describe_value
-from normcli.documents.excerpt import build_excerpt, choose_groups
+from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.documents.plans import build_header, describe_plan
 from normcli.printable import format_count, make_printable
@@ -133,7 +133,7 @@ class Tracking:
 
         columns = ("batch", "channel", "batch mean", "batch var", "running mean", "running var")
         table = Table(None, columns, (True, False, *(True,) * 4))
-        return build_excerpt(table, make_row, choose_groups(len(lines), full=view.full), len(lines), "line")
+        return build_excerpt(table, make_row, len(lines), "line", view)
 
     def _list_gaps(self, view: View) -> Table:
         def make_row(number: int) -> Row:
@@ -142,8 +142,8 @@ class Tracking:
             return Row((str(entry.step.after.batches), make_printable(entry.source), gap))
 
         title = "gap: the furthest that training output and evaluation, with the new statistics, are apart"
-        table, count = Table(title, ("batch", "input", "gap"), (True, False, True)), len(self.entries)
-        return build_excerpt(table, make_row, choose_groups(count, full=view.full), count, "line")
+        table = Table(title, ("batch", "input", "gap"), (True, False, True))
+        return build_excerpt(table, make_row, len(self.entries), "line", view)
 
     def _format_arithmetic(self, view: View) -> Iterator[str]:
         """Return the arithmetic of the first channel in the last step."""

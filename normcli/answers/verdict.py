@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.documents.document import Facts, Line, LongList, Row, Table, describe_members, describe_value
 from normcli.documents.excerpt import MOST_GROUPS, format_hidden
 from normcli.documents.plans import (
@@ -196,10 +198,8 @@ class Verdict:
     def _find_group(self, name: str, place: int) -> int:
         if name != NORMALIZED:
             return place
-        import numpy as np
-
-        index = [np.asarray(i, dtype=np.intp) for i in _unravel(place, self.plan.grid.shape)]
-        return int(self.plan.grid.locate_groups(index))
+        grid = self.plan.grid
+        return int(grid.locate_groups([np.asarray(i, np.intp) for i in _unravel(place, grid.shape)]))
 
 
 def _build_histogram(comparison: ArrayCheck, view: View) -> Table:
@@ -254,6 +254,4 @@ def _format_ulp(value: float) -> str:
 
 
 def _unravel(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    import numpy as np
-
-    return tuple(int(i) for i in np.unravel_index(place, shape)) if shape else ()
+    return tuple(map(int, np.unravel_index(place, shape)))

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.documents.document import Row, Table
+    from normcli.documents.document import Row, Table, View
     from normcli.norms.plan import Plan
+
+    MakeRow = Callable[[int], Row]
 
 MOST_VALUES = 1000
 """A tensor of at most so many values is shown whole (NumPy's print threshold)."""
@@ -121,9 +123,23 @@ def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None)
 
 
 def build_excerpt(
-    table: Table, make_row: Callable[[int], Row], chosen: Positions, count: int, noun: str
+    table: Table, make_row: MakeRow, count: int, noun: str, view: View, chosen: Positions | None = None
 ) -> Table:
-    """Return a table with those of `count` rows that are chosen, and a note on how many it hides."""
+    """Return a table with those of `count` rows that are chosen, and a note on how many it hides.
+
+    Parameters
+    ----------
+    table : Table
+        Without rows.
+    make_row : function of a row's number
+    count : int
+    noun : str
+        What a row stands for.
+    view : View
+    chosen : Positions, optional
+        The rows to list, instead of those that the view shows.
+    """
+    chosen = chosen or choose_groups(count, full=view.full)
     rows: list[Row | None] = [make_row(number) for number in chosen.shown]
     if chosen.gap is not None:
         rows.insert(chosen.gap, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.documents.document import SCHEMA, Facts, Row, Table, describe_members
-from normcli.documents.excerpt import build_excerpt, choose_groups
+from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.norms.options import find_option
 from normcli.norms.request import Fill
@@ -170,8 +170,7 @@ def list_groups(
         return Row((name, *cells), None if plan.spec.window is not None else group)
 
     table = Table(None, ("group", *columns), (False, *(True,) * len(columns)))
-    count = plan.grid.group_count
-    return build_excerpt(table, make_row, chosen or choose_groups(count, full=view.full), count, "group")
+    return build_excerpt(table, make_row, plan.grid.group_count, "group", view, chosen)
 
 
 def format_formula(plan: Plan, given: Container[str]) -> str:
