@@ -200,20 +200,14 @@ def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
     return ArraySource(values, plan.grid.view_shape, geometry)
 
 
-def open_parameters(
-    plan: Plan, geometry: Geometry, gamma: NDArray[Any] | None, beta: NDArray[Any] | None
-) -> tuple[Spread | None, Spread | None]:
-    """Return gamma and beta, of `ParameterShapes.shape`, ready to be cut to tiles."""
-    scale, shift = (
-        None if values is None else _spread_parameter(plan, geometry, values, offset)
-        for values, offset in ((gamma, plan.spec.gamma_offset), (beta, 0))
-    )
-    return scale, shift
-
-
-def _spread_parameter(plan: Plan, geometry: Geometry, values: NDArray[Any], offset: int) -> Spread:
+def open_parameter(
+    plan: Plan, geometry: Geometry, values: NDArray[Any] | None, offset: int = 0
+) -> Spread | None:
+    """Return gamma or beta, of `ParameterShapes.shape`, plus an offset, ready to be cut to tiles."""
+    if values is None:
+        return None
     values = np.asarray(values, dtype=np.float64)
-    if offset:  # a zero keeps its sign
+    if offset:  # otherwise a zero keeps its sign
         values = values + offset
     return Spread(values.reshape(plan.parameters.view_shape), plan.grid.view_shape, geometry)
 

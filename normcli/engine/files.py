@@ -1,6 +1,6 @@
 """Tiles of arrays in files, read and written by position, so that only the current tiles are in memory.
 
-With a memory map the pages that were touched stay resident, and the peak grows with the file.
+Of a memory map, all pages that were read would stay in memory, and its peak would grow with the file.
 """
 
 from __future__ import annotations
@@ -63,7 +63,13 @@ class FileSource:
         """Return a tile with its runs in an order."""
         buffer = work.get("read", find_lengths(tile), self.dtype)
         for position, piece in _find_pieces(self._dims, tile, buffer):
-            self._read(piece, self._offset + position * self.dtype.itemsize)
+            view = piece.reshape(-1).view(np.uint8).data
+            offset = self._offset + position * self.dtype.itemsize
+            while view:
+                count = os.preadv(self._descriptor, [view], offset)
+                if not count:
+                    raise DataError(f"{self._name or 'the input'} was cut short while it was read")
+                view, offset = view[count:], offset + count
         return buffer.transpose(order)
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -76,14 +82,6 @@ class FileSource:
     def close(self) -> None:
         """Close the file."""
         os.close(self._descriptor)
-
-    def _read(self, piece: NDArray[Any], offset: int) -> None:
-        view = piece.reshape(-1).view(np.uint8).data
-        while view:
-            count = os.preadv(self._descriptor, [view], offset)
-            if not count:
-                raise DataError(f"{self._name or 'the input'} was cut short while it was read")
-            view, offset = view[count:], offset + count
 
 
 class FileSink:
@@ -159,7 +157,7 @@ class _Flusher:
                 self._pending = 0
             try:
                 os.fdatasync(self._descriptor)
-            except OSError as error:  # the system reports it once for each open file: the last sync may succeed
+            except OSError as error:  # reported once for each open file: the last sync may succeed
                 self._error = error
 
 

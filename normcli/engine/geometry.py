@@ -67,9 +67,7 @@ class Geometry:
     chunk: int
 
     @classmethod
-    @functools.lru_cache(
-        maxsize=16
-    )  # many tensors share a shape, and for small ones this takes a good part of the time
+    @functools.lru_cache(maxsize=16)  # for small tensors this would take a good part of the time
     def of(cls, view_shape: tuple[int, ...], view_axes: tuple[int, ...]) -> Geometry:
         """Collapse a view: neighbouring axes of a kind become one run; axes of length 1 are dropped."""
         dims: list[int] = []
@@ -134,25 +132,22 @@ class Geometry:
     @functools.cached_property
     def leaf_shape(self) -> tuple[int, ...]:
         """The leaves of a group: one number for each reduced run."""
-        return tuple(self._leaves_along(i) for i in self.reduced_runs)
+        return tuple(len(self._cut_run(run)) for run in self.reduced_runs)
 
-    def _leaves_along(self, run: int) -> int:
+    def _cut_run(self, run: int) -> NDArray[np.int64]:
+        """Return how many positions along a reduced run each of the leaves takes."""
+        length = self.dims[run]
         if self.cut is None or run > self.cut:
-            return 1
-        return -(-self.dims[run] // self.chunk) if run == self.cut else self.dims[run]
+            return np.array([length])
+        step = self.chunk if run == self.cut else 1
+        return np.minimum(step, length - np.arange(0, length, step))
 
     @functools.cached_property
     def leaf_sizes(self) -> NDArray[np.int64]:
-        """Return the number of values of each leaf, in order."""
+        """The number of values of each leaf, in order."""
         sizes = np.ones(1, dtype=np.int64)
         for run in self.reduced_runs:
-            if self.cut is None or run > self.cut:
-                along = np.array([self.dims[run]])
-            elif run == self.cut:
-                along = np.minimum(self.chunk, self.dims[run] - np.arange(0, self.dims[run], self.chunk))
-            else:
-                along = np.ones(self.dims[run], dtype=np.int64)
-            sizes = (sizes[:, None] * along).reshape(-1)
+            sizes = np.multiply.outer(sizes, self._cut_run(run)).reshape(-1)
         return sizes
 
     @property

@@ -121,8 +121,13 @@ def find_quartiles(
                 )
             if _choose_key_dtype(values.dtype) != search.dtype:
                 raise DataError(f"{values.dtype} is not of the width of the values before")
-            if values.size:
-                _add_tensor(search, plan, values, effort, selection)
+            if not values.size:
+                continue
+            geometry = find_geometry(plan)
+            with contextlib.closing(open_source(values, plan, geometry)) as source:
+                run = QuartileRun(plan, geometry, source, None, Inputs(selection=selection), effort)
+                run.walk.expect(1)
+                run.add_values(search)
         if search is None:
             raise DataError("there is no tensor to find quartiles of")
         search.advance()
@@ -137,13 +142,3 @@ def _start_search(plan: Plan, dtype: np.dtype[Any]) -> RankSearch:
 def _choose_key_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return float32 if that holds every value of a dtype, else float64."""
     return np.dtype(np.float32 if is_short_float(dtype) else np.float64)
-
-
-def _add_tensor(
-    search: RankSearch, plan: Plan, values: NDArray[Any], effort: Effort, selection: Selection | None
-) -> None:
-    geometry = find_geometry(plan)
-    with contextlib.closing(open_source(values, plan, geometry)) as source:
-        run = QuartileRun(plan, geometry, source, None, Inputs(selection=selection), effort)
-        run.walk.expect(1)
-        run.add_values(search)

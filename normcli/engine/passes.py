@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import choose_arithmetic, is_short_float
-from normcli.engine.blocks import open_parameters
+from normcli.engine.blocks import open_parameter
 from normcli.engine.geometry import Segments, find_lengths, fold_rows
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import DEFAULT_EFFORT, Walk
@@ -64,7 +64,7 @@ class Run:
     sink : Sink or None
         Takes the normalized tiles; None if nothing is to be written.
     inputs : Inputs
-        Gamma, beta and the selection; known statistics go to `apply`.
+        Of which gamma, beta and the selection are used; known statistics are given to `apply`.
     effort : Effort
     """
 
@@ -78,7 +78,8 @@ class Run:
         effort: Effort = DEFAULT_EFFORT,
     ) -> None:
         self.plan, self.geometry, self.source, self.sink = plan, geometry, source, sink
-        self.gamma, self.beta = open_parameters(plan, geometry, inputs.gamma, inputs.beta)
+        self.gamma = open_parameter(plan, geometry, inputs.gamma, plan.spec.gamma_offset)
+        self.beta = open_parameter(plan, geometry, inputs.beta)
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
         block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
         self.walk = Walk(geometry, source, effort, block)
@@ -111,7 +112,7 @@ class Run:
         return self.statistics
 
     def apply(self, known: Given | Measured) -> dict[str, Floats]:
-        """Normalize with known statistics, or moments; return the statistics in the shape of the kept runs."""
+        """Normalize with known or measured statistics; return them in the shape of the kept runs."""
         self.walk.expect(0 if self.sink is None else 1)
         with np.errstate(all="ignore"):
             count = None if self.selection is None else self._count_all(self.selection).reshape(-1)
@@ -128,7 +129,7 @@ class Run:
         Parameters
         ----------
         add : callable
-            Takes a `Batch`, from one thread at a time; what it makes of them must not depend on their order.
+            Called with a `Batch` for each tile, in any order, by one thread at a time.
         """
         from normcli.engine.survey import measure_batch  # for fitting alone
 
@@ -150,7 +151,7 @@ class Run:
         walk.each(work_on, whole=self.whole, line=geometry.longest_leaf)
 
     def _count_all(self, selection: TileSelection) -> Floats:
-        """Return how many values of each group count: the tensor is read only where NaN does not."""
+        """Return how many values of each group count; the tensor is read only if NaN does not count."""
         geometry = self.geometry
         counts = np.zeros(geometry.kept_shape)
 
@@ -161,7 +162,7 @@ class Run:
                 x = np.broadcast_to(0.0, find_lengths(tile))
             selected = selection.select(x, tile, geometry.runs)
             found = np.add.reduce(selected, axis=geometry.reduced_runs, dtype=np.float64)
-            with self._lock:  # sums of whole numbers, which no order changes
+            with self._lock:  # sums of whole numbers are exact in any order
                 counts[geometry.cut_groups(tile)] += found
 
         self.walk.each(count, whole=False, line=SHORTEST_WIDE_LINE)
@@ -294,7 +295,7 @@ class Run:
         return self._merge(fold_rows(leaves, self.geometry, self.method.fold), scale)
 
     def _measure_columns(self, x: NDArray[Any], work: Workspace, selected: Selected | None) -> Moments:
-        """Measure groups that are columns, likewise."""
+        """Measure groups that are columns, again and scaled where their squares over- or underflow."""
         columns = x
         if x.dtype != np.float64:
             columns = work.get("x", x.shape)
@@ -326,7 +327,7 @@ class Run:
     def keep(self, statistics: dict[str, Floats], index: Slices, shape: tuple[int, ...]) -> None:
         """Keep the statistics of some groups, at an index of arrays of a shape."""
         with self._lock:
-            for name in statistics:  # in their order, which is the order in which they are shown
+            for name in statistics:  # in the order in which they are shown
                 if name not in self.statistics:
                     self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
         for name, values in statistics.items():
@@ -336,7 +337,7 @@ class Run:
     # -- two passes
 
     def _measure_in_passes(self) -> None:
-        """Measure all leaves, merge them, write; between, measure again what has to be scaled."""
+        """Measure all leaves, once more with scaled values if squares over- or underflow; merge them; write."""
         geometry = self.geometry
         reduced_axes = tuple(range(len(geometry.kept_runs), len(geometry.dims)))
         segments = Segments(geometry, self.method.fold, self.method.records)

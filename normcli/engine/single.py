@@ -80,15 +80,11 @@ class _Picker:
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Keep those of the tile's values that are wanted."""
-        starts = [tile[run].start for run in self._runs]
-        inside = np.logical_and.reduce(
-            [
-                (at >= tile[run].start) & (at < tile[run].stop)
-                for run, at in zip(self._runs, self._places, strict=True)
-            ]
-        )
-        flat = values.reshape([tile[run].stop - tile[run].start for run in self._runs])
-        self.values[inside] = flat[tuple(at[inside] - s for at, s in zip(self._places, starts, strict=True))]
+        parts = tuple(tile[run] for run in self._runs)
+        pairs = list(zip(parts, self._places, strict=True))
+        inside = np.logical_and.reduce([(at >= part.start) & (at < part.stop) for part, at in pairs])
+        chosen = tuple(at[inside] - part.start for part, at in pairs)
+        self.values[inside] = values.reshape(find_lengths(parts))[chosen]
 
     def close(self) -> None:
         """Do nothing: there is nothing to close."""

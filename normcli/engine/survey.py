@@ -1,4 +1,4 @@
-"""A survey of a tensor: what its tiles hold, as records that add up exactly in any order."""
+"""What the tiles of a tensor hold, as records that can be added exactly, in any order: for fitting."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def measure_batch(
     Parameters
     ----------
     pieces : sequence of ndarray
-        Its leaves, those of one length in one array, as `Geometry.cut_leaves` yields them, of float32
-        or float64.
+        The leaves of the tile, with one array for each length of leaf, as `Geometry.cut_leaves` yields them; of
+        float32 or float64.
     groups : ndarray of int
         The numbers of its groups.
     work : Workspace
@@ -115,7 +115,7 @@ def measure_batch(
 def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Rows:
     """Measure leaves of one length, of shape (leaves, values)."""
     measured = _measure_selected(rows, work, None, need_sum=need_sum)
-    if (np.isfinite(measured.low) & np.isfinite(measured.high)).all():  # NaN is the least of what it is among
+    if (np.isfinite(measured.low) & np.isfinite(measured.high)).all():  # `minimum` passes NaN on
         return measured
     finite = np.isfinite(rows)
     measured = _measure_selected(np.where(finite, rows, rows.dtype.type(0)), work, finite, need_sum=need_sum)

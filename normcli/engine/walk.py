@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Work = Callable[[Slices, Workspace], None]
 
 BLOCK = 1 << 20
-"""Values in a tile: enough that a hundred calls on its groups cost little beside those on its values."""
+"""Values in a tile: enough that the time of a hundred calls of NumPy is little beside that of the values."""
 
 WHOLE = 1 << 18
 """Groups of at most so many values are read once and written at once."""
@@ -47,7 +47,7 @@ class Effort(NamedTuple):
     threads : int or None
         The most to use; by default as many as there are processors.
     observer : Observer or None
-        Told of the progress.
+        Takes the progress of the run.
     block, whole : int
         The number of values in a tile, and in the largest group that is read only once.
     """
@@ -62,7 +62,7 @@ DEFAULT_EFFORT = Effort()
 
 
 _SMALL_BUFFER = 256
-"""NumPy's iterator copies operands that broadcast along rows shorter than its buffer: so we shorten it."""
+"""The buffer of NumPy's iterator, shortened: operands that broadcast along rows shorter than it are copied."""
 
 
 def count_processors() -> int:
@@ -74,7 +74,7 @@ def count_processors() -> int:
 
 
 class Walk:
-    """Tiles of a geometry, worked on by threads; an observer is told of each that is done.
+    """Work on the tiles of a geometry, in threads; an observer takes the progress.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Walk:
         self._size = math.prod(geometry.dims)
 
     def expect(self, passes: int) -> None:
-        """Tell the observer how many walks are to come."""
+        """Add so many walks to what the observer expects."""
         if self._observer is not None:
             self._observer.expect(passes * self._size * self._source.dtype.itemsize)
 

@@ -1,4 +1,4 @@
-"""From a tensor to its sums, read once and tile by tile."""
+"""The sums of a tensor, which is read once, tile by tile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _ADDED_AT_ONCE = 1 << 12
-"""Leaves that are added at once: a few take as many calls as these."""
+"""Leaves of small tiles are added together from this number on, as each call takes its time."""
 
 
 def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
@@ -83,22 +83,21 @@ class _Gatherer:
             self._inner = math.prod(plan.grid.view_shape[axis] for axis in kept)
 
     def add(self, batch: Batch) -> None:
-        """Add a tile, now or with others; sums are exact, so the order does not matter."""
+        """Add a tile, now or later together with others: sums are exact, so the order does not matter."""
         if batch.not_finite is not None or batch.scale is not None or (self._images and not batch.whole):
             self._add(batch)
             return
-        same = not self._plain or self._plain[0].leaves.count.shape[-1] == batch.leaves.count.shape[-1]
-        if not same:
+        if self._plain and self._plain[0].leaves.count.shape[-1] != batch.leaves.count.shape[-1]:
             self.flush()
         self._plain.append(batch)
         if sum(one.leaves.count.size for one in self._plain) >= _ADDED_AT_ONCE:
             self.flush()
 
     def flush(self) -> None:
-        """Add the tiles that were kept."""
-        kept, self._plain = self._plain, []
-        if kept:
-            self._add(_join(kept))
+        """Add the tiles that have been waiting."""
+        waiting, self._plain = self._plain, []
+        if waiting:
+            self._add(_join(waiting))
 
     def _add(self, batch: Batch) -> None:
         sums = self.sums
@@ -126,7 +125,7 @@ class _Gatherer:
                 self._add_parts(groups[row : row + 1], self._pending.pop(number))
 
     def _add_parts(self, group: Integers, parts: list[tuple[Leaves, Integers | None]]) -> None:
-        """Add the deviation of a sample whose leaves came in several tiles, in any order."""
+        """Add the deviation of a sample whose leaves lay in several tiles."""
         total, square = Fixed.zeros(1), Fixed.zeros(1)
         here = np.zeros(1, dtype=np.int64)
         for leaves, scale in parts:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _NAMED = 3
-"""Groups that a warning names."""
+"""The most groups that a warning names."""
 
 
 class Rounded(NamedTuple):
@@ -54,8 +54,8 @@ def round_stats(stats: Stats) -> Rounded:
         if "std" in own:
             for ddof, names in ((0, ("var", "std")), (1, ("var1", "std1"))):
                 other = plan.change_spec(ddof=ddof)
-                told = solve(other, solved.moments, exact=True).statistics
-                fields |= {name: told[source] for name, source in zip(names, ("var", "std"), strict=True)}
+                found = solve(other, solved.moments, exact=True).statistics
+                fields |= {name: found[source] for name, source in zip(names, ("var", "std"), strict=True)}
     if solved.image_std is not None:
         fields["image_std"] = solved.image_std
     fields |= {
@@ -73,7 +73,7 @@ def round_stats(stats: Stats) -> Rounded:
 
 
 def warn(stats: Stats, rounded: Rounded) -> tuple[str, ...]:
-    """Return what a reader should know of groups that are empty, constant, or not finite; one line a kind."""
+    """Return warnings about groups that are empty, constant, or not finite: one line for each kind."""
     sums = stats.sums
     spread = sums.nan > 0
     infinite = (sums.above + sums.below) > 0
@@ -86,11 +86,11 @@ def warn(stats: Stats, rounded: Rounded) -> tuple[str, ...]:
         (infinite, "infinite values"),
         (constant, "constant"),
     )
-    return tuple(_describe(rounded.plan, marks, kind) for marks, kind in kinds if marks.any())
+    return tuple(_format_warning(rounded.plan, chosen, kind) for chosen, kind in kinds if chosen.any())
 
 
-def _describe(plan: Plan, marks: NDArray[np.bool_], kind: str) -> str:
-    numbers = np.flatnonzero(marks)
+def _format_warning(plan: Plan, chosen: NDArray[np.bool_], kind: str) -> str:
+    numbers = np.flatnonzero(chosen)
     names = ", ".join(plan.grid.group_name(int(number)) for number in numbers[:_NAMED])
     more = f", … ({len(numbers)} groups)" if len(numbers) > _NAMED else ""
     return f"{names}{more}: {kind}"

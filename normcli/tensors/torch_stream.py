@@ -78,17 +78,13 @@ class TorchStream:
 
     def _draw_few(self, count: int) -> NDArray[np.float64]:
         """Box–Muller in float64, two values at a time; an odd one is left over for the next draw."""
-        values: list[float] = []
+        values = [] if self._leftover is None else [self._leftover]
         while len(values) < count:
-            if self._leftover is not None:
-                values.append(self._leftover)
-                self._leftover = None
-                continue
             first, second = self._draw_unit(2, np.dtype(np.float64)).tolist()
             radius = math.sqrt(-2.0 * math.log1p(-second))
             angle = 2.0 * math.pi * first
-            values.append(radius * math.cos(angle))
-            self._leftover = radius * math.sin(angle)
+            values += [radius * math.cos(angle), radius * math.sin(angle)]
+        self._leftover = values.pop() if len(values) > count else None
         return np.array(values, dtype=np.float64)
 
     def _draw_blocks(self, count: int, kind: np.dtype[Any]) -> NDArray[np.float64]:
