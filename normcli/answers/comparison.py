@@ -98,7 +98,7 @@ class ComparisonAnswer:
             }
 
     def rows(self) -> Iterator[Sequence[Any]]:
-        """Return one line per column: what the table says, without values."""
+        """Return one line per column: the rows of the table, without values."""
         return flatten_records(map(_describe_flat, self.comparison.columns))
 
     def page(self) -> Page:

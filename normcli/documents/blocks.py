@@ -42,7 +42,7 @@ def build_blocks(
     values : ndarray
         Of the plan's shape.
     plan : Plan
-        Says which cells share a group.
+        Its groups colour the cells.
     view : View
         Bounds the excerpt.
     locate : function of index arrays, optional

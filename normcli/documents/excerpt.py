@@ -112,7 +112,7 @@ def choose_groups(count: int, *, full: bool) -> Positions:
 
 
 def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None) -> str | None:
-    """Return the note that says how much an excerpt hides; None where that is nothing.
+    """Return the note on how much an excerpt hides; None where that is nothing.
 
     Examples
     --------

@@ -186,7 +186,7 @@ def format_number(number: Constant, digits: int | None) -> str:
     """Return a number as it is printed: a whole one in full, others with so many significant digits."""
     if isinstance(number.value, int):
         return str(number.value)
-    if digits == _MOST_DIGITS:  # which tell every double from its neighbours, as the shortest spelling does
+    if digits == _MOST_DIGITS:  # as many as the shortest text needs that reads back to the same double
         return repr(number.value).removesuffix(".0").removeprefix("-" if number.value == 0 else "")
     return format_statistic(number.value, digits)
 
@@ -205,7 +205,7 @@ def format_code(expression: Expression) -> str:
 def build_equation(
     step: Step, digits: int | None = None, *, full: bool = False, index: Sequence[int] | None = None
 ) -> Equation | None:
-    r"""Return the arithmetic of a step in plain text and in LaTeX; None where a sentence says it all.
+    r"""Return the arithmetic of a step in plain text and in LaTeX; None where the step is a sentence alone.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ PALETTE = (
 """(background, text): Okabe & Ito 2008 (https://jfly.uni-koeln.de/color/), with grey for its black."""
 
 HATCHES = ("plain", "rising", "level", "dots", "falling", "upright", "grid", "rings")
-"""What tells the second eight groups from the first, the third from those and so on."""
+"""The patterns on the colours: none for the first eight groups, one for each further eight."""
 
 MOST_LOOKS = len(PALETTE) * len(HATCHES)
 """So many groups can be told apart in one picture."""

@@ -89,7 +89,9 @@ def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, na
     view = result.input.reshape(result.plan.grid.view_shape)
     if groups is None:
         pairs = [(result.input.reshape(-1), result.normalized.reshape(-1))]
+        looks: list[tuple[Fill, Data]] = [("neutral", ())]
     else:
+        looks = [(owners.entries[group].fill, owners.entries[group].data) for group in groups]
         pairs = [
             (np.asarray(view[result.plan.grid.select_group(group)]).reshape(-1), normalize_group(result, group))
             for group in groups
@@ -101,16 +103,10 @@ def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, na
         edges = choose_bins(values)
         counted = [count_values(part, edges) for part in values]
         tallest = max((int(counts.counts.max(initial=0)) for counts in counted), default=0)
+        titles = names if side == 0 else [""] * len(names)
         parts = [
-            _draw_one(
-                counts,
-                tallest,
-                width,
-                "neutral" if groups is None else owners.entries[groups[number]].fill,
-                names[number] if side == 0 else "",
-                (("plot", title), *(() if groups is None else owners.entries[groups[number]].data)),
-            )
-            for number, counts in enumerate(counted)
+            _draw_one(counts, tallest, width, fill, name, (("plot", title), *data))
+            for counts, (fill, data), name in zip(counted, looks, titles, strict=True)
         ]
         head = Panel(width, 20, (Text(0, 14, title, _SIZE, bold=True),))
         columns.append(stack([head, *parts, _draw_scale(edges, width)], 8))
