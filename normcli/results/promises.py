@@ -1,4 +1,4 @@
-"""What a norm promises of its output (mean 0, variance 1), and whether the output keeps it."""
+"""What a norm promises of its output (mean 0, variance 1), and whether the output holds it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from normcli.numerics.divisor import find_divisor
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -100,26 +100,22 @@ def check_promises(
         Empty where the norm promises nothing (a sliding window), where its length is no norm (p < 1), and where
         there are no values.
     """
-    if (
-        plan.grid.group_count == 0
-        or plan.grid.group_size == 0
-        or (plan.spec.p is not None and plan.spec.p < _SMALLEST_P)
-    ):
+    is_no_norm = plan.spec.p is not None and plan.spec.p < _SMALLEST_P
+    if is_no_norm or plan.grid.group_count == 0 or plan.grid.group_size == 0:
         return ()
     with np.errstate(all="ignore"):
         measured = measure(plan, normalized, Inputs(selection=selection), effort)
         overall = _combine(plan, measured)
         tolerance = _ROUNDINGS * get_eps(normalized.dtype)
+        checks = (_check(plan, promise, measured, statistics) for promise in plan.norm.divisor.promises)
         return tuple(
-            _check(plan, promise, measured, statistics)._replace(
-                overall=overall.get(promise.statistic, math.nan), tolerance=tolerance
-            )
-            for promise in plan.norm.divisor.promises
+            check._replace(overall=overall.get(check.quantity, math.nan), tolerance=tolerance)
+            for check in checks
         )
 
 
 def _iterate_groups(statistics: Mapping[str, FloatArray]) -> Iterator[dict[str, FloatArray]]:
-    """Yield the statistics of some groups after the other: there may be more than fit into memory."""
+    """Yield the statistics of some groups at a time: those of all may not fit into memory."""
     for pieces in zip(*map(iterate_pieces, statistics.values()), strict=True):
         yield dict(zip(statistics, pieces, strict=True))
 
@@ -152,8 +148,8 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, FloatArray])
     size = statistics[divisor.spread]  # its square may lie beyond float64
     nothing = np.nan if plan.spec.zero_rule is ZeroRule.NAN and not plan.spec.eps else 0.0
     if name == "mean" or divisor.is_by_order:
-        told = (name,) if name == "mean" else divisor.sizes
-        known = np.logical_and.reduce([np.isfinite(statistics[one]) for one in told])
+        needed = (name,) if name == "mean" else divisor.sizes
+        known = np.logical_and.reduce([np.isfinite(statistics[one]) for one in needed])
         return np.where(known, np.where(size == 0.0, nothing, promise.target), np.nan)
     if name == divisor.spread:
         return np.where(size == 0.0, nothing, size / find_divisor(size, plan.spec.eps, plan.spec.eps_mode))
@@ -163,32 +159,24 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, FloatArray])
 
 def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]:
     """Return the statistics of all finite groups as one, from those of each; quartiles do not follow."""
-
-    def average(choose: Callable[[dict[str, FloatArray], FloatArray], FloatArray]) -> float:
+    combined: dict[str, float] = {}
+    for name in ("mean", "ms", "var"):  # the mean first, from which that of each group may differ
+        if name not in measured:
+            continue
         total, count = 0.0, 0.0
         for groups in _iterate_finite(measured):
-            shape = next(iter(groups.values())).shape
-            weights = groups.get(COUNT, np.full(shape, float(plan.grid.group_size)))
-            values = choose(groups, weights)
+            values = groups[name]
+            weights = groups.get(COUNT, np.full(values.shape, float(plan.grid.group_size)))
+            if name == "var":
+                values = values * (1.0 - plan.spec.ddof / weights) + (groups["mean"] - combined["mean"]) ** 2
             total, count = total + float((values * weights).sum()), count + float(weights.sum())
-        return total / count if count else math.nan
-
-    def spread(groups: dict[str, FloatArray], weights: FloatArray) -> FloatArray:
-        return groups["var"] * (1.0 - plan.spec.ddof / weights) + (groups["mean"] - combined["mean"]) ** 2
-
-    combined: dict[str, float] = {}
-    if "mean" in measured:
-        combined["mean"] = average(lambda groups, _: groups["mean"])
-    if "ms" in measured:
-        combined["ms"] = average(lambda groups, _: groups["ms"])
-    if "var" in measured:
-        combined["var"] = average(spread)
+        combined[name] = total / count if count else math.nan
+    for name, extreme in (("min", np.min), ("max", np.max)):
+        if name in measured:
+            found = [extreme(groups[name]) for groups in _iterate_finite(measured)]
+            combined[name] = float(extreme(found or [math.nan]))
     if "norm" in measured:
         combined["norm"] = _combine_lengths(measured, plan.spec.p or 0.0)
-    if "min" in measured:
-        extremes = [(float(one["min"].min()), float(one["max"].max())) for one in _iterate_finite(measured)]
-        combined["min"] = min((low for low, _ in extremes), default=math.nan)
-        combined["max"] = max((high for _, high in extremes), default=math.nan)
     return combined
 
 
