@@ -174,7 +174,7 @@ def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]
     for name, extreme in (("min", np.min), ("max", np.max)):
         if name in measured:
             found = [extreme(groups[name]) for groups in _iterate_finite(measured)]
-            combined[name] = float(extreme(found or [math.nan]))
+            combined[name] = float(extreme(found)) if found else math.nan
     if "norm" in measured:
         combined["norm"] = _combine_lengths(measured, plan.spec.p or 0.0)
     return combined
