@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,7 +121,7 @@ class _Gatherer:
         for row, number in enumerate(batch.groups.tolist()):
             parts = self._pending.setdefault(number, [])
             scale = None if batch.scale is None else batch.scale[row : row + 1]
-            parts.append((_take_row(batch.leaves, row), scale))
+            parts.append((batch.leaves.map(operator.itemgetter(slice(row, row + 1))), scale))
             if sum(leaves.count.shape[-1] for leaves, _ in parts) == self._leaf_count:
                 self._add_parts(groups[row : row + 1], self._pending.pop(number))
 
@@ -162,10 +163,6 @@ def _join(batches: list[Batch]) -> Batch:
     )
     leaves = Leaves(*(np.concatenate(column) for column in columns))
     return batches[0]._replace(groups=groups, leaves=leaves, low=low, high=high)
-
-
-def _take_row(leaves: Leaves, row: int) -> Leaves:
-    return leaves.map(lambda a: a[row : row + 1])
 
 
 def add_leaves(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, scale: Integers | None) -> None:
