@@ -80,9 +80,9 @@ def require_fittable(plan: Plan) -> None:
         raise UsageError(f"{name} of a tensor without axes has no samples: there is nothing to fit")
     if plan.spec.window is not None or batch in plan.grid.kept:
         sample = plan.grid.layout.name(batch)
-        told = f"{name} has statistics of each sample (along {sample}): there is nothing to fit"
+        message = f"{name} has statistics of each sample (along {sample}): there is nothing to fit"
         raise UsageError(
-            told if plan.spec.window is not None else f"{told}; --axes or --keep choose other groups"
+            message if plan.spec.window is not None else f"{message}; --axes or --keep choose other groups"
         )
     if plan.spec.p is not None and plan.spec.p not in _LENGTHS:
         raise UsageError(f"fit has lengths of p = 2 and inf, not of p = {plan.spec.p:g}")

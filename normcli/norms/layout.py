@@ -31,7 +31,7 @@ class Layout(NamedTuple):
     letters : str or None
         One letter per axis in upper case, or None if the axes have numbers only.
     channel_last : bool
-        Which axis is the channel where no letter says it.
+        Whether the channel is the last axis where no letter names it; it is axis 1 otherwise.
     """
 
     ndim: int

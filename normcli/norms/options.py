@@ -1,8 +1,8 @@
 """The table of options: what can be chosen of a norm, by which values, and which norms have the choice.
 
-All that names options reads this table: the command line, `NORM:option=value`, the arguments of `normalize`,
-the manifest of golden files, stats files, and the checks. To add an option, add a row and a
-field of `Request`.
+The command line, `NORM:option=value`, the arguments of `normalize`, the manifest of golden files, stats
+files and the checks of a request are all made from this table. To add an option, add a row and a field of
+`Request`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class OptionKind(enum.Enum):
-    """What the values of an option are; the value is how a message says it."""
+    """What the values of an option are; the member's value stands for it in messages."""
 
     INTEGER = "an integer"
     NUMBER = "a number"

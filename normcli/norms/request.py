@@ -58,7 +58,7 @@ class Request(NamedTuple):
 
     @classmethod
     def collect(cls, norm: str, given: Mapping[str, Any]) -> Request:
-        """Return the request that named values make; what is no option is left aside.
+        """Return the request that named values make; names that are no option are ignored.
 
         Raises
         ------

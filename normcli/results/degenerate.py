@@ -210,8 +210,8 @@ class _Search:
         self.found.append(Degeneracy(kind, grid.group_name(0), grid.group_count, consequence))
 
     def _report_empty_tensor(self, lack: str) -> None:
-        told = f"the tensor {self.plan.grid.shape} {lack}: nothing to normalize"
-        self.found.append(Degeneracy("empty", None, 0, told))
+        message = f"the tensor {self.plan.grid.shape} {lack}: nothing to normalize"
+        self.found.append(Degeneracy("empty", None, 0, message))
 
     def _find_holders(
         self, tested: NDArray[Any], test: Test, selection: Selection | None = None

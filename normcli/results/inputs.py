@@ -29,7 +29,7 @@ _SEQUENCES = "LTS"
 
 
 class SelectionRequest(NamedTuple):
-    """Which values are to count, as a caller says it.
+    """Which values are to count, as a caller gives it.
 
     Parameters
     ----------

@@ -331,7 +331,7 @@ def calculate(
     effort: Effort = DEFAULT_EFFORT,
     statistics_alone: bool = False,
 ) -> Result:
-    """Normalize an array as a plan says.
+    """Normalize an array by a plan.
 
     Parameters
     ----------
