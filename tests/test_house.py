@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,17 @@ def test_the_library_works_without_click_and_rich():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert ran.stdout == b"[[-1.0, 1.0]]\n"
+
+
+def test_an_installed_package_has_every_file():
+    with (ROOT / "pyproject.toml").open("rb") as stream:
+        packed = tomllib.load(stream)["tool"]["setuptools"]["package-data"]
+    patterns = [
+        (ROOT / package.replace(".", "/"), pattern) for package, names in packed.items() for pattern in names
+    ]
+    kept = {path for folder, pattern in patterns for path in folder.glob(pattern)}
+    others = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert others == kept
 
 
 def test_the_top_level_holds_what_it_may():

@@ -101,13 +101,12 @@ def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...
 
 def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, inverts: bool) -> list[str]:
     """Write the result of one file; return what to warn of."""
-    from normcli.engine.run import choose_output_dtype
     from normcli.fitting.use import apply_stats, invert_stats
     from normcli.tensors.files import Saved
 
     values = one.load().values
     plan = use.plan(one.name, values)
-    dtype = choose_output_dtype(plan, values.dtype)
+    dtype = plan.choose_output_dtype(values.dtype)
     destination.require_dtype(dtype)
     with contextlib.ExitStack() as files:
         out = destination.start_tensor(files, values, dtype)

@@ -107,11 +107,10 @@ class _Outputs(NamedTuple):
 def _calculate(settings: Settings) -> None:
     outputs = _choose_outputs(settings.answer)
     from normcli.answers.calculation import Answer
-    from normcli.engine.run import choose_output_dtype
     from normcli.results.result import calculate
 
     problem = load_problem(settings)
-    values, dtype = problem.tensor.values, choose_output_dtype(problem.plan, problem.tensor.values.dtype)
+    values, dtype = problem.tensor.values, problem.plan.choose_output_dtype(problem.tensor.values.dtype)
     with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
         out = None
         if outputs.tensor is not None:

@@ -57,8 +57,8 @@ def _fit(
 ) -> None:
     """Fit a norm to files: exact statistics over all of them, mergeable.
 
-    The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. normcli
-    merge, apply and invert use it.
+    The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quartiles
+    (robust) follow from no sums: fit all their files at once. normcli merge, apply and invert use it.
 
     FILE… are files, FILE:KEY, quoted patterns and folders; of an .npz all arrays are taken. They are joined
     along the batch axis: their other axes and dtypes must agree. Where samples have statistics of their own

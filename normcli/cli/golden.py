@@ -20,7 +20,8 @@ def _run(settings: Settings) -> None:
 
     The folder has them as .npy (input, gamma, beta, running statistics, mask, normalized, each statistic),
     and a manifest.json that says how they came: norm, options, seed, shapes, dtypes, SHA-256 sums, version.
-    normcli check DIR verifies it: exit code 0 or 1.
+    normcli check DIR verifies it: exit code 0; 1 if a value differs, 3 if a file is missing or not what was
+    written.
 
     \b
       normcli golden ln --shape 4,16 --dist normal --dtype float32 -o golden-ln

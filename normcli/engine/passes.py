@@ -22,6 +22,7 @@ from normcli.norms.table import Centre
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine
 from normcli.numerics.measuring import choose_method
 from normcli.numerics.moments import choose_scale, measure_columns
+from normcli.numerics.rounding import store
 from normcli.numerics.solution import Given, solve, solve_given
 from normcli.tensors.pieces import forget
 
@@ -212,6 +213,11 @@ class Run:
         out = place.transpose(order)
         if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
             apply(x, out, solution, work, exact=self.exact_output)
+            dtype = self.plan.choose_output_dtype(self.source.dtype)
+            if out.dtype != dtype:  # a sink that takes more digits than the result has
+                rounded = np.empty(out.shape, dtype)
+                store(rounded, out)
+                np.copyto(out, rounded, casting="unsafe")
             apply_affine(out, parameters)
         else:
             apply(x, out, solution, work, parameters, exact=self.exact_output)

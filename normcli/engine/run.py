@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import find_type, is_float
 from normcli.engine.blocks import open_sink, open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import NO_INPUTS
@@ -31,16 +30,6 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Given
 
     Floats = NDArray[np.float64]
-
-
-def choose_output_dtype(plan: Plan, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the result: the plan's; or the input's, if a float of up to 8 bytes; or float64."""
-    if plan.spec.dtype is not None:
-        asked: np.dtype[Any] = np.dtype(find_type(plan.spec.dtype))
-        return asked
-    if is_float(dtype) and dtype.itemsize <= np.dtype(np.float64).itemsize:
-        return dtype.newbyteorder("=")
-    return np.dtype(np.float64)
 
 
 def run(
@@ -77,7 +66,7 @@ def run(
     UsageError
         If `out` is not what it has to be.
     """
-    dtype = choose_output_dtype(plan, values.dtype)
+    dtype = plan.choose_output_dtype(values.dtype)
     if out is not None:
         _require_place(out, plan, values, dtype)
     if _has_no_values(plan):
@@ -99,7 +88,7 @@ def open_run(
     """
     geometry = find_geometry(plan)
     with contextlib.closing(open_source(values, plan, geometry)) as source:
-        dtype = choose_output_dtype(plan, values.dtype)
+        dtype = plan.choose_output_dtype(values.dtype)
         try:
             place = source.make_array(plan.grid.shape, dtype) if out is None else out
         except MemoryError as error:

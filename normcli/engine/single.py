@@ -12,7 +12,7 @@ import numpy as np
 from normcli.engine.blocks import ArraySource
 from normcli.engine.geometry import Geometry, find_geometry, find_lengths
 from normcli.engine.inputs import NO_INPUTS, Inputs
-from normcli.engine.run import choose_output_dtype, run_source
+from normcli.engine.run import run_source
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.numerics.solution import Given
 
@@ -119,7 +119,7 @@ def normalize_group(
     SingleGroup
         The same to the bit as the whole tensor's.
     """
-    dtype = choose_output_dtype(plan, values.dtype)
+    dtype = plan.choose_output_dtype(values.dtype)
     selected = plan.grid.select_group(group)
     index = {axis: place for axis, place in enumerate(selected) if isinstance(place, int)}
     place = tuple(0 for _ in plan.grid.kept_view_axes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import get_eps, is_short_float
+from normcli.dtypes import find_type, get_eps, is_float, is_short_float
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import LENGTH, WINDOW_POWER
 from normcli.norms.grid import Grid, Reach, Split
@@ -142,6 +142,15 @@ class Plan:
     def change_spec(self, **changes: Any) -> Plan:
         """Return the plan with other fields of its `NumericSpec`."""
         return replace(self, spec=self.spec._replace(**changes))
+
+    def choose_output_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return a result's dtype: as asked; else the tensor's, if a float of up to 8 bytes; else float64."""
+        if self.spec.dtype is not None:
+            asked: np.dtype[Any] = np.dtype(find_type(self.spec.dtype))
+            return asked
+        if is_float(dtype) and dtype.itemsize <= np.dtype(np.float64).itemsize:
+            return dtype.newbyteorder("=")
+        return np.dtype(np.float64)
 
     def restrict(self, lengths: tuple[int, ...]) -> Plan:
         """Return the plan of a part of the view: some places of each axis, and gamma and beta of those.

@@ -11,7 +11,7 @@ import numpy as np
 
 from normcli.dtypes import OUTPUT_DTYPES, require_real
 from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs, Selection
-from normcli.engine.run import choose_output_dtype, measure, run
+from normcli.engine.run import measure, run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
 from normcli.norms.plan import Plan, make_plan
@@ -109,7 +109,7 @@ class Result:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of `normalized`."""
-        return choose_output_dtype(self.plan, self.input.dtype)
+        return self.plan.choose_output_dtype(self.input.dtype)
 
     def __repr__(self) -> str:
         groups = f"{self.group_count} × {self.group_size}"

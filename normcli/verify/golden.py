@@ -15,7 +15,6 @@ import numpy as np
 
 from normcli.dtypes import is_bfloat16, is_short_float
 from normcli.engine.inputs import NO_INPUTS
-from normcli.engine.run import choose_output_dtype
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.options import OPTIONS, find_option
@@ -100,7 +99,7 @@ def write_golden(
         If the input or the result is bfloat16, which `.npy` has no word for.
     """
     values = tensor.values
-    dtype = choose_output_dtype(plan, values.dtype)
+    dtype = plan.choose_output_dtype(values.dtype)
     if is_bfloat16(dtype) or is_bfloat16(values.dtype):
         raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
     out = None

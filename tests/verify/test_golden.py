@@ -67,6 +67,14 @@ def test_every_norm_verifies(norm, mapped, normcli, tmp_path, monkeypatch):
     assert set(ran.json["statistics"]) == set(NORMS.get(norm, NORMS["lp"]).statistics)
 
 
+@pytest.mark.parametrize("like", ["llama", "t5", "mlx", "onnx"])
+def test_values_that_are_rounded_before_gamma_verify(like, normcli, tmp_path):
+    recipe = ["--shape", "4,128", "--dist", "normal", "--dtype", "float16", "--affine-seed", "1"]
+    folder = tmp_path / "g"
+    assert normcli("golden", "rms", "--like", like, *recipe, "-o", folder).code == 0
+    assert normcli("check", folder).code == 0
+
+
 def test_verifying_has_help(folder, normcli):
     ran = normcli("check", folder, "--help")
     assert ran.code == 0
