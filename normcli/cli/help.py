@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from normcli.cli.settings import Settings
 
 _ABOUT_TENSORS = """\
-What -o writes as .npy, .npz or .safetensors, -i reads back as the same tensor; .json, .csv and .tsv keep
-the numbers and not the dtype. - is standard input, whose first bytes tell the format, or standard output (.npy).
-The first row of a CSV or TSV file is a header if no cell of it is a number; empty cells and NA are NaN. CSV
-and TSV files read back with two axes: a tensor of more has a line for each value, behind its index. In JSON,
-NaN and infinities are the strings "nan", "inf" and "-inf". .safetensors and bfloat16 need the extra: pip install
-'normcli[safetensors]'.
+What -o writes as .npy, .npz or .safetensors, -i reads back as the same tensor; .json, .csv and .tsv
+keep the numbers and not the dtype. - is standard input, whose first bytes tell the format, or standard
+output (.npy). The first row of a CSV or TSV file is a header if no cell of it is a number; empty cells
+and NA are NaN. CSV and TSV files read back with two axes: a tensor of more has a line for each value,
+behind its index. In JSON, NaN and infinities are the strings "nan", "inf" and "-inf". .safetensors and
+bfloat16 need the extra: pip install 'normcli[safetensors]'.
 
 A file is written whole or not at all, and input and output may be one path. What comes through a pipe, and
 what does not fit into memory, waits in a temporary file without a name, in the folder of TMPDIR.

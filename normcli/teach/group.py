@@ -153,9 +153,7 @@ def measure_group(
         gamma, beta = (_pick_parameter(plan, parameter, index) for parameter in (inputs.gamma, inputs.beta))
         outcomes.append(Outcome(place, index, _to_number(values[index]), x_hat, gamma, beta, float(y)))
     members = plan.grid.take_group(values, number)
-    found: tuple[Degeneracy, ...] = ()
-    if inputs.given is None:
-        found = _find_degeneracies(plan, members, number, single, scaled=inputs.scales)
+    found = _find_degeneracies(plan, members, number, single, inputs)
     return MeasuredGroup(plan, number, members, single.statistics, outcomes, single.values.dtype, found)
 
 
@@ -183,7 +181,7 @@ def _pick_parameter(plan: Plan, parameter: NDArray[Any] | None, index: tuple[int
 
 
 def _find_degeneracies(
-    plan: Plan, members: NDArray[Any], number: int, single: SingleGroup, *, scaled: bool
+    plan: Plan, members: NDArray[Any], number: int, single: SingleGroup, inputs: Inputs
 ) -> tuple[Degeneracy, ...]:
     """Return what is degenerate of the group, as of a tensor that it alone makes up."""
     held, windowed = members, plan.grid.reach is not None
@@ -194,7 +192,7 @@ def _find_degeneracies(
     lengths = tuple(1 if axis in plan.grid.kept_view_axes else n for axis, n in enumerate(plan.grid.view_shape))
     alone = plan.restrict(lengths)
     arrays = {name: np.full(alone.grid.stats_shape, value) for name, value in single.statistics.items()}
-    found = find_degeneracies(
-        alone, held.reshape(lengths), arrays, single.values if scaled or windowed else None
-    )
+    may_be_infinite = inputs.scales or inputs.given is not None or windowed
+    normalized = single.values if may_be_infinite else None
+    found = find_degeneracies(alone, held.reshape(lengths), arrays, normalized, inputs)
     return tuple(kind._replace(first_group=plan.grid.group_name(number)) for kind in found)

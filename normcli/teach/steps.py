@@ -405,7 +405,7 @@ class _StepList:
     def _replace_zero(self, divisor: Constant) -> Constant:
         if divisor.value != 0:
             return divisor
-        if self.spec.window is not None or self.spec.zero_rule is ZeroRule.NAN:
+        if self.running or self.spec.window is not None or self.spec.zero_rule is ZeroRule.NAN:
             self._stop(Step("zero", "The divisor is 0, by which nothing can be divided."))
         centred = self.plan.norm.centre is not Centre.NOTHING
         why, result = ("", ", and the values are only centred") if centred else (", as all values are", "")

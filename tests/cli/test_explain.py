@@ -222,6 +222,26 @@ def test_page_is_of_the_whole_result_and_opens_at_the_value():
     assert (page.at, page.tensor.source) == ((1, 2), "x")
 
 
+@pytest.mark.parametrize(
+    ("mean", "variance", "told"),
+    [
+        pytest.param("0", "0", "has the running variance 0 and no eps", id="divided by 0"),
+        pytest.param("0", "nan", "has running statistics that are not finite", id="nan"),
+        pytest.param("inf", "1", "has running statistics that are not finite", id="infinite"),
+    ],
+)
+def test_running_statistics_that_spoil_values_are_warned_of_and_fail_under_strict(
+    mean, variance, told, normcli
+):
+    line = ["explain", "bn", "--data", "[[1,2],[3,4]]", "--eps", "0", "--eval"]
+    line += ["--running-mean", mean, "--running-var", variance]
+    ran = normcli(*line)
+    assert (ran.code, told in ran.err) == (0, True)
+    assert "counts as 1" not in ran.out
+    strict = normcli(*line, "--strict")
+    assert (strict.code, strict.out) == (4, "")
+
+
 def test_an_evaluation_is_explained_with_the_running_statistics(normcli):
     given = ("--eval", "--running-mean", "1,2,3", "--running-var", "4,5,6")
     ran = normcli(
