@@ -14,7 +14,6 @@ from normcli.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from normcli.cli.verbs import Verb
 
 VERBS: Mapping[str, tuple[str, str]] = {
     "explain": ("explain", "Show the arithmetic of one value, step by step, as on paper."),
@@ -71,8 +70,8 @@ class _Commands(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a verb's command, or that of the norm of that name, alias or preset."""
         if cmd_name in VERBS:
-            return _find_verb(VERBS[cmd_name][0], cmd_name).make_command()
-        return _find_verb("calculate", "calculate").make_norm_command(cmd_name) if is_norm(cmd_name) else None
+            return _build_command(VERBS[cmd_name][0], cmd_name)
+        return _build_command("calculate", "calculate", cmd_name) if is_norm(cmd_name) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the norms and the verbs as two lists, from their tables."""
@@ -84,9 +83,11 @@ class _Commands(CommandGroup):
             formatter.write_dl(verbs)
 
 
-def _find_verb(module: str, name: str) -> Verb:
-    verb: Verb = getattr(import_module(f"normcli.cli.{module}"), name.upper())
-    return verb
+def _build_command(module: str, verb: str, norm: str | None = None) -> click.Command:
+    """Return the command of a verb's record in a module of this folder; of one that a norm has, that norm's."""
+    record = getattr(import_module(f"normcli.cli.{module}"), verb.upper())
+    command: click.Command = record.make_command() if norm is None else record.make_norm_command(norm)
+    return command
 
 
 def is_norm(name: str) -> bool:

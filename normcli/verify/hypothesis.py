@@ -7,25 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.norms.table import NORMS, EpsMode, GroupOrder
+from normcli.norms.table import NORMS
 from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rounding import store
 from normcli.verify.affine import ESTIMATED
-from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
+from normcli.verify.evidence import COMMON_EPS
 from normcli.verify.groups import take_groups
-from normcli.verify.names import WINDOWED, find_like_window, name_hypothesis
-from normcli.verify.ulp import measure_distance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Window
     from normcli.verify.affine import AffineStep
     from normcli.verify.evidence import Model, Standard
-    from normcli.verify.windows import FittedWindow
 
     Floats = NDArray[np.float64]
 
@@ -191,53 +186,10 @@ class Hypothesis(NamedTuple):
             store(result, self.sample.place(self.affine).apply(result.astype(np.float64)))
         return result.astype(np.float64)
 
-    def describe(self, scope: Scope, precision: str) -> Iterator[Match]:
-        """Yield the matches that this amounts to: one for each name that it has."""
-        (grid, _, _, actual), model = self.sample, self.model
-        eps = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
-        error, ulp = measure_distance(actual, self.predict(eps), scope.dtype)
-        first = self._is_rounded_first(eps, float(ulp.max()), scope.dtype)
-        if first:
-            precision = f"{precision}, rounded before gamma"
-        for named in name_hypothesis(self, scope, first):
-            yield Match(
-                norm=named.norm,
-                axes=grid.axes,
-                precision=precision,
-                like=named.like,
-                max_ulp=float(ulp.max()),
-                max_abs=float(error.max()),
-                order=scope.order,
-                groups=named.groups,
-                group_order=None if named.groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
-                eps=eps,
-                eps_range=(model.low, model.high),
-                eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,
-                ddof=model.ddof,
-                p=model.p,
-                affine=self.affine.way,
-                by_default=named.by_default,
-            )
-
-    def _is_rounded_first(self, eps: float, ulp: float, dtype: np.dtype[Any]) -> bool | None:
+    def is_rounded_first(self, eps: float, ulp: float, dtype: np.dtype[Any]) -> bool | None:
         """Whether x̂ was rounded before gamma; None where there is no telling."""
         if self.affine.scale is None or self.affine.way == ESTIMATED or dtype.itemsize >= _FLOAT32.itemsize:
             return None
         first = bool(np.array_equal(self.sample.actual, self.predict_rounded_first(eps, dtype)))
         once = ulp <= _ROUNDED_ONCE
         return None if first == once else first
-
-
-def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
-    """Return the match of a window of local response normalization."""
-    error, ulp = measure_distance(actual, fitted.exact, scope.dtype)
-    return Match(
-        norm=WINDOWED,
-        axes=(fitted.axis,),
-        precision=precision,
-        like=find_like_window(fitted.window, actual.shape, fitted.axis),
-        max_ulp=float(ulp.max()),
-        max_abs=float(error.max()),
-        order=scope.order,
-        window=fitted.window,
-    )

@@ -1,4 +1,4 @@
-"""What a way of grouping and dividing is called, and which frameworks do just so."""
+"""What a way of grouping and dividing is called, and the matches that it makes, with frameworks that do so."""
 
 from __future__ import annotations
 
@@ -11,18 +11,25 @@ from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule
+from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder
 from normcli.verify.affine import ESTIMATED
-from normcli.verify.evidence import choose_eps
+from normcli.verify.evidence import LENGTH_EPS, choose_eps
+from normcli.verify.hypothesis import Match
+from normcli.verify.ulp import measure_distance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan, Window
     from normcli.norms.table import Norm
     from normcli.verify.evidence import Model
     from normcli.verify.hypothesis import Hypothesis, Scope
+    from normcli.verify.windows import FittedWindow
+
+    Floats = NDArray[np.float64]
 
 _ANY_DTYPE = np.dtype(np.float64)
 """For plans of which only the groups matter."""
@@ -182,3 +189,47 @@ def find_like_window(window: Window, shape: tuple[int, ...], axis: int) -> tuple
         if theirs is not None and (theirs.before, theirs.after) == (window.before, window.after):
             found.append(framework)
     return tuple(found)
+
+
+def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) -> Iterator[Match]:
+    """Yield the matches that a hypothesis amounts to: one for each name that it has."""
+    (grid, _, _, actual), model = hypothesis.sample, hypothesis.model
+    eps = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
+    error, ulp = measure_distance(actual, hypothesis.predict(eps), scope.dtype)
+    first = hypothesis.is_rounded_first(eps, float(ulp.max()), scope.dtype)
+    if first:
+        precision = f"{precision}, rounded before gamma"
+    for named in name_hypothesis(hypothesis, scope, first):
+        yield Match(
+            norm=named.norm,
+            axes=grid.axes,
+            precision=precision,
+            like=named.like,
+            max_ulp=float(ulp.max()),
+            max_abs=float(error.max()),
+            order=scope.order,
+            groups=named.groups,
+            group_order=None if named.groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
+            eps=eps,
+            eps_range=(model.low, model.high),
+            eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,
+            ddof=model.ddof,
+            p=model.p,
+            affine=hypothesis.affine.way,
+            by_default=named.by_default,
+        )
+
+
+def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
+    """Return the match of a window of local response normalization."""
+    error, ulp = measure_distance(actual, fitted.exact, scope.dtype)
+    return Match(
+        norm=WINDOWED,
+        axes=(fitted.axis,),
+        precision=precision,
+        like=find_like_window(fitted.window, actual.shape, fitted.axis),
+        max_ulp=float(ulp.max()),
+        max_abs=float(error.max()),
+        order=scope.order,
+        window=fitted.window,
+    )

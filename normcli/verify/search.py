@@ -24,8 +24,8 @@ from normcli.verify.evidence import (
     standardize,
 )
 from normcli.verify.groups import enumerate_grids, take_groups
-from normcli.verify.hypothesis import Hypothesis, Match, Sample, describe_window
-from normcli.verify.names import WINDOWED
+from normcli.verify.hypothesis import Hypothesis, Match, Sample
+from normcli.verify.names import WINDOWED, describe_hypothesis, describe_window
 from normcli.verify.ulp import measure_unit
 from normcli.verify.windows import find_windows
 
@@ -217,7 +217,7 @@ class Search:
         return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
 
     def _describe(self, hypothesis: Hypothesis, level: int) -> Iterator[Match]:
-        for match in hypothesis.describe(self.scope, self._format_precision(level)):
+        for match in describe_hypothesis(hypothesis, self.scope, self._format_precision(level)):
             if self.scope.norm in (None, match.norm):
                 yield match
 
