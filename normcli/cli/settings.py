@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,6 +69,12 @@ class SelectionOptions(NamedTuple):
     fill: str | None = None
 
 
+def _find_terminal_width() -> int:
+    import shutil  # which imports what archives need: not for those who read from a pipe
+
+    return shutil.get_terminal_size().columns
+
+
 class AnswerOptions(NamedTuple):
     """Where an answer goes and what it looks like."""
 
@@ -92,7 +97,7 @@ class AnswerOptions(NamedTuple):
             show=self.show,
             digits=self.digits,
             full=self.full,
-            width=shutil.get_terminal_size().columns if terminal else None,
+            width=_find_terminal_width() if terminal else None,
             colour=self.colour == "always" or (self.colour == "auto" and terminal and not plain),
         )
 

@@ -11,7 +11,8 @@ PYTHON = [sys.executable, "-c"]
 NORMCLI = [str(Path(sys.executable).with_name("normcli"))]
 
 PAIRS = (
-    ("bn --shape 2,3,4,4", "import click, numpy, rich.console, rich.table", 1.25),
+    ("bn --shape 2,3,4,4", "import click, numpy.random, rich.console, rich.table", 1.25),
+    ("bn --shape 2,3,4,4 -f json", "import click, numpy.random", 1.25),
     ("--help", "import click", 1.3),
 )
 
