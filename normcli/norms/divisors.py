@@ -43,8 +43,8 @@ class OrderStatistic(NamedTuple):
     Parameters
     ----------
     name : str
-    told : str
-        A sentence of what it is; `{count}` stands for the number of values.
+    sentence : str
+        What it is; `{count}` stands for the number of values.
     symbol, latex : str
         How a formula writes it.
     quarter : int or None
@@ -54,7 +54,7 @@ class OrderStatistic(NamedTuple):
     """
 
     name: str
-    told: str
+    sentence: str
     symbol: str
     latex: str
     quarter: int | None = None
@@ -156,7 +156,7 @@ class Divisor(NamedTuple):
         return self.measurement in (Measurement.EXTREMES, Measurement.QUARTILES)
 
     @property
-    def told_of_nothing(self) -> str:
+    def words_for_empty(self) -> str:
         """What a sentence says of a group without values."""
         return f"its {self.size} is 0" if self.is_0_of_nothing else "its statistics are NaN"
 

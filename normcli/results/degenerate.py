@@ -138,12 +138,12 @@ class _Search:
             self._report_empty_tensor("has no groups")
             return
         if plan.grid.group_size == 0:
-            self._report_all("empty", f"holds no values: {divisor.told_of_nothing}")
+            self._report_all("empty", f"holds no values: {divisor.words_for_empty}")
             return
         suspect = _find_groups(_is_not_finite, *(statistics[name] for name in divisor.sizes))
         if counts is not None and not windowed:  # a window may well be empty: it is a sum
             masked = _find_groups(_is_zero, counts)
-            self._report("masked", masked, f"has no value that counts: {divisor.told_of_nothing}")
+            self._report("masked", masked, f"has no value that counts: {divisor.words_for_empty}")
             suspect = _without(suspect, masked)
         # Statistics may be finite beside values that are not: a count (p = 0), or quartiles.
         if is_float(self.values.dtype) and (suspect.size or plan.spec.p == 0 or divisor.resists_outliers):

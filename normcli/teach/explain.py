@@ -62,7 +62,7 @@ def explain(
         )
     if plan.grid.group_size == 0:
         name = name_group(plan.grid.group_name(0))
-        return _explain_nothing(plan, f"{name} holds no values: {plan.norm.divisor.told_of_nothing}.")
+        return _explain_nothing(plan, f"{name} holds no values: {plan.norm.divisor.words_for_empty}.")
     windowed = plan.grid.reach is not None
     number, place = (0, 0) if at is None else find_group(plan, at)
     whole = at is None and not windowed

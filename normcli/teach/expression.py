@@ -94,26 +94,26 @@ class Maximum(Fold):
 
 
 @dataclass(frozen=True, slots=True)
-class Pair(Operation):
+class BinaryOperation(Operation):
     """An operation on two expressions."""
 
     left: Expression
     right: Expression
 
 
-class Difference(Pair):
+class Difference(BinaryOperation):
     """One number less another."""
 
 
-class Product(Pair):
+class Product(BinaryOperation):
     """One number times another."""
 
 
-class Quotient(Pair):
+class Quotient(BinaryOperation):
     """One number over another."""
 
 
-class Power(Pair):
+class Power(BinaryOperation):
     """A number to a power."""
 
 

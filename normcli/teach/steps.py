@@ -212,7 +212,7 @@ class _StepList:
         """Add each statistic in turn: values by their rank, and sums and differences of those."""
         norm, found = self.plan.norm, dict[str, Constant]()
         for row in map(ORDER_STATISTICS.__getitem__, norm.statistics):
-            sentence = row.told.format(count=self.counted)
+            sentence = row.sentence.format(count=self.counted)
             step = Step(row.name, sentence, Symbol(row.symbol, row.latex))
             if row.combination is None:
                 found[row.name] = self._find_rank(row, step)
