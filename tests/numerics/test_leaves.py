@@ -16,6 +16,7 @@ from normcli.numerics.leaves import (
 )
 from normcli.numerics.lengths import measure_powers
 from normcli.numerics.workspace import Workspace
+from tests.marks import slowly
 from tests.test_exactness import make
 
 KINDS = ["normal", "mean 1e6", "mixed", "cancelling", "outlier", "scale 1e-20"]
@@ -30,7 +31,7 @@ def exact_square(row, shift: float) -> Fraction:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [1, 2, 255, 700, 4096])
+@pytest.mark.parametrize("n", [1, 255, 700, *slowly([2, 4096])])
 def test_leaves_of_float64(kind, n):
     x = make(kind, 3, n)
     leaves = measure_leaves(x, Workspace(), need_sum=True)
@@ -44,7 +45,7 @@ def test_leaves_of_float64(kind, n):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [1, 2, 255, 4096])
+@pytest.mark.parametrize("n", [1, 255, *slowly([2, 4096])])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_leaves_of_narrow_values_have_exact_sums(kind, n, dtype):
     if dtype == "float16":
@@ -59,7 +60,7 @@ def test_leaves_of_narrow_values_have_exact_sums(kind, n, dtype):
         assert abs(Fraction(float(leaves.square_hi[i])) - expected) <= expected / 2**36
 
 
-@pytest.mark.parametrize("n", [3, 700, 4096])
+@pytest.mark.parametrize("n", [3, 700, *slowly([4096])])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_narrow_leaf_whose_least_value_is_lost_to_a_plain_sum_is_summed_exactly(n, sign):
     x = np.full((4, n), 2.0**40, dtype="float32")
@@ -71,7 +72,7 @@ def test_a_narrow_leaf_whose_least_value_is_lost_to_a_plain_sum_is_summed_exactl
     assert leaves.sum_lo[2] != 0.0
 
 
-@pytest.mark.parametrize("n", [3, 700, 4096])
+@pytest.mark.parametrize("n", [3, 700, *slowly([4096])])
 def test_zeros_do_not_make_a_narrow_leaf_doubtful(n):
     x = np.maximum(make("integers", 6, n), 0.0).astype("float32")
     x[1] = 0.0
@@ -88,7 +89,7 @@ def test_zeros_do_not_make_a_narrow_leaf_doubtful(n):
     np.testing.assert_array_equal(doubtful, [False, False, False, True, True, True])
 
 
-@pytest.mark.parametrize("n", [1, 300, 511, 700, 4096])
+@pytest.mark.parametrize("n", [1, 300, 511, 700, *slowly([4096])])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_sum_of_some_values_of_a_row_exceeds_the_bound(n, kind):
     x = make(kind, 3, n)

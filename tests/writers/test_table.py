@@ -208,6 +208,7 @@ def test_every_gap_between_matrices_is_marked():
     assert sum(place is not None for place in places) <= 8
 
 
+@pytest.mark.slow
 def test_a_long_table_is_quick_to_set():
     values = np.zeros((20_000, 2))
     values[:, 1] = np.arange(20_000) + 1
