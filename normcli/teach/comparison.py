@@ -173,7 +173,10 @@ def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
             variance = f"a group of {size} against ddof {ddof}: it has no variance"
         return BatchOfOne(works=False, reason=variance + remedy)
     if not windowed and size == 1:
-        return BatchOfOne(works=False, reason="a group of one value, which is divided by its own size")
+        what = "which is divided by its own size"
+        if alone.norm.centre is not Centre.NOTHING:
+            what = f"whose {alone.norm.divisor.size} is 0"
+        return BatchOfOne(works=False, reason=f"a group of one value, {what}")
     becomes = None
     if needy and not windowed:
         others = [other for other in find_relatives(alone, layout) if not depends_on_batch(other.plan)]

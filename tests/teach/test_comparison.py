@@ -63,6 +63,7 @@ def test_a_batch_of_one_works_where_something_is_left_of_the_values(name, shape)
         pytest.param(Request("in"), (4, 3), False, "a group of one value: its variance is 0", None, id="in of NC, whatever the batch"),
         pytest.param(Request("bn", axes="N", ddof=1), (4, 3, 2), False, "a group of 1 against ddof 1: it has no variance; evaluation needs running statistics", None, id="ddof"),
         pytest.param(Request("rms", axes="N"), (4, 3), False, "a group of one value, which is divided by its own size", None, id="rms"),
+        pytest.param(Request("minmax"), (4, 3), False, "a group of one value, whose range is 0", None, id="minmax"),
         pytest.param(Request("ln"), (4, 3), True, None, None, id="ln"),
         pytest.param(Request("lrn"), (4, 3), True, None, None, id="lrn"),
         pytest.param(Request("gn", groups=2, layout="NL", axes="NL"), (3, 4), True, None, None, id="gn over the batch"),
