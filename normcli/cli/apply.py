@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import click
+from click import option
 
 from normcli.cli import options
 from normcli.cli.destination import Destination, choose_files_for
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 _OPTIONS = (
     click.argument("stats", required=False, metavar="STATS"),
     click.argument("files", nargs=-1, metavar="FILE…"),
-    options.make(
+    option(
         "-o",
         "--output",
         metavar="FILE|DIR/",
         help="Of the result; of several files, a folder; - is .npy on stdout.",
     ),
-    options.make("--eps", type=float, help="Instead of that of the statistics."),
+    option("--eps", type=float, help="Instead of that of the statistics."),
     options.GAMMA,
     options.BETA,
     options.DTYPE,

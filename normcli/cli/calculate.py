@@ -14,7 +14,7 @@ from normcli.cli.destination import (
     choose_values_file,
     require_distinct,
 )
-from normcli.cli.problem import list_options, load_problem
+from normcli.cli.problem import load_problem
 from normcli.cli.verbs import NamedNorm, Verb
 from normcli.errors import UsageError
 from normcli.tensors.tensor import STANDARD_STREAM
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     norm = named.norm
     return [
-        *list_options(named, source=options.SOURCES if norm.tracks else options.SOURCE),
-        *options.running(norm),
-        *options.tracking(norm),
+        *options.of_problem(named, several=norm.tracks),
+        *(options.TRACKING if norm.tracks else ()),
         *options.COUNTING,
         *options.SAVE,
         options.ANY_FORMAT,

@@ -7,10 +7,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from click import option
 
 from normcli.cli import options
 from normcli.cli.destination import print_document
-from normcli.cli.problem import list_options, load_problem, warn_of_input
+from normcli.cli.problem import load_problem, warn_of_input
 from normcli.cli.sources import load_file
 from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
@@ -28,27 +29,27 @@ if TYPE_CHECKING:
     from normcli.norms.table import Norm
     from normcli.tensors.tensor import Tensor
 
-_COUNTED_IN = options.make(
+_COUNTED_IN = option(
     "--dtype",
     type=click.Choice(OUTPUT_DTYPES),
     help="In whose last place to count. [default: the actual's] Also of a generated tensor.",
 )
 
-_ANSWER = (options.FORMAT, *options.LOOK, *options.RUN)
+_ANSWER = (*options.TABLE, *options.RUN)
 
 
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     return [
-        options.make("--actual", metavar="FILE", help="The normalized tensor to check; as --input."),
+        option("--actual", metavar="FILE", help="The normalized tensor to check; as --input."),
         *(
-            options.make(f"--actual-{name}", metavar="FILE", help=f"The {name} of each group to check.")
+            option(f"--actual-{name}", metavar="FILE", help=f"The {name} of each group to check.")
             for name in named.norm.statistics
         ),
-        options.make("--rtol", type=float, help="Tolerated part of the expected value. [default: by dtype]"),
-        options.make("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
-        options.make("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
-        *list_options(named, _COUNTED_IN),
-        *options.running(named.norm),
+        option("--rtol", type=float, help="Tolerated part of the expected value. [default: by dtype]"),
+        option("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
+        option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
+        _COUNTED_IN,
+        *options.of_problem(named, but="dtype"),
         *options.COUNTING,
         *_ANSWER,
     ]

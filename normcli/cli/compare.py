@@ -12,7 +12,7 @@ from normcli.cli.norm_spec import parse_norm_spec
 from normcli.cli.sources import load_input, load_parameters
 from normcli.cli.verbs import EVALUATION, SELECTION, Refusal, Verb
 from normcli.errors import DegenerateError, NormError, UsageError
-from normcli.norms.options import NAMES, find_option
+from normcli.norms.options import NAMES, OPTIONS, find_option
 from normcli.norms.table import NORMS
 from normcli.writers import PICTURES, WRITERS
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _PARTS = ("facts", "equalities", "normalized", "groups")
 
-_SOME = ("like", *options.NUMERIC)
+_SOME = tuple(row.name for row in OPTIONS if row.is_of is not None or row.name == "like")
 """The shared options that go to those norms alone that take them."""
 
 
@@ -127,17 +127,11 @@ COMPARE = Verb(
     _run,
     options=(
         click.argument("norms", nargs=-1, metavar="NORM NORM …"),
-        *options.SOURCE,
-        *options.RECIPE,
-        *options.AXES,
-        *options.NUMERIC.values(),
-        options.DTYPE,
-        options.declare(find_option("like")),
+        *options.TENSOR,
+        *map(options.declare, OPTIONS),
         options.AFFINE_SEED,
-        options.ANSWER_FILE,
-        options.ANY_FORMAT,
+        *options.ANSWER,
         options.show(_PARTS),
-        *options.LOOK,
         *options.RUN,
     ),
     refused=(

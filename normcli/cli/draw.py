@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import option
 
 from normcli.cli import options
 from normcli.cli.destination import Destination, choose_document_file
-from normcli.cli.problem import list_options, load_problem, warn_of_input
+from normcli.cli.problem import load_problem, warn_of_input
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
 from normcli.pictures import PLOTS, VALUES, VIEWS
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from normcli.cli.settings import Settings
 
 _PICTURE = (
-    options.make("-o", "--output", metavar="FILE", help="Where the picture goes: FILE.svg or FILE.png."),
-    options.make(
+    option("-o", "--output", metavar="FILE", help="Where the picture goes: FILE.svg or FILE.png."),
+    option(
         "--view", type=click.Choice(VIEWS),
         help="Blocks of cubes, matrices laid flat, both of these, or drawers within drawers. [default: both]",
     ),
-    options.make("--values", type=click.Choice(VALUES), help="What stands in the cells. [default: input]"),
-    options.make("--plot", type=click.Choice(PLOTS), help="Groups, or a histogram of each. [default: groups]"),
-    options.make(
+    option("--values", type=click.Choice(VALUES), help="What stands in the cells. [default: input]"),
+    option("--plot", type=click.Choice(PLOTS), help="Groups, or a histogram of each. [default: groups]"),
+    option(
         "--scale", type=click.FloatRange(min=0, min_open=True), help="Pixels to a unit, in PNG. [default: 2]"
     ),
 )  # fmt: skip
@@ -93,8 +94,7 @@ DRAW = Verb(
     _run,
     options=lambda named: [
         *_PICTURE,
-        *list_options(named),
-        *options.running(named.norm),
+        *options.of_problem(named),
         *options.COUNTING,
         *options.LOOK,
         *options.RUN,

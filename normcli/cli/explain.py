@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from click import option
+
 from normcli.cli import options
 from normcli.cli.destination import choose_document_file
-from normcli.cli.problem import list_options, load_problem
+from normcli.cli.problem import load_problem
 from normcli.cli.verbs import SELECTION, Refusal, Verb
 from normcli.writers import WRITERS
 
@@ -64,16 +66,13 @@ EXPLAIN = Verb(
     "explain",
     _run,
     options=lambda named: [
-        options.make(
+        option(
             "--at",
             metavar="I,J,…",
             help="Which value: 0,1,-1 or n=0,c=1,l=-1. [default: the first group, whole]",
         ),
-        *list_options(named),
-        *options.running(named.norm),
-        options.ANSWER_FILE,
-        options.ANY_FORMAT,
-        *options.LOOK,
+        *options.of_problem(named),
+        *options.ANSWER,
         *options.RUN,
     ],
     examples=(

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from click import option
 
 from normcli.cli import options
 from normcli.cli.destination import Destination, choose_values_file, print_document
@@ -22,30 +23,27 @@ if TYPE_CHECKING:
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
 
 _ANSWER = (
-    options.make("-o", "--output", metavar="FILE", help="Keep the statistics: a stats file, .npz."),
-    options.make("--emit", type=click.Choice(_EMITTED), help="Print them as code to paste."),
-    options.FORMAT,
-    options.make("--print", "field", metavar="FIELD", help="Print one field, a number a line."),
-    *options.LOOK,
+    option("-o", "--output", metavar="FILE", help="Keep the statistics: a stats file, .npz."),
+    option("--emit", type=click.Choice(_EMITTED), help="Print them as code to paste."),
+    option("--print", "field", metavar="FIELD", help="Print one field, a number a line."),
+    *options.TABLE,
 )
 
 
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     return [
         click.argument("files", nargs=-1, metavar="FILE…"),
-        options.make(
+        option(
             "--files-from",
             metavar="FILE",
             help="Also what FILE lists, one file a line (or NUL between); - is stdin.",
         ),
-        *options.AXES,
-        *options.numeric(named.norm, named.fixed),
-        options.like(named.norm),
-        options.make(
+        *options.of_norm(named, but="dtype"),
+        option(
             "--nan", type=click.Choice(("propagate", "omit", "raise")), default="propagate",
             help="NaN spreads, does not count, or is an error. [default: propagate]",
         ),
-        options.make("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
+        option("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
         *_ANSWER,
         options.THREADS,
         options.QUIET,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from click import option
+
 from normcli.cli import options
 from normcli.cli.destination import STATISTICS_SUFFIXES, choose_values_file, print_document
 from normcli.cli.problem import load_running
@@ -23,10 +25,10 @@ if TYPE_CHECKING:
 _NORM = NORMS["bn"]
 
 _LAYER = (
-    options.make("--conv-weight", metavar="FILE", help="The layer's weight, (out, in/groups, …) as in torch."),
-    options.make("--conv-bias", metavar="FILE", help="Its bias, one for each channel that comes out."),
-    options.make("--groups", type=int, metavar="G", help="Of a grouped convolution. [default: 1]"),
-    options.make("--transposed", is_flag=True, help="The weight is (in, out/groups, …)."),
+    option("--conv-weight", metavar="FILE", help="The layer's weight, (out, in/groups, …) as in torch."),
+    option("--conv-bias", metavar="FILE", help="Its bias, one for each channel that comes out."),
+    option("--groups", type=int, metavar="G", help="Of a grouped convolution. [default: 1]"),
+    option("--transposed", is_flag=True, help="The weight is (in, out/groups, …)."),
 )
 
 
@@ -103,11 +105,10 @@ FOLD = Verb(
         options.STATE,
         options.GAMMA,
         options.BETA,
-        options.make("--eps", type=float, help=f"As in training. [default: the state's, or {_NORM.eps:g}]"),
-        options.make("--like", type=Framework(_NORM.name), help="Take the eps of a framework's batch norm."),
-        options.make("-o", "--output", metavar="FILE", help="Save weight and bias, as .npz or .json."),
-        options.FORMAT,
-        *options.LOOK,
+        option("--eps", type=float, help=f"As in training. [default: the state's, or {_NORM.eps:g}]"),
+        option("--like", type=Framework(_NORM.name), help="Take the eps of a framework's batch norm."),
+        option("-o", "--output", metavar="FILE", help="Save weight and bias, as .npz or .json."),
+        *options.TABLE,
         options.QUIET,
     ),
 )

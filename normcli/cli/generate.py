@@ -7,6 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from click import option
+
 from normcli.cli import options
 from normcli.cli.destination import choose_values_file
 from normcli.cli.sources import make_recipe
@@ -51,6 +53,6 @@ GENERATE = Verb(
     options=(
         *options.RECIPE,
         options.DTYPE,
-        options.make("-o", "--output", metavar="FILE", help="Where to; - is .npy on standard output."),
+        option("-o", "--output", metavar="FILE", help="Where to; - is .npy on standard output."),
     ),
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from click import option
+
 from normcli.cli import options
 from normcli.cli.destination import choose_new_folder
-from normcli.cli.problem import list_options, load_problem
+from normcli.cli.problem import load_problem
 from normcli.cli.sources import make_recipe
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
@@ -60,9 +62,8 @@ GOLDEN = Verb(
     "golden",
     _run,
     options=lambda named: [
-        options.make("-o", "--output", metavar="DIR", help="The folder: a new or an empty one."),
-        *list_options(named),
-        *options.running(named.norm),
+        option("-o", "--output", metavar="DIR", help="The folder: a new or an empty one."),
+        *options.of_problem(named),
         *options.COUNTING,
         *options.RUN,
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from click import option
+
 from normcli.cli import options
 from normcli.cli.check import print_verdict
 from normcli.cli.sources import load_affine, load_file, load_input
@@ -50,15 +52,13 @@ IDENTIFY = Verb(
     "identify",
     _run,
     options=(
-        *options.SOURCE,
-        *options.RECIPE,
-        options.ACTUAL,
-        options.make("--norm", "name", metavar="NORM", help="Look for this norm alone."),
+        *options.TENSOR,
+        option("--actual", metavar="FILE", help="The tensor that is judged, in any format of --input."),
+        option("--norm", "name", metavar="NORM", help="Look for this norm alone."),
         options.LAYOUT,
         options.GAMMA,
         options.BETA,
-        options.FORMAT,
-        *options.LOOK,
+        *options.TABLE,
         options.QUIET,
     ),
     refused=(

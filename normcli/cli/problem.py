@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.cli import options
 from normcli.cli.sources import load_input, load_optional, load_parameters
 from normcli.errors import DataError, UsageError
 from normcli.norms.table import find_norm
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from normcli.cli.settings import RunningOptions, RunOptions, SelectionOptions, Settings
-    from normcli.cli.verbs import NamedNorm
     from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
@@ -48,24 +46,6 @@ class Problem(NamedTuple):
     inputs: Inputs
     parameters: Mapping[str, NDArray[Any]]
     before: Given | None = None
-
-
-def list_options(
-    named: NamedNorm,
-    dtype: options.Option = options.DTYPE,
-    source: Sequence[options.Option] = options.SOURCE,
-) -> list[options.Option]:
-    """Return the options of tensor, norm, gamma and beta."""
-    norm = named.norm
-    return [
-        *source,
-        *options.RECIPE,
-        *options.AXES,
-        *options.numeric(norm, named.fixed),
-        dtype,
-        options.like(norm),
-        *options.parameters(norm),
-    ]
 
 
 def load_problem(settings: Settings, *, trains: bool = False) -> Problem:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from click import option
+
 from normcli.cli import options
 from normcli.cli.destination import choose_document_file
 from normcli.cli.problem import load_problem
@@ -63,21 +65,16 @@ RESTORE = Verb(
     "restore",
     _run,
     options=lambda named: [
-        *options.SOURCE,
-        *options.RECIPE,
-        *options.AXES,
-        *options.numeric(named.norm, named.fixed),
-        options.DTYPE,
-        options.like(named.norm),
-        options.make("--rtol", type=float, help="Tolerated part of the input's value. [default: 1e-4]"),
-        options.make(
+        *options.TENSOR,
+        *options.of_norm(named),
+        option("--rtol", type=float, help="Tolerated part of the input's value. [default: 1e-4]"),
+        option(
             "--atol",
             type=float,
             help="Tolerated difference beside that. [default: 1e-4, or 1e-4 of the largest |x| if less]",
         ),
         options.ANSWER_FILE,
-        options.FORMAT,
-        *options.LOOK,
+        *options.TABLE,
         *options.RUN,
     ],
     examples=("--shape 3,4 --dist normal",),
