@@ -108,7 +108,6 @@ def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, 
     values = one.load().values
     plan = use.plan(one.name, values)
     dtype = plan.choose_output_dtype(values.dtype)
-    destination.require_dtype(dtype)
     with contextlib.ExitStack() as files:
         out = destination.start_tensor(files, values, dtype)
         try:
@@ -119,8 +118,7 @@ def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, 
         except NormError as error:
             raise type(error)(str(error) if one.name in str(error) else f"{one.name}: {error}") from error
         if out is None:
-            axes = [plan.grid.layout.name(axis) for axis in range(len(plan.grid.shape))]
-            destination.write_tensor(files, Saved(result, "normalized", axis_names=axes))
+            destination.write_tensor(files, Saved(result, "normalized", axis_names=plan.grid.layout.names))
     return [] if loss is None else list(_describe_loss(loss, values.size))
 
 

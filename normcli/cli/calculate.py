@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from normcli.cli import options
 from normcli.cli.destination import (
@@ -12,7 +13,6 @@ from normcli.cli.destination import (
     Destination,
     choose_document_file,
     choose_values_file,
-    require_distinct,
 )
 from normcli.cli.problem import load_problem
 from normcli.cli.verbs import NamedNorm, Verb
@@ -87,66 +87,53 @@ def _asks_for_tracking(settings: Settings) -> bool:
     return False
 
 
-class _Outputs(NamedTuple):
-    """Where the answer goes; each file was asked whether it may be written.
-
-    Parameters
-    ----------
-    tensor, statistics : Destination or None
-        Where the normalized tensor and the statistics are saved.
-    document : Destination or None
-        Where the answer is shown; None where the tensor goes to standard output.
-    """
-
-    tensor: Destination | None
-    statistics: Destination | None
-    document: Destination | None
-
-
 def _calculate(settings: Settings) -> None:
-    outputs = _choose_outputs(settings.answer)
+    tensor, statistics, document = _choose_outputs(settings.answer)
     from normcli.answers.calculation import Answer
     from normcli.results.result import calculate
 
     problem = load_problem(settings)
     values, dtype = problem.tensor.values, problem.plan.choose_output_dtype(problem.tensor.values.dtype)
     with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
-        out = None
-        if outputs.tensor is not None:
-            outputs.tensor.require_dtype(dtype)
-            out = outputs.tensor.start_tensor(files, values, dtype)
+        out = None if tensor is None else tensor.start_tensor(files, values, dtype)
         result = calculate(
             problem.plan,
             values,
             problem.inputs,
             out=out,
             effort=effort,
-            statistics_alone=outputs.tensor is None and _asks_for_statistics_alone(settings.answer),
+            statistics_alone=tensor is None and _asks_for_statistics_alone(settings.answer),
         )
         if settings.run.strict:
             result.require_sound()
         answer = Answer(result, problem.tensor)
-        if outputs.document is not None and outputs.document.format_name == PAGE:
+        if document is not None and document.format_name == PAGE:
             answer.page()  # refused before anything is said or saved
         field = None if settings.answer.field is None else answer.field(settings.answer.field)
-        if outputs.statistics is not None:
-            outputs.statistics.write_arrays(files, result.statistics)
-        if outputs.tensor is not None and out is None:
-            outputs.tensor.write_tensor(files, _describe_tensor(answer))
-        show = settings.answer.show or _choose_parts(saved=outputs.tensor is not None, large=out is not None)
+        if statistics is not None:
+            statistics.write_arrays(files, result.statistics)
+        if tensor is not None and out is None:
+            tensor.write_tensor(files, _describe_tensor(answer))
+        show = settings.answer.show or _choose_parts(saved=tensor is not None, large=out is not None)
         if out is not None:
             result.settle(check=settings.answer.format_name == "json" or show is None or "check" in show)
-    settings.run.warn_of(result)
+    if not settings.run.quiet:
+        settings.run.warn(result.plan.norm.name, *result.warnings)
     if field is not None:
         from normcli.writers.structured import write_field
 
         write_field(field, sys.stdout)
-    elif outputs.document is not None:
-        outputs.document.write(answer, settings.answer.view()._replace(show=show))
+    elif document is not None:
+        document.write(answer, settings.answer.view()._replace(show=show))
 
 
-def _choose_outputs(answer: AnswerOptions) -> _Outputs:
-    """Return where everything goes; contradictions and unwritable files are refused before any work."""
+def _choose_outputs(
+    answer: AnswerOptions,
+) -> tuple[Destination | None, Destination | None, Destination | None]:
+    """Return where the normalized tensor, the statistics and the answer go; each may go nowhere.
+
+    Contradictions and files that cannot be written are refused here, before any work.
+    """
     output, format_name = answer.output, answer.format_name
     is_page = format_name == PAGE or (output is not None and output.lower().endswith(PAGE_SUFFIXES))
     if answer.field and (is_page or format_name):
@@ -157,11 +144,13 @@ def _choose_outputs(answer: AnswerOptions) -> _Outputs:
         raise UsageError("-o - puts the tensor on standard output, where --format or --print would go too")
     tensor = None if is_page else choose_values_file(output)
     statistics = choose_values_file(answer.stats_output, "--stats-output", STATISTICS_SUFFIXES)
-    require_distinct(tensor, statistics)
+    paths = [os.path.realpath(str(one.path)) for one in (tensor, statistics) if one is not None]
+    if len(paths) > len(set(paths)):
+        raise UsageError(f"--output and --stats-output are both {output}; one would overwrite the other")
     if is_page:
-        return _Outputs(None, statistics, choose_document_file(output, format_name, (PAGE,)))
+        return None, statistics, choose_document_file(answer, (PAGE,))
     shown = None if output == STANDARD_STREAM else Destination(None, format_name or "table")
-    return _Outputs(tensor, statistics, shown)
+    return tensor, statistics, shown
 
 
 def _choose_parts(*, saved: bool, large: bool) -> frozenset[str] | None:

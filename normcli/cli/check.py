@@ -11,7 +11,7 @@ from click import option
 
 from normcli.cli import options
 from normcli.cli.destination import print_document
-from normcli.cli.problem import load_problem, warn_of_input
+from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.sources import load_file
 from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
@@ -22,12 +22,12 @@ from normcli.tensors.tensor import STANDARD_STREAM
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from normcli.cli.problem import Problem
     from normcli.cli.settings import AnswerOptions, Settings
     from normcli.documents.document import Document
     from normcli.norms.plan import Plan
     from normcli.norms.table import Norm
     from normcli.tensors.tensor import Tensor
+    from normcli.verify.check import Checked
 
 _COUNTED_IN = option(
     "--dtype",
@@ -77,8 +77,6 @@ def _run(
     paths = _find_actual(find_norm(settings.request.norm)[0], actual)
     if [*settings.source.inputs, *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
-    from normcli.answers.verdict import Verdict
-    from normcli.documents.plans import name_inputs
     from normcli.verify.check import NORMALIZED, Limits, check
 
     problem = load_problem(settings)
@@ -87,12 +85,9 @@ def _run(
     with settings.run.open_effort() as effort:
         arrays = {name: tensor.values for name, tensor in tensors.items()}
         checked = check(plan, values, arrays, problem.inputs, Limits(rtol, atol, max_ulp), effort)
-    warnings = warn_of_input(settings.run, plan, values, problem.inputs, checked)
     sources = {name: tensor.source for name, tensor in tensors.items()}
     sentence = None if checked.ok or NORMALIZED not in tensors else _explain(problem, tensors[NORMALIZED])
-    given = name_inputs(problem.inputs)
-    verdict = Verdict(plan, problem.tensor, given, sources, checked, warnings, sentence)
-    print_verdict(verdict, settings.answer, ok=checked.ok)
+    _report(settings, problem, checked, sources, sentence)
 
 
 def _find_actual(norm: Norm, actual: Mapping[str, str | None]) -> dict[str, str]:
@@ -130,6 +125,23 @@ def _explain(problem: Problem, actual: Tensor) -> str:
     return format_sentence(Question(x, y, gamma, beta, layout.letters), found)
 
 
+def _report(
+    settings: Settings,
+    problem: Problem,
+    checked: Checked,
+    sources: Mapping[str, str],
+    sentence: str | None = None,
+) -> None:
+    """Warn of the input, and print what was compared and where it came from; `sentence` says what made it."""
+    from normcli.answers.verdict import Verdict
+    from normcli.documents.plans import name_inputs
+
+    warnings = warn_of_input(settings.run, problem, checked)
+    given = name_inputs(problem.inputs)
+    verdict = Verdict(problem.plan, problem.tensor, given, sources, checked, warnings, sentence)
+    print_verdict(verdict, settings.answer, ok=checked.ok)
+
+
 def print_verdict(document: Document, answer: AnswerOptions, *, ok: bool) -> None:
     """Print a document on standard output; leave with the exit code of a difference unless all is well."""
     print_document(document, answer)
@@ -157,16 +169,12 @@ if so, 1 if a value differs, 3 if a file is missing or damaged.
 def _verify(folder: str, settings: Settings) -> None:
     from pathlib import Path
 
-    from normcli.answers.verdict import Verdict
-    from normcli.documents.plans import name_inputs
     from normcli.verify.golden import verify_golden
 
     with settings.run.open_effort() as effort:
         plan, tensor, inputs, checked = verify_golden(Path(folder), effort)
-    warnings = warn_of_input(settings.run, plan, tensor.values, inputs, checked)
     sources = {name: str(Path(folder, f"{name}.npy")) for name in checked.comparisons}
-    verdict = Verdict(plan, tensor, name_inputs(inputs), sources, checked, warnings)
-    print_verdict(verdict, settings.answer, ok=checked.ok)
+    _report(settings, Problem(tensor, plan, inputs), checked, sources)
 
 
 CHECK = Verb(

@@ -46,8 +46,7 @@ def _run(settings: Settings, norms: tuple[str, ...]) -> None:
     An option goes to every norm that has it. A norm's own stand behind its name, as KEY=VALUE after colons, and
     come first: axes, keep, layout, like, and those that normcli NORM --help lists for it.
     """
-    answer = settings.answer
-    destination = choose_document_file(answer.output, answer.format_name, (*WRITERS, *PICTURES))
+    destination = choose_document_file(settings.answer, (*WRITERS, *PICTURES))
     if len(norms) < 2:
         given = f"{norms[0]} alone" if norms else "none"
         raise UsageError(f"compare takes two norms or more, not {given}; the norms are {', '.join(NORMS)}")
@@ -67,7 +66,7 @@ def _run(settings: Settings, norms: tuple[str, ...]) -> None:
         raise DegenerateError("; ".join(f"{name}: {warning}" for name, warning in found))
     for name, warning in found:
         settings.run.warn(name, warning)
-    destination.write(ComparisonAnswer(comparison, tensor), answer.view())
+    destination.write(ComparisonAnswer(comparison, tensor), settings.answer.view())
 
 
 def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.settings import AnswerOptions
     from normcli.documents.document import Document, Drawable, View
-    from normcli.tensors.files import Saved
+    from normcli.tensors.files import FileFormat, Saved
 
 STATISTICS_SUFFIXES = (".json", ".npz")
 """The files that several arrays are saved in, each under its name."""
@@ -67,11 +67,13 @@ class Destination(NamedTuple):
             text.flush()
             text.detach()
 
-    def require_dtype(self, dtype: np.dtype[Any]) -> None:
-        """Raise `UsageError` if the format of the file has no such dtype."""
-        from normcli.tensors.files import require_holdable
+    def _find_format(self, dtype: np.dtype[Any]) -> FileFormat:
+        """Return the format of a tensor's file, or raise `UsageError` if it has no such dtype."""
+        from normcli.tensors.files import OUTGOING, find_format, require_holdable
 
-        require_holdable(str(self.path), self.option, dtype)
+        path = str(self.path)
+        require_holdable(path, self.option, dtype)
+        return OUTGOING if path == STANDARD_STREAM else find_format(path, self.option)
 
     def start_tensor(
         self, files: contextlib.ExitStack, values: NDArray[Any], dtype: np.dtype[Any]
@@ -91,31 +93,27 @@ class Destination(NamedTuple):
         """
         import numpy as np
 
-        if not isinstance(values, np.memmap):
-            return None
-        from normcli.tensors.files import OUTGOING, find_format
         from normcli.tensors.spool import open_outgoing
         from normcli.tensors.whole import open_whole
 
-        path = str(self.path)
-        start = (OUTGOING if path == STANDARD_STREAM else find_format(path, self.option)).start
-        if start is None:
+        start = self._find_format(dtype).start
+        if start is None or not isinstance(values, np.memmap):
             return None
+        path = str(self.path)
         stream = files.enter_context(open_outgoing() if path == STANDARD_STREAM else open_whole(path))
         return start(stream, values.shape, dtype)
 
     def write_tensor(self, files: contextlib.ExitStack, saved: Saved) -> None:
         """Write a tensor, in the format of the path's suffix; the file takes its place when `files` closes."""
-        from normcli.tensors.files import OUTGOING, find_format
         from normcli.tensors.whole import open_whole
 
-        path = str(self.path)
-        if path == STANDARD_STREAM:
-            OUTGOING.write(sys.stdout.buffer, saved)
+        file_format = self._find_format(saved.values.dtype)
+        if self.path == STANDARD_STREAM:
+            file_format.write(sys.stdout.buffer, saved)
             sys.stdout.buffer.flush()
             return
-        file_format = find_format(path, self.option)
-        file_format.write(files.enter_context(open_whole(path, file_format.measure_least(saved.values))), saved)
+        least = file_format.measure_least(saved.values)
+        file_format.write(files.enter_context(open_whole(str(self.path), least)), saved)
 
     def write_arrays(self, files: contextlib.ExitStack, arrays: Mapping[str, NDArray[np.float64]]) -> None:
         """Write arrays under their names: nested lists in `.json`, arrays in `.npz`; else as `write_tensor`."""
@@ -132,41 +130,29 @@ class Destination(NamedTuple):
         stream.writelines(piece.encode() for piece in format_json(lists))
         stream.write(b"\n")
 
-    def open_folder(self) -> contextlib.AbstractContextManager[Path]:
-        """Open a folder that takes its place when the block ends without an error, otherwise vanishes."""
-        from normcli.tensors.whole import open_folder
-
-        return open_folder(str(self.path))
-
 
 def print_document(document: Document, answer: AnswerOptions) -> None:
     """Write a document to standard output."""
     Destination(None, answer.format_name or "table").write(document, answer.view())
 
 
-def choose_document_file(
-    output: str | None, format_name: str | None, formats: Collection[str], default: str = "table"
-) -> Destination:
+def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Destination:
     """Return where a document goes, and in which format.
 
     Parameters
     ----------
-    output : str or None
-        The file, as the caller named it.
-    format_name : str or None
-        The format that was asked for.
+    answer : AnswerOptions
     formats : collection of str
         Those that the document has.
-    default : str
-        The format on standard output.
 
     Raises
     ------
     UsageError
         If the file's name ends in no such format or in another than was asked for, or cannot be written.
     """
+    output, format_name = answer.output, answer.format_name
     if output is None:
-        return Destination(None, format_name or default)
+        return Destination(None, format_name or "table")
     named = SUFFIXES[_require_file(output, [suffix for suffix, name in SUFFIXES.items() if name in formats])]
     if format_name not in (None, named):
         raise UsageError(f"--format {format_name} and --output {output} are two formats; give one")
@@ -221,28 +207,6 @@ def choose_files_for(names: Sequence[str], output: str) -> list[Destination]:
     except OSError as error:
         raise UsageError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
     return [cast("Destination", choose_values_file(path)) for path in paths]
-
-
-def choose_new_folder(output: str) -> Destination:
-    """Return a folder that files are written to together: a new or an empty one.
-
-    Raises
-    ------
-    UsageError
-        If it is neither, or cannot be made.
-    """
-    from normcli.tensors.whole import require_new_folder
-
-    require_new_folder(output, "--output")
-    return Destination(output)
-
-
-def require_distinct(one: Destination | None, other: Destination | None) -> None:
-    """Raise `UsageError` where two outputs are one file."""
-    if one is None or other is None:
-        return
-    if os.path.realpath(str(one.path)) == os.path.realpath(str(other.path)):
-        raise UsageError(f"{one.option} and {other.option} are both {one.path}; one would overwrite the other")
 
 
 def _require_file(path: str, suffixes: Sequence[str], option: str = "--output") -> str:

@@ -47,7 +47,7 @@ def _run(settings: Settings, **picture: Any) -> None:
       normcli draw ln --layout NLC --shape 2,3,4 --view drawers -o words.svg
       normcli draw gn --groups 2 --shape 4,6,8,8 --values none
     """
-    destination = choose_document_file(settings.answer.output, None, PICTURES)
+    destination = choose_document_file(settings.answer, PICTURES)
     chosen = {name: value for name, value in picture.items() if value is not None}
     _check_options(destination, chosen, full=settings.answer.full)
     from normcli.answers.drawing import Drawing
@@ -66,7 +66,7 @@ def _run(settings: Settings, **picture: Any) -> None:
             effort=effort,
             statistics_alone=True,
         )
-        warn_of_input(settings.run, problem.plan, problem.tensor.values, problem.inputs, result)
+        warn_of_input(settings.run, problem, result)
         destination.write(Drawing(result, problem.tensor, Options(**chosen)), settings.answer.view())
 
 

@@ -29,7 +29,7 @@ def _run(settings: Settings, at: str | None) -> None:
       normcli explain bn --shape 2,3,4,4 --at 0,1,2,3
       normcli explain gn --groups 2 -i x.npy -o story.md
     """
-    destination = choose_document_file(settings.answer.output, settings.answer.format_name, WRITERS)
+    destination = choose_document_file(settings.answer, WRITERS)
     from normcli.answers.explanation import Explanation
     from normcli.documents.plans import name_inputs
     from normcli.engine.walk import Effort
@@ -42,9 +42,7 @@ def _run(settings: Settings, at: str | None) -> None:
     index = None if at is None else parse_index(at, plan.grid.shape, plan.grid.layout)
     effort = Effort(settings.run.threads)
     story = explain(plan, values, problem.inputs, at=index, every=settings.answer.full, effort=effort)
-    warnings = _list_warnings(story)
-    settings.run.require_sound(plan.norm.name, warnings)
-    settings.run.warn(plan.norm.name, *warnings)
+    settings.run.warn_of_groups(plan.norm.name, _list_warnings(story))
     document = Explanation(
         story,
         problem.tensor,

@@ -9,7 +9,7 @@ from click import option
 
 from normcli.cli import options
 from normcli.cli.destination import STATISTICS_SUFFIXES, choose_values_file, print_document
-from normcli.cli.problem import load_running
+from normcli.cli.problem import adopt_eps, load_running
 from normcli.cli.sources import load_affine, load_optional, load_parameter
 from normcli.cli.types import Framework
 from normcli.cli.verbs import Verb
@@ -72,20 +72,14 @@ def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode
     from normcli.norms.request import Request
     from normcli.norms.table import EpsMode
 
-    like, eps, source = settings.request.like, settings.request.eps, None
-    if eps is not None:
-        source = "--eps"
-    elif like is not None:
-        source = f"like {like}"
-    elif state is not None:
-        source = f"of {settings.running.state}"
-    mode = None
-    if state is not None and like is None:
-        eps, mode = (state.eps if eps is None else eps), state.eps_mode
-    plan = make_plan(
-        Request(_NORM.name, axes=0, eps=eps, eps_mode=mode, like=like), (1, 1), np.dtype(np.float64)
-    )
-    return plan.spec.eps or 0.0, plan.spec.eps_mode or EpsMode.INSIDE, source
+    like, eps = settings.request.like, settings.request.eps
+    sources = {"--eps": eps, f"like {like}": like, f"of {settings.running.state}": state}
+    request = Request(_NORM.name, axes=0, eps=eps, like=like)
+    if state is not None:
+        request = adopt_eps(request, state)
+    spec = make_plan(request, (1, 1), np.dtype(np.float64)).spec
+    source = next((name for name, given in sources.items() if given is not None), None)
+    return spec.eps or 0.0, spec.eps_mode or EpsMode.INSIDE, source
 
 
 def _load_running(given: RunningOptions) -> Running:

@@ -40,11 +40,9 @@ def _run(settings: Settings) -> None:
     if destination is None:
         sys.stdout.write(json.dumps(to_lists(values), allow_nan=False) + "\n")
         return
-    destination.require_dtype(values.dtype)
-    layout = make_layout(None, values.ndim)
-    names = [layout.name(axis) for axis in range(values.ndim)]
+    saved = Saved(values, key="x", axis_names=make_layout(None, values.ndim).names)
     with contextlib.ExitStack() as files:
-        destination.write_tensor(files, Saved(values, key="x", axis_names=names))
+        destination.write_tensor(files, saved)
 
 
 GENERATE = Verb(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from click import option
 
 from normcli.cli import options
-from normcli.cli.destination import choose_new_folder
 from normcli.cli.problem import load_problem
 from normcli.cli.sources import make_recipe
 from normcli.cli.verbs import Verb
@@ -32,11 +31,12 @@ def _run(settings: Settings) -> None:
     """
     if settings.answer.output is None:
         raise UsageError("golden needs a folder: -o DIR")
-    destination = choose_new_folder(settings.answer.output)
+    from normcli.tensors.whole import open_folder, require_new_folder
     from normcli.verify.golden import write_golden
 
+    require_new_folder(settings.answer.output, "--output")
     problem = load_problem(settings)
-    with destination.open_folder() as folder, settings.run.open_effort() as effort:
+    with open_folder(settings.answer.output) as folder, settings.run.open_effort() as effort:
         recipe = _describe_recipe(settings)
         result = write_golden(folder, problem.plan, problem.tensor, problem.inputs, recipe, effort)
         if settings.run.strict:

@@ -43,8 +43,7 @@ def _run(settings: Settings, actual: str | None, name: str | None) -> None:
     channel = None if letters is None else layout.channel
     found = identify(source.values, theirs.values, **parameters, norm=wanted, channel=channel)
     question = Question(source.values, theirs.values, **parameters, layout=letters)
-    names = [layout.name(axis) for axis in range(source.values.ndim)]
-    answer = IdentificationAnswer(found, format_sentence(question, found), source, theirs, names)
+    answer = IdentificationAnswer(found, format_sentence(question, found), source, theirs, layout.names)
     print_verdict(answer, settings.answer, ok=bool(found.matches))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.cli.sources import load_input, load_optional, load_parameters
@@ -35,7 +36,7 @@ class Problem(NamedTuple):
         What was asked for, resolved against the tensor.
     inputs : Inputs
         What the plan is carried out with, fitted to it.
-    parameters : mapping of str to ndarray
+    parameters : mapping of str to ndarray or None
         gamma and beta as they were given, of any shape.
     before : Given or None
         The running statistics that training is to begin with.
@@ -44,7 +45,7 @@ class Problem(NamedTuple):
     tensor: Tensor
     plan: Plan
     inputs: Inputs
-    parameters: Mapping[str, NDArray[Any]]
+    parameters: Mapping[str, NDArray[Any] | None] = MappingProxyType({})
     before: Given | None = None
 
 
@@ -158,9 +159,7 @@ def _load_selection(given: SelectionOptions) -> SelectionRequest | None:
     return SelectionRequest(load_optional("mask", given.mask), given.lengths, given.nan, given.fill)
 
 
-def warn_of_input(
-    run: RunOptions, plan: Plan, values: NDArray[Any], inputs: Inputs, measured: Result | Checked
-) -> list[str]:
+def warn_of_input(run: RunOptions, problem: Problem, measured: Result | Checked) -> list[str]:
     """Warn of degenerate groups, as far as input and statistics show them, and return the warnings.
 
     Raises
@@ -170,8 +169,8 @@ def warn_of_input(
     """
     from normcli.results.degenerate import find_degeneracies
 
-    found = find_degeneracies(plan, values, measured.statistics, None, inputs, measured.counts)
+    plan, statistics, counts = problem.plan, measured.statistics, measured.counts
+    found = find_degeneracies(plan, problem.tensor.values, statistics, None, problem.inputs, counts)
     warnings = [str(kind) for kind in found]
-    run.require_sound(plan.norm.name, warnings)
-    run.warn(plan.norm.name, *warnings)
+    run.warn_of_groups(plan.norm.name, warnings)
     return warnings

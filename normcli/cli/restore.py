@@ -41,7 +41,7 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
       normcli restore bn --shape 3,4 --rng torch --dist normal --seed 0
       normcli restore ln -i x.npy --format json
     """
-    destination = choose_document_file(settings.answer.output, settings.answer.format_name, FORMATS)
+    destination = choose_document_file(settings.answer, FORMATS)
     from normcli.answers.restoration import RestorationAnswer
     from normcli.teach.restore import RTOL, plan_parameters, restore
 
@@ -55,9 +55,7 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
             atol=atol,
             effort=effort,
         )
-    if settings.run.strict:
-        attempt.result.require_sound()
-    settings.run.warn_of(attempt.result)
+    settings.run.warn_of_groups(problem.plan.norm.name, attempt.result.warnings)
     destination.write(RestorationAnswer(attempt, problem.tensor), settings.answer.view())
 
 

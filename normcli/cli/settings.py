@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from normcli.errors import DegenerateError
+from normcli.norms.options import NAMES
 from normcli.norms.request import Request
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import View
     from normcli.engine.walk import Effort
-    from normcli.results.result import Result
 
 
 class SourceOptions(NamedTuple):
@@ -124,15 +124,11 @@ class RunOptions(NamedTuple):
             for message in messages:
                 click.echo(f"normcli: {subject}: {message}", err=True)
 
-    def warn_of(self, result: Result) -> None:
-        """Write what is degenerate of a result to standard error; under `--quiet` it is not even looked for."""
-        if not self.quiet:
-            self.warn(result.plan.norm.name, *result.warnings)
-
-    def require_sound(self, norm: str, warnings: Sequence[str]) -> None:
-        """Raise `DegenerateError` under `--strict` if there are warnings."""
+    def warn_of_groups(self, norm: str, warnings: Sequence[str]) -> None:
+        """Write what is degenerate to standard error, as `warn`; under `--strict` raise `DegenerateError`."""
         if self.strict and warnings:
             raise DegenerateError(f"{norm}: {'; '.join(warnings)}")
+        self.warn(norm, *warnings)
 
 
 class Settings(NamedTuple):
@@ -161,25 +157,24 @@ class Settings(NamedTuple):
     run: RunOptions
 
 
+_KINDS: tuple[type[Any], ...] = (
+    SourceOptions,
+    ParameterOptions,
+    RunningOptions,
+    TrainingOptions,
+    SelectionOptions,
+    AnswerOptions,
+    RunOptions,
+)
+"""The records of `Settings` behind the request, in their order."""
+
+
 def parse_settings(norm: str, values: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
     """Return the records that click's values make, and the values that are the verb's own.
 
     A record's field that the verb has no option for keeps its default.
     """
-    taken = set(Request._fields) - {"norm"}
-
-    def pick(record: type[Any]) -> dict[str, Any]:
-        taken.update(record._fields)
-        return {name: values[name] for name in record._fields if name in values}
-
-    settings = Settings(
-        Request.collect(norm, values),
-        SourceOptions(**pick(SourceOptions)),
-        ParameterOptions(**pick(ParameterOptions)),
-        RunningOptions(**pick(RunningOptions)),
-        TrainingOptions(**pick(TrainingOptions)),
-        SelectionOptions(**pick(SelectionOptions)),
-        AnswerOptions(**pick(AnswerOptions)),
-        RunOptions(**pick(RunOptions)),
-    )
-    return settings, {name: value for name, value in values.items() if name not in taken}
+    records = [kind(**{name: values[name] for name in kind._fields if name in values}) for kind in _KINDS]
+    shared = {*NAMES, *(name for kind in _KINDS for name in kind._fields)}
+    own = {name: value for name, value in values.items() if name not in shared}
+    return Settings(Request.collect(norm, values), *records), own

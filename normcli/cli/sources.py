@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from normcli.errors import NormError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from normcli.cli.settings import ParameterOptions, Settings, SourceOptions
@@ -69,21 +71,21 @@ def make_recipe(source: SourceOptions) -> Recipe:
     return Recipe(**{name: value for name in Recipe._fields if (value := getattr(source, name)) is not None})
 
 
-def load_parameters(plan: Plan, settings: Settings) -> dict[str, NDArray[Any]]:
-    """Return gamma and beta as far as the options give them.
+def load_parameters(plan: Plan, settings: Settings) -> Mapping[str, NDArray[Any] | None]:
+    """Return gamma and beta as they are given, or drawn from a seed.
 
     Raises
     ------
     UsageError
         If they are given both directly and by a seed.
     """
-    gamma, beta, seed = settings.parameters
-    texts = {name: text for name, text in (("gamma", gamma), ("beta", beta)) if text is not None}
+    given, seed = load_affine(settings.parameters), settings.parameters.affine_seed
     if seed is None:
-        return {name: load_parameter(name, text) for name, text in texts.items()}
-    if texts:
+        return given
+    named = [name for name, values in given.items() if values is not None]
+    if named:
         raise UsageError(
-            f"--affine-seed draws {' and '.join(plan.norm.parameter_names)}; give it or --{min(texts)}"
+            f"--affine-seed draws {' and '.join(plan.norm.parameter_names)}; give it or --{min(named)}"
         )
     from normcli.tensors.generate import draw_affine
     from normcli.tensors.recipe import DEFAULT_RNG
@@ -116,8 +118,7 @@ def load_parameter(name: str, text: str) -> NDArray[Any]:
 
 def load_affine(parameters: ParameterOptions) -> dict[str, NDArray[Any] | None]:
     """Return gamma and beta as they are given, by name; None where they are not."""
-    gamma, beta = parameters.gamma, parameters.beta
-    return {"gamma": load_optional("gamma", gamma), "beta": load_optional("beta", beta)}
+    return {name: load_optional(name, getattr(parameters, name)) for name in ("gamma", "beta")}
 
 
 def load_optional(name: str, text: str | None) -> NDArray[Any] | None:
