@@ -64,7 +64,7 @@ def _format_norm(norm: Norm) -> tuple[str, ...]:
     if norm.eps_mode is EpsMode.OUTSIDE:
         eps += " outside"
     parameters = norm.parameters.value if norm.takes_beta else f"{norm.parameters.value}, gamma alone"
-    name = ", ".join((norm.name, *(preset.name for preset in norm.presets)))
+    name = ", ".join((norm.name, *dict(norm.presets)))
     return (name, norm.title, norm.axes.value, norm.formula(), eps, parameters, norm.source)
 
 

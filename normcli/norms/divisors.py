@@ -46,7 +46,7 @@ class OrderStatistic(NamedTuple):
     sentence : str
         What it is; `{count}` stands for the number of values.
     symbol, latex : str
-        How a formula writes it.
+        How a formula writes it; in LaTeX as otherwise where that is empty.
     quarter : int or None
         How many quarters of the way from the smallest value to the largest it lies; None for a combination.
     combination : Combination or None
@@ -56,7 +56,7 @@ class OrderStatistic(NamedTuple):
     name: str
     sentence: str
     symbol: str
-    latex: str
+    latex: str = ""
     quarter: int | None = None
     combination: Combination | None = None
 
@@ -68,12 +68,11 @@ _ORDER_STATISTICS = (
     OrderStatistic("q1", "The first quartile: a quarter of the values lie below.", "q₁", "q_1", quarter=1),
     OrderStatistic("q3", "The third quartile: a quarter of the values lie above.", "q₃", "q_3", quarter=3),
     OrderStatistic(
-        "range", "The range: the one less the other.", "d", "d", combination=Combination("max", "−", "min")
+        "range", "The range: the one less the other.", "d", combination=Combination("max", "−", "min")
     ),
     OrderStatistic(
         "middle",
         "The middle: halfway between the two.",
-        "m",
         "m",
         combination=Combination("max", "+", "min", half=True),
     ),
@@ -81,15 +80,10 @@ _ORDER_STATISTICS = (
         "half_range",
         "The half range: half of the one less the other.",
         "d",
-        "d",
         combination=Combination("max", "−", "min", half=True),
     ),
     OrderStatistic(
-        "iqr",
-        "The interquartile range: the one less the other.",
-        "d",
-        "d",
-        combination=Combination("q3", "−", "q1"),
+        "iqr", "The interquartile range: the one less the other.", "d", combination=Combination("q3", "−", "q1")
     ),
 )
 
@@ -115,19 +109,17 @@ class Divisor(NamedTuple):
 
     Parameters
     ----------
-    name : str
     measurement : Measurement
     statistics : tuple of str
         The names of the statistics that a group has, in the order in which they are shown.
-    sizes : tuple of str
-        Those of them that are finite unless the values are not; a square, an inverse or a difference may lie
-        beyond float64.
-    root, square : str
-        The divisor without eps as a formula has it, and what is under its root.
+    root : str
+        The divisor without eps, as a formula has it.
     size : str
         What is 0 of a group of equal values.
     spread : str or None
         The statistic that a value is divided by, eps aside; None where no statistic is the divisor.
+    square : str
+        What is under the root; empty where there is none.
     promises : tuple of Promise
     is_0_of_nothing : bool
         Whether the statistics of a group without values are 0; they are NaN otherwise.
@@ -137,14 +129,12 @@ class Divisor(NamedTuple):
         Whether the statistics may be finite beside values that are not, and the size 0 of values that differ.
     """
 
-    name: str
     measurement: Measurement
     statistics: tuple[str, ...]
-    sizes: tuple[str, ...]
     root: str
-    square: str
     size: str
     spread: str | None
+    square: str = ""
     promises: tuple[Promise, ...] = ()
     is_0_of_nothing: bool = False
     bounded: bool = True
@@ -156,16 +146,20 @@ class Divisor(NamedTuple):
         return self.measurement in (Measurement.EXTREMES, Measurement.QUARTILES)
 
     @property
+    def sizes(self) -> tuple[str, ...]:
+        """The statistics that are finite unless values are not; a square, an inverse or a sum may overflow."""
+        made = {name for name, row in ORDER_STATISTICS.items() if row.combination is not None}
+        return tuple(name for name in self.statistics if name not in {self.square, "rstd", *made})
+
+    @property
     def words_for_empty(self) -> str:
         """What a sentence says of a group without values."""
         return f"its {self.size} is 0" if self.is_0_of_nothing else "its statistics are NaN"
 
 
 DEVIATION = Divisor(
-    name="deviation",
     measurement=Measurement.MOMENTS,
     statistics=("mean", "var", "std", "rstd"),
-    sizes=("mean", "std"),
     root="√var",
     square="var",
     size="variance",
@@ -173,10 +167,8 @@ DEVIATION = Divisor(
     promises=(Promise("mean", 0.0), Promise("var", 1.0)),
 )
 ROOT_MEAN_SQUARE = Divisor(
-    name="root_mean_square",
     measurement=Measurement.MOMENTS,
     statistics=("ms", "rms", "rstd"),
-    sizes=("rms",),
     root="√ms",
     square="ms",
     size="mean square",
@@ -184,10 +176,8 @@ ROOT_MEAN_SQUARE = Divisor(
     promises=(Promise("ms", 1.0),),
 )
 LENGTH = Divisor(
-    name="lp_norm",
     measurement=Measurement.LENGTH,
     statistics=("norm",),
-    sizes=("norm",),
     root="‖x‖ₚ",
     square="Σx²",
     size="length",
@@ -196,45 +186,33 @@ LENGTH = Divisor(
     is_0_of_nothing=True,
 )
 WINDOW_POWER = Divisor(
-    name="window_power",
     measurement=Measurement.WINDOW,
     statistics=("ms", "rstd"),
-    sizes=("ms",),
     root="(k + alpha · Σx²/size)^exponent",
-    square="",
     size="mean square",
     spread=None,
     bounded=False,
 )
 RANGE = Divisor(
-    name="range",
     measurement=Measurement.EXTREMES,
     statistics=("min", "max", "range"),
-    sizes=("min", "max"),
     root=f"({ORDER_STATISTICS['range'].combination})",
-    square="",
     size="range",
     spread="range",
     promises=(Promise("min", 0.0), Promise("max", 1.0)),
 )
 HALF_RANGE = Divisor(
-    name="half_range",
     measurement=Measurement.EXTREMES,
     statistics=("min", "max", "middle", "half_range"),
-    sizes=("min", "max"),
     root=f"({ORDER_STATISTICS['half_range'].combination})",
-    square="",
     size="half range",
     spread="half_range",
     promises=(Promise("min", -1.0), Promise("max", 1.0)),
 )
 QUARTILE_RANGE = Divisor(
-    name="quartiles",
     measurement=Measurement.QUARTILES,
     statistics=("median", "q1", "q3", "iqr"),
-    sizes=("median", "q1", "q3"),
     root=f"({ORDER_STATISTICS['iqr'].combination})",
-    square="",
     size="interquartile range",
     spread="iqr",
     promises=(Promise("median", 0.0), Promise("iqr", 1.0)),

@@ -379,30 +379,20 @@ def _make_window(chosen: Choices) -> Window:
         ExtraNeighbour.AFTER: (shorter, longer),
         ExtraNeighbour.NEITHER: (shorter, shorter),
     }[chosen.pick("extra_neighbour") or ExtraNeighbour.AFTER]
-    return Window(
-        before=before,
-        after=after,
-        size=size,
-        alpha=chosen.pick("alpha"),
-        exponent=chosen.pick("exponent"),
-        k=chosen.pick("k"),
-        divisor=1 if chosen.pick("divides_alpha") is False else size,
-    )
+    alpha, exponent, k = map(chosen.pick, ("alpha", "exponent", "k"))
+    divisor = 1 if chosen.pick("divides_alpha") is False else size
+    return Window(before, after, size, alpha, exponent, k, divisor)
 
 
 def _shape_parameters(rule: ParameterRule, grid: Grid) -> ParameterShapes:
-    axes = _choose_parameter_axes(rule, grid.layout, grid.axes)
-    lengths = grid.shape if rule is not ParameterRule.GROUP else (grid.groups or 1,) * len(grid.shape)
-    full_shape = tuple(lengths[axis] if axis in axes else 1 for axis in range(len(grid.shape)))
-    shape = tuple(full_shape[axis] for axis in axes)
-    return ParameterShapes(rule, axes, shape, full_shape, grid.split_shape(full_shape))
-
-
-def _choose_parameter_axes(rule: ParameterRule, layout: Layout, axes: tuple[int, ...]) -> tuple[int, ...]:
-    every = tuple(range(layout.ndim))
-    return {
+    every, channel = tuple(range(len(grid.shape))), grid.layout.channel
+    axes = {
         ParameterRule.NONE: (),
-        ParameterRule.REDUCED: axes,
+        ParameterRule.REDUCED: grid.axes,
         ParameterRule.FIRST: every[:1],
         ParameterRule.LAST: every[-1:],
-    }.get(rule, () if layout.channel is None else (layout.channel,))
+    }.get(rule, () if channel is None else (channel,))
+    lengths = grid.shape if rule is not ParameterRule.GROUP else (grid.groups or 1,) * len(every)
+    full_shape = tuple(lengths[axis] if axis in axes else 1 for axis in every)
+    shape = tuple(full_shape[axis] for axis in axes)
+    return ParameterShapes(rule, axes, shape, full_shape, grid.split_shape(full_shape))

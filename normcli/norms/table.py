@@ -121,13 +121,6 @@ class ParameterRule(enum.Enum):
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-class Preset(NamedTuple):
-    """A special case of a norm with a name of its own, and the exponent p that it fixes."""
-
-    name: str
-    p: float
-
-
 class Norm(NamedTuple):
     """One row of the table.
 
@@ -157,8 +150,8 @@ class Norm(NamedTuple):
         Whether training keeps running statistics, which evaluation then normalizes with.
     p : float or None
         The exponent of an ℓp length that the definition fixes; None where the caller chooses it.
-    presets : tuple of Preset
-        Names of special cases, such as `l1`.
+    presets : tuple of (str, float)
+        Names of special cases, such as `l1`, and the exponent p that each fixes.
     source : str
         The paper or specification that defines it.
     use : str
@@ -169,10 +162,10 @@ class Norm(NamedTuple):
     title: str
     summary: str
     axes: AxesRule
-    centre: Centre
     divisor: Divisor
     source: str
     use: str
+    centre: Centre = Centre.NOTHING
     aliases: tuple[str, ...] = ()
     eps: float | None = None
     eps_mode: EpsMode | None = None
@@ -181,12 +174,12 @@ class Norm(NamedTuple):
     zero_rule: ZeroRule = ZeroRule.ZERO
     tracks: bool = False
     p: float | None = None
-    presets: tuple[Preset, ...] = ()
+    presets: tuple[tuple[str, float], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every name that means this row: its own, the aliases, the presets."""
-        return (self.name, *self.aliases, *(preset.name for preset in self.presets))
+        return (self.name, *self.aliases, *dict(self.presets))
 
     @property
     def statistics(self) -> tuple[str, ...]:
@@ -233,6 +226,9 @@ def format_subscript(p: float | None) -> str:
 
 _standardization = partial(Norm, centre=Centre.MEAN, divisor=DEVIATION, eps=1e-5, eps_mode=EpsMode.INSIDE)
 """A row of (x − mean) / √(var + eps), unless it names another eps; 1e-5 is PyTorch's default."""
+
+_scaling = partial(Norm, axes=AxesRule.FIRST)
+"""A row of a column less its centre, divided by its size, without eps."""
 
 _ROWS = (
     _standardization(
@@ -283,7 +279,6 @@ _ROWS = (
         aliases=("rmsnorm", "rms-norm"),
         summary="one root mean square per sample (and position); nothing is subtracted",
         axes=AxesRule.LAST,
-        centre=Centre.NOTHING,
         divisor=ROOT_MEAN_SQUARE,
         eps=1e-5,
         eps_mode=EpsMode.INSIDE,
@@ -297,11 +292,10 @@ _ROWS = (
         aliases=("lpnorm", "lp-norm"),
         summary="each vector divided by its ℓp length",
         axes=AxesRule.LAST,
-        centre=Centre.NOTHING,
         divisor=LENGTH,
         eps=1e-12,
         eps_mode=EpsMode.FLOOR,
-        presets=(Preset("l1", p=1.0), Preset("l2", p=2.0)),
+        presets=(("l1", 1.0), ("l2", 2.0)),
         source="torch.nn.functional.normalize (PyTorch 2.13)",
         use="embeddings that are compared by their angle",
     ),
@@ -311,7 +305,6 @@ _ROWS = (
         aliases=("weightnorm", "weight-norm"),
         summary="each output unit's weights divided by their ℓ2 length, times a gain g",
         axes=AxesRule.ALL_BUT_FIRST,
-        centre=Centre.NOTHING,
         divisor=LENGTH,
         parameters=ParameterRule.FIRST,
         takes_beta=False,
@@ -352,48 +345,43 @@ _ROWS = (
         source="scikit-learn StandardScaler",
         use="features of tables, before any model sees them",
     ),
-    Norm(
+    _scaling(
         name="minmax",
         title="min-max scaling",
         aliases=("minmaxscaler", "min-max"),
         summary="each column from its minimum to its maximum, as 0 to 1; a constant column is 0",
-        axes=AxesRule.FIRST,
         centre=Centre.MINIMUM,
         divisor=RANGE,
         parameters=ParameterRule.LAST,
         source="scikit-learn MinMaxScaler",
         use="pixels and features that must lie between bounds",
     ),
-    Norm(
+    _scaling(
         name="midrange",
         title="mid-range scaling",
         aliases=("mid-range",),
         summary="each column from its minimum to its maximum, as −1 to 1; a constant column is 0",
-        axes=AxesRule.FIRST,
         centre=Centre.MIDDLE,
         divisor=HALF_RANGE,
         zero_rule=ZeroRule.ONE,
         source="scikit-learn MaxAbsScaler of x less its middle",
         use="features that must lie between −1 and 1, with the middle of their range at 0",
     ),
-    Norm(
+    _scaling(
         name="maxabs",
         title="maximum absolute scaling",
         aliases=("maxabsscaler", "max-abs"),
         summary="each column divided by its largest absolute value; zeros stay zeros",
-        axes=AxesRule.FIRST,
-        centre=Centre.NOTHING,
         divisor=LENGTH,
         p=math.inf,
         source="scikit-learn MaxAbsScaler",
         use="sparse features, whose zeros stay zeros",
     ),
-    Norm(
+    _scaling(
         name="robust",
         title="robust scaling",
         aliases=("robustscaler", "robust-scaler"),
         summary="each column less its median, divided by its interquartile range",
-        axes=AxesRule.FIRST,
         centre=Centre.MEDIAN,
         divisor=QUARTILE_RANGE,
         zero_rule=ZeroRule.ONE,
@@ -406,7 +394,6 @@ _ROWS = (
         aliases=("localresponsenorm", "local-response-norm"),
         summary="each value divided by a power of the mean square of its neighbouring channels",
         axes=AxesRule.CHANNEL_WINDOW,
-        centre=Centre.NOTHING,
         divisor=WINDOW_POWER,
         source="Krizhevsky et al. 2012; as in ONNX LRN, opset 13",
         use="early convolutional networks (AlexNet, GoogLeNet)",
@@ -448,5 +435,5 @@ def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
     row = _BY_ANY_NAME.get(key)
     if row is None:
         raise UsageError(f"there is no norm {name!r}; the norms are {', '.join(NORMS)}")
-    preset = next((preset for preset in row.presets if preset.name == key), None)
-    return row, {} if preset is None else {"p": preset.p}
+    presets = dict(row.presets)
+    return row, {"p": presets[key]} if key in presets else {}

@@ -213,7 +213,7 @@ class _StepList:
         norm, found = self.plan.norm, dict[str, Constant]()
         for row in map(ORDER_STATISTICS.__getitem__, norm.statistics):
             sentence = row.sentence.format(count=self.counted)
-            step = Step(row.name, sentence, Symbol(row.symbol, row.latex))
+            step = Step(row.name, sentence, Symbol(row.symbol, row.latex or row.symbol))
             if row.combination is None:
                 found[row.name] = self._find_rank(row, step)
             else:
