@@ -135,12 +135,7 @@ class Explanation:
 
     def _find_asked(self, group: MeasuredGroup) -> set[int]:
         """Return the number of the value that was asked for, unless it is the only one."""
-        at = self.story.at
-        if at is None or group.count == 1:
-            return set()
-        if group.plan.spec.window is None:
-            return {group.outcomes[0].place}
-        return {place for place in range(group.count) if group.index(place) == at}
+        return set() if self.story.at is None or group.count == 1 else {group.outcomes[0].place}
 
     # -- for a machine
 

@@ -124,9 +124,8 @@ def _define_length(plan: Plan, *, beyond: bool) -> Iterator[Definition]:
     if p == 0.0 or p == math.inf:
         yield Definition("‖x‖", words="the largest |x|" if p else "how many x are not 0", value=norm)
     else:
-        exponent = Constant(p or 0.0)
-        powers = Sum((), each=make_power(_X, exponent))
-        yield Definition("‖x‖", take_root(powers, exponent), value=norm)
+        powers = Sum((), each=make_power(_X, p or 0.0))
+        yield Definition("‖x‖", take_root(powers, p or 0.0), value=norm)
     square, root = Symbol("Σx²", value=Power(norm, Constant(2))), Symbol("‖x‖", value=norm)
     yield from _define_divisor(plan, square, root, beyond=beyond)
 
@@ -232,18 +231,22 @@ def join_eps(mode: EpsMode | None, size: Expression, eps: Expression) -> Express
     return Maximum((size, eps)) if mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR) else Sum((size, eps))
 
 
-def make_power(x: Expression, exponent: Constant) -> Expression:
+def make_power(x: Expression, p: float) -> Expression:
     """Return |x|ᵖ, a term of the sum in an ℓp length."""
-    if exponent.value == 2:
+    if p == 2:
         return Power(x, Constant(2))
-    return Absolute(x) if exponent.value == 1 else Power(Absolute(x), exponent)
+    return Absolute(x) if p == 1 else Power(Absolute(x), _make_exponent(p))
 
 
-def take_root(powers: Expression, exponent: Constant) -> Expression:
+def take_root(powers: Expression, p: float) -> Expression:
     """Return the p-th root of a sum of |x|ᵖ."""
-    if exponent.value == 2:
+    if p == 2:
         return Root(powers)
-    return powers if exponent.value == 1 else Power(powers, Quotient(Constant(1), exponent))
+    return powers if p == 1 else Power(powers, Quotient(Constant(1), _make_exponent(p)))
+
+
+def _make_exponent(p: float) -> Constant:
+    return Constant(int(p) if p == int(p) else p)
 
 
 def define_base(k: Expression, alpha: Expression, squares: Expression, size: Expression | None) -> Expression:

@@ -12,8 +12,6 @@ from normcli.teach.steps import build_story, name_group
 from normcli.teach.story import Step, Story
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from normcli.engine.inputs import Inputs
@@ -63,18 +61,15 @@ def explain(
     if plan.grid.group_size == 0:
         name = name_group(plan.grid.group_name(0))
         return _explain_nothing(plan, f"{name} holds no values: {plan.norm.divisor.words_for_empty}.")
-    windowed = plan.grid.reach is not None
-    number, place = (0, 0) if at is None else find_group(plan, at)
-    whole = at is None and not windowed
-    places = _choose_places(plan.grid.group_size, every=every) if whole else (place,)
-    at = at if at is not None or not windowed else (0,) * len(plan.grid.shape)
+    if at is None and plan.grid.reach is not None:
+        at = (0,) * len(plan.grid.shape)
+    if at is not None:
+        number, *places = find_group(plan, at)
+    else:
+        count = plan.grid.group_size
+        number, places = 0, [*range(count)] if every or count <= MOST_TERMS else [0, 1, 2, count - 1]
     group = measure_group(plan, values, inputs, number, places, effort)
     return build_story(group, at, running=inputs.given is not None)
-
-
-def _choose_places(count: int, *, every: bool) -> Sequence[int]:
-    """Return which of a group's values are shown: all, or of very many the first and the last."""
-    return range(count) if every or count <= MOST_TERMS else (0, 1, 2, count - 1)
 
 
 def _explain_nothing(plan: Plan, sentence: str) -> Story:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_float
 from normcli.engine.single import normalize_group
 from normcli.results.degenerate import find_degeneracies
-from normcli.teach.expression import MOST_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,20 +104,14 @@ class MeasuredGroup:
         located = self.plan.grid.locate_values(self.number, places)
         return np.array(located, dtype=np.intp).reshape(len(located), places.size).T
 
-    @functools.cached_property
-    def finite(self) -> bool:
-        """Whether each of the values is finite; of a large group, whether its statistics are."""
-        if not is_float(self.values.dtype):
-            return True
-        if self.count > MOST_TERMS:
-            return all(math.isfinite(self.statistics[name]) for name in self.plan.norm.divisor.sizes)
-        return bool(np.isfinite(self.values.astype(np.float64)).all())
-
 
 def find_group(plan: Plan, index: tuple[int, ...]) -> tuple[int, int]:
-    """Return the number of a value's group, and the value's number in it (in a window: 0)."""
+    """Return the number of a value's group, or of its window, and the value's number in it."""
     indices = [np.asarray(i, dtype=np.intp) for i in index]
-    place = 0 if plan.grid.reach is not None else int(plan.grid.locate_within_groups(indices))
+    if plan.grid.reach is not None:
+        place = min(index[plan.grid.axes[0]], plan.grid.reach.before)
+    else:
+        place = int(plan.grid.locate_within_groups(indices))
     return int(plan.grid.locate_groups(indices)), place
 
 
@@ -139,7 +130,7 @@ def measure_group(
     number : int
         The group's.
     places : sequence of int
-        Which of its values outcomes are wanted of.
+        Which of its values outcomes are wanted of; of a window, the one value that it belongs to.
     effort : Effort
     """
     normalize = functools.partial(normalize_group, values=values, group=number, wanted=places, effort=effort)
@@ -149,7 +140,7 @@ def measure_group(
         scaled = normalize(plan.change_spec(dtype="float64")).values.tolist()
     outcomes = []
     for place, x_hat, y in zip(places, scaled, single.values.tolist(), strict=True):
-        index = _locate(plan, number, place)
+        index = tuple(map(int, plan.grid.locate_values(number, np.asarray(place))))
         gamma, beta = (_pick_parameter(plan, parameter, index) for parameter in (inputs.gamma, inputs.beta))
         outcomes.append(Outcome(place, index, _to_number(values[index]), x_hat, gamma, beta, float(y)))
     members = plan.grid.take_group(values, number)
@@ -163,13 +154,6 @@ def _to_number(item: Any) -> float:
     if not isinstance(value, int):
         return float(value)  # of a long double too
     return int(value) if abs(value) <= _WHOLE_DOUBLES else float(value)
-
-
-def _locate(plan: Plan, number: int, place: int) -> tuple[int, ...]:
-    """Return where the outcome of a place lies: of a window, the value that it belongs to."""
-    if plan.grid.reach is not None:
-        return tuple(int(i) for i in np.unravel_index(number, plan.grid.shape))
-    return tuple(map(int, plan.grid.locate_values(number, np.asarray(place))))
 
 
 def _pick_parameter(plan: Plan, parameter: NDArray[Any] | None, index: tuple[int, ...]) -> float | None:

@@ -55,22 +55,22 @@ _DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
 _BEYOND = "It is beyond float64."
 
 
-class _MeanSquare(NamedTuple):
-    """How formulas write a mean of squares, its root and its sum, and a sentence about the sum."""
+class _Names(NamedTuple):
+    """How formulas write a square, its root and the sum of squares behind it, and a sentence about the sum."""
 
-    symbol: Symbol
+    square: Symbol
     root: Symbol
     squares: Symbol
     sentence: str
 
 
-_ABOUT_ZERO = _MeanSquare(
+_ABOUT_ZERO = _Names(
     Symbol("ms", r"\mathrm{ms}"),
     Symbol("rms", r"\mathrm{rms}"),
     Symbol("Σx²", r"\sum x^2"),
     "The squares, and their sum.",
 )
-_ABOUT_MEAN = _MeanSquare(
+_ABOUT_MEAN = _Names(
     Symbol("σ²", r"\sigma^2"),
     Symbol("σ", r"\sigma"),
     Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
@@ -184,10 +184,10 @@ class _StepList:
         return f"The window of {format_index(at, grid.layout)} holds {self.counted}, at {where}{cut}."
 
     def _require_finite(self) -> None:
-        if self.running or self.group.finite:
+        found = {degeneracy.kind: degeneracy.consequence for degeneracy in self.group.degeneracies}
+        if self.running or not found.keys() & {"nan", "infinite"}:
             return
-        consequences = [kind.consequence for kind in self.group.degeneracies]
-        for consequence in consequences or ["holds NaN or an infinity"]:
+        for consequence in found.values():
             self.steps.append(Step("not finite", f"{name_group(self.group.name)} {consequence}."))
         raise _NoNumberError
 
@@ -205,8 +205,7 @@ class _StepList:
                 mean = None if norm.centre is Centre.NOTHING else self._find_mean()
                 names = _ABOUT_ZERO if mean is None else _ABOUT_MEAN
                 root = self.group.statistics[norm.divisor.spread or ""]
-                square = self._find_mean_square(mean, names, root)
-                return mean, self._add_root(square, names.symbol, names.root, root)
+                return mean, self._add_root(self._find_mean_square(mean, names, root), names, root)
 
     def _find_by_order(self) -> tuple[Constant | None, Constant]:
         """Add each statistic in turn: values by their rank, and sums and differences of those."""
@@ -224,16 +223,15 @@ class _StepList:
 
     def _find_rank(self, row: OrderStatistic, step: Step) -> Constant:
         """Add the value at a place in order, or what lies between two of them."""
-        value, last = self.group.statistics[row.name], self.group.count - 1
-        if row.quarter in (0, 4):
+        value, count = self.group.statistics[row.name], self.group.count
+        place, part = divmod((count - 1) * (row.quarter or 0), 4)
+        if not part:
             return self._add_value(step, value, exact=True)
-        if self.group.count > MOST_TERMS:
+        if count > MOST_TERMS:
             return self._add_value(step, value)
-        ordered = sorted(map(self.group.value, range(self.group.count)))
-        place, part = divmod(last * (row.quarter or 0), 4)
-        if not part or ordered[place] == ordered[place + 1]:
+        low, high = map(Constant, sorted(map(self.group.value, range(count)))[place : place + 2])
+        if low == high:
             return self._add_value(step, value, exact=True)
-        low, high = Constant(ordered[place]), Constant(ordered[place + 1])
         between = Sum((low, Product(Constant(part / 4), Difference(high, low))))
         return self._add(step._replace(sentence=f"{step.sentence} It lies between two."), between, value=value)
 
@@ -246,42 +244,42 @@ class _StepList:
                 return self._add_value(step, mean, exact=True)
             kind = "NaN" if math.isnan(mean) else "infinite" if mean > 0 else "negative infinite"
             self._stop(Step("mean", f"The mean that was given is {kind}: there is no arithmetic to show."))
-        if not math.isfinite(mean):
-            self._stop(Step("mean", "The mean is beyond float64."))
         total = Step("sum", f"The sum of the {self.counted}.", Symbol("Σx", r"\sum x"))
-        try:
-            top: Expression = self._add_sum(total, _itself, Fraction(mean) * count)
-        except _NoNumberError:
+        top: Expression | None = self._add_sum(total, _itself, Product(Constant(mean), self.n))
+        if top is None:
             return self._add_value(step, mean)
         if count <= FEW:
             top = Sum(tuple(_Terms(self.group, _itself)))
         step = step._replace(sentence="The mean: the sum over n, the number of values.")
         return self._add(step, Quotient(top, self.n), value=mean)
 
-    def _find_mean_square(self, centre: Constant | None, names: _MeanSquare, root: float) -> Constant | None:
+    def _find_mean_square(self, centre: Constant | None, names: _Names, root: float) -> Constant | None:
         """Add a mean of squares; None where it is beyond float64 and its root is not."""
         row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
         square, freedom = self.group.statistics[row.square], self.group.count - ddof
         if self.running:
             if not math.isfinite(square):
-                self._stop(Step("variance", _describe_endless_variance(square)))
-            step = Step("variance", "The running variance, which was given.", names.symbol)
+                effect = "infinite: divided by its root, all that is finite becomes 0"
+                effect = "NaN: so is every normalized value" if math.isnan(square) else effect
+                self._stop(Step("variance", f"The variance that was given is {effect}."))
+            step = Step("variance", "The running variance, which was given.", names.square)
             return self._add_value(step, square, exact=True)
         if freedom <= 0:
             counted = f"n − ddof = {self.group.count} − {ddof} = {freedom}"
             self._stop(Step(row.size, f"The variance has the divisor {counted}: it is NaN."))
         if _is_beyond(square, root):
             return None
-        sentence = f"The {row.size}: the sum of squares over n"
-        try:
-            total = self._add_squares(centre, Fraction(square) * freedom, names)
-        except _NoNumberError:
-            return self._add_value(Step(row.size, f"{sentence}.", names.symbol), square)
-        less, bottom = (f", less ddof {ddof}", Difference(self.n, Constant(ddof))) if ddof else ("", self.n)
-        step = Step(row.size, f"{sentence}{less}.", names.symbol)
-        return self._add(step, Quotient(total, bottom), value=square)
+        step = Step(row.size, f"The {row.size}: the sum of squares over n.", names.square)
+        total = self._add_squares(Product(Constant(square), Constant(freedom)), names, centre)
+        if total is None:
+            return self._add_value(step, square)
+        if not ddof:
+            return self._add(step, Quotient(total, self.n), value=square)
+        step = step._replace(sentence=f"{step.sentence.removesuffix('.')}, less ddof {ddof}.")
+        return self._add(step, Quotient(total, Difference(self.n, Constant(ddof))), value=square)
 
-    def _add_squares(self, centre: Constant | None, known: Fraction, names: _MeanSquare) -> Constant:
+    def _add_squares(self, known: Expression, names: _Names, centre: Constant | None = None) -> Constant | None:
+        """Add the sum of the squared deviations from a centre, or from 0: see `_add_sum`."""
         step = Step("squares", names.sentence, names.squares)
         if centre is None:
             return self._add_sum(step, _square, known)
@@ -291,62 +289,47 @@ class _StepList:
             value = sum(x * x for x in values) - sum(values, Fraction(0)) ** 2 / len(values)
         return self._add_sum(step, lambda x: _square(Difference(x, centre)), known, value=value, integral=False)
 
-    def _find_square_sum(self, left: float, right: float) -> Constant | None:
-        """Add the sum of squares, which the statistics say is a product; None where it is beyond float64."""
-        if not math.isfinite(left):
-            return None
-        with contextlib.suppress(_NoNumberError):
-            return self._add_squares(None, Fraction(left) * Fraction(right), _ABOUT_ZERO)
-        return None
-
     def _find_length(self) -> Constant:
         p, length = self.spec.p, self.group.statistics["norm"]
         assert p is not None
-        symbol = _name_length(p)
+        symbol, known = _name_length(p), Constant(length)
+        step = Step("length", "The length.", symbol)
         if not math.isfinite(length):
-            self._stop(Step("length", "The length is beyond float64."))
+            self._stop(step._replace(sentence="The length is beyond float64."))
         if p == 2.0:
-            square = None if _is_beyond(length * length, length) else self._find_square_sum(length, length)
-            return self._add_root(square, _ABOUT_ZERO.squares, symbol, length)
+            is_beyond = _is_beyond(length * length, length)
+            square = None if is_beyond else self._add_squares(Product(known, known), _ABOUT_ZERO)
+            return self._add_root(square, _ABOUT_ZERO._replace(square=_ABOUT_ZERO.squares, root=symbol), length)
         if math.isinf(p):
-            terms, total = self._make_terms(Absolute, Fraction(length))
-            step = Step("length", "The length: the largest value, without its sign.", symbol)
-            found = self._add(step, Maximum(terms, total, Absolute(_X)), value=length)
-        elif p in _SUMMED_LENGTHS:
-            sentence, make = _SUMMED_LENGTHS[p]
-            found = self._add_sum(Step("length", sentence, symbol), make, Fraction(length))
+            step = step._replace(sentence="The length: the largest value, without its sign.")
+            found = self._add(step, Maximum(*self._make_terms(Absolute, known), Absolute(_X)), value=length)
         else:
-            found = self._find_power_length(p, symbol, length)
+            found = self._find_power_length(p, step, known)
         return self._add_eps(found, symbol)
 
-    def _find_power_length(self, p: float, symbol: Symbol, length: float) -> Constant:
-        """Add the p-th root of a sum of powers."""
-        exponent, text = Constant(int(p) if p == int(p) else p), f"{p:g}"
-        step = Step("length", "The length.", symbol)
-        try:
-            known = evaluate(Power(Constant(length), exponent)).number
-        except ArithmeticError:
-            sentence = "The length; powers on the way to it are beyond float64."
-            return self._add_value(step._replace(sentence=sentence), length)
+    def _find_power_length(self, p: float, step: Step, length: Constant) -> Constant:
+        """Add the p-th root of a sum of powers; for p = 0 or 1, the sum."""
+        if p in _SUMMED_LENGTHS:
+            sentence, make = _SUMMED_LENGTHS[p]
+            return self._add_sum(step._replace(sentence=sentence), make, length) or length
         powers = Step(
             "powers",
-            f"The sum of the values without their signs to the power of p = {text}.",
-            Symbol(f"Σ|x|^{text}", rf"\sum \lvert x \rvert^{{{text}}}"),
+            f"The sum of the values without their signs to the power of p = {p:g}.",
+            Symbol(f"Σ|x|^{p:g}", rf"\sum \lvert x \rvert^{{{p:g}}}"),
         )
-        make = functools.partial(make_power, exponent=exponent)
-        try:
-            total = self._add_sum(powers, make, known, integral=isinstance(exponent.value, int))
-        except _NoNumberError:
-            return self._add_value(step, length)
+        make, known = functools.partial(make_power, p=p), make_power(length, p)
+        total = self._add_sum(powers, make, known, integral=p == int(p))
+        if total is None:
+            return self._add_value(step, length.value)
         step = step._replace(sentence="The length: the root of that, with the same p.")
-        return self._add(step, take_root(total, exponent), value=length)
+        return self._add(step, take_root(total, p), value=length.value)
 
     def _find_power(self) -> Constant:
         """Add the power that a window's values are divided by."""
         window, statistics = self.spec.window, self.group.statistics
         assert window is not None
         step = Step("divisor", "The divisor: that to the power of the exponent.", _DIVISOR)
-        total = self._find_square_sum(statistics["ms"], window.size)
+        total = self._add_squares(Product(Constant(statistics["ms"]), Constant(window.size)), _ABOUT_ZERO)
         if total is None:
             if statistics["rstd"] == 0 or not math.isfinite(1.0 / statistics["rstd"]):
                 raise _NoNumberError
@@ -359,34 +342,31 @@ class _StepList:
 
     # -- eps and the root
 
-    def _add_root(self, square: Constant | None, symbol: Symbol, root_symbol: Symbol, root: float) -> Constant:
+    def _add_root(self, square: Constant | None, names: _Names, root: float) -> Constant:
         """Add eps and the root, in their order.
 
         Parameters
         ----------
         square : Constant or None
             What the root is taken of; None where that is beyond float64.
-        symbol, root_symbol : Symbol
+        names : _Names
             What the square and its root are called.
         root : float
         """
         if not math.isfinite(root):
             self._stop(Step("root", "The divisor is beyond float64."))
-        step = Step("root", "Its root.", root_symbol)
+        step = Step("root", "Its root.", names.root)
         if square is None:
             scaled = "The squares leave the range of float64: normcli scales the values by a power of 2 first."
             size = self._add_value(step._replace(sentence=scaled), root)
         if not self.spec.eps or self.spec.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
             if square is not None:
                 size = self._add(step, Root(square), value=root)
-            return self._add_eps(size, root_symbol)
-        if square is None:
-            under = self._join_eps(Power(size, Constant(2)))
-        else:
-            try:
-                under = self._add_eps(square, symbol)
-            except _NoNumberError:  # the root of such a sum is in range again
-                under = self._join_eps(square)
+            return self._add_eps(size, names.root)
+        under = self._join_eps(Power(size, Constant(2)) if square is None else square)
+        if square is not None:
+            with contextlib.suppress(_NoNumberError):  # the root of a sum beyond float64 is in range again
+                under = self._add_eps(square, names.square)
         return self._add(step._replace(sentence="The divisor: the root of that.", symbol=_DIVISOR), Root(under))
 
     def _add_eps(self, size: Constant, symbol: Symbol) -> Constant:
@@ -466,7 +446,7 @@ class _StepList:
         self.steps.append(step._replace(value=number))
         return number
 
-    def _add(self, step: Step, *chain: Expression, value: float | None = None) -> Constant:
+    def _add(self, step: Step, *chain: Expression, value: float | Fraction | None = None) -> Constant:
         """Add a step with its arithmetic.
 
         Parameters
@@ -475,12 +455,12 @@ class _StepList:
             Without arithmetic and value.
         chain : Expression
             As in `Step`.
-        value : float or None
+        value : float, Fraction or None
             What comes out, where it is known; None where it follows from the arithmetic.
         """
         try:
             found = evaluate(chain[0])
-            shown = float(found.number) if value is None else value
+            shown = float(found.number if value is None else value)
         except OverflowError:
             shown = math.inf
         except ArithmeticError:
@@ -497,45 +477,47 @@ class _StepList:
         self,
         step: Step,
         make: MakeTerm,
-        known: Fraction,
+        known: Expression,
         *,
         value: Fraction | None = None,
         integral: bool = True,
-    ) -> Constant:
-        """Add a sum over the group.
+    ) -> Constant | None:
+        """Add a sum over the group; None where it is beyond float64, as the step then says.
 
         Parameters
         ----------
         step : Step
         make : callable
             Makes a term of a value.
-        known : Fraction
+        known : Expression
             What the statistics say that it comes to, for sums too long to be worked out.
         value : Fraction or None
             What it comes to where that is known better than from the terms.
         integral : bool
             Whether whole numbers make whole terms.
         """
-        try:
-            terms, total = self._make_terms(make, known, integral=integral)
-            chain = [Sum(terms, total, make(_X))]
-            if total is None and self.group.count > 1 and not isinstance(terms[0], Constant):
-                chain.append(Sum(tuple(self._simplify(term, integral=integral) for term in terms)))
-            shown = None if value is None else float(value)
-        except ArithmeticError:
-            self._stop(step._replace(sentence=f"{step.sentence} {_BEYOND}"))
-        return self._add(step, *chain, value=shown)
+        with contextlib.suppress(_NoNumberError):
+            try:
+                terms, total = self._make_terms(make, known, integral=integral)
+                chain = [Sum(terms, total, make(_X))]
+                if total is None and self.group.count > 1 and not isinstance(terms[0], Constant):
+                    chain.append(Sum(tuple(self._simplify(term, integral=integral) for term in terms)))
+            except ArithmeticError:
+                self._stop(step._replace(sentence=f"{step.sentence} {_BEYOND}"))
+            return self._add(step, *chain, value=value)
+        return None
 
     def _make_terms(
-        self, make: MakeTerm, known: Fraction, *, integral: bool = True
+        self, make: MakeTerm, known: Expression, *, integral: bool = True
     ) -> tuple[Sequence[Expression], Constant | None]:
         """Return the terms of a sum over the group, and its total if there are too many to add up."""
         terms = _Terms(self.group, make)
         if len(terms) <= MOST_TERMS:
             return tuple(terms), None
-        if integral and self.whole_numbers and abs(known) < MOST_WHOLE:
-            return terms, Constant(round(known))
-        return terms, Constant(float(known), exact=False)
+        total = evaluate(known).number
+        if integral and self.whole_numbers and abs(total) < MOST_WHOLE:
+            return terms, Constant(round(total))
+        return terms, Constant(float(total), exact=False)
 
     def _simplify(self, term: Expression, *, integral: bool) -> Constant:
         value = evaluate(term)
@@ -550,17 +532,11 @@ def _compare(value: float, expression: Expression) -> Constant:
     return Constant(value, written.exact and Fraction(repr(value)) == written.number)
 
 
-def _describe_endless_variance(variance: float) -> str:
-    if math.isnan(variance):
-        return "The variance that was given is NaN: so is every normalized value."
-    return "The variance that was given is infinite: divided by its root, all that is finite becomes 0."
-
-
 def _itself(x: Expression) -> Expression:
     return x
 
 
-_square = functools.partial(make_power, exponent=Constant(2))
+_square = functools.partial(make_power, p=2.0)
 
 
 def _count_nonzero(x: Expression) -> Expression:
