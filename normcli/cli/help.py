@@ -84,7 +84,7 @@ def _write_formats(formatter: click.HelpFormatter) -> None:
             "text": form.is_text,
             "several arrays, FILE:KEY picks one": form.has_keys,
             "no bfloat16": not form.has_bfloat16,
-            f"from {format_bytes(SMALLEST_MAPPED)} on worked on where it lies": form.map is not None,
+            f"from {format_bytes(SMALLEST_MAPPED)} on worked on where it lies": form.start is not None,
         }
         return "; ".join(fact for fact, holds in facts.items() if holds)
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 
-    Floats = NDArray[np.float64]
-
 
 class Source(Protocol):
     """What tiles are read from."""

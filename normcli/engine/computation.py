@@ -14,13 +14,10 @@ from normcli.numerics.rounding import store
 from normcli.numerics.window import count_in_windows, normalize_windows
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from normcli.dtypes import Floats, Selected
     from normcli.engine.geometry import Slices
-    from normcli.engine.inputs import Selected
     from normcli.numerics.workspace import Workspace
 
-    Floats = NDArray[np.float64]
 
 MOST_VALUES = 1 << 17
 """Values in a tile: a computation makes a dozen arrays of its size."""

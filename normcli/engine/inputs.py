@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Selected
     from normcli.engine.geometry import Geometry, Slices
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given, Measured
 
-    Selected = NDArray[np.bool_]
     Places = tuple[NDArray[np.intp], ...]
 
 COUNT = "count"

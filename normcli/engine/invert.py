@@ -18,6 +18,7 @@ from normcli.numerics.solution import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.engine.geometry import Slices
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Measured
     from normcli.numerics.workspace import Workspace
 
-    Floats = NDArray[np.float64]
 
 _BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 """The bits of a significand."""

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats, Selected
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry, Slices
-    from normcli.engine.inputs import Inputs, Selected
+    from normcli.engine.inputs import Inputs
     from normcli.engine.survey import Batch
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Measured
     from normcli.numerics.workspace import Workspace
 
-    Floats = NDArray[np.float64]
 
 COLUMN_BLOCK = 1 << 17
 """Values in a tile of groups that stand as columns: there every operation is on the whole tile."""

@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.engine.blocks import Sink, Source
     from normcli.engine.geometry import Geometry
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
-
-    Floats = NDArray[np.float64]
 
 
 def run(

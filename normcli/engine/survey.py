@@ -15,11 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Selected
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.workspace import Workspace
-
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
 
 
 class NotFinite(NamedTuple):

@@ -22,12 +22,10 @@ from normcli.numerics.pairs import divide_by_count, pair_root, two_prod, two_squ
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats, Integers
     from normcli.engine.survey import Batch
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
 
 
 _ADDED_AT_ONCE = 1 << 12

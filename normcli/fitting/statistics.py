@@ -13,11 +13,10 @@ from normcli.numerics.solution import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.fitting.stats_file import Stats
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Measured
-
-    Floats = NDArray[np.float64]
 
 
 _NAMED = 3

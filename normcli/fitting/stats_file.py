@@ -31,7 +31,7 @@ from normcli.norms.options import OPTIONS, OptionKind
 from normcli.norms.request import Request
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.order_statistics import Quartiles
-from normcli.tensors.npz import load_members, read_word, write_npz
+from normcli.tensors.npz import load_members, write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
@@ -150,18 +150,13 @@ def read_stats(path: str) -> Stats:
         If there is no such file, or it is damaged, of another version, or no stats file.
     """
     try:
-        members = load_members(path, "stats")
+        members = load_members(path, "stats", SCHEMA)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
-    schema = read_word(members, "schema")
-    if schema is None:
-        raise DataError(f"{path} is no stats file of normcli fit: it has no schema")
-    if schema != SCHEMA:
-        raise DataError(f"{path} is of the version {schema}, not {SCHEMA}")
     try:
         return _read_members(members)
     except (NormError, KeyError, ValueError, TypeError) as error:
-        raise DataError(f"{path} is no stats file of normcli fit: its members do not fit together") from error
+        raise DataError(f"{path} is no stats file of normcli: its members do not fit together") from error
 
 
 def _read_members(members: Mapping[str, NDArray[Any]]) -> Stats:

@@ -19,11 +19,10 @@ from normcli.numerics.pairs import Pair, pair_root
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
     from normcli.numerics.order_statistics import Extremes
 
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 """Groups whose magnitudes lie outside are scaled, so that no square over- or underflows."""

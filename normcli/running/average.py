@@ -14,12 +14,9 @@ from normcli.numerics.solution import Given
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
-
-    Floats = NDArray[np.float64]
 
 
 MOST_BATCHES = 2**63 - 1

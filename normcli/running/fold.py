@@ -15,9 +15,8 @@ from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, p
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.numerics.solution import Given
-
-    Floats = NDArray[np.float64]
 
 
 class Layer(NamedTuple):

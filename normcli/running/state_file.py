@@ -47,13 +47,9 @@ def read_state(path: str, norm: str) -> State | None:
     """
     require_state_path(path)
     try:
-        members = load_members(path, "state")
+        members = load_members(path, "state", SCHEMA)
     except FileNotFoundError:
         return None
-    schema = read_word(members, "schema")
-    if schema != SCHEMA:
-        found = "no state file of normcli" if schema is None else f"of the version {schema}, not {SCHEMA}"
-        raise DataError(f"{path} is {found}")
     named = read_word(members, "norm")
     if named != norm:
         raise DataError(f"{path} holds running statistics of {named}, not of {norm}")

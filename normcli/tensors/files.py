@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -66,11 +67,9 @@ class FileFormat(NamedTuple):
         Whether values are written as decimal digits.
     has_bfloat16 : bool
         Whether bfloat16 can be written and read back.
-    map : callable or None
-        Returns an array of an open file as a memory map, or None if it is small.
     start : callable or None
         Writes the header of a file, and returns the array behind it, of a shape and dtype, to be filled in any
-        order.
+        order. Large files of such formats are read where they lie. None where values have no fixed places.
     """
 
     read: Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]
@@ -78,7 +77,6 @@ class FileFormat(NamedTuple):
     has_keys: bool = False
     is_text: bool = False
     has_bfloat16: bool = True
-    map: Callable[[BinaryIO, str, str | None], NDArray[Any] | None] | None = None
     start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
 
     def measure_least(self, values: NDArray[Any]) -> int:
@@ -86,23 +84,25 @@ class FileFormat(NamedTuple):
         return 2 * values.size if self.is_text else values.nbytes
 
 
-def _read_text(delimiter: str) -> Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]:
-    return lambda stream, name, key: delimited.read_delimited(stream, name, delimiter)
+def _write_delimited(stream: BinaryIO, saved: Saved, delimiter: str) -> None:
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    if saved.values.ndim <= 2:
+        rows = delimited.iterate_table(saved.values, saved.columns)
+    else:
+        columns = saved.describe() if saved.describe else {saved.key: delimited.pick_from(saved.values)}
+        rows = delimited.iterate_long(saved.axis_names, saved.values.shape, columns)
+    delimited.write_rows(text, rows, delimiter)
+    text.flush()
+    text.detach()
 
 
-def _write_text(delimiter: str) -> Callable[[BinaryIO, Saved], None]:
-    def write(stream: BinaryIO, saved: Saved) -> None:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-        if saved.values.ndim <= 2:
-            rows = delimited.iterate_table(saved.values, saved.columns)
-        else:
-            columns = saved.describe() if saved.describe else {saved.key: delimited.pick_from(saved.values)}
-            rows = delimited.iterate_long(saved.axis_names, saved.values.shape, columns)
-        delimited.write_rows(text, rows, delimiter)
-        text.flush()
-        text.detach()
-
-    return write
+def _separate_by(delimiter: str) -> FileFormat:
+    """Return the format of tables whose cells a delimiter separates."""
+    return FileFormat(
+        read=lambda stream, name, key: delimited.read_delimited(stream, name, delimiter),
+        write=partial(_write_delimited, delimiter=delimiter),
+        is_text=True,
+    )
 
 
 def _write_json(stream: BinaryIO, saved: Saved) -> None:
@@ -115,7 +115,6 @@ FORMATS: Mapping[str, FileFormat] = {
         read=lambda stream, name, key: (npy.read_npy(stream, name), None),
         write=lambda stream, saved: npy.write_npy(stream, saved.values),
         has_bfloat16=False,
-        map=lambda stream, name, key: npy.map_npy(stream, name),
         start=npy.start_npy,
     ),
     ".npz": FileFormat(
@@ -130,13 +129,12 @@ FORMATS: Mapping[str, FileFormat] = {
         has_keys=True,
         is_text=True,
     ),
-    ".csv": FileFormat(read=_read_text(","), write=_write_text(","), is_text=True),
-    ".tsv": FileFormat(read=_read_text("\t"), write=_write_text("\t"), is_text=True),
+    ".csv": _separate_by(","),
+    ".tsv": _separate_by("\t"),
     ".safetensors": FileFormat(
         read=lambda stream, name, key: (safetensors.read_safetensors(stream, name, key), None),
         write=lambda stream, saved: safetensors.write_safetensors(stream, saved.key, saved.values),
         has_keys=True,
-        map=safetensors.map_safetensors,
         start=lambda stream, shape, dtype: safetensors.start_safetensors(
             stream, nested.TENSOR_KEY, shape, dtype
         ),
@@ -254,11 +252,6 @@ def _load_whole(stream: BinaryIO, name: str, key: str | None, file_format: FileF
         raise DataError(f"{name} is empty")
     file_format = file_format or FORMATS[_sniff(head, name)]
     stream.seek(0)
-    if file_format.map is not None:
-        mapped = file_format.map(stream, name, key)
-        if mapped is not None:
-            return Tensor(mapped, name)
-        stream.seek(0)
     values, columns = file_format.read(stream, name, key)
     return Tensor(values, name, columns)
 

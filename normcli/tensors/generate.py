@@ -133,7 +133,10 @@ def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
     if recipe.dist == "arange":
         return np.arange(count) + ((recipe.bounds[0] or 0) + recipe.skip)
     stream = make_stream(recipe.rng, recipe.seed)
-    _skip(stream, recipe)
+    # How many normal values are drawn at a time decides what torch draws.
+    at_once = max(1, recipe.skip) if recipe.rng == "torch" else _SKIPPED_AT_ONCE
+    for start in range(0, recipe.skip, at_once):
+        _draw_from(stream, recipe, min(at_once, recipe.skip - start))
     return _draw_from(stream, recipe, count)
 
 
@@ -144,11 +147,3 @@ def _draw_from(stream: Stream, recipe: Recipe, count: int) -> NDArray[Any]:
     if recipe.dist == "uniform":
         return stream.uniform(low, high, count, recipe.dtype)
     return stream.integers(int(low), int(high), count)
-
-
-def _skip(stream: Stream, recipe: Recipe) -> None:
-    if recipe.rng == "torch":  # how many normal values are drawn at a time decides what torch draws
-        _draw_from(stream, recipe, recipe.skip)
-        return
-    for start in range(0, recipe.skip, _SKIPPED_AT_ONCE):
-        _draw_from(stream, recipe, min(_SKIPPED_AT_ONCE, recipe.skip - start))

@@ -14,14 +14,13 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.tensors.files import FORMATS, load
+from normcli.tensors.npz import find_arrays
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from normcli.tensors.tensor import Tensor
-
-_ARCHIVE, _MEMBER = ".npz", ".npy"
 
 
 class Named(NamedTuple):
@@ -82,7 +81,7 @@ def read_list(path: str) -> list[str]:
 def name_tensors(paths: Sequence[str]) -> Iterator[Named]:
     """Yield what each path names: every array of an `.npz`, one of any other file."""
     for path in paths:
-        if path.lower().endswith(_ARCHIVE) and os.path.isfile(path):  # noqa: PTH113
+        if path.lower().endswith(".npz") and os.path.isfile(path):  # noqa: PTH113
             yield from (Named(name, partial(_load, name)) for name in _list_members(path))
         else:
             yield Named(path, partial(_load, path))
@@ -91,7 +90,7 @@ def name_tensors(paths: Sequence[str]) -> Iterator[Named]:
 def _list_members(path: str) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [name.removesuffix(_MEMBER) for name in archive.namelist() if name.endswith(_MEMBER)]
+            members = find_arrays(archive)
     except (OSError, zipfile.BadZipFile):  # loading it says what is wrong
         return [path]
     return [path] if len(members) < 2 else [f"{path}:{name}" for name in members]

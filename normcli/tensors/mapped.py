@@ -64,18 +64,23 @@ class Region(NamedTuple):
         """The size of the values, in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def measure_available(self, stream: BinaryIO) -> int:
-        """Return how many bytes the file has from the offset to its end."""
-        return stream.seek(0, io.SEEK_END) - self.offset
-
-    def read(self, stream: BinaryIO, name: str) -> NDArray[Any]:
-        """Read the array into memory.
+    def load(self, stream: BinaryIO, name: str) -> NDArray[Any]:
+        """Return the array: read into memory, or as a read-only memory map if it is large and lies in a file.
 
         Raises
         ------
         DataError
-            If it does not fit, or NumPy has no arrays of its shape; the message begins with `name`.
+            If the file is cut short, the array does not fit into memory, or NumPy has no arrays of its shape;
+            the message begins with `name`.
         """
+        available = stream.seek(0, io.SEEK_END) - self.offset
+        if available < self.byte_count:
+            raise DataError(
+                f"{name} is cut short: its header says {self.shape} {self.dtype}, "
+                f"{self.byte_count} bytes; {available} are there"
+            )
+        if self.byte_count >= SMALLEST_MAPPED and not isinstance(stream, io.BytesIO):
+            return self.map(stream)
         try:
             values = np.empty(math.prod(self.shape), self.dtype)
         except MemoryError as error:
@@ -93,11 +98,6 @@ class Region(NamedTuple):
         mapped.descriptor = os.dup(stream.fileno())
         weakref.finalize(mapped, os.close, mapped.descriptor)
         return mapped
-
-    def map_if_large(self, stream: BinaryIO) -> Mapped | None:
-        """Return the array as a read-only memory map; None if it is small enough to be read, or cut short."""
-        is_large = SMALLEST_MAPPED <= self.byte_count <= self.measure_available(stream)
-        return self.map(stream) if is_large else None
 
     def reserve(self, stream: BinaryIO) -> Mapped:
         """Return the array as a writable memory map, after reserving room for it on the disk.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAGIC = b"\x93NUMPY"
 
 
-def read_header(stream: BinaryIO, name: str) -> Region:
+def _read_header(stream: BinaryIO, name: str) -> Region:
     """Read and check the header at the start of a stream; return where the array lies.
 
     Raises
@@ -41,32 +41,14 @@ def read_header(stream: BinaryIO, name: str) -> Region:
 
 
 def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
-    """Read the array that a seekable stream holds.
+    """Return the array that a seekable stream holds: in memory, or as a read-only map of a large file.
 
     Raises
     ------
     DataError
         If the header is damaged, or claims more data than there is.
     """
-    region = read_header(stream, name)
-    available = region.measure_available(stream)
-    if available < region.byte_count:
-        raise DataError(
-            f"{name} is cut short: its header says {region.shape} {region.dtype}, "
-            f"{region.byte_count} bytes; {available} are there"
-        )
-    return region.read(stream, name)
-
-
-def map_npy(stream: BinaryIO, name: str) -> NDArray[Any] | None:
-    """Return the array of a large file as a read-only memory map, or None where it is small enough to be read.
-
-    Raises
-    ------
-    DataError
-        As `read_npy`.
-    """
-    return read_header(stream, name).map_if_large(stream)
+    return _read_header(stream, name).load(stream, name)
 
 
 def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

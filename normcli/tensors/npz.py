@@ -24,6 +24,11 @@ MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 _SUFFIX = ".npy"
 
 
+def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the arrays of an archive, by name: the member that each lies in."""
+    return {name.removesuffix(_SUFFIX): name for name in archive.namelist() if name.endswith(_SUFFIX)}
+
+
 def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
     """Read one array of an archive: the one called `key`, or the only one.
 
@@ -36,7 +41,7 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
     """
     try:
         with zipfile.ZipFile(stream) as archive:
-            members = {n.removesuffix(_SUFFIX): n for n in archive.namelist() if n.endswith(_SUFFIX)}
+            members = find_arrays(archive)
             if key is not None and key not in members:
                 key = key.removesuffix(_SUFFIX)
             chosen = choose_key(members, name, key)
@@ -48,7 +53,7 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
     return read_npy(io.BytesIO(data), f"{name}:{chosen}")
 
 
-def load_members(path: str, kind: str) -> dict[str, NDArray[Any]]:
+def load_members(path: str, kind: str, schema: str) -> dict[str, NDArray[Any]]:
     """Return all arrays of an archive that normcli wrote, by name.
 
     Raises
@@ -56,17 +61,23 @@ def load_members(path: str, kind: str) -> dict[str, NDArray[Any]]:
     FileNotFoundError
         If there is no such file.
     DataError
-        If it cannot be read; the message calls it a file of a kind.
+        If it cannot be read, or is of another schema; the message calls it a file of a kind.
     """
     try:
         with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            members = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
         if isinstance(error, OSError) and error.errno is not None:
             raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
         raise DataError(f"{path} is no readable {kind} file: it is damaged, cut short, or none") from error
+    found = read_word(members, "schema")
+    if found is None:
+        raise DataError(f"{path} is no {kind} file of normcli: it has no schema")
+    if found != schema:
+        raise DataError(f"{path} is of the version {found}, not {schema}")
+    return members
 
 
 def read_word(members: Mapping[str, NDArray[Any]], name: str) -> str | None:

@@ -9,21 +9,20 @@ from typing import NamedTuple
 from normcli.dtypes import MOST_AXES
 from normcli.errors import DataError, UsageError
 
-DISTRIBUTIONS = ("randint", "normal", "uniform", "arange")
 RNGS = ("numpy", "numpy-legacy", "torch")
 """The streams: `default_rng(seed)`, `RandomState(seed)` and `torch.manual_seed(seed)` on the CPU."""
 
-DEFAULT_SEED = 42
 DEFAULT_RNG = "numpy-legacy"
-DEFAULT_DISTRIBUTION = "randint"
 
 _BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "randint": (0, 10),
+    "normal": (None, None),
     "uniform": (0.0, 1.0),
     "arange": (0, None),
-    "normal": (None, None),
 }
 """Default low and high of each distribution; None where it has no such bound."""
+
+DISTRIBUTIONS = tuple(_BOUNDS)
 
 _ITEM_BYTES = 8
 
@@ -52,10 +51,10 @@ class Recipe(NamedTuple):
     """
 
     shape: tuple[int, ...]
-    dist: str = DEFAULT_DISTRIBUTION
+    dist: str = "randint"
     low: float | None = None
     high: float | None = None
-    seed: int = DEFAULT_SEED
+    seed: int = 42
     rng: str = DEFAULT_RNG
     skip: int = 0
     dtype: str | None = None

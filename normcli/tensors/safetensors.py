@@ -44,7 +44,7 @@ def starts_like_safetensors(head: bytes) -> bool:
 
 
 def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
-    """Read one tensor of a file: the one called `key`, or the only one.
+    """Return one tensor of a file, the one called `key` or the only one: in memory, or as a read-only map.
 
     Raises
     ------
@@ -53,18 +53,7 @@ def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[An
     DataError
         If the file is damaged, or the tensor of a dtype that NumPy has not; or the library is missing.
     """
-    return _find_region(stream, name, key).read(stream, name)
-
-
-def map_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any] | None:
-    """Return a large tensor of a file as a read-only memory map, or None where it is small enough to be read.
-
-    Raises
-    ------
-    NormError
-        As `read_safetensors`.
-    """
-    return _find_region(stream, name, key).map_if_large(stream)
+    return _find_region(stream, name, key).load(stream, name)
 
 
 def start_safetensors(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

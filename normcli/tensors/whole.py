@@ -35,8 +35,9 @@ def require_writable(path: str, option: str) -> None:
 def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
     """Open a file that replaces `path` when the block ends without an error, and is removed otherwise.
 
-    The data go to a file without a name (on systems that have none, to a temporary file beside the target),
-    which is then synced and renamed. A pipe or a device is written to directly.
+    The data go to a file without a name, which ends with its last descriptor, so that a process that is killed
+    leaves nothing behind; on systems that have none, to a temporary file beside the target. It is then synced
+    and renamed, and keeps the permissions of what it replaces. A pipe or a device is written to directly.
 
     Parameters
     ----------
@@ -55,62 +56,39 @@ def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
             with target.open("wb") as device:
                 yield device
             return
-        with contextlib.closing(_Draft(target)) as draft:
-            require_room(draft.stream, least)
-            yield draft.stream
-            draft.take_place()
+        with contextlib.ExitStack() as at_end:
+            draft = _name_draft(target)
+            at_end.callback(
+                draft.unlink, missing_ok=True
+            )  # it is there still if it has not replaced the target
+            folder = _open_descriptor(target.parent)
+            nameless = None
+            if folder is not None:
+                at_end.callback(os.close, folder)
+                nameless = _open_nameless(target.parent)
+            stream = at_end.enter_context(nameless or draft.open("x+b"))
+            require_room(stream, least)
+            yield stream
+            stream.flush()
+            if target.exists():
+                os.fchmod(stream.fileno(), target.stat().st_mode & 0o7777)
+            os.fsync(stream.fileno())
+            if nameless is not None:
+                # With a folder's descriptor, Python links the file itself and not the symbolic link in /proc.
+                os.link(f"{_OPEN_FILES}/{stream.fileno()}", draft.name, dst_dir_fd=folder)
+            draft.replace(target)
+            if folder is not None:
+                with contextlib.suppress(OSError):  # not every file system syncs folders
+                    os.fsync(folder)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         raise DataError(f"{path} cannot be written: {error.strerror or 'I/O error'}") from error
 
 
-class _Draft:
-    """A file that is to replace a target; until then it has no name, where the system allows that.
-
-    So a process that is killed leaves nothing behind: a file without a name ends with its last descriptor.
-    """
-
-    def __init__(self, target: Path) -> None:
-        self._target = target
-        self._name = target.with_name(f".normcli-{os.urandom(8).hex()}.part")
-        self._folder = _open_descriptor(target.parent)
-        nameless = None if self._folder is None else _open_nameless(target.parent)
-        self._has_name = nameless is None
-        try:
-            self.stream = self._name.open("x+b") if nameless is None else nameless
-        except OSError:
-            self._close_folder()
-            raise
-
-    def take_place(self) -> None:
-        """Replace the target, if there is one, keeping its permissions."""
-        self.stream.flush()
-        if self._target.exists():
-            os.fchmod(self.stream.fileno(), self._target.stat().st_mode & 0o7777)
-        os.fsync(self.stream.fileno())
-        if not self._has_name:
-            self._has_name = True
-            # With a folder's descriptor, Python links the file itself and not the symbolic link in /proc.
-            os.link(f"{_OPEN_FILES}/{self.stream.fileno()}", self._name.name, dst_dir_fd=self._folder)
-        self._name.replace(self._target)
-        self._has_name = False
-        if self._folder is not None:
-            with contextlib.suppress(OSError):  # not every file system syncs folders
-                os.fsync(self._folder)
-
-    def close(self) -> None:
-        """Remove the file, unless it has replaced the target."""
-        try:
-            self.stream.close()
-        finally:
-            self._close_folder()
-            if self._has_name:
-                self._name.unlink(missing_ok=True)
-
-    def _close_folder(self) -> None:
-        if self._folder is not None:
-            os.close(self._folder)
+def _name_draft(target: Path) -> Path:
+    """Return a name beside a target that no other file has."""
+    return target.with_name(f".normcli-{os.urandom(8).hex()}.part")
 
 
 def _open_descriptor(folder: Path) -> int | None:
@@ -161,7 +139,7 @@ def open_folder(path: str) -> Iterator[Path]:
         If writing fails.
     """
     target = Path(os.path.realpath(path))
-    draft = target.with_name(f".normcli-{os.urandom(8).hex()}.part")
+    draft = _name_draft(target)
     try:
         draft.mkdir()
         try:
