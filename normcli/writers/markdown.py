@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, TextIO
 
-from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Row, Table
+from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,53 +23,31 @@ def write(document: Document, stream: TextIO, view: View) -> None:
         stream.writelines(line + "\n" for line in _format_section(section))
 
 
-@functools.singledispatch
 def _format_section(section: Section) -> Iterator[str]:
-    raise TypeError(f"no Markdown for {type(section).__name__}")
-
-
-@_format_section.register(Facts)
-def _(section: Facts) -> Iterator[str]:
-    yield f"## {_escape(section.title)}"
-    yield ""
-    for label, text in section.lines:
-        yield f"- **{label}** {_escape(GUTTER.join(text))}"
-
-
-@_format_section.register(Line)
-def _(section: Line) -> Iterator[str]:
-    yield _escape(GUTTER.join(section.marked))
-
-
-@_format_section.register(Table)
-def _(section: Table) -> Iterator[str]:
-    if section.title:
-        yield f"### {_escape(section.title)}"
-        yield ""
-    rows = [row.cells if isinstance(row, Row) else ("…",) * len(section.columns) for row in section.rows]
-    yield from _format_table(section.columns, section.numeric, rows)
-    yield from _format_note(section.note)
-
-
-@_format_section.register(Blocks)
-def _(section: Blocks) -> Iterator[str]:
-    yield f"### {_escape(section.title)}"
-    yield ""
-    yield _escape(section.caption)
-    for band in section.bands:
-        for matrix in band or [None]:
-            yield ""
-            yield from ("…",) if matrix is None else _format_matrix(matrix)
-    yield from _format_note(section.note)
-
-
-@_format_section.register(Formulas)
-def _(section: Formulas) -> Iterator[str]:
-    yield f"### {_escape(section.title)}"
-    for equation in section.equations:
-        yield ""
-        yield from ("…",) if equation is None else _format_formula(equation)
-    yield from _format_note(section.note)
+    match section:
+        case Facts(title, lines):
+            yield from (f"## {_escape(title)}", "")
+            yield from (f"- **{label}** {_escape(GUTTER.join(facts))}" for label, facts in lines)
+        case Line():
+            yield _escape(GUTTER.join(section.marked))
+        case Table(title, columns, numeric, rows):
+            if title:
+                yield from (f"### {_escape(title)}", "")
+            cells = [("…",) * len(columns) if row is None else row.cells for row in rows]
+            yield from _format_table(columns, numeric, cells)
+        case Blocks(title, caption, bands):
+            yield from (f"### {_escape(title)}", "", _escape(caption))
+            for band in bands:
+                for matrix in band or [None]:
+                    yield ""
+                    yield from ("…",) if matrix is None else _format_matrix(matrix)
+        case Formulas(title, equations):
+            yield f"### {_escape(title)}"
+            for equation in equations:
+                yield ""
+                yield from ("…",) if equation is None else _format_formula(equation)
+    if not isinstance(section, Facts | Line) and section.note is not None:
+        yield from ("", f"*{_escape(section.note)}*")
 
 
 def _format_formula(equation: Equation) -> Iterator[str]:
@@ -99,14 +76,7 @@ def _format_table(
 ) -> Iterator[str]:
     yield _join(columns)
     yield _join(["---:" if right else ":---" for right in numeric])
-    for row in rows:
-        yield _join([cell.strip() for cell in row])
-
-
-def _format_note(note: str | None) -> Iterator[str]:
-    if note is not None:
-        yield ""
-        yield f"*{_escape(note)}*"
+    yield from (_join([cell.strip() for cell in row]) for row in rows)
 
 
 def _join(cells: Sequence[str]) -> str:

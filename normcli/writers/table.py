@@ -6,11 +6,12 @@ import functools
 import io
 import itertools
 import re
+from textwrap import TextWrapper, wrap
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.style import Style
-from rich.text import Span, Text
+from rich.text import Text
 
 from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Row, Table
 from normcli.documents.palette import choose_colour
@@ -25,6 +26,9 @@ _NARROWEST = 20
 
 _EQUALITY, _OPERATION = re.compile(" (?=[=≈] )"), re.compile(" [+−/·] ")
 """Before what a line of arithmetic may be broken."""
+
+_FIXED_SPACE = "\0"
+"""Stands for a space at which no line is broken."""
 
 _DEEPEST = 4
 """Operations are cut within so many nested brackets at most."""
@@ -63,70 +67,56 @@ def _make_console(stream: TextIO, view: View) -> Console:
     return console if console.color_system else make(color_system="256")  # colours asked for, none announced
 
 
-@functools.singledispatch
 def _render(section: Section, view: View) -> Iterator[Text]:
-    raise TypeError(f"no table for {type(section).__name__}")
+    match section:
+        case Facts(title, lines):
+            yield Text(title, style="bold")
+            width = max((len(label) for label, _ in lines), default=0)
+            for label, facts in lines:
+                yield from _fold(label.ljust(width) + "  ", facts, view)
+        case Line(mark=mark):
+            style = {None: "", True: "green", False: "bold red"}[mark]
+            yield from _fold("", section.marked, view, style)
+        case Table():
+            yield from _render_table(section, view)
+        case Blocks(title, caption, bands):
+            yield Text.assemble((title, "bold"), f"  {caption}" if caption else "")
+            if not bands:
+                yield Text("no values")
+            for number, band in enumerate(bands):
+                if number:
+                    yield Text()
+                yield from _lay_out(band, view)
+        case Formulas(title, equations):
+            yield from _fold("", (title,), view)
+            for equation in equations:
+                text = equation.text if equation else "…"
+                yield from map(Text, _fold_equation(text, view.width or UNBOUNDED))
+    if not isinstance(section, Facts | Line) and section.note is not None:
+        yield from _fold("", (section.note,), view, "dim")
 
 
-@_render.register(Facts)
-def _(section: Facts, view: View) -> Iterator[Text]:
-    yield Text(section.title, style="bold")
-    width = max((len(label) for label, _ in section.lines), default=0)
-    for label, text in section.lines:
-        yield from _fold(label.ljust(width) + "  ", text, view.width)
-
-
-@_render.register(Line)
-def _(section: Line, view: View) -> Iterator[Text]:
-    style = {None: "", True: "green", False: "bold red"}[section.mark]
-    for line in _fold("", section.marked, view.width):
-        line.stylize(style)
-        yield line
-
-
-@_render.register(Table)
-def _(section: Table, view: View) -> Iterator[Text]:
+def _render_table(section: Table, view: View) -> Iterator[Text]:
     widths = [
         max(len(name), *(len(row.cells[i]) for row in section.rows if row), 1)
         for i, name in enumerate(section.columns)
     ]
-    if view.width is not None and sum(widths) + len(GUTTER) * (len(widths) - 1) + 2 > view.width:
-        parts = _part_columns(widths, view.width) if section.wraps else []
-        for number, (columns, narrowed) in enumerate(parts):
-            if number:
-                yield Text()
-            yield from _tabulate(_wrap(section, columns, narrowed), narrowed, view)
-        if not parts:
-            yield from _stack(section, view)
-    else:
+    if view.width is None or sum(widths) + len(GUTTER) * (len(widths) - 1) + 2 <= view.width:
         yield from _tabulate(section, widths, view)
-    yield from _render_note(section.note, view)
-
-
-@_render.register(Blocks)
-def _(section: Blocks, view: View) -> Iterator[Text]:
-    yield Text.assemble((section.title, "bold"), f"  {section.caption}" if section.caption else "")
-    if not section.bands:
-        yield Text("no values")
-    for number, band in enumerate(section.bands):
+        return
+    parts = _part_columns(widths, view.width) if section.wraps else []
+    for number, (columns, narrowed) in enumerate(parts):
         if number:
             yield Text()
-        yield from _lay_out(band, view)
-    yield from _render_note(section.note, view)
+        yield from _tabulate(_wrap(section, columns, narrowed), narrowed, view)
+    if not parts:
+        yield from _stack(section, view)
 
 
-@_render.register(Formulas)
-def _(section: Formulas, view: View) -> Iterator[Text]:
-    yield from _fold("", (section.title,), view.width)
-    for equation in section.equations:
-        yield from (Text(line) for line in _fold_equation(equation.text if equation else "…", view.width))
-    yield from _render_note(section.note, view)
-
-
-def _fold_equation(text: str, width: int | None) -> Iterator[str]:
+def _fold_equation(text: str, width: int) -> Iterator[str]:
     """Break arithmetic that is longer than a line: each equality under the first, its terms behind it."""
     margin = " " * 3
-    if width is None or len(margin) + len(text) <= width:
+    if len(margin) + len(text) <= width:
         yield margin + text
         return
     symbol, *links = _EQUALITY.split(text)
@@ -136,16 +126,16 @@ def _fold_equation(text: str, width: int | None) -> Iterator[str]:
         yield head.rstrip()
         head = indent = margin * 2
     for link in links:
-        line, *pieces = _break_operations(link, width - len(indent) - 2)
-        line = head + line
-        for piece in pieces:
-            if len(line) + 1 + len(piece) > width:
-                yield line
-                line = f"{indent}  {piece}"
-            else:
-                line = f"{line} {piece}"
-        yield line
+        pieces = _break_operations(link, width - len(indent) - 2)
+        yield from _fill(" ", pieces, width, head, f"{indent}  ")
         head = indent
+
+
+def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -> list[str]:
+    """Return lines of pieces, with a gap between those on one line, behind the first or any other margin."""
+    text = gap.join(piece.replace(" ", _FIXED_SPACE) for piece in pieces)
+    wrapper = TextWrapper(width, first, other, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_FIXED_SPACE, " ") for line in wrapper.wrap(text) or [first]]
 
 
 def _break_operations(text: str, room: int) -> list[str]:
@@ -216,8 +206,6 @@ def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], lis
 
 def _wrap(section: Table, columns: Sequence[int], widths: Sequence[int]) -> Table:
     """Return some columns of a table, whose cells are broken over rows that follow each other."""
-    from textwrap import wrap
-
     rows: list[Row | None] = []
     for row in section.rows:
         if row is None:
@@ -242,74 +230,49 @@ def _stack(section: Table, view: View) -> Iterator[Text]:
             continue
         yield Text(row.cells[0], style="bold")
         for name, cell in zip(section.columns[1:], row.cells[1:], strict=True):
-            yield from _fold(f"  {name.ljust(margin)}  ", (cell,), view.width)
+            yield from _fold(f"  {name.ljust(margin)}  ", (cell,), view)
 
 
-def _render_note(note: str | None, view: View) -> Iterator[Text]:
-    for line in () if note is None else _fold("", (note,), view.width):
-        line.stylize("dim")
-        yield line
-
-
-def _fold(label: str, facts: Sequence[str], width: int | None) -> Iterator[Text]:
+def _fold(label: str, facts: Sequence[str], view: View, style: str = "") -> Iterator[Text]:
     """Break a long line of facts between them, or within one that is longer than a line, under its label."""
-    line = ""
-    for fact in _break_facts(facts, None if width is None else max(1, width - len(label))):
-        longer = f"{line}{GUTTER}{fact}" if line else fact
-        if line and width is not None and len(label) + len(longer) > width:
-            yield Text.assemble((label, "dim"), line)
-            label, line = " " * len(label), fact
-        else:
-            line = longer
-    yield Text.assemble((label, "dim"), line)
-
-
-def _break_facts(facts: Sequence[str], room: int | None) -> Iterator[str]:
-    for fact in facts:
-        if room is None or len(fact) <= room:
-            yield fact
-        else:
-            from textwrap import wrap  # seldom needed
-
-            yield from wrap(fact, room, break_long_words=False, break_on_hyphens=False)
+    width, margin = view.width or UNBOUNDED, len(label)
+    room = max(1, width - margin)
+    parts = [wrap(fact, room, break_long_words=False, break_on_hyphens=False) for fact in facts]
+    pieces = list(itertools.chain.from_iterable(parts))
+    for line in _fill(GUTTER, pieces, width, label, " " * margin):
+        yield Text.assemble((line[:margin], "dim"), line[margin:], style=style)
 
 
 def _lay_out(band: Sequence[Matrix | None] | None, view: View) -> Iterator[Text]:
     """Set matrices side by side, as many to a line as fit."""
-    row: list[list[Text]] = []
+    row: list[tuple[int, list[Text]]] = []
     used = 0
     for matrix in band or [None]:
-        piece = [Text("…")] if matrix is None else _render_matrix(matrix)
-        extent = piece[0].cell_len + len(GUTTER)
-        if row and view.width is not None and used + extent - len(GUTTER) > view.width:
-            yield from _join(row, view)
+        extent, lines = (1, [Text("…")]) if matrix is None else _render_matrix(matrix, view)
+        if row and view.width is not None and used + extent > view.width:
+            yield from _join(row)
             row, used = [], 0
-        row.append(piece)
-        used += extent
-    yield from _join(row, view)
+        row.append((used, lines))
+        used += extent + len(GUTTER)
+    yield from _join(row)
 
 
-def _join(pieces: Sequence[Sequence[Text]], view: View) -> Iterator[Text]:
-    for number in range(max(map(len, pieces), default=0)):
+def _join(pieces: Sequence[tuple[int, list[Text]]]) -> Iterator[Text]:
+    """Return lines made of those of pieces, each from its column on."""
+    columns, parts = zip(*pieces, strict=True)
+    for texts in itertools.zip_longest(*parts):
         line = Text()
-        for piece in pieces:
-            part = piece[number] if number < len(piece) else Text(" " * piece[0].cell_len)
-            line.append_text(part)
-            line.append(GUTTER)
-        painted = max((span.end for span in line.spans if _is_painted(span)), default=0) if view.colour else 0
-        line.right_crop(len(line) - max(painted, len(line.plain.rstrip())))
+        for column, text in zip(columns, texts, strict=True):
+            if text:
+                line.pad_right(column - line.cell_len)
+                line.append_text(text)
         yield line
 
 
-def _is_painted(span: Span) -> bool:
-    """Whether a stretch of text has a background, so that its blanks are seen."""
-    return isinstance(span.style, Style) and span.style.bgcolor is not None
-
-
-def _render_matrix(matrix: Matrix) -> list[Text]:
-    """Return a matrix as lines of one length: its name, then its rows, each cell on its group's colour."""
+def _render_matrix(matrix: Matrix, view: View) -> tuple[int, list[Text]]:
+    """Return a matrix's width and its lines: its name, then its rows, each cell on its group's colour."""
     widths = [max(map(len, column)) for column in zip(*matrix.cells, strict=True)]
-    lines = [Text()]
+    lines = [Text(matrix.name, style="dim")] if matrix.name else []
     for cells, groups in zip(matrix.cells, matrix.groups, strict=True):
         line = Text()
         texts = [f" {cell.rjust(width)}" for cell, width in zip(cells, widths, strict=True)]
@@ -318,11 +281,11 @@ def _render_matrix(matrix: Matrix) -> list[Text]:
             text = "".join(cell for _, cell in run)
             line.append_text(Text(text) if group is None else _paint(text, group))
         lines.append(line)
-    extent = max(len(matrix.name), *(line.cell_len for line in lines))
-    lines[0] = Text(matrix.name.ljust(extent), style="dim")
-    for line in lines:
-        line.append(" " * (extent - line.cell_len))
-    return lines if matrix.name else lines[1:]
+    extent = max(line.cell_len for line in lines)
+    for line, groups in zip(reversed(lines), reversed(matrix.groups), strict=False):
+        if not view.colour or not groups or groups[-1] is None:
+            line.rstrip()
+    return extent, lines
 
 
 def _paint(text: str, group: int) -> Text:
