@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 _OPTIONS = (
     click.argument("stats", required=False, metavar="STATS"),
     click.argument("files", nargs=-1, metavar="FILE…"),
-    option(
-        "-o",
-        "--output",
-        metavar="FILE|DIR/",
-        help="Of the result; of several files, a folder; - is .npy on stdout.",
-    ),
+    options.output("Of the result; of several files, a folder; - is .npy on stdout.", "FILE|DIR/"),
     option("--eps", type=float, help="Instead of that of the statistics."),
     options.GAMMA,
     options.BETA,

@@ -90,20 +90,13 @@ def _asks_for_tracking(settings: Settings) -> bool:
 def _calculate(settings: Settings) -> None:
     tensor, statistics, document = _choose_outputs(settings.answer)
     from normcli.answers.calculation import Answer
-    from normcli.results.result import calculate
 
     problem = load_problem(settings)
     values, dtype = problem.tensor.values, problem.plan.choose_output_dtype(problem.tensor.values.dtype)
     with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
         out = None if tensor is None else tensor.start_tensor(files, values, dtype)
-        result = calculate(
-            problem.plan,
-            values,
-            problem.inputs,
-            out=out,
-            effort=effort,
-            statistics_alone=tensor is None and _asks_for_statistics_alone(settings.answer),
-        )
+        statistics_alone = tensor is None and _asks_for_statistics_alone(settings.answer)
+        result = problem.calculate(effort, out=out, statistics_alone=statistics_alone)
         if settings.run.strict:
             result.require_sound()
         answer = Answer(result, problem.tensor)

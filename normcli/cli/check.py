@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -154,19 +156,20 @@ def _find_folder(name: str) -> click.Command | None:
     """Return the command that verifies a folder of golden files, if there is a folder of that name."""
     if not os.path.isdir(name):  # noqa: PTH112
         return None
-    text = f"""\
-Verify a folder of golden files.
-
-Its files must be those that were written, and what is calculated anew from them the same. Exit code: 0
-if so, 1 if a value differs, 3 if a file is missing or damaged.
-
-\b
-  normcli check {name}
-  normcli check {name} -f json"""
-    return make_command(name, lambda settings: _verify(name, settings), text, _ANSWER)
+    text = inspect.cleandoc(_verify.__doc__ or "").replace("DIR", name)
+    return make_command(name, functools.partial(_verify, name), text, _ANSWER)
 
 
 def _verify(folder: str, settings: Settings) -> None:
+    """Verify a folder of golden files.
+
+    Its files must be those that were written, and what is calculated anew from them the same. Exit code: 0
+    if so, 1 if a value differs, 3 if a file is missing or damaged.
+
+    \b
+      normcli check DIR
+      normcli check DIR -f json
+    """
     from pathlib import Path
 
     from normcli.verify.golden import verify_golden
@@ -186,6 +189,5 @@ CHECK = Verb(
         "-i x.npy --actual y.npy --max-ulp 1",
         "-i x.npy --actual y.npy -f json",
     ),
-    subject="norm or folder",
-    find_other=_find_folder,
+    find_folder=_find_folder,
 )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from normcli.errors import UsageError
-from normcli.norms.table import NORMS, find_norm
+from normcli.norms.table import BY_ANY_NAME, NORMS
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class CommandGroup(click.Group):
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             from difflib import get_close_matches
 
-            known = [*(alias for norm in NORMS.values() for alias in norm.names), *self.others]
+            known = [*BY_ANY_NAME, *self.others]
             near = get_close_matches(name.lower(), known, n=2)
             hint = f"did you mean {' or '.join(near)}?" if near else f"the norms are {', '.join(NORMS)}"
             raise click.UsageError(f"there is no {self.subject} {name!r}; {hint}")
@@ -71,7 +70,7 @@ class _Commands(CommandGroup):
         """Return a verb's command, or that of the norm of that name, alias or preset."""
         if cmd_name in VERBS:
             return _build_command(VERBS[cmd_name][0], cmd_name)
-        return _build_command("calculate", "calculate", cmd_name) if is_norm(cmd_name) else None
+        return _build_command("calculate", "calculate", cmd_name) if cmd_name.lower() in BY_ANY_NAME else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the norms and the verbs as two lists, from their tables."""
@@ -88,15 +87,6 @@ def _build_command(module: str, verb: str, norm: str | None = None) -> click.Com
     record = getattr(import_module(f"normcli.cli.{module}"), verb.upper())
     command: click.Command = record.make_command() if norm is None else record.make_norm_command(norm)
     return command
-
-
-def is_norm(name: str) -> bool:
-    """Whether a word is the name, an alias or a preset of a norm."""
-    try:
-        find_norm(name)
-    except UsageError:
-        return False
-    return True
 
 
 @click.command(

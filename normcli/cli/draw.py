@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.cli.settings import Settings
 
 _PICTURE = (
-    option("-o", "--output", metavar="FILE", help="Where the picture goes: FILE.svg or FILE.png."),
+    options.output("Where the picture goes: FILE.svg or FILE.png."),
     option(
         "--view", type=click.Choice(VIEWS),
         help="Blocks of cubes, matrices laid flat, both of these, or drawers within drawers. [default: both]",
@@ -52,20 +52,13 @@ def _run(settings: Settings, **picture: Any) -> None:
     _check_options(destination, chosen, full=settings.answer.full)
     from normcli.answers.drawing import Drawing
     from normcli.pictures import Options
-    from normcli.results.result import calculate
 
     problem = load_problem(settings)
     shows_all = problem.plan.spec.window is not None or chosen.get("plot") == "histogram"
     if shows_all and problem.inputs.selection is not None:
         raise UsageError("windows and histograms show all values; leave out --mask, --lengths and --nan omit")
     with settings.run.open_effort() as effort:
-        result = calculate(
-            problem.plan,
-            problem.tensor.values,
-            problem.inputs,
-            effort=effort,
-            statistics_alone=True,
-        )
+        result = problem.calculate(effort, statistics_alone=True)
         warn_of_input(settings.run, problem, result)
         destination.write(Drawing(result, problem.tensor, Options(**chosen)), settings.answer.view())
 

@@ -33,7 +33,6 @@ def _run(settings: Settings, at: str | None) -> None:
     from normcli.answers.explanation import Explanation
     from normcli.documents.plans import name_inputs
     from normcli.engine.walk import Effort
-    from normcli.results.result import calculate
     from normcli.teach.explain import explain
     from normcli.teach.place import parse_index
 
@@ -47,7 +46,7 @@ def _run(settings: Settings, at: str | None) -> None:
         story,
         problem.tensor,
         name_inputs(problem.inputs),
-        lambda: calculate(plan, values, problem.inputs, effort=effort),
+        lambda: problem.calculate(effort),
         settings.answer.digits,
     )
     destination.write(document, settings.answer.view())

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
 
 _ANSWER = (
-    option("-o", "--output", metavar="FILE", help="Keep the statistics: a stats file, .npz."),
+    options.output("Keep the statistics: a stats file, .npz."),
     option("--emit", type=click.Choice(_EMITTED), help="Print them as code to paste."),
-    option("--print", "field", metavar="FIELD", help="Print one field, a number a line."),
+    options.PRINT,
     *options.TABLE,
 )
 
@@ -39,10 +39,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
             help="Also what FILE lists, one file a line (or NUL between); - is stdin.",
         ),
         *options.of_norm(named, but="dtype"),
-        option(
-            "--nan", type=click.Choice(("propagate", "omit", "raise")), default="propagate",
-            help="NaN spreads, does not count, or is an error. [default: propagate]",
-        ),
+        options.NAN,
         option("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
         *_ANSWER,
         options.THREADS,

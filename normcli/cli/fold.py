@@ -101,7 +101,7 @@ FOLD = Verb(
         options.BETA,
         option("--eps", type=float, help=f"As in training. [default: the state's, or {_NORM.eps:g}]"),
         option("--like", type=Framework(_NORM.name), help="Take the eps of a framework's batch norm."),
-        option("-o", "--output", metavar="FILE", help="Save weight and bias, as .npz or .json."),
+        options.output("Save weight and bias, as .npz or .json."),
         *options.TABLE,
         options.QUIET,
     ),

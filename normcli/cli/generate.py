@@ -7,8 +7,6 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from click import option
-
 from normcli.cli import options
 from normcli.cli.destination import choose_values_file
 from normcli.cli.sources import make_recipe
@@ -51,6 +49,6 @@ GENERATE = Verb(
     options=(
         *options.RECIPE,
         options.DTYPE,
-        option("-o", "--output", metavar="FILE", help="Where to; - is .npy on standard output."),
+        options.output("Where to; - is .npy on standard output."),
     ),
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from click import option
-
 from normcli.cli import options
 from normcli.cli.problem import load_problem
 from normcli.cli.sources import make_recipe
@@ -62,7 +60,7 @@ GOLDEN = Verb(
     "golden",
     _run,
     options=lambda named: [
-        option("-o", "--output", metavar="DIR", help="The folder: a new or an empty one."),
+        options.output("The folder: a new or an empty one.", "DIR"),
         *options.of_problem(named),
         *options.COUNTING,
         *options.RUN,

@@ -14,7 +14,7 @@ from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 from normcli.writers import FORMATS, WRITERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from normcli.cli.verbs import NamedNorm
     from normcli.norms import options as norms
@@ -60,6 +60,11 @@ TENSOR = (*_declare_source(), *RECIPE)
 """Where the one tensor comes from that a verb works on."""
 
 
+def output(text: str, metavar: str = "FILE") -> Option:
+    """Return the option that says where the result of a verb goes."""
+    return option("-o", "--output", metavar=metavar, help=text)
+
+
 def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     """Return a row of the table of options as an option of a command of a norm, or of any norm."""
     default = row.default if norm is None else row.find_default(norm)
@@ -103,16 +108,19 @@ TRACKING = (
     option("--running-ddof", type=int, metavar="DDOF", help="Of the running variance. [default: 1]"),
 )  # fmt: skip
 
+NAN = option(
+    "--nan",
+    type=click.Choice([rule.value for rule in NanRule]),
+    help="What NaN does to its group: it spreads, does not count, or is an error. [default: propagate]",
+)
+
 COUNTING = (
     option("--mask", metavar="VALUE", help="1 or true where a value counts: a file or JSON; it broadcasts."),
     option(
         "--lengths", type=LENGTHS, metavar="N,N,…",
         help="Of each sample, how many positions along L count.",
     ),
-    option(
-        "--nan", type=click.Choice([rule.value for rule in NanRule]),
-        help="What NaN does to its group. [default: propagate]",
-    ),
+    NAN,
     option(
         "--fill", type=click.Choice([fill.value for fill in Fill]),
         help="What becomes of what does not count. [default: pass]",
@@ -122,20 +130,13 @@ COUNTING = (
 STATE = option("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
 
 SAVE = (
-    option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Save the normalized tensor, or as .html a page; - is .npy on standard output.",
-    ),
+    output("Save the normalized tensor, or as .html a page; - is .npy on standard output."),
     option("--stats-output", metavar="FILE", help="Save the statistics, as .json or .npz."),
 )
 
 FORMAT = option("-f", "--format", "format_name", type=click.Choice(FORMATS), help="[default: table]")
 ANY_FORMAT = option("-f", "--format", "format_name", type=click.Choice(tuple(WRITERS)), help="[default: table]")
-ANSWER_FILE = option(
-    "-o", "--output", metavar="FILE", help="Write the answer to a file, in the format that its name ends in."
-)
+ANSWER_FILE = output("Write the answer to a file, in the format that its name ends in.")
 PRINT = option("--print", "field", metavar="FIELD", help="Print one field, a number a line, in full precision.")
 
 LOOK = (
@@ -178,19 +179,13 @@ def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
     return [declare(row, named.norm) for row in rows]
 
 
-def parameters(norm: Norm) -> Sequence[Option]:
-    """Return the options of the affine step, for norms that have one."""
-    if not norm.parameter_names:
-        return ()
-    return (GAMMA, BETA, AFFINE_SEED) if norm.takes_beta else (GAMMA, AFFINE_SEED)
-
-
 def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> list[Option]:
     """Return the options of a tensor and a norm: what `of_norm` does, gamma, beta and running statistics."""
+    affine = [{"gamma": GAMMA, "beta": BETA}[name] for name in named.norm.parameter_names]
     return [
         *_declare_source(several=several),
         *RECIPE,
         *of_norm(named, but=but),
-        *parameters(named.norm),
+        *((*affine, AFFINE_SEED) if affine else ()),
         *((*RUNNING, STATE) if named.norm.tracks else ()),
     ]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.settings import RunningOptions, RunOptions, SelectionOptions, Settings
     from normcli.engine.inputs import Inputs
+    from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.numerics.solution import Given
@@ -47,6 +48,15 @@ class Problem(NamedTuple):
     inputs: Inputs
     parameters: Mapping[str, NDArray[Any] | None] = MappingProxyType({})
     before: Given | None = None
+
+    def calculate(
+        self, effort: Effort, *, out: NDArray[Any] | None = None, statistics_alone: bool = False
+    ) -> Result:
+        """Carry the plan out; see `normcli.results.result.calculate`."""
+        from normcli.results.result import calculate
+
+        values, inputs = self.tensor.values, self.inputs
+        return calculate(self.plan, values, inputs, out=out, effort=effort, statistics_alone=statistics_alone)
 
 
 def load_problem(settings: Settings, *, trains: bool = False) -> Problem:

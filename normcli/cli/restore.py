@@ -48,13 +48,8 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
     problem = load_problem(settings)
     plan_parameters(problem.plan)
     with settings.run.open_effort() as effort:
-        attempt = restore(
-            problem.plan,
-            problem.tensor.values,
-            rtol=RTOL if rtol is None else rtol,
-            atol=atol,
-            effort=effort,
-        )
+        rtol = RTOL if rtol is None else rtol
+        attempt = restore(problem.plan, problem.tensor.values, rtol=rtol, atol=atol, effort=effort)
     settings.run.warn_of_groups(problem.plan.norm.name, attempt.result.warnings)
     destination.write(RestorationAnswer(attempt, problem.tensor), settings.answer.view())
 

@@ -46,8 +46,8 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.DONE
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except _Terminated as stop:
-        return _SIGNALLED + stop.number
+    except SystemExit as stop:  # SIGTERM or SIGHUP, on its way up through every `finally`
+        return int(stop.code or 0)
     except (click.Abort, KeyboardInterrupt):
         return _report("interrupted", ExitCode.INTERRUPTED)
     except click.ClickException as error:
@@ -79,15 +79,8 @@ def _shorten(error: click.ClickException) -> str:
     return f"{message}{where}"
 
 
-class _Terminated(BaseException):
-    """SIGTERM or SIGHUP, on its way up through every `finally`."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-
 def _terminate(signum: int, frame: object) -> NoReturn:
-    raise _Terminated(signum)
+    sys.exit(_SIGNALLED + signum)
 
 
 def _tolerate_narrow_encodings() -> None:

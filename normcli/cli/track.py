@@ -101,11 +101,10 @@ def _begin(problem: Problem, kept: State | None) -> State:
 
 def _enter(state: State, problem: Problem, rule: Rule, settings: Settings) -> TrackedBatch:
     from normcli.answers.tracking import TrackedBatch
-    from normcli.results.result import calculate
     from normcli.running.average import measure_gap, update
 
     with settings.run.open_effort() as effort:
-        result = calculate(problem.plan, problem.tensor.values, problem.inputs, effort=effort)
+        result = problem.calculate(effort)
         if settings.run.strict:
             result.require_sound()
         try:

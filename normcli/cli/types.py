@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
@@ -28,8 +29,6 @@ class Integers(click.ParamType[tuple[int, ...]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """Return the numbers; `()` are none."""
-        if isinstance(value, tuple):
-            return value
         if value.replace(" ", "") == "()":
             return ()
         parts = re.split(rf"[{self._separators}]+", value.strip("()[] ,"))
@@ -45,13 +44,11 @@ class Number(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return an int where the text is one, else a float."""
-        try:
+        with contextlib.suppress(ValueError):
             return int(value)
-        except (TypeError, ValueError):
-            pass
         try:
             return float(value)
-        except (TypeError, ValueError):
+        except ValueError:
             self.fail(f"{value!r} is not a number", param, ctx)
 
 
@@ -65,8 +62,6 @@ class Parts(click.ParamType[frozenset[str]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
         """Return the words."""
-        if isinstance(value, frozenset):
-            return value
         words = frozenset(word.strip() for word in value.split(",") if word.strip())
         unknown = sorted(words - set(self.parts))
         if unknown or not words:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from normcli.cli.commands import CommandGroup, is_norm
+from normcli.cli.commands import CommandGroup
 from normcli.norms.options import find_option
-from normcli.norms.table import NORMS, Norm, find_norm
+from normcli.norms.table import BY_ANY_NAME, NORMS, Norm, find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,10 +62,8 @@ class Verb(NamedTuple):
         Returns what the help of a `NamedNorm` says, if not what that of the verb does.
     refused : sequence of Refusal
         Options that the help names with the reason, and that are an error.
-    subject : str
-        What has to follow the verb, for messages.
-    find_other : callable or None
-        Returns the command of a word that is the name of no norm, or None.
+    find_folder : callable or None
+        Returns the command of a folder, or None if there is none of that name.
     """
 
     name: str
@@ -74,8 +72,7 @@ class Verb(NamedTuple):
     examples: Sequence[str] = ()
     describe: Callable[[NamedNorm], str] | None = None
     refused: Sequence[Refusal] = ()
-    subject: str = "norm"
-    find_other: Callable[[str], click.Command | None] | None = None
+    find_folder: Callable[[str], click.Command | None] | None = None
 
     def make_command(self) -> click.Command:
         """Return the verb's command, which has one for each norm if it is asked of a norm."""
@@ -141,9 +138,11 @@ class _VerbOfNorms(CommandGroup):
     """A verb with a command for every norm, built when it is called."""
 
     def __init__(self, verb: Verb, **settings: Any) -> None:
-        metavar = "NORM …" if verb.find_other is None else "NORM|DIR …"
+        metavar, self.subject = (
+            ("NORM …", "norm") if verb.find_folder is None else ("NORM|DIR …", "norm or folder")
+        )
         super().__init__(verb.name, subcommand_metavar=metavar, no_args_is_help=False, **settings)
-        self._verb, self.subject, self.others = verb, verb.subject, ()
+        self._verb, self.others = verb, ()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does; without arguments, raise an error that names the norms."""
@@ -159,9 +158,9 @@ class _VerbOfNorms(CommandGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of the norm of that name, alias or preset."""
-        if is_norm(cmd_name):
+        if cmd_name.lower() in BY_ANY_NAME:
             return self._verb.make_norm_command(cmd_name)
-        return None if self._verb.find_other is None else self._verb.find_other(cmd_name)
+        return None if self._verb.find_folder is None else self._verb.find_folder(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names of the norms on one line; `normcli norms` explains them."""

@@ -403,7 +403,8 @@ _ROWS = (
 NORMS: Mapping[str, Norm] = MappingProxyType({row.name: row for row in _ROWS})
 """The table: short name → row, in the order in which the norms are listed everywhere."""
 
-_BY_ANY_NAME: Mapping[str, Norm] = MappingProxyType({name: row for row in _ROWS for name in row.names})
+BY_ANY_NAME: Mapping[str, Norm] = MappingProxyType({name: row for row in _ROWS for name in row.names})
+"""Every name, alias and preset, in lower case → its row."""
 
 
 def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
@@ -432,7 +433,7 @@ def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
     {'p': 1.0}
     """
     key = name.lower()
-    row = _BY_ANY_NAME.get(key)
+    row = BY_ANY_NAME.get(key)
     if row is None:
         raise UsageError(f"there is no norm {name!r}; the norms are {', '.join(NORMS)}")
     presets = dict(row.presets)
