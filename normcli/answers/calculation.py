@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.blocks import build_blocks, locate_selected
+from normcli.documents.blocks import build_blocks
 from normcli.documents.document import Line, Page, describe_members
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import (
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.documents.blocks import Locate
     from normcli.documents.document import Facts, Section, View
     from normcli.norms.plan import Plan
     from normcli.results.promises import Check
@@ -76,12 +74,12 @@ class Answer:
         result, plan = self.result, self.result.plan
         yield self._build_header(view)
         if view.shows("input"):
-            yield build_blocks("input", result.input, plan, view, self._locate)
+            yield build_blocks("input", result.input, result, view)
         if view.shows("stats"):
             columns = {"count": count_values(result), **result.statistics}
             yield list_groups(plan, columns, view, self.format_group)
         if view.shows("normalized"):
-            yield build_blocks("normalized", result.normalized, plan, view, self._locate)
+            yield build_blocks("normalized", result.normalized, result, view)
         if view.shows("check"):
             yield self._build_check()
 
@@ -192,14 +190,6 @@ class Answer:
     def format_group(self, group: int) -> str:
         """Return what a group is called, with the name of its column where the source named some."""
         return format_group(self.result.plan, self.tensor, group)
-
-    @property
-    def _locate(self) -> Locate | None:
-        """What locates the group of each cell, where some belong to none because they do not count."""
-        result, selection = self.result, self.result.selection
-        if selection is None or result.plan.spec.window is not None:
-            return None
-        return functools.partial(locate_selected, result.plan.grid, selection, result.input)
 
     def _describe_selection(self) -> Mapping[str, Any]:
         selection, counts = self.result.selection, self.result.counts

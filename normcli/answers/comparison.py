@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.answers.calculation import Answer
-from normcli.documents.blocks import build_blocks, build_map, build_slice, name_slice
+from normcli.documents.blocks import build_blocks, build_map, build_slices
 from normcli.documents.document import (
     SCHEMA,
     Blocks,
@@ -22,7 +22,6 @@ from normcli.documents.document import (
     describe_members,
     flatten_records,
 )
-from normcli.documents.excerpt import format_hidden
 from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statistic
 from normcli.documents.plans import describe_tensor, find_reduction, format_formula, format_options, list_facts
 from normcli.norms.table import Centre
@@ -148,18 +147,13 @@ class ComparisonAnswer:
         columns, values = self.comparison.columns, self.tensor.values
         if view.full:
             for column in columns:
-                plan = column.result.plan
-                yield build_blocks(f"normalized by {column.name}", column.result.normalized, plan, view)
+                yield build_blocks(
+                    f"normalized by {column.name}", column.result.normalized, column.result, view
+                )
             return
-        plan = columns[0].result.plan
-        shown = build_slice("input", values, plan, view)
-        if shown is None:
-            yield Blocks("normalized", name_slice(plan), [])
-            return
-        uncoloured = [[None] * len(row) for row in shown.groups]  # the input has no groups of its own
-        outputs = (build_slice(c.name, c.result.normalized, c.result.plan, view) for c in columns)
-        note = format_hidden(values.size - shown.shown, values.size, "value")
-        yield Blocks("normalized", name_slice(plan), [[shown._replace(groups=uncoloured), *outputs]], note)
+        outputs = {column.name: (column.result.normalized, column.result) for column in columns}
+        grid = columns[0].result.plan.grid
+        yield build_slices("normalized", {"input": (values, None), **outputs}, grid, view)
 
 
 def _format_facts(column: Column, view: View) -> dict[str, str]:
@@ -276,17 +270,18 @@ def _describe_flat(column: Column) -> Mapping[str, Any]:
 
 def _map_groups(column: Column, view: View) -> Blocks:
     """Return the tensor with the number of its group in each cell; for a window, 1 where one reaches."""
-    plan = column.result.plan
-    if plan.spec.window is None:
-        return build_map(f"groups of {column.name}", plan.grid.locate_groups, plan, view)
-    window, axis = plan.spec.window, plan.grid.axes[0]
-    at = [0] * len(plan.grid.shape)
-    at[axis] = max(0, min(window.before, plan.grid.shape[axis] - 1))
+    grid, window = column.result.plan.grid, column.result.plan.spec.window
+    if window is None:
+        return build_map(f"groups of {column.name}", grid.locate_groups, column.result, view)
+    at = [0] * len(grid.shape)
+    at[grid.axes[0]] = max(0, min(window.before, grid.shape[grid.axes[0]] - 1))
+    last = list(at)
+    last[grid.axes[0]] += window.after
 
     def mark(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-        reach = (index[axis] >= at[axis] - window.before) & (index[axis] <= at[axis] + window.after)
-        others = [places == 0 for other, places in enumerate(index) if other != axis]
-        return functools.reduce(np.logical_and, others, reach).astype(np.intp)
+        """Return 1 within the window, which begins at the first value."""
+        within = (places <= end for places, end in zip(index, last, strict=True))
+        return functools.reduce(np.logical_and, within).astype(np.intp)
 
-    place = format_index(at, plan.grid.layout)
-    return build_map(f"window of {column.name} at {place}", mark, plan, view)
+    place = format_index(at, grid.layout)
+    return build_map(f"window of {column.name} at {place}", mark, column.result, view)

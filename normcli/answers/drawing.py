@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import NOBODY, build_blocks, build_map
 from normcli.documents.document import Blocks, Line, Matrix, Row, Table
-from normcli.documents.excerpt import Positions, choose_positions
-from normcli.documents.plans import list_groups
+from normcli.documents.excerpt import choose_positions, format_hidden
 from normcli.errors import UsageError
-from normcli.pictures.legend import LISTED, WindowOwners
+from normcli.pictures.legend import Owners, WindowOwners
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from normcli.documents.document import Section, View
     from normcli.documents.scene import Scene
@@ -57,50 +55,41 @@ class Drawing(Answer):
         bare = self.options.values == "none"
         values = result.normalized if self.options.values == "normalized" else result.input
         yield Line((f"{plan.norm.name} · {plan.norm.title}",))
-        window = None if plan.spec.window is None else self._find_window(view)
-        locate = window.locate if window is not None else self._locate or plan.grid.locate_groups
-        title = "groups" if window is None else "window"
+        owners = self._find_owners(view)
+        sliding = plan.spec.window is not None
+        title = "window" if sliding else "groups"
         drawn = []
         if not bare:
-            drawn.append(build_blocks(self.options.values, values, plan, view, locate))
+            drawn.append(build_blocks(self.options.values, values, result, view, owners.locate))
         if view.colour and bare:
-            drawn.append(_blank(build_blocks(title, values, plan, view, locate)))
+            drawn.append(_blank(build_blocks(title, values, result, view, owners.locate)))
         if not view.colour and (values.size or bare):
-            drawn.append(build_map(title, locate, plan, view, locate))
+            drawn.append(build_map(title, owners.locate, result, view, owners.locate))
         yield from drawn
         if not values.size:
             return
         rows = (row for blocks in drawn for matrix in _walk(blocks) for row in matrix.groups)
         shown = sorted({group for row in rows for group in row if group is not None})
-        if window is None:
-            yield self._list_groups(shown, view)
-            if result.selection is not None and not view.colour:
-                yield Line((f"{NOBODY}: values that do not count",))
-        else:
-            window.colour(set(shown))
-            yield _list_window(window, view)
+        owners.colour(set(shown if view.full else shown[:_MOST_LINES]))
+        yield _list_owners(owners, "shown" if sliding else "group", plan.grid.group_count, view)
+        if result.selection is not None and not view.colour:
+            yield Line((f"{NOBODY}: values that do not count",))
 
-    def _find_window(self, view: View) -> WindowOwners:
+    def _find_owners(self, view: View) -> Owners:
         plan = self.result.plan
+        if plan.spec.window is None:
+            return Owners(self.result, self.format_group, view.digits)
         channels = choose_positions(plan.grid.shape, full=view.full)[plan.grid.axes[0]].shown
         return WindowOwners(self.result, self.format_group, view.digits, channels)
 
-    def _list_groups(self, shown: Sequence[int], view: View) -> Table:
-        columns = dict(itertools.islice(self.result.statistics.items(), LISTED))
-        kept = Positions(tuple(shown if view.full else shown[:_MOST_LINES]))
 
-        def name_group(group: int) -> str:
-            return _number(self.format_group(group), group, view)
-
-        return list_groups(self.result.plan, columns, view, name_group, kept)
-
-
-def _list_window(window: WindowOwners, view: View) -> Table:
+def _list_owners(owners: Owners, heading: str, count: int, view: View) -> Table:
     rows = [
         Row((_number(entry.name, number, view), *entry.cells), number)
-        for number, entry in window.entries.items()
+        for number, entry in owners.entries.items()
     ]
-    return Table(None, ("shown", *window.statistics), (False, *(True for _ in window.statistics)), rows)
+    note = None if isinstance(owners, WindowOwners) else format_hidden(count - len(rows), count, "group")
+    return Table(None, (heading, *owners.statistics), (False, *(True for _ in owners.statistics)), rows, note)
 
 
 def _number(label: str, number: int, view: View) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.blocks import build_blocks, build_slice
+from normcli.documents.blocks import build_blocks, build_slices
 from normcli.documents.document import Blocks, Line, describe_members, describe_value
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
@@ -105,16 +105,14 @@ class RestorationAnswer:
 
     def _list_tensors(self, view: View) -> Iterator[Blocks]:
         result = self.restoration.result
-        plan = result.plan
         titles = ("input", "normalized, without gamma and beta", "restored")
         tensors = dict(zip(titles, self._tensors.values(), strict=True))
-        if len(plan.grid.shape) > 2 or view.full or not result.input.size:
+        if result.input.ndim > 2 or view.full or not result.input.size:
             for title, values in tensors.items():
-                yield build_blocks(title, values, plan, view)
+                yield build_blocks(title, values, result, view)
             return
-        whole = build_blocks("", result.input, plan, view)
-        band = [build_slice(title, values, plan, view) for title, values in tensors.items()]
-        yield Blocks("tensors", whole.caption, [band], whole.note)
+        coloured = {title: (values, result) for title, values in tensors.items()}
+        yield build_slices("tensors", coloured, result.plan.grid, view)
 
     def _build_verdict(self) -> Line:
         attempt = self.restoration

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -15,14 +16,13 @@ from normcli.documents.excerpt import Positions, choose_positions, cut, format_h
 from normcli.documents.numbers import format_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from normcli.documents.document import View
-    from normcli.engine.inputs import Selection
     from normcli.norms.grid import Grid
-    from normcli.norms.plan import Plan
+    from normcli.results.result import Result
 
 NOBODY = -1
 """Stands instead of a group's number for a cell that belongs to no group."""
@@ -32,7 +32,7 @@ Locate = Callable[[Sequence["NDArray[np.intp]"]], "NDArray[np.intp]"]
 
 
 def build_blocks(
-    title: str, values: NDArray[Any], plan: Plan, view: View, locate: Locate | None = None
+    title: str, values: NDArray[Any], result: Result, view: View, locate: Locate | None = None
 ) -> Blocks:
     """Return a tensor as the matrices of its last two axes, laid out along the outer ones.
 
@@ -40,18 +40,18 @@ def build_blocks(
     ----------
     title : str
     values : ndarray
-        Of the plan's shape.
-    plan : Plan
+        Of the shape of the result.
+    result : Result
         Its groups colour the cells.
     view : View
         Bounds the excerpt.
     locate : function of index arrays, optional
-        Returns the number of each cell's colour, instead of the plan's groups.
+        Returns the number of each cell's colour, instead of `locate_owners`.
     """
-    return build_map(title, values.__getitem__, plan, view, locate)
+    return build_map(title, values.__getitem__, result, view, locate)
 
 
-def build_map(title: str, pick: Pick, plan: Plan, view: View, locate: Locate | None = None) -> Blocks:
+def build_map(title: str, pick: Pick, result: Result, view: View, locate: Locate | None = None) -> Blocks:
     """Return matrices as `build_blocks` does, of values that are computed only where they are shown.
 
     Parameters
@@ -59,73 +59,85 @@ def build_map(title: str, pick: Pick, plan: Plan, view: View, locate: Locate | N
     title : str
     pick : callable
         Returns the values at some positions, given an index array for each axis; these broadcast.
-    plan : Plan
+    result : Result
     view : View
     locate : callable, optional
         As in `build_blocks`.
     """
-    positions = choose_positions(plan.grid.shape, full=view.full)
-    bands, note = _lay_out(pick, plan, view, positions, plan.grid.shape, locate)
-    names = plan.grid.layout.names
-    return Blocks(title, _caption(names), bands, note)
+    grid = result.plan.grid
+    positions = choose_positions(grid.shape, full=view.full)
+    excerpt = _cut_excerpt(pick, grid, view, positions, locate or functools.partial(locate_owners, result))
+    return Blocks(title, _caption(grid.layout.names), excerpt.build_bands(grid.shape), excerpt.note(grid.shape))
 
 
-def build_slice(name: str, values: NDArray[Any], plan: Plan, view: View) -> Matrix | None:
-    """Return the first matrix of `build_blocks` under another name; it is cut to the width even in a full view.
+def build_slices(
+    title: str, tensors: Mapping[str, tuple[NDArray[Any], Result | None]], grid: Grid, view: View
+) -> Blocks:
+    """Return the first matrix of each of some tensors, side by side.
 
-    None where there are no values.
+    Parameters
+    ----------
+    title : str
+    tensors : mapping of str to ndarray and Result
+        By the names of the matrices; the groups of the result colour the cells, without one they are plain.
+    grid : Grid
+        The shape of all of them, and the names of its axes.
+    view : View
+        Not a full one.
     """
-    outer = max(0, values.ndim - 2)
-    if not values.size:
-        return None
-    positions = [
-        *(Positions((0,)) for _ in range(outer)),
-        *choose_positions(values.shape[outer:], full=view.full),
-    ]
-    lengths = (*(1,) * outer, *values.shape[outer:])
-    bands, _ = _lay_out(values.__getitem__, plan, view._replace(full=False), positions, lengths)
-    matrix = next((matrix for band in bands for matrix in band or () if matrix is not None), None)
-    return None if matrix is None else matrix._replace(name=name)
+    names, outer = grid.layout.names, max(0, len(grid.shape) - 2)
+    place = " ".join(f"{name}=0" for name in names[:outer])
+    caption = f"{_caption(names[outer:])}{f', at {place}' if place else ''}"
+    if 0 in grid.shape:
+        return Blocks(title, caption, [])
+    excerpts = []
+    for values, result in tensors.values():
+        positions = [Positions((0,))] * outer + choose_positions(grid.shape[outer:], full=False)
+        locate = _locate_nobody if result is None else functools.partial(locate_owners, result)
+        excerpts.append(_cut_excerpt(values.__getitem__, grid, view, positions, locate))
+    band = [excerpt.build_matrix(name, (0,) * outer) for name, excerpt in zip(tensors, excerpts, strict=True)]
+    return Blocks(title, caption, [band], excerpts[0].note(grid.shape))
 
 
-def name_slice(plan: Plan) -> str:
-    """Return the caption of `build_slice`: its rows and columns, and its place along the outer axes."""
-    names = plan.grid.layout.names
-    place = " ".join(f"{name}=0" for name in names[:-2])
-    return f"{_caption(names[-2:])}{f', at {place}' if place else ''}"
+def locate_owners(result: Result, index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    """Return the numbers of the groups that cells belong to; `NOBODY` for those that belong to none.
+
+    These are values that do not count, and all values of a norm with a sliding window, whose groups overlap.
+
+    Parameters
+    ----------
+    result : Result
+    index : sequence of integer arrays
+        The cells' positions along each axis; they broadcast.
+    """
+    if result.plan.spec.window is not None:
+        return _locate_nobody(index)
+    groups = result.plan.grid.locate_groups(index)
+    if result.selection is None:
+        return groups
+    return np.where(result.selection.select(result.input, index), groups, NOBODY)
 
 
-def _lay_out(
-    pick: Pick,
-    plan: Plan,
-    view: View,
-    positions: list[Positions],
-    lengths: tuple[int, ...],
-    locate: Locate | None = None,
-) -> tuple[list[list[Matrix | None] | None], str | None]:
-    """Return the bands of an excerpt of axes of some lengths, and the note on what it hides."""
-    texts = _format_picked(pick, positions, view)
-    panels: list[Positions] = []
-    if positions and view.full:
-        panels = _split_panels(lengths[-1], _count_fitting_columns(view.width, texts))
-    while positions and not view.full:
-        narrowed = _narrow(positions[-1], lengths[-1], _count_fitting_columns(view.width, texts))
+def _locate_nobody(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    return np.full(np.broadcast_shapes(*(places.shape for places in index)), NOBODY)
+
+
+def _cut_excerpt(pick: Pick, grid: Grid, view: View, positions: list[Positions], locate: Locate) -> _Excerpt:
+    """Return the values at some positions, with as many columns as fit, or with all of them in panels."""
+    texts, panels = _format_picked(pick, positions, view), [slice(None)]
+    while positions and view.width is not None:
+        fitting = _count_fitting_columns(view.width, texts)
+        if view.full:
+            panels = [slice(start, start + fitting) for start in range(0, grid.shape[-1], fitting)]
+            break
+        narrowed = _narrow(positions[-1], grid.shape[-1], fitting)
         if narrowed == positions[-1]:
             break
         positions[-1] = narrowed
         texts = _format_picked(pick, positions, view)  # wider, where a large value with few decimals is gone
-    size = math.prod(lengths)
-    note = format_hidden(size - texts.size, size, "value")
-    if not texts.size:
-        return [], note
-    excerpt = _Excerpt(
-        plan.grid.layout.names, positions, texts, _number_groups(plan, positions, locate), panels
-    )
-    bands = [
-        None if outer is None else list(excerpt.build_band(outer, lengths[-3:-2]))
-        for outer in _walk(positions[:-3], lengths[:-3])
-    ]
-    return bands, note
+    owners = locate(make_index(positions)).astype(object)
+    owners[owners == NOBODY] = None
+    return _Excerpt(grid.layout.names, positions, texts, owners, panels)
 
 
 class _Excerpt(NamedTuple):
@@ -139,19 +151,33 @@ class _Excerpt(NamedTuple):
         Along each axis.
     texts : ndarray of str
         Of the shape that the positions span.
-    owners : ndarray of int
-        The number of each value's colour, or `NOBODY`; of the same shape.
-    panels : list of Positions
-        Of the last axis, where its columns are set in several matrices; else empty.
+    owners : ndarray of int or None
+        The number of each value's colour, of the same shape; None where it has none.
+    panels : list of slice
+        The parts of the columns that are set in matrices of their own.
     """
 
     names: tuple[str, ...]
     positions: list[Positions]
     texts: NDArray[Any]
-    owners: NDArray[np.intp]
-    panels: list[Positions]
+    owners: NDArray[Any]
+    panels: list[slice]
 
-    def build_band(self, outer: tuple[int, ...], length: tuple[int, ...]) -> Iterator[Matrix | None]:
+    def note(self, shape: tuple[int, ...]) -> str | None:
+        """Return the note on what it hides of a tensor of some shape."""
+        size = math.prod(shape)
+        return format_hidden(size - self.texts.size, size, "value")
+
+    def build_bands(self, shape: tuple[int, ...]) -> list[list[Matrix | None] | None]:
+        """Return the matrices: a band for each place along the outer axes of the shape but the last of them."""
+        if not self.texts.size:
+            return []
+        return [
+            None if outer is None else list(self._build_band(outer, shape[-3:-2]))
+            for outer in _walk(self.positions[:-3], shape[:-3])
+        ]
+
+    def _build_band(self, outer: tuple[int, ...], length: tuple[int, ...]) -> Iterator[Matrix | None]:
         """Yield the matrices that stand side by side: those along the last of the outer axes."""
         for inner in _walk(self.positions[-3:-2], length):
             if inner is None:
@@ -160,32 +186,34 @@ class _Excerpt(NamedTuple):
             place = (*outer, *inner)
             named = zip(self.names, self.positions, place, strict=False)
             name = " ".join(f"{axis}={shown.shown[i]}" for axis, shown, i in named)
-            if not self.panels:
-                yield self._build_matrix(name, place, self.positions[-1] if self.positions else Positions((0,)))
             for panel in self.panels:
-                label = f"{self.names[-1]}={panel.shown[0]}…{panel.shown[-1]}"
-                yield self._build_matrix(f"{name} {label}".strip(), place, panel)
+                label = ""
+                if len(self.panels) > 1:
+                    columns = self.positions[-1].shown[panel]
+                    label = f"{self.names[-1]}={columns[0]}…{columns[-1]}"
+                yield self.build_matrix(f"{name} {label}".strip(), place, panel)
 
-    def _build_matrix(self, name: str, place: tuple[int, ...], columns: Positions) -> Matrix:
+    def build_matrix(self, name: str, place: tuple[int, ...], panel: slice = slice(None)) -> Matrix:
+        """Return some columns of the matrix at a place along the outer axes."""
         ndim = len(self.positions)
-        rows = self.positions[-2] if ndim > 1 else Positions((0,))
-        part = list(columns.shown) if self.panels else slice(None)
-        texts = np.atleast_2d(self.texts[place])[:, part].tolist()
-        owners = np.atleast_2d(self.owners[place])[:, part].tolist()
-        groups = [[None if owner == NOBODY else owner for owner in row] for row in owners]
+        rows, columns = ([Positions((0,))] * 2 + self.positions)[-2:]
 
-        def open_gaps(cells: list[list[Any]], mark: str | None) -> list[list[Any]]:
-            opened = [_open_gap(row, columns.gap, mark) for row in cells]
-            return _open_gap(opened, rows.gap, [mark] * len(opened[0]))
+        def open_gaps(cells: NDArray[Any], mark: Any) -> list[list[Any]]:
+            cells = np.atleast_2d(cells[place])[:, panel]
+            for axis, along in enumerate((rows, columns)):
+                if along.gap is not None:
+                    cells = np.insert(cells, along.gap, mark, axis)
+            listed: list[list[Any]] = cells.tolist()
+            return listed
 
-        row_labels = [f"{self.names[-2]}={i}" for i in rows.shown] if ndim > 1 else [""]
-        column_labels = [f"{self.names[-1]}={i}" for i in columns.shown] if ndim else ["value"]
+        row_labels = [f"{self.names[-2]}={i}" if ndim > 1 else "" for i in rows.shown]
+        column_labels = [f"{self.names[-1]}={i}" if ndim else "value" for i in columns.shown[panel]]
         return Matrix(
             name,
-            open_gaps(texts, GAP),
-            open_gaps(groups, None),
-            _open_gap(row_labels, rows.gap, GAP),
-            _open_gap(column_labels, columns.gap, GAP),
+            open_gaps(self.texts, GAP),
+            open_gaps(self.owners, None),
+            rows.open_gap(row_labels, GAP),
+            columns.open_gap(column_labels, GAP),
         )
 
 
@@ -202,49 +230,18 @@ def _caption(names: Sequence[str]) -> str:
     return caption if len(names) == 2 else f"{caption}, a matrix for each {' '.join(names[:-2])}"
 
 
-def _count_fitting_columns(width: int | None, texts: NDArray[Any]) -> int | None:
+def _count_fitting_columns(width: int, texts: NDArray[Any]) -> int:
     """Return how many columns of cells like these, all of one width, fit; at least three."""
     cell_width = len(texts.flat[0]) if texts.size else 1
-    return None if width is None else max(3, (width - 2) // (cell_width + 1))
+    return max(3, (width - 2) // (cell_width + 1))
 
 
-def _split_panels(length: int, fitting: int | None) -> list[Positions]:
-    if fitting is None or length <= fitting:
-        return []
-    return [Positions(tuple(range(i, min(length, i + fitting)))) for i in range(0, length, fitting)]
-
-
-def _narrow(columns: Positions, length: int, fitting: int | None) -> Positions:
+def _narrow(columns: Positions, length: int, fitting: int) -> Positions:
     """Leave out columns in the middle until the rest, and the mark of the gap, fit."""
-    if fitting is None or columns.size + (columns.gap is not None) <= fitting:
+    if columns.size + (columns.gap is not None) <= fitting:
         return columns
     room = fitting - 1
     return cut(length, room - room // 2, room // 2)
-
-
-def locate_selected(
-    grid: Grid, selection: Selection, values: NDArray[Any], index: Sequence[NDArray[np.intp]]
-) -> NDArray[np.intp]:
-    """Return the numbers of the groups that cells belong to; `NOBODY` for those that do not count.
-
-    Parameters
-    ----------
-    grid : Grid
-        Without windows.
-    selection : Selection
-        Which values count.
-    values : ndarray
-        The tensor.
-    index : sequence of integer arrays
-        The cells' positions along each axis; they broadcast.
-    """
-    return np.where(selection.select(values, index), grid.locate_groups(index), NOBODY)
-
-
-def _number_groups(plan: Plan, positions: list[Positions], locate: Locate | None) -> NDArray[np.intp]:
-    if plan.spec.window is not None and locate is None:
-        return np.full([p.size for p in positions], NOBODY)
-    return (locate or plan.grid.locate_groups)(make_index(positions))
 
 
 def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tuple[int, ...] | None]:
@@ -266,7 +263,3 @@ def _walk(positions: Sequence[Positions], lengths: Sequence[int]) -> Iterator[tu
         yield places
     if following != math.prod(lengths):
         yield None
-
-
-def _open_gap(items: list[Any], gap: int | None, mark: Any) -> list[Any]:
-    return items if gap is None else [*items[:gap], mark, *items[gap:]]

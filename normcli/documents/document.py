@@ -8,7 +8,6 @@ from __future__ import annotations
 import enum
 import itertools
 import json
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -130,11 +129,6 @@ class Matrix(NamedTuple):
     groups: Sequence[Sequence[int | None]]
     row_labels: Sequence[str]
     column_labels: Sequence[str]
-
-    @property
-    def shown(self) -> int:
-        """How many values it shows."""
-        return math.prod(len(labels) - labels.count(GAP) for labels in (self.row_labels, self.column_labels))
 
 
 class Blocks(NamedTuple):

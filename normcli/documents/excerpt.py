@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Row, Table, View
     from normcli.norms.plan import Plan
 
-    MakeRow = Callable[[int], Row]
+Item = TypeVar("Item")
 
 MOST_VALUES = 1000
 """A tensor of at most so many values is shown whole (NumPy's print threshold)."""
@@ -65,6 +65,10 @@ class Positions(NamedTuple):
     def size(self) -> int:
         """How many they are."""
         return len(self.shown)
+
+    def open_gap(self, items: Sequence[Item], mark: Item) -> list[Item]:
+        """Return an item for each position, with a mark between them where positions are left out."""
+        return list(items) if self.gap is None else [*items[: self.gap], mark, *items[self.gap :]]
 
     def spread(self, step: float, gap: float) -> list[float]:
         """Return where each position begins, `step` after the one before it; the gap is `gap` wide."""
@@ -122,10 +126,8 @@ def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None)
     return f"{hidden:,} of {format_count(count, noun, plural)} hidden; --full shows all" if hidden else None
 
 
-def build_excerpt(
-    table: Table, make_row: MakeRow, count: int, noun: str, view: View, chosen: Positions | None = None
-) -> Table:
-    """Return a table with those of `count` rows that are chosen, and a note on how many it hides.
+def build_excerpt(table: Table, make_row: Callable[[int], Row], count: int, noun: str, view: View) -> Table:
+    """Return a table with those of `count` rows that a view shows, and a note on how many it hides.
 
     Parameters
     ----------
@@ -136,13 +138,9 @@ def build_excerpt(
     noun : str
         What a row stands for.
     view : View
-    chosen : Positions, optional
-        The rows to list, instead of those that the view shows.
     """
-    chosen = chosen or choose_groups(count, full=view.full)
-    rows: list[Row | None] = [make_row(number) for number in chosen.shown]
-    if chosen.gap is not None:
-        rows.insert(chosen.gap, None)
+    chosen = choose_groups(count, full=view.full)
+    rows = chosen.open_gap(list(map(make_row, chosen.shown)), None)
     return table._replace(rows=rows, note=format_hidden(count - chosen.size, count, noun))
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import View
-    from normcli.documents.excerpt import Positions
     from normcli.engine.inputs import Inputs, Selection
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
@@ -148,7 +147,6 @@ def list_groups(
     columns: Mapping[str, NDArray[Any]],
     view: View,
     name_group: Callable[[int], str] | None = None,
-    chosen: Positions | None = None,
 ) -> Table:
     """Return the table of groups: the name of each on its colour, and its statistics.
 
@@ -160,8 +158,6 @@ def list_groups(
     view : View
     name_group : function of a group's number, optional
         Instead of `Grid.group_name`.
-    chosen : Positions, optional
-        The groups to list, instead of those that the view shows.
     """
 
     def make_row(group: int) -> Row:
@@ -170,7 +166,7 @@ def list_groups(
         return Row((name, *cells), None if plan.spec.window is not None else group)
 
     table = Table(None, ("group", *columns), (False, *(True,) * len(columns)))
-    return build_excerpt(table, make_row, plan.grid.group_count, "group", view, chosen)
+    return build_excerpt(table, make_row, plan.grid.group_count, "group", view)
 
 
 def format_formula(plan: Plan, given: Container[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.documents.blocks import NOBODY, locate_selected
+from normcli.documents.blocks import NOBODY, locate_owners
 from normcli.documents.numbers import format_statistic
 from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
 from normcli.teach.place import format_index
@@ -58,10 +58,7 @@ class Owners:
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
         """Return the owner of each cell; the indices broadcast, as those of `Plan.locate_groups`."""
-        grid, selection = self._plan.grid, self._result.selection
-        if selection is None:
-            return grid.locate_groups(indices)
-        return locate_selected(grid, selection, self._result.input, indices)
+        return locate_owners(self._result, indices)
 
     def locate_cell(self, index: tuple[int, ...]) -> int:
         """Return the owner of one cell."""

@@ -14,6 +14,7 @@ from normcli.documents.blocks import build_map
 from normcli.documents.document import Row, Table, View
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.results.result import Result
 from normcli.teach.comparison import compare
 from normcli.teach.equalities import NamedPlan
 from normcli.teach.restore import restore
@@ -141,7 +142,8 @@ def test_wide_slices_are_cut_with_a_mark():
 
 def test_a_map_of_groups_is_made_where_it_is_looked_at():
     plan = make_plan(Request("bn"), (10**6, 10**6), np.dtype("f8"))
-    blocks = build_map("groups", plan.grid.locate_groups, plan, View())
+    result = Result(plan, np.broadcast_to(1.0, plan.grid.shape), {})
+    blocks = build_map("groups", plan.grid.locate_groups, result, View())
     ((matrix,),) = blocks.bands
     assert matrix.cells[-1][-1] == str(10**6 - 1)
     assert matrix.groups[0] == matrix.groups[-1]
