@@ -118,13 +118,12 @@ def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor
 
 def _explain(problem: Problem, actual: Tensor) -> str:
     """Return what made the actual tensor, as far as the data show."""
-    from normcli.verify.identify import identify
-    from normcli.verify.sentence import Question, format_sentence
+    from normcli.verify.identify import Question, identify
+    from normcli.verify.sentence import format_sentence
 
-    x, y, layout = problem.tensor.values, actual.values, problem.plan.grid.layout
-    gamma, beta = (problem.parameters.get(name) for name in ("gamma", "beta"))
-    found = identify(x, y, gamma, beta, channel=layout.channel if layout.letters else None)
-    return format_sentence(Question(x, y, gamma, beta, layout.letters), found)
+    letters = problem.plan.grid.layout.letters
+    question = Question(problem.tensor.values, actual.values, **problem.parameters, layout=letters)
+    return format_sentence(identify(question))
 
 
 def _report(

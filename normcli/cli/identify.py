@@ -32,18 +32,16 @@ def _run(settings: Settings, actual: str | None, name: str | None) -> None:
     wanted = None if name is None else find_norm(name)[0].name
     from normcli.answers.identification import IdentificationAnswer
     from normcli.norms.layout import make_layout
-    from normcli.verify.identify import identify
-    from normcli.verify.sentence import Question, format_sentence
+    from normcli.verify.identify import Question, identify
+    from normcli.verify.sentence import format_sentence
 
     source = load_input(settings)
     theirs = load_file(actual, settings)
     parameters = load_affine(settings.parameters)
     letters = settings.request.layout
     layout = make_layout(letters, source.values.ndim)
-    channel = None if letters is None else layout.channel
-    found = identify(source.values, theirs.values, **parameters, norm=wanted, channel=channel)
-    question = Question(source.values, theirs.values, **parameters, layout=letters)
-    answer = IdentificationAnswer(found, format_sentence(question, found), source, theirs, layout.names)
+    found = identify(Question(source.values, theirs.values, **parameters, layout=letters), wanted)
+    answer = IdentificationAnswer(found, format_sentence(found), source, theirs, layout.names)
     print_verdict(answer, settings.answer, ok=bool(found.matches))
 
 

@@ -48,7 +48,7 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) 
         rows = take_groups(grid, x)
         if not np.isfinite(rows).all():
             continue
-        sample = Sample(grid, None, standardize(rows, divisor), take_groups(grid, y))
+        sample = Sample(grid, np.arange(grid.group_count), standardize(rows, divisor), take_groups(grid, y))
         for axes in _choose_parameter_axes(grid):
             if math.prod(n for axis, n in enumerate(x.shape) if axis not in axes) >= LEAST_VALUES:
                 plain = Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE))

@@ -63,7 +63,7 @@ def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | Non
     values : ndarray
         Of the grid's shape, or with lengths of 1 where it is to be repeated.
     chosen : ndarray of int or None
-        The groups' numbers, in C order over the kept axes.
+        The groups' numbers, in C order over the kept axes, ascending.
     """
     if not isinstance(values, np.memmap) or 0 in grid.kept:
         return _gather(grid, values, chosen)
@@ -78,7 +78,7 @@ def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | Non
 def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:
     view = np.broadcast_to(values.reshape(grid.split_shape(values.shape)), grid.view_shape)
     view = view.transpose(_order_axes(grid))
-    if chosen is None:
+    if chosen is None or len(chosen) == grid.group_count:
         return view.reshape(grid.group_count, grid.group_size).copy()
     rows = np.empty((len(chosen), grid.group_size), values.dtype)
     places = np.unravel_index(chosen, grid.stats_shape) if grid.stats_shape else ()

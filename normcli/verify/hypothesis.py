@@ -124,15 +124,15 @@ class Sample(NamedTuple):
     Parameters
     ----------
     grid : Grid
-    chosen : ndarray of int or None
-        The groups' numbers; None for all.
+    chosen : ndarray of int
+        The groups' numbers, in order.
     standard : Standard
         The input's values, standardized.
     actual : ndarray, shape (groups, group_size)
     """
 
     grid: Grid
-    chosen: NDArray[np.intp] | None
+    chosen: NDArray[np.intp]
     standard: Standard
     actual: Floats
 
@@ -177,19 +177,14 @@ class Hypothesis(NamedTuple):
             factor = standard.size / find_divisor(size, eps, model.eps_mode)
         return standard.values * np.where(standard.size > 0.0, factor, 0.0)[:, None]
 
-    def predict_rounded_first(self, eps: float, dtype: np.dtype[Any]) -> Floats:
-        """Return what comes of x̂ being rounded to a dtype before gamma multiplies it, rounded again."""
-        standardized = self.standardize(eps)
-        result = np.empty(standardized.shape, dtype)
-        with np.errstate(all="ignore"):
-            store(result, standardized)
-            store(result, self.sample.place(self.affine).apply(result.astype(np.float64)))
-        return result.astype(np.float64)
-
     def is_rounded_first(self, eps: float, ulp: float, dtype: np.dtype[Any]) -> bool | None:
-        """Whether x̂ was rounded before gamma; None where there is no telling."""
+        """Whether x̂ was rounded to a dtype before gamma multiplied it; None where the data do not show it."""
         if self.affine.scale is None or self.affine.way == ESTIMATED or dtype.itemsize >= _FLOAT32.itemsize:
             return None
-        first = bool(np.array_equal(self.sample.actual, self.predict_rounded_first(eps, dtype)))
+        result = np.empty(self.sample.actual.shape, dtype)
+        with np.errstate(all="ignore"):
+            store(result, self.standardize(eps))
+            store(result, self.sample.place(self.affine).apply(result.astype(np.float64)))
+        first = np.array_equal(self.sample.actual, result.astype(np.float64))
         once = ulp <= _ROUNDED_ONCE
         return None if first == once else first

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.norms.layout import make_layout
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import enumerate_affine_steps
 from normcli.verify.hypothesis import Scope
@@ -30,11 +31,32 @@ MOST_ORDERS = 24
 """Orders of the actual tensor's axes that are tried."""
 
 
+class Question(NamedTuple):
+    """What was asked: the tensors, and the names of the axes.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape, or y with its axes in another order.
+    gamma, beta : ndarray or None
+        If neither is given and nothing fits without, they are estimated.
+    layout : str or None
+        One letter an axis, which name the channel axis; without it, the second and the last may be.
+    """
+
+    x: NDArray[Any]
+    y: NDArray[Any]
+    gamma: NDArray[Any] | None = None
+    beta: NDArray[Any] | None = None
+    layout: str | None = None
+
+
 class Identification(NamedTuple):
     """What was found.
 
     Parameters
     ----------
+    question : Question
     matches : tuple of Match
         The best first.
     nearest : Nearest or None
@@ -44,44 +66,35 @@ class Identification(NamedTuple):
         Why no norm can be identified; None where one may be.
     """
 
+    question: Question
     matches: tuple[Match, ...]
     nearest: Nearest | None = None
     sampled: int | None = None
     reason: str | None = None
 
 
-def identify(
-    x: NDArray[Any],
-    y: NDArray[Any],
-    gamma: NDArray[Any] | None = None,
-    beta: NDArray[Any] | None = None,
-    norm: str | None = None,
-    channel: int | None = None,
-) -> Identification:
+def identify(question: Question, norm: str | None = None) -> Identification:
     """Find what makes y of x.
 
     Parameters
     ----------
-    x, y : ndarray
-        Of one shape, or y with its axes in another order.
-    gamma, beta : ndarray or None
-        If neither is given and nothing fits without, they are estimated.
+    question : Question
     norm : str or None
         Look for this norm alone.
-    channel : int or None
-        The channel axis, if it is known; otherwise the second and the last may be.
 
     Raises
     ------
     DataError
         If y is not of x's shape in any order of axes, or a parameter is of no shape that the axes have.
     """
+    x, y, gamma, beta, layout = question
     orders = list(itertools.islice(_find_orders(x.shape, y.shape), MOST_ORDERS))
     reason = _find_reason(x, y)
     if reason is not None:
-        return Identification((), reason=reason)
+        return Identification(question, (), reason=reason)
     affines = list(enumerate_affine_steps(x.shape, gamma, beta))
     rank = x.ndim
+    channel = None if layout is None else make_layout(layout, rank).channel
     channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
@@ -99,8 +112,8 @@ def identify(
     if not matches and gamma is None and beta is None:
         matches = searches[0].estimate_matches()
     if matches:
-        return Identification(tuple(sorted(matches, key=rank_match)), None, sampled)
-    return Identification((), searches[0].find_nearest(), sampled)
+        return Identification(question, tuple(sorted(matches, key=rank_match)), None, sampled)
+    return Identification(question, (), searches[0].find_nearest(), sampled)
 
 
 def _find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,53 +35,60 @@ _ANY_DTYPE = np.dtype(np.float64)
 """For plans of which only the groups matter."""
 
 
-class MatchName(NamedTuple):
-    """A norm of the table that a hypothesis amounts to.
-
-    Parameters
-    ----------
-    norm : str
-    groups : int or None
-    like : tuple of str
-        The frameworks whose defaults it stands for here.
-    by_default : bool
-        Whether the axes are the norm's or a framework's own choice.
-    """
-
-    norm: str
-    groups: int | None
-    like: tuple[str, ...] = ()
-    by_default: bool = False
-
-
-def name_hypothesis(
-    hypothesis: Hypothesis, scope: Scope, rounded_first: bool | None = None
-) -> Iterator[MatchName]:
-    """Yield every norm whose groups these are, by its own default or a framework's; at least one.
+def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) -> Iterator[Match]:
+    """Yield a match for every norm whose groups these are, by its own default or a framework's; at least one.
 
     Parameters
     ----------
     hypothesis : Hypothesis
         Of a grid in its canonical form.
     scope : Scope
-    rounded_first : bool or None
-        Whether x̂ was rounded before gamma; None where there is no telling.
+    precision : str
+        The dtype in which it was accumulated.
     """
+    (grid, _, _, actual), model = hypothesis.sample, hypothesis.model
+    eps = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
+    error, ulp = measure_distance(actual, hypothesis.predict(eps), scope.dtype)
+    first = hypothesis.is_rounded_first(eps, float(ulp.max()), scope.dtype)
+    for norm, like, by_default in _name_hypothesis(hypothesis, scope, first):
+        groups = _count_groups(norm, grid)
+        yield Match(
+            norm=norm.name,
+            axes=grid.axes,
+            precision=f"{precision}, rounded before gamma" if first else precision,
+            like=like,
+            max_ulp=float(ulp.max()),
+            max_abs=float(error.max()),
+            order=scope.order,
+            groups=groups,
+            group_order=None if groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
+            eps=eps,
+            eps_range=(model.low, model.high),
+            eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,
+            ddof=model.ddof,
+            p=model.p,
+            affine=hypothesis.affine.way,
+            by_default=by_default,
+        )
+
+
+def _name_hypothesis(
+    hypothesis: Hypothesis, scope: Scope, rounded_first: bool | None
+) -> list[tuple[Norm, tuple[str, ...], bool]]:
+    """Return each norm that it is, the frameworks that have it so, and whether the axes are a default."""
     grid, model = hypothesis.sample.grid, hypothesis.model
     rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
-    found = False
+    named: list[tuple[Norm, tuple[str, ...], bool]] = []
     for norm in rows:
         like = _find_like(norm, hypothesis, scope.dtype, rounded_first)
         own = _has_own_eps(norm, model) and any(_reduces_so(norm, grid, channel) for channel in scope.channels)
         if like or own:
-            found = True
             chosen = [find_convention(framework, norm.name).axes for framework in like]
-            by_default = own or any(axes is not AxesRule.GIVEN for axes in chosen)
-            yield MatchName(norm.name, _count_groups(norm, grid), like, by_default)
-    if not found:  # a choice of axes that is nobody's default
+            named.append((norm, like, own or any(axes is not AxesRule.GIVEN for axes in chosen)))
+    if not named:  # a choice of axes that is nobody's default
         rule = AxesRule.LAST if grid.split is None else AxesRule.CHANNEL_GROUPS
-        norm = next((norm for norm in rows if norm.axes is rule), rows[0])
-        yield MatchName(norm.name, _count_groups(norm, grid))
+        named.append((next((norm for norm in rows if norm.axes is rule), rows[0]), (), False))
+    return named
 
 
 def _count_groups(norm: Norm, grid: Grid) -> int | None:
@@ -109,10 +116,16 @@ def _reduces_so(norm: Norm, grid: Grid, channel: int) -> bool:
     request = Request(norm=norm.name, layout=_make_layout(len(shape), channel))
     if norm.axes is AxesRule.CHANNEL_GROUPS:
         request = request._replace(groups=grid.groups or 1, group_order=grid.group_order)
+    plan = _try_plan(request, shape)
+    return plan is not None and plan.grid.canonical == grid
+
+
+def _try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _ANY_DTYPE) -> Plan | None:
+    """Return a plan; None if the norm or the framework does not take such a shape."""
     try:
-        return make_plan(request, shape, _ANY_DTYPE).grid.canonical == grid
-    except NormError:  # no such norm of such a shape
-        return False
+        return make_plan(request, shape, dtype)
+    except NormError:
+        return None
 
 
 def _make_layout(rank: int, channel: int) -> str:
@@ -126,35 +139,28 @@ def _find_like(
     norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], rounded_first: bool | None
 ) -> tuple[str, ...]:
     """Return the frameworks whose defaults for a norm of this shape are just these."""
-    affine = hypothesis.affine
+    affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
     adds_one = None if affine.scale is None or affine.way == ESTIMATED else affine.way.startswith("1 +")
     found = []
     for framework in list_frameworks(norm.name):
-        plan = _plan_like(framework, norm, hypothesis, dtype)
+        convention = find_convention(framework, norm.name)
+        request = Request(
+            norm.name,
+            groups=_count_groups(norm, grid),
+            like=framework,
+            eps=choose_eps(model.low, model.high) if convention.eps is EpsRule.GIVEN else None,
+            axes=grid.axes if convention.axes is AxesRule.GIVEN else None,
+        )
+        plan = _try_plan(request, grid.shape, dtype)
         if (
             plan is not None
-            and _agrees(plan, hypothesis.model)
+            and _agrees(plan, model)
             and adds_one in (None, plan.spec.gamma_offset == 1)
             and rounded_first in (None, plan.spec.rounds_before_gamma)
-            and plan.grid.canonical == hypothesis.sample.grid
+            and plan.grid.canonical == grid
         ):
             found.append(framework)
     return tuple(found)
-
-
-def _plan_like(framework: str, norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any]) -> Plan | None:
-    """Return a framework's plan, given the axes and eps that it asks for; None if it has none."""
-    grid, model = hypothesis.sample.grid, hypothesis.model
-    request = Request(norm=norm.name, groups=_count_groups(norm, grid), like=framework)
-    convention = find_convention(framework, norm.name)
-    if convention.eps is EpsRule.GIVEN:
-        request = request._replace(eps=choose_eps(model.low, model.high))
-    if convention.axes is AxesRule.GIVEN:
-        request = request._replace(axes=grid.axes)
-    try:
-        return make_plan(request, grid.shape, dtype)
-    except NormError:  # a framework that does not take such a shape
-        return None
 
 
 def _agrees(plan: Plan, model: Model) -> bool:
@@ -182,42 +188,10 @@ def find_like_window(window: Window, shape: tuple[int, ...], axis: int) -> tuple
     found = []
     for framework in list_frameworks(WINDOWED):
         request = Request(norm=WINDOWED, like=framework, size=window.size, axes=(axis,))
-        try:
-            theirs = make_plan(request, shape, _ANY_DTYPE).spec.window
-        except NormError:  # a framework that does not take such a shape or size
-            continue
-        if theirs is not None and (theirs.before, theirs.after) == (window.before, window.after):
+        plan = _try_plan(request, shape)
+        if plan is not None and plan.grid.reach == (window.before, window.after):
             found.append(framework)
     return tuple(found)
-
-
-def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) -> Iterator[Match]:
-    """Yield the matches that a hypothesis amounts to: one for each name that it has."""
-    (grid, _, _, actual), model = hypothesis.sample, hypothesis.model
-    eps = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
-    error, ulp = measure_distance(actual, hypothesis.predict(eps), scope.dtype)
-    first = hypothesis.is_rounded_first(eps, float(ulp.max()), scope.dtype)
-    if first:
-        precision = f"{precision}, rounded before gamma"
-    for named in name_hypothesis(hypothesis, scope, first):
-        yield Match(
-            norm=named.norm,
-            axes=grid.axes,
-            precision=precision,
-            like=named.like,
-            max_ulp=float(ulp.max()),
-            max_abs=float(error.max()),
-            order=scope.order,
-            groups=named.groups,
-            group_order=None if named.groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
-            eps=eps,
-            eps_range=(model.low, model.high),
-            eps_mode=None if model.eps_mode is EpsMode.FLOOR else model.eps_mode,
-            ddof=model.ddof,
-            p=model.p,
-            affine=hypothesis.affine.way,
-            by_default=named.by_default,
-        )
 
 
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:

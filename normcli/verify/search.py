@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from normcli.verify.hypothesis import Scope
 
     Floats = NDArray[np.float64]
-    Candidate = tuple[Grid, Divisor, AffineStep]
 
 MOST_VALUES = 1 << 17
 """Values that a hypothesis is compared with; of larger tensors whole groups are sampled."""
@@ -118,13 +117,12 @@ class Search:
         self.grids = _list_grids(x.shape)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
-        self._samples: dict[tuple[Grid, Divisor], Sample | None] = {}
 
     def find_matches(self) -> tuple[int, list[Match]]:
         """Return the first level at which anything fits, and what does."""
         candidates = list(self._survive())
         for number, level in enumerate(LEVELS):
-            found = [match for candidate in candidates for match in self._try(candidate, level, number)]
+            found = [match for pair in candidates for match in self._try(*pair, number)]
             found += self._find_windows(level, number)
             if found:
                 return number, found
@@ -141,21 +139,10 @@ class Search:
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
-        best: tuple[tuple[float, float], Hypothesis] | None = None
-        for grid, divisor in itertools.product(self.grids, self.standards):
-            sample = self._sample(grid, MOST_VALUES, divisor)
-            if sample is None:
-                continue
-            for affine, model in itertools.product(self.affines, _PLAIN_MODELS):
-                if _find_standard(model) == divisor:
-                    hypothesis = Hypothesis(sample, affine, model)
-                    key, _ = self._judge(hypothesis)
-                    if (best is None or key < best[0]) and self._has_name(hypothesis):
-                        best = key, hypothesis
-        return None if best is None else self._refine(best[1])
-
-    def _refine(self, hypothesis: Hypothesis) -> Nearest:
-        """Return the best eps, place and ddof for a way of grouping."""
+        named = filter(self._has_name, self._enumerate_plain())
+        hypothesis = min(named, key=lambda h: self._judge(h)[0], default=None)
+        if hypothesis is None:
+            return None
         sample = hypothesis.sample
         models = [
             hypothesis.model._replace(eps_mode=mode, ddof=ddof, low=eps, high=eps)
@@ -167,6 +154,14 @@ class Search:
         _, wrong = self._judge(best)
         match = min(self._describe(best, len(LEVELS) - 1), key=rank_match)
         return Nearest(match, int(wrong.sum()), wrong.size, _locate_first(sample, wrong))
+
+    def _enumerate_plain(self) -> Iterator[Hypothesis]:
+        for grid, divisor in itertools.product(self.grids, self.standards):
+            sample = self._sample(grid, MOST_VALUES, divisor)
+            if sample is not None:
+                for affine, model in itertools.product(self.affines, _PLAIN_MODELS):
+                    if _find_standard(model) == divisor:
+                        yield Hypothesis(sample, affine, model)
 
     def _judge(self, hypothesis: Hypothesis) -> tuple[tuple[float, float], NDArray[np.bool_]]:
         """Return the part of the values that is not explained, the distance of the rest, and which they are."""
@@ -180,25 +175,18 @@ class Search:
             distance = float(np.sqrt(np.nanmean(np.minimum(explained, 1e100) ** 2)))
         return (min(part, _MOSTLY), distance), wrong
 
-    def _survive(self) -> Iterator[Candidate]:
+    def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
         for grid, divisor in itertools.product(self.grids, self.standards):
-            sample = self._sample(grid, FEW_VALUES, divisor)
-            if sample is None:
-                continue
-            for affine in self.affines:
-                if self._bound(sample, affine, LEVELS[-1]) is not None:
-                    yield grid, divisor, affine
+            few = self._sample(grid, FEW_VALUES, divisor)
+            left = [step for step in self.affines if few and self._bound(few, step, LEVELS[-1])]
+            sample = self._sample(grid, MOST_VALUES, divisor) if left else None
+            if sample is not None:
+                yield from ((sample, step) for step in left)
 
-    def _try(self, candidate: Candidate, level: Level, number: int) -> Iterator[Match]:
-        grid, divisor, affine = candidate
-        if (grid, divisor) not in self._samples:
-            self._samples[grid, divisor] = self._sample(grid, MOST_VALUES, divisor)
-        sample = self._samples[grid, divisor]
-        bounds = None if sample is None else self._bound(sample, affine, level)
-        if sample is None or bounds is None:
-            return
-        for model in fit_models(sample.standard, *bounds):
+    def _try(self, sample: Sample, affine: AffineStep, number: int) -> Iterator[Match]:
+        bounds = self._bound(sample, affine, LEVELS[number])
+        for model in fit_models(sample.standard, *bounds) if bounds else ():
             yield from self._describe(Hypothesis(sample, affine, model), number)
 
     def _find_windows(self, level: Level, number: int) -> list[Match]:
@@ -233,10 +221,9 @@ class Search:
         chosen = _choose_groups(grid, most)
         inputs, actual = (_widen(take_groups(grid, values, chosen)) for values in (self.x, self.y))
         finite = np.isfinite(inputs).all(axis=1)
-        if not finite.all():
-            numbers = np.arange(grid.group_count) if chosen is None else chosen
-            chosen, inputs, actual = numbers[finite], inputs[finite], actual[finite]
-        return Sample(grid, chosen, standardize(inputs, divisor), actual) if len(actual) else None
+        if not finite.any():
+            return None
+        return Sample(grid, chosen[finite], standardize(inputs[finite], divisor), actual[finite])
 
     def _allow(self, sample: Sample, affine: AffineStep, level: Level) -> Floats:
         """Return how far each value may be off."""
@@ -278,17 +265,14 @@ def _widen(values: NDArray[Any]) -> Floats:
 def _locate_first(sample: Sample, wrong: NDArray[np.bool_]) -> tuple[int, ...]:
     """Return the index in the tensor of the first value that is wrong; of none, the last."""
     rows, columns = np.nonzero(wrong)
-    groups = rows if sample.chosen is None else sample.chosen[rows]
     shape = sample.grid.shape
-    flat = np.ravel_multi_index(sample.grid.locate_values(groups, columns), shape)
+    flat = np.ravel_multi_index(sample.grid.locate_values(sample.chosen[rows], columns), shape)
     return tuple(int(i) for i in np.unravel_index(flat.min(initial=math.prod(shape) - 1), shape))
 
 
-def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp] | None:
-    """Return the numbers of groups of about so many values, spread evenly; None for all."""
-    count = max(1, most // grid.group_size)
-    if count >= grid.group_count:
-        return None
+def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp]:
+    """Return the numbers of groups of about so many values, spread evenly."""
+    count = min(max(1, most // grid.group_size), grid.group_count)
     return np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from normcli.verify.affine import WAYS
 from normcli.verify.search import MOST_VALUES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from normcli.norms.layout import Layout
     from normcli.verify.hypothesis import Match
-    from normcli.verify.identify import Identification
+    from normcli.verify.identify import Identification, Question
 
 _REFERENCE = "torch"
 """The framework whose result is shown beside y, where that is another."""
@@ -29,26 +27,10 @@ _MOST_OTHERS = 3
 """Other matches that a sentence names."""
 
 
-class Question(NamedTuple):
-    """What was asked: the tensors, and the names of the axes.
-
-    Parameters
-    ----------
-    x, y : ndarray
-    gamma, beta : ndarray or None
-    layout : str or None
-    """
-
-    x: NDArray[Any]
-    y: NDArray[Any]
-    gamma: NDArray[Any] | None = None
-    beta: NDArray[Any] | None = None
-    layout: str | None = None
-
-
-def format_sentence(question: Question, found: Identification) -> str:
+def format_sentence(found: Identification) -> str:
     """Return what was found, in a sentence or two."""
-    layout = make_layout(question.layout, question.x.ndim)
+    asked = found.question
+    layout = make_layout(asked.layout, asked.x.ndim)
     if found.reason is not None:
         return f"No norm can be identified: {found.reason}."
     sample = (
@@ -56,13 +38,13 @@ def format_sentence(question: Question, found: Identification) -> str:
     )
     if found.matches:
         best, *others = found.matches
-        described = f"{_format_match(best, layout)}{_format_affine(best, question)}{_format_frameworks(best)}"
+        described = f"{_format_match(best, layout)}{_format_affine(best, asked)}{_format_frameworks(best)}"
         equal = [match for match in others if match.is_usual or not best.is_usual]
-        return f"y is {described}{_format_reference(best, question)}.{_format_others(equal, layout)}{sample}"
+        return f"y is {described}{_format_reference(best, asked)}.{_format_others(equal, layout)}{sample}"
     near = found.nearest
     if near is None:
         return "No norm reproduces y."
-    described = f"{_format_match(near.match, layout)}{_format_affine(near.match, question)}"
+    described = f"{_format_match(near.match, layout)}{_format_affine(near.match, asked)}"
     if 2 * near.mismatches < near.compared:
         count = f"{near.mismatches:,} of {near.compared:,} values"
         return f"y is {described}, except for {count}, the first at {_format_index(near.first)}.{sample}"
@@ -104,9 +86,9 @@ def _format_eps(match: Match) -> str:
     return f"with eps {match.eps:g}{place}"
 
 
-def _format_affine(match: Match, question: Question) -> str:
+def _format_affine(match: Match, asked: Question) -> str:
     words = WAYS[match.affine]
-    given = [name for name in ("gamma", "beta") if getattr(question, name) is not None]
+    given = [name for name in ("gamma", "beta") if getattr(asked, name) is not None]
     unused = [name for name in given if name not in words]
     return words + (f", without the given {' and '.join(unused)}" if unused else "")
 
@@ -121,9 +103,9 @@ def _format_frameworks(match: Match) -> str:
     return f", as in {', '.join(named)}" if named else ""
 
 
-def _format_reference(match: Match, question: Question) -> str:
+def _format_reference(match: Match, asked: Question) -> str:
     """Return what torch would give where it differs most, if it would give something else."""
-    x = question.x
+    x = asked.x
     if (
         match.window is not None
         or _REFERENCE in match.like
@@ -134,12 +116,12 @@ def _format_reference(match: Match, question: Question) -> str:
     try:
         theirs = normalize(
             x, match.norm, axes=match.axes, groups=match.groups, like=_REFERENCE,
-            gamma=question.gamma, beta=question.beta,
+            gamma=asked.gamma, beta=asked.beta,
         ).normalized  # fmt: skip
     except NormError:  # torch has no such thing
         return ""
     with np.errstate(all="ignore"):
-        mine, theirs = question.y.transpose(match.order).astype(np.float64), theirs.astype(np.float64)
+        mine, theirs = asked.y.transpose(match.order).astype(np.float64), theirs.astype(np.float64)
         place = np.unravel_index(int(np.nanargmax(np.abs(mine - theirs))), x.shape)
     index = _format_index(tuple(int(i) for i in place))
     return f"; {_REFERENCE} would give {theirs[place]:.9g} at {index}, where y has {mine[place]:.9g}"

@@ -14,9 +14,9 @@ from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import AxesRule, EpsRule
+from normcli.verify import identify as identification
 from normcli.verify.groups import enumerate_grids, put_back, take_groups
-from normcli.verify.identify import identify
-from normcli.verify.sentence import Question, format_sentence
+from normcli.verify.sentence import format_sentence
 from tests.marks import slowly
 
 SHAPES = {2: (40, 12), 3: (6, 12, 20), 4: (4, 12, 5, 6), 5: (3, 8, 4, 3, 5)}
@@ -32,6 +32,10 @@ def plainly(x, axes, eps, *, mode="inside", ddof=0, centred=True):
     square = x.var(axes, keepdims=True, ddof=ddof) if centred else (x * x).mean(axes, keepdims=True)
     eps = x.dtype.type(eps)
     return (x - mean) / (np.sqrt(square + eps) if mode == "inside" else np.sqrt(square) + eps)
+
+
+def identify(x, y, gamma=None, beta=None, norm=None):
+    return identification.identify(identification.Question(x, y, gamma, beta), norm)
 
 
 def best(found, **wanted):
@@ -205,7 +209,7 @@ def test_a_gamma_that_nobody_gave_is_fitted_and_said_to_be():
     found = identify(x, y)
     assert best(found, norm="in", affine="estimated", axes=(2, 3))
     assert {match.affine for match in found.matches} == {"estimated"}
-    assert "fitted to the values" in format_sentence(Question(x, y), found)
+    assert "fitted to the values" in format_sentence(found)
 
 
 @pytest.mark.slow
@@ -223,7 +227,7 @@ def test_what_two_conventions_share_is_listed_under_both():
     x = make(SHAPES[4])
     found = identify(x, normalize(x, "ln", axes=(1, 2, 3)).normalized)
     assert {"ln", "gn"} <= {match.norm for match in found.matches}
-    assert "These values fit as well" in format_sentence(Question(x, x), found)
+    assert "These values fit as well" in format_sentence(found)
     x = make((4, 12, 50)) * np.float32(1e4)
     match = identify(x, normalize(x, "ln").normalized).matches[0]
     assert match.eps_range[0] == 0.0
@@ -275,11 +279,11 @@ def test_windows(size, like):
 @pytest.mark.slow
 def test_axes_without_letters_are_numbers_and_an_eps_that_was_given_is_said_to_be():
     x = make(17)
-    sentence = format_sentence(Question(x, x), identify(x, plainly(x, (0,), 1e-3)))
+    sentence = format_sentence(identify(x, plainly(x, (0,), 1e-3)))
     assert "over axis 0 with eps 0.001" in sentence
     x = make(SHAPES[4])
     y = plainly(x.reshape(4, 3, 4, 5, 6), (2, 3, 4), 1e-3).reshape(x.shape)
-    assert "as in openvino (where eps is given)" in format_sentence(Question(x, y), identify(x, y))
+    assert "as in openvino (where eps is given)" in format_sentence(identify(x, y))
 
 
 def test_a_default_is_named_before_a_choice_of_axes():
@@ -303,7 +307,7 @@ def test_one_wrong_value_among_all_is_the_nearest():
     found = identify(x, y)
     assert not found.matches
     assert (found.nearest.match.norm, found.nearest.mismatches, found.nearest.first) == ("bn", 1, (2, 3, 1, 4))
-    assert "except for 1 of 1,440 values, the first at (2, 3, 1, 4)" in format_sentence(Question(x, y), found)
+    assert "except for 1 of 1,440 values, the first at (2, 3, 1, 4)" in format_sentence(found)
 
 
 @pytest.mark.slow
@@ -323,7 +327,7 @@ def test_noise_is_nothing():
     found = identify(x, y)
     assert not found.matches
     assert 2 * found.nearest.mismatches > found.nearest.compared
-    assert format_sentence(Question(x, y), found).startswith("No norm reproduces y")
+    assert format_sentence(found).startswith("No norm reproduces y")
 
 
 @pytest.mark.parametrize(
