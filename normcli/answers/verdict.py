@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
     from normcli.verify.check import ArrayCheck, Checked
     from normcli.verify.tally import Bin, Element, GroupDifference
+    from normcli.verify.ulp import Tolerance
 
 _ULP_DIGITS = 4
 
@@ -115,7 +116,7 @@ class Verdict:
         more = list(list_selection(self.plan, self.tensor.values, self.checked.selection, self.checked.counts))
         for name, comparison in self.checked.comparisons.items():
             label = "actual" if name == NORMALIZED else f"actual {name}"
-            facts = (make_printable(self.sources[name]), comparison.dtype.name, _format_tolerance(comparison))
+            facts = (make_printable(self.sources[name]), *_list_tolerance(comparison.tolerance))
             more.append((label, facts))
         title = f"check {self.plan.norm.name} · {self.plan.norm.title}"
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
@@ -134,7 +135,7 @@ class Verdict:
     def _build_worst(self, name: str, comparison: ArrayCheck, view: View) -> Facts:
         worst, grid = comparison.tally.worst, self.plan.grid
         assert worst is not None
-        digits = view.digits or (_SHORT_DIGITS if comparison.dtype.itemsize <= 4 else _LONG_DIGITS)
+        digits = view.digits or (_SHORT_DIGITS if comparison.tolerance.dtype.itemsize <= 4 else _LONG_DIGITS)
         group = grid.group_name(self._find_group(name, worst.place))
         place: tuple[str, ...] = (group,)
         if name == NORMALIZED:
@@ -168,7 +169,7 @@ class Verdict:
         return {
             "ok": comparison.ok,
             "source": self.sources[name],
-            "dtype": comparison.dtype.name,
+            "dtype": limits.dtype.name,
             **describe_members(tally, "compared", "mismatches", "max_ulp", "max_abs"),
             **(
                 describe_members(limits, "rtol", "atol")
@@ -209,7 +210,8 @@ def _build_histogram(comparison: ArrayCheck, view: View) -> Table:
         Row((_format_bin(part), f"{part.value_count:,}", _format_share(part.value_count, total)))
         for part in bins
     ]
-    return Table(None, (f"ulp of {comparison.dtype.name}", "values", "share"), (False, True, True), rows)
+    columns = (f"ulp of {comparison.tolerance.dtype.name}", "values", "share")
+    return Table(None, columns, (False, True, True), rows)
 
 
 def _coarsen(bins: Sequence[Bin]) -> list[Bin]:
@@ -243,10 +245,10 @@ def _format_bound(bound: float) -> str:
     return f"{bound:g}" if small else f"2^{math.frexp(bound)[1] - 1}"
 
 
-def _format_tolerance(comparison: ArrayCheck) -> str:
-    limits = comparison.tolerance
+def _list_tolerance(limits: Tolerance) -> tuple[str, str]:
+    """Return the dtype that distances are counted in, and what is tolerated."""
     relative = f"rtol {limits.rtol:g}, atol {limits.atol:g}"
-    return relative if limits.max_ulp is None else f"up to {limits.max_ulp:g} ulp"
+    return limits.dtype.name, relative if limits.max_ulp is None else f"up to {limits.max_ulp:g} ulp"
 
 
 def _format_ulp(value: float) -> str:

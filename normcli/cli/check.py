@@ -79,14 +79,16 @@ def _run(
     paths = _find_actual(find_norm(settings.request.norm)[0], actual)
     if [*settings.source.inputs, *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
-    from normcli.verify.check import NORMALIZED, Limits, check
+    from normcli.verify.check import NORMALIZED, check
+    from normcli.verify.ulp import choose_tolerance
 
     problem = load_problem(settings)
     plan, values = problem.plan, problem.tensor.values
     tensors = {name: _load_actual(name, path, plan, settings) for name, path in paths.items()}
     with settings.run.open_effort() as effort:
         arrays = {name: tensor.values for name, tensor in tensors.items()}
-        checked = check(plan, values, arrays, problem.inputs, Limits(rtol, atol, max_ulp), effort)
+        tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+        checked = check(plan, values, arrays, problem.inputs, tolerate, effort)
     sources = {name: tensor.source for name, tensor in tensors.items()}
     sentence = None if checked.ok or NORMALIZED not in tensors else _explain(problem, tensors[NORMALIZED])
     _report(settings, problem, checked, sources, sentence)

@@ -21,7 +21,7 @@ from normcli.verify.tally import GroupTally, Tally
 from normcli.verify.ulp import choose_counting_dtype, choose_tolerance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -42,31 +42,17 @@ PIECE = 1 << 14
 """Values compared at once: the dozen arrays that this takes stay in the cache."""
 
 
-class Limits(NamedTuple):
-    """The tolerance as far as the caller names it; see `choose_tolerance`."""
-
-    rtol: float | None = None
-    atol: float | None = None
-    max_ulp: float | None = None
-
-
-NO_LIMITS = Limits()
-
-
 class ArrayCheck(NamedTuple):
     """How far one array is from the exact one.
 
     Parameters
     ----------
-    dtype : numpy.dtype
-        In whose last place distances are counted.
     tolerance : Tolerance
     tally : Tally
     groups : GroupTally or None
         The mismatches of each group; None where every value has a window of its own.
     """
 
-    dtype: np.dtype[Any]
     tolerance: Tolerance
     tally: Tally
     groups: GroupTally | None
@@ -112,7 +98,7 @@ def check(
     values: NDArray[Any],
     actual: Mapping[str, NDArray[Any]],
     inputs: Inputs = NO_INPUTS,
-    limits: Limits | Mapping[str, Limits] = NO_LIMITS,
+    tolerate: Callable[[np.dtype[Any]], Tolerance] = choose_tolerance,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Checked:
     """Compare arrays with what a plan makes of a tensor.
@@ -127,8 +113,8 @@ def check(
         By what they are: `normalized`, of the tensor's shape, and any of the norm's statistics.
     inputs : Inputs
         Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
-    limits : Limits, or mapping of str to Limits
-        What is tolerated, of all or of each; by default what torch's `assert_close` does for its dtype.
+    tolerate : callable
+        What is tolerated of values of a dtype; by default what torch's `assert_close` does.
     effort : Effort
         Nothing of the outcome depends on it.
 
@@ -137,7 +123,7 @@ def check(
     DataError
         If a shape does not fit.
     UsageError
-        If the limits contradict each other, or there is nothing to compare.
+        If `tolerate` refuses a dtype, or there is nothing to compare.
 
     Notes
     -----
@@ -159,25 +145,20 @@ def check(
         raise UsageError("there is nothing to compare")
     for name, array in actual.items():
         require_shape(plan, name, array)
-    settings = {name: _choose_dtype(plan, name, array.dtype) for name, array in actual.items()}
-    tolerances = {
-        name: choose_tolerance(dtype, *(limits if isinstance(limits, Limits) else limits[name]))
-        for name, dtype in settings.items()
-    }
+    tolerances = {name: tolerate(_choose_dtype(plan, name, a.dtype)) for name, a in actual.items()}
     comparisons: dict[str, ArrayCheck] = {}
     if NORMALIZED in actual:
         geometry = find_geometry(plan)
-        array, dtype, tolerance = actual[NORMALIZED], settings[NORMALIZED], tolerances[NORMALIZED]
-        with contextlib.closing(open_source(array, plan, geometry)) as source:
-            sink = ComparingSink(plan, geometry, source, dtype, tolerance)
+        with contextlib.closing(open_source(actual[NORMALIZED], plan, geometry)) as source:
+            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED])
             statistics = run_into(plan, values, sink, inputs, effort)
-        comparisons[NORMALIZED] = ArrayCheck(dtype, tolerance, sink.tally, sink.groups)
+        comparisons[NORMALIZED] = ArrayCheck(tolerances[NORMALIZED], sink.tally, sink.groups)
     else:
         statistics = measure(plan, values, inputs, effort)
     counts = statistics.pop(COUNT, None)
     for name, array in actual.items():
         if name != NORMALIZED:
-            comparisons[name] = _compare_statistic(array, statistics[name], settings[name], tolerances[name])
+            comparisons[name] = _compare_statistic(array, statistics[name], tolerances[name])
     return Checked(comparisons, statistics, counts, inputs.selection)
 
 
@@ -205,18 +186,16 @@ def _choose_dtype(plan: Plan, name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return choose_counting_dtype(dtype)
 
 
-def _compare_statistic(
-    array: NDArray[Any], expected: Floats, dtype: np.dtype[Any], tolerance: Tolerance
-) -> ArrayCheck:
+def _compare_statistic(array: NDArray[Any], expected: Floats, tolerance: Tolerance) -> ArrayCheck:
     tally, groups, flat = Tally(), GroupTally((expected.size,), make_scratch), array.reshape(-1)
     with np.errstate(all="ignore"):
         for piece in iterate_pieces(expected, PIECE):
             part = slice(tally.compared, tally.compared + piece.size)
-            found = tally.compare(flat[part], piece, dtype, tolerance, part.start)
+            found = tally.compare(flat[part], piece, tolerance, part.start)
             if found.any():
                 groups.add((part,), found, ())
             forget(array)
-    return ArrayCheck(dtype, tolerance, tally, groups)
+    return ArrayCheck(tolerance, tally, groups)
 
 
 class ComparingSink:
@@ -228,22 +207,18 @@ class ComparingSink:
     geometry : Geometry
     source : Source
         Of the other tensor.
-    dtype : numpy.dtype
     tolerance : Tolerance
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
-    def __init__(
-        self, plan: Plan, geometry: Geometry, source: Source, dtype: np.dtype[Any], tolerance: Tolerance
-    ) -> None:
+    def __init__(self, plan: Plan, geometry: Geometry, source: Source, tolerance: Tolerance) -> None:
         self.tally = Tally()
         self.groups = (
             None if plan.spec.window is not None else GroupTally(geometry.kept_shape, source.make_array)
         )
         self._geometry, self._source = geometry, source
-        self._counted_in, self._tolerance = dtype, tolerance
-        self._lock = threading.Lock()
+        self._tolerance, self._lock = tolerance, threading.Lock()
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""
@@ -257,9 +232,7 @@ class ComparingSink:
         here = Tally()
         for start in range(0, expected.size, PIECE):
             part = slice(start, start + PIECE)
-            expected[part] = here.compare(
-                actual[part], expected[part], self._counted_in, self._tolerance, start
-            )
+            expected[part] = here.compare(actual[part], expected[part], self._tolerance, start)
         if here.worst is not None:
             here.worst = here.worst._replace(place=self._locate(tile, here.worst.place))
         with self._lock:

@@ -25,7 +25,8 @@ from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.result import calculate
 from normcli.tensors.files import load
 from normcli.tensors.npy import start_npy, write_npy
-from normcli.verify.check import NORMALIZED, Checked, Limits, check
+from normcli.verify.check import NORMALIZED, Checked, check
+from normcli.verify.ulp import choose_tolerance
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
     from normcli.tensors.tensor import Tensor
+    from normcli.verify.ulp import Tolerance
 
 SCHEMA = "normcli-golden/1"
 """The version of the manifest."""
@@ -163,8 +165,7 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
         inputs = fit_inputs(
             plan, tensor.values, parameters, Given(*running) if len(running) == 2 else None, selection
         )
-        limits = {name: _choose_limits(values.dtype) for name, values in actual.items()}
-        checked = check(plan, tensor.values, actual, inputs, limits, effort)
+        checked = check(plan, tensor.values, actual, inputs, _choose_tolerance, effort)
     except (UsageError, DataError) as error:
         raise DataError(f"{folder / MANIFEST} does not fit its files: {error}") from error
     return Golden(plan, tensor, inputs, checked)
@@ -180,8 +181,8 @@ def _narrow(parameter: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return narrow if np.array_equal(narrow, parameter, equal_nan=True) else parameter
 
 
-def _choose_limits(dtype: np.dtype[Any]) -> Limits:
-    return Limits(max_ulp=_SHORT_ULP if is_short_float(dtype) else _LONG_ULP)
+def _choose_tolerance(dtype: np.dtype[Any]) -> Tolerance:
+    return choose_tolerance(dtype, max_ulp=_SHORT_ULP if is_short_float(dtype) else _LONG_ULP)
 
 
 def _describe(result: Result) -> dict[str, Any]:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     MakeArray = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 
-_FRACTION_BITS, _BIAS = 52, 1023
-"""Of float64."""
-
 _FIRST_BOUND = 0.5
 """Rounding once is off by half a unit at most: the first bin holds what is correctly rounded."""
 
@@ -64,6 +61,10 @@ class Bin(NamedTuple):
     value_count: int
 
 
+_CELL = np.dtype([("mismatches", np.int64), ("max_ulp", np.float64)])
+"""What is kept of each group."""
+
+
 class GroupDifference(NamedTuple):
     """A group with mismatches: its number, how many, and the largest distance of one in ulp."""
 
@@ -83,9 +84,7 @@ class Tally:
     worst: Element | None = None
     bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BINS, dtype=np.int64))
 
-    def compare(
-        self, actual: NDArray[Any], expected: Floats, dtype: np.dtype[Any], tolerance: Tolerance, start: int
-    ) -> Floats:
+    def compare(self, actual: NDArray[Any], expected: Floats, tolerance: Tolerance, start: int) -> Floats:
         """Compare a piece of one axis whose first value has the number `start`; the caller silences NumPy.
 
         Returns
@@ -94,7 +93,7 @@ class Tally:
             The distance of each mismatch in ulp, and 0 for every other value.
         """
         actual = np.asarray(actual, dtype=np.float64)
-        error, ulp = measure_distance(actual, expected, dtype)
+        error, ulp = measure_distance(actual, expected, tolerance.dtype)
         if tolerance.max_ulp is None:
             excess = error / (tolerance.atol + tolerance.rtol * np.abs(expected))
             excess[error == 0.0] = 0.0
@@ -102,16 +101,15 @@ class Tally:
         else:
             excess = np.where(ulp == 0.0, 0.0, ulp / tolerance.max_ulp)
         wrong = excess > 1.0
-        self.compared += ulp.size
-        self.mismatches += int(np.count_nonzero(wrong))
-        self.max_ulp = max(self.max_ulp, float(ulp.max(initial=0.0)))
-        self.max_abs = max(self.max_abs, float(error.max(initial=0.0)))
-        self.bins += np.bincount(_choose_bins(ulp), minlength=_BINS)
+        largest = float(ulp.max(initial=0.0)), float(error.max(initial=0.0))
+        worst = None
         if ulp.size:
             candidates = np.flatnonzero(excess == excess.max())
             at = candidates[np.argmax(ulp[candidates])]
             how_far, theirs = (float(excess[at]), float(ulp[at])), (float(expected[at]), float(actual[at]))
-            self._consider(Element(*how_far, *theirs, start + int(at)))
+            worst = Element(*how_far, *theirs, start + int(at))
+        bins = np.bincount(_choose_bins(ulp), minlength=_BINS)
+        self.merge(Tally(ulp.size, int(np.count_nonzero(wrong)), *largest, worst, bins))
         return np.where(wrong, ulp, 0.0)
 
     def merge(self, other: Tally) -> None:
@@ -121,8 +119,8 @@ class Tally:
         self.max_ulp = max(self.max_ulp, other.max_ulp)
         self.max_abs = max(self.max_abs, other.max_abs)
         self.bins += other.bins
-        if other.worst is not None:
-            self._consider(other.worst)
+        if self.worst is None or (other.worst is not None and other.worst.rank > self.worst.rank):
+            self.worst = other.worst
 
     @property
     def histogram(self) -> tuple[Bin, ...]:
@@ -131,13 +129,9 @@ class Tally:
             Bin(*_find_bounds(number), int(self.bins[number])) for number in np.flatnonzero(self.bins).tolist()
         )
 
-    def _consider(self, element: Element) -> None:
-        if self.worst is None or element.rank > self.worst.rank:
-            self.worst = element
-
 
 class GroupTally:
-    """The mismatches of each group; the arrays for them are made at the first mismatch.
+    """The mismatches of each group; the array for them is made at the first mismatch.
 
     Parameters
     ----------
@@ -149,66 +143,55 @@ class GroupTally:
 
     def __init__(self, shape: tuple[int, ...], make_array: MakeArray) -> None:
         self._shape, self._make_array = shape, make_array
-        self._counts: NDArray[np.int64] | None = None
-        self._largest: Floats | None = None
+        self._cells: NDArray[np.void] | None = None
 
     def add(self, index: tuple[slice, ...], ulp: Floats, axes: tuple[int, ...]) -> None:
         """Add the values of the groups at an index: their distances where they mismatch, 0 elsewhere."""
-        if self._counts is None or self._largest is None:
-            self._counts = self._make_zeros(np.dtype(np.int64))
-            self._largest = self._make_zeros(np.dtype(np.float64))
-        self._counts[index] += np.count_nonzero(ulp, axis=axes)
-        place = self._largest[index]
-        np.maximum(place, ulp.max(axis=axes), out=place)
-        forget(self._counts)
-        forget(self._largest)
+        if self._cells is None:
+            self._cells = self._make_array(self._shape, _CELL)
+            for part in iterate_blocks(self._cells):
+                part[...] = 0
+        here = self._cells[index]
+        here["mismatches"] += np.count_nonzero(ulp, axis=axes)
+        np.maximum(here["max_ulp"], ulp.max(axis=axes), out=here["max_ulp"])
+        forget(self._cells)
 
     def __iter__(self) -> Iterator[GroupDifference]:
         """Yield the groups with mismatches, in order."""
-        for start, counts, largest in self._pieces():
-            found = np.flatnonzero(counts)
-            columns = ((found + start).tolist(), counts[found].tolist(), largest[found].tolist())
-            yield from map(GroupDifference._make, zip(*columns, strict=True))
+        for groups, cells in self._pieces():
+            yield from _join(groups, cells)
 
     def count(self) -> int:
         """Return how many groups have a mismatch."""
-        return sum(int(np.count_nonzero(counts)) for _, counts, _ in self._pieces())
+        return sum(groups.size for groups, _ in self._pieces())
 
     def find_worst(self, most: int) -> list[GroupDifference]:
         """Return the groups with most mismatches, of those with equally many the ones that are further off."""
         worst: list[GroupDifference] = []
-        for start, counts, largest in self._pieces():
-            found = np.flatnonzero(counts)
-            found = found[np.lexsort((-largest[found], -counts[found]))[:most]]
-            worst += [
-                GroupDifference(start + place, int(counts[place]), float(largest[place]))
-                for place in found.tolist()
-            ]
+        for groups, cells in self._pieces():
+            order = np.lexsort((-cells["max_ulp"], -cells["mismatches"]))[:most]
+            worst += _join(groups[order], cells[order])
         return sorted(worst, key=lambda group: (-group.mismatches, -group.max_ulp, group.group))[:most]
 
-    def _pieces(self) -> Iterator[tuple[int, NDArray[np.int64], Floats]]:
-        if self._counts is None or self._largest is None:
-            return
+    def _pieces(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.void]]]:
+        """Yield the numbers of groups with mismatches, and what is known of each."""
         start = 0
-        for counts, largest in zip(iterate_pieces(self._counts), iterate_pieces(self._largest), strict=True):
-            yield start, counts, largest
-            start += counts.size
+        for cells in () if self._cells is None else iterate_pieces(self._cells):
+            found = np.flatnonzero(cells["mismatches"])
+            yield found + start, cells[found]
+            start += cells.size
 
-    def _make_zeros(self, dtype: np.dtype[Any]) -> NDArray[Any]:
-        array = self._make_array(self._shape, dtype)
-        for part in iterate_blocks(array):
-            part[...] = 0
-        return array
+
+def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDifference]:
+    return (GroupDifference(group, *cell) for group, cell in zip(groups.tolist(), cells.tolist(), strict=True))
 
 
 def _choose_bins(ulp: Floats) -> NDArray[np.int64]:
-    """Return the number of the bin of each distance: 1 + ⌈log₂⌉, by the bits, where that is positive."""
-    bits = ulp.view(np.int64) - 1
-    bits >>= _FRACTION_BITS
-    bits += 2 - _BIAS
-    np.clip(bits, 0, _BINS - 2, out=bits)
-    bits[ulp == np.inf] = _BINS - 1
-    return bits
+    """Return the number of the bin of each distance: 1 + ⌈log₂⌉ where that is positive."""
+    fraction, exponent = np.frexp(ulp)
+    bins: NDArray[np.int64] = np.clip(exponent + (fraction > _FIRST_BOUND), 0, _BINS - 2)
+    bins[ulp == np.inf] = _BINS - 1
+    return bins
 
 
 def _find_bounds(number: int) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import is_float
+from normcli.dtypes import get_eps, is_float
 from normcli.errors import UsageError
 from normcli.numerics.rounding import store
 
@@ -24,9 +24,8 @@ _EXPONENT = np.int64(0x7FF0_0000_0000_0000)
 
 
 class _Format(NamedTuple):
-    """A float format: its significant bits, the least exponent of a normal number, what torch tolerates."""
+    """A float format: the least exponent of a normal number, and what torch tolerates."""
 
-    precision: int
     least_exponent: int
     rtol: float
     atol: float
@@ -34,10 +33,10 @@ class _Format(NamedTuple):
 
 _FORMATS: Mapping[str, _Format] = MappingProxyType(
     {
-        "float16": _Format(11, -14, 1e-3, 1e-5),
-        "bfloat16": _Format(8, -126, 1.6e-2, 1e-5),
-        "float32": _Format(24, -126, 1.3e-6, 1e-5),
-        "float64": _Format(53, -1022, 1e-7, 1e-7),
+        "float16": _Format(-14, 1e-3, 1e-5),
+        "bfloat16": _Format(-126, 1.6e-2, 1e-5),
+        "float32": _Format(-126, 1.3e-6, 1e-5),
+        "float64": _Format(-1022, 1e-7, 1e-7),
     }
 )
 """IEEE 754 and, as tolerances, the defaults of `torch.testing.assert_close` (PyTorch 2.13)."""
@@ -48,11 +47,14 @@ class Tolerance(NamedTuple):
 
     Parameters
     ----------
+    dtype : numpy.dtype
+        In whose last place distances are counted.
     rtol, atol : float
     max_ulp : float or None
         Takes the place of the other two.
     """
 
+    dtype: np.dtype[Any]
     rtol: float
     atol: float
     max_ulp: float | None = None
@@ -71,7 +73,7 @@ def choose_tolerance(
     Examples
     --------
     >>> choose_tolerance(np.dtype("float32"), atol=0.0)
-    Tolerance(rtol=1.3e-06, atol=0.0, max_ulp=None)
+    Tolerance(dtype=dtype('float32'), rtol=1.3e-06, atol=0.0, max_ulp=None)
     """
     for name, value in (("rtol", rtol), ("atol", atol), ("max-ulp", max_ulp)):
         if value is not None and not 0 <= value < math.inf:
@@ -79,7 +81,8 @@ def choose_tolerance(
     if max_ulp is not None and (rtol is not None or atol is not None):
         raise UsageError("max-ulp takes the place of rtol and atol; give one or the other")
     usual = _FORMATS[dtype.name]
-    return Tolerance(usual.rtol if rtol is None else rtol, usual.atol if atol is None else atol, max_ulp)
+    rtol, atol = usual.rtol if rtol is None else rtol, usual.atol if atol is None else atol
+    return Tolerance(dtype, rtol, atol, max_ulp)
 
 
 def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -89,10 +92,10 @@ def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def measure_unit(values: Floats, dtype: np.dtype[Any]) -> Floats:
     """Return the unit of the last place that a dtype has at each value."""
-    form = _FORMATS[dtype.name]
     unit: Floats = (np.ascontiguousarray(values).view(np.int64) & _EXPONENT).view(np.float64)
-    np.maximum(unit, 2.0**form.least_exponent, out=unit)  # below it, subnormals share one unit
-    unit *= 2.0 ** (1 - form.precision)
+    smallest = 2.0 ** _FORMATS[dtype.name].least_exponent  # below it, subnormals share one unit
+    np.maximum(unit, smallest, out=unit)
+    unit *= get_eps(dtype)
     return unit
 
 

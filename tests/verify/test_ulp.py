@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from normcli.dtypes import OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
-from normcli.verify.ulp import Tolerance, choose_counting_dtype, choose_tolerance, measure_distance
+from normcli.verify.ulp import choose_counting_dtype, choose_tolerance, measure_distance
 
 FORMS = {"float16": (11, -14), "bfloat16": (8, -126), "float32": (24, -126), "float64": (53, -1022)}
 
@@ -80,9 +80,9 @@ def test_edges(actual, expected, dtype, ulp):
 
 
 def test_tolerances_are_those_of_torch_unless_they_are_given():
-    assert choose_tolerance(np.dtype("f2")) == Tolerance(1e-3, 1e-5)
-    assert choose_tolerance(np.dtype("f4")) == Tolerance(1.3e-6, 1e-5)
-    assert choose_tolerance(np.dtype("f8"), rtol=0.0) == Tolerance(0.0, 1e-7)
+    assert choose_tolerance(np.dtype("f2"))[1:3] == (1e-3, 1e-5)
+    assert choose_tolerance(np.dtype("f4"))[1:3] == (1.3e-6, 1e-5)
+    assert choose_tolerance(np.dtype("f8"), rtol=0.0)[1:3] == (0.0, 1e-7)
     assert choose_tolerance(np.dtype("f8"), max_ulp=3.0).max_ulp == 3.0
 
 
