@@ -5,6 +5,7 @@ Of each axis some positions may be left out: the block is then broken in two, wi
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,13 +17,17 @@ from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, 
 from normcli.pictures.legend import name_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from normcli.documents.scene import Data, Fill, Point, Shape
     from normcli.norms.plan import Plan
 
     Describe = Callable[[tuple[int, ...]], tuple[Fill, Data]]
+    Place = tuple[int, ...]
+    """The numbers of a cell among those that are shown to the right, into the depth and downwards."""
+
     Bounds = tuple[tuple[float, float], ...]
+    """Where a box, or a face of one, begins and ends in each of the three directions, in cubes."""
 
 UNIT = 26.0
 """The edge of a cube."""
@@ -38,8 +43,8 @@ _MOST = (10, 8, 16)
 
 _TICK, _LABEL = 9.5, 13.0
 
-_SAMPLES = tuple((u, v) for u in (0.12, 0.5, 0.88) for v in (0.12, 0.5, 0.88))
-"""The points of a face at which it is tested whether something hides it."""
+_SAMPLES = (0.12, 0.5, 0.88)
+"""How far along both edges of a face lie the points at which it is tested whether something hides it."""
 
 
 class Edge(NamedTuple):
@@ -99,11 +104,6 @@ class Edge(NamedTuple):
         return tuple(int(i) for i in np.unravel_index(self.shown.shown[place], self.shape))
 
 
-class _Face(NamedTuple):
-    cell: tuple[int, int, int]
-    points: tuple[Point, ...]
-
-
 class Cubes:
     """The blocks of one tensor; which of their cells can be seen is found before they are drawn.
 
@@ -120,9 +120,8 @@ class Cubes:
         self._offsets = [edge.offsets for edge in self.edges]
         runs = reversed(self.edges[1].runs), reversed(self.edges[2].runs), self.edges[0].runs
         self._boxes = [(x, y, z) for y, z, x in itertools.product(*runs)]
-        self._faces = self._find_faces()
-        places = {face.cell for faces in self._faces for face in faces}
-        self.cells = [self._index(place) for place in sorted(places)]
+        self._faces = [self._find_faces(box) for box in self._boxes]
+        self.cells = [self._index(place) for place in sorted(set().union(*self._faces))]
         """The indices of the cells that can be seen."""
 
     @property
@@ -145,42 +144,41 @@ class Cubes:
             shapes += self._draw_box(box, faces, describe)
         return _enclose([*shapes, *self._draw_gaps(), *self._draw_labels()])
 
-    def _find_faces(self) -> list[list[_Face]]:
-        """Return, for each box, the faces that no box before it covers whole."""
-        outlines = [_outline(self._bound(box)) for box in self._boxes]
-        return [
-            [
-                face
-                for face in self._list_faces(box)
-                if not all(
-                    any(_holds(outline, point) for outline in outlines[number + 1 :])
-                    for point in _sample(face.points)
-                )
-            ]
-            for number, box in enumerate(self._boxes)
-        ]
-
-    def _list_faces(self, box: Sequence[range]) -> Iterator[_Face]:
-        """Yield the faces of cells that lie on the top, the front or the right side of a box."""
+    def _find_faces(self, box: Sequence[range]) -> dict[Place, list[Bounds]]:
+        """Return, for cells on the top, the front or the right side of a box, their faces that can be seen."""
+        faces: dict[Place, list[Bounds]] = {}
         x, y, z = box
         for cell in itertools.product(x, y, z):
             outside = (cell[2] == z[0], cell[1] == y[0], cell[0] == x[-1])
-            if any(outside):
-                faces = _project_faces(self._bound([(place,) for place in cell]))
-                yield from (_Face(cell, points) for points in itertools.compress(faces, outside))
+            for face in itertools.compress(_list_faces(self._bound([(i,) for i in cell])), outside):
+                points = itertools.product(*({a + (b - a) * part for part in _SAMPLES} for a, b in face))
+                if not all(map(self._is_hidden, points)):
+                    faces.setdefault(cell, []).append(face)
+        return faces
+
+    def _is_hidden(self, point: tuple[float, ...]) -> bool:
+        """Whether a box is met on the way from a point (x, y, z) to the eye, along (1, −1, −1)."""
+        x, y, z = point
+        for (x0, x1), (y0, y1), (z0, z1) in map(self._bound, self._boxes):
+            end = min(x1 - x, y - y0, z - z0)
+            if 0 < end >= max(x0 - x, y - y1, z - z1):
+                return True
+        return False
 
     def _bound(self, box: Sequence[Sequence[int]]) -> Bounds:
         return tuple(
             (offsets[part[0]], offsets[part[-1]] + 1) for offsets, part in zip(self._offsets, box, strict=True)
         )
 
-    def _draw_box(self, box: Sequence[range], faces: list[_Face], describe: Describe) -> list[Shape]:
+    def _draw_box(
+        self, box: Sequence[range], faces: dict[Place, list[Bounds]], describe: Describe
+    ) -> list[Shape]:
         shapes: list[Shape] = []
-        for cell, found in itertools.groupby(faces, key=lambda face: face.cell):
+        for cell, found in faces.items():
             colour, data = describe(self._index(cell))
-            polygons = tuple(Polygon(face.points, colour) for face in found)
+            polygons = tuple(Polygon(_project_face(face), colour) for face in found)
             shapes.append(ShapeGroup(polygons, role="cell", data=data))
-        top, front, side = _project_faces(self._bound(box))
+        top, front, side = map(_project_face, _list_faces(self._bound(box)))
         shapes += [Polygon(top, "light"), Polygon(side, "shade")]
         shapes += [Polyline((*points, points[0]), "edge") for points in (top, front, side)]
         return shapes
@@ -236,18 +234,16 @@ class Cubes:
         return tuple(index)
 
 
-def _fold(plan: Plan, shown: Sequence[Positions]) -> tuple[Edge, Edge, Edge]:
+def _fold(plan: Plan, shown: Sequence[Positions]) -> list[Edge]:
     """Choose which axes run right, deep and down: channel, batch and all others, as the figure has them."""
-    axes = list(range(len(plan.grid.shape)))
+    down = list(range(len(plan.grid.shape)))
+
+    def take(wanted: int | None, otherwise: int) -> list[int]:
+        return [down.pop(down.index(wanted) if wanted in down else otherwise)] if down else []
+
     layout = plan.grid.layout
-    right = layout.channel if layout.channel is not None else (axes[-1] if axes else None)
-    rest = [axis for axis in axes if axis != right]
-    depth = layout.batch if layout.batch in rest else (rest[0] if rest else None)
-    down = [axis for axis in rest if axis != depth]
-    folded = ([] if right is None else [right], [] if depth is None else [depth], down)
-    return tuple(  # type: ignore[return-value]
-        _make_edge(plan, tuple(part), shown, most) for part, most in zip(folded, _MOST, strict=True)
-    )
+    folded = take(layout.channel, -1), take(layout.batch, 0), down
+    return [_make_edge(plan, tuple(part), shown, most) for part, most in zip(folded, _MOST, strict=True)]
 
 
 def _make_edge(plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], most: int) -> Edge:
@@ -268,13 +264,11 @@ def _make_edge(plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], mo
 
 def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:
     """Return how many of the folded positions at each end are shown on all axes that bound them."""
-    every = np.ones(shape, dtype=bool)
-    for axis, positions in enumerate(bound):
-        if positions is not None:
-            line = np.zeros(shape[axis], dtype=bool)
-            line[list(positions.shown)] = True
-            every &= line.reshape([-1 if i == axis else 1 for i in range(len(shape))])
-    flat = every.reshape(-1)
+    seen = [
+        np.isin(np.arange(length), positions.shown) if positions is not None else np.ones(length, dtype=bool)
+        for length, positions in zip(shape, bound, strict=True)
+    ]
+    flat = functools.reduce(np.logical_and.outer, seen, np.ones((), dtype=bool)).reshape(-1)
     if flat.all():
         return flat.size, flat.size
     return int(np.argmin(flat)), int(np.argmin(flat[::-1]))
@@ -286,35 +280,17 @@ def _project(corner: tuple[float, ...]) -> Point:
     return (x + y) * _COS * UNIT, ((x - y) * _SIN + z) * UNIT
 
 
-def _quad(*corners: tuple[float, float, float]) -> tuple[Point, ...]:
-    return tuple(map(_project, corners))
+def _list_faces(bounds: Bounds) -> list[Bounds]:
+    """Return the top, the front and the right side of a box: boxes that are flat in one direction."""
+    x, y, z = bounds
+    return [(x, y, (z[0], z[0])), (x, (y[0], y[0]), z), ((x[1], x[1]), y, z)]
 
 
-def _outline(bounds: Bounds) -> tuple[Point, ...]:
-    (x0, x1), (y0, y1), (z0, z1) = bounds
-    return _quad((x0, y0, z0), (x0, y1, z0), (x1, y1, z0), (x1, y1, z1), (x1, y0, z1), (x0, y0, z1))
-
-
-def _project_faces(bounds: Bounds) -> tuple[tuple[Point, ...], ...]:
-    """Return the top, the front and the right side of a box, as they are seen."""
-    (x0, x1), (y0, y1), (z0, z1) = bounds
-    return (
-        _quad((x0, y0, z0), (x1, y0, z0), (x1, y1, z0), (x0, y1, z0)),
-        _quad((x0, y0, z0), (x1, y0, z0), (x1, y0, z1), (x0, y0, z1)),
-        _quad((x1, y0, z0), (x1, y1, z0), (x1, y1, z1), (x1, y0, z1)),
-    )
-
-
-def _sample(points: tuple[Point, ...]) -> list[Point]:
-    (x, y), (ux, uy), _, (vx, vy) = points
-    return [(x + (ux - x) * u + (vx - x) * v, y + (uy - y) * u + (vy - y) * v) for u, v in _SAMPLES]
-
-
-def _holds(outline: tuple[Point, ...], point: Point) -> bool:
-    """Whether a point lies in a convex polygon whose corners go round clockwise on the screen."""
-    x, y = point
-    corners = zip(outline, (*outline[1:], outline[0]), strict=True)
-    return all((bx - ax) * (y - ay) - (by - ay) * (x - ax) >= 0 for (ax, ay), (bx, by) in corners)
+def _project_face(face: Bounds) -> tuple[Point, ...]:
+    """Return the corners of a face as they are seen, one after the other round it."""
+    x, y, z = map(dict.fromkeys, face)
+    a, b, d, c = (_project(corner[::-1]) for corner in itertools.product(z, y, x))
+    return a, b, c, d
 
 
 def _zigzag(x0: float, y0: float, x1: float, y1: float) -> tuple[Point, ...]:
@@ -326,24 +302,16 @@ def _zigzag(x0: float, y0: float, x1: float, y1: float) -> tuple[Point, ...]:
 
 
 def _enclose(shapes: list[Shape]) -> Panel:
-    """Return shapes moved so that their corner is (0, 0)."""
-    left, top, right, bottom = find_bounds(shapes)
-    return Panel(right - left, bottom - top, (ShapeGroup(tuple(shapes), -left, -top),))
-
-
-def find_bounds(shapes: Sequence[Shape]) -> tuple[float, float, float, float]:
-    """Return the left, top, right and bottom of polygons, lines and texts."""
+    """Return shapes moved so that their corner is (0, 0); faces lie within the lines along their edges."""
     points: list[Point] = []
     for shape in shapes:
         if isinstance(shape, Text):
             points += _bound_text(shape)
-        elif isinstance(shape, Polygon | Polyline):
+        elif isinstance(shape, Polyline):
             points += shape.points
-        elif isinstance(shape, ShapeGroup):
-            left, top, right, bottom = find_bounds(shape.children)
-            points += [(left + shape.x, top + shape.y), (right + shape.x, bottom + shape.y)]
     xs, ys = zip(*points, strict=True)
-    return min(xs), min(ys), max(xs), max(ys)
+    left, top = min(xs), min(ys)
+    return Panel(max(xs) - left, max(ys) - top, (ShapeGroup(tuple(shapes), -left, -top),))
 
 
 def _bound_text(text: Text) -> list[Point]:

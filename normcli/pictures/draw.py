@@ -16,7 +16,7 @@ from normcli.errors import UsageError
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.flat import MOST_WIDTH, Flat
-from normcli.pictures.histogram import choose_groups, draw_histograms
+from normcli.pictures.histogram import MOST_LINES, draw_histograms
 from normcli.pictures.legend import Owners, WindowOwners, draw_legend
 from normcli.printable import make_printable
 from normcli.teach.part import normalize_part
@@ -200,16 +200,14 @@ def _describe_cell(owners: Owners, owner: int, index: Iterable[int], value: Any)
 
 
 def _plot(result: Result, name_group: Callable[[int], str], options: Options) -> tuple[list[Panel], str]:
-    groups = choose_groups(result)
     owners = Owners(result, name_group, options.digits)
-    owners.colour(set(groups or ()))
-    names = ["all values (each has a window of its own)"] if groups is None else list(map(name_group, groups))
-    plots = draw_histograms(result, groups, owners, names)
-    legend = [] if groups is None else [draw_legend(owners, MOST_WIDTH)]
     words = "Histograms of the input and of the normalized values, a pair for each group, with the same bins."
-    return [
-        flow([plots, *legend], 48, MOST_WIDTH)
-    ], words if groups is None else f"{owners.format_description()} {words}"
+    legend = []
+    if result.plan.spec.window is None:
+        owners.colour(set(range(min(result.plan.grid.group_count, MOST_LINES))))
+        words = f"{owners.format_description()} {words}"
+        legend.append(draw_legend(owners, MOST_WIDTH))
+    return [flow([draw_histograms(result, owners.entries), *legend], 48, MOST_WIDTH)], words
 
 
 def _pick(result: Result, places: Sequence[Sequence[int]], options: Options) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.documents.scene import Panel, Polyline, Rectangle, ShapeGroup, Text, flow, measure, stack
+from normcli.pictures.legend import LegendEntry
 from normcli.teach.part import normalize_group
 
 if TYPE_CHECKING:
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.documents.scene import Data, Fill, Shape
-    from normcli.pictures.legend import Owners
+    from normcli.documents.scene import Data, Shape
     from normcli.results.result import Result
 
 MOST_LINES = 8
@@ -52,10 +52,9 @@ class Counts(NamedTuple):
 def choose_bins(values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     """Return the edges of bins that hold all finite values: about the square root of a group's size of them."""
     finite = [part[np.isfinite(part)] for part in values]
-    finite = [part for part in finite if part.size]
-    low = min((float(part.min()) for part in finite), default=0.0)
-    high = max((float(part.max()) for part in finite), default=1.0)
-    largest = max((part.size for part in finite), default=1)
+    low = min((float(part.min()) for part in finite if part.size), default=0.0)
+    high = max((float(part.max()) for part in finite if part.size), default=1.0)
+    largest = max(part.size for part in finite)
     count = min(_MOST_BINS, max(_FEWEST_BINS, math.ceil(math.sqrt(largest)) + 1))
     if not low < high:
         room = abs(low) / 2 or 0.5
@@ -77,36 +76,32 @@ def count_values(values: NDArray[Any], edges: NDArray[np.float64]) -> Counts:
     return Counts(np.bincount(places, minlength=len(edges) - 1), edges, values.size - finite.size)
 
 
-def choose_groups(result: Result) -> list[int] | None:
-    """Return the groups that are drawn; None where a window slides and there are none."""
-    if result.plan.spec.window is not None:
-        return None
-    return list(range(min(result.plan.grid.group_count, MOST_LINES)))
+def draw_histograms(result: Result, entries: dict[int, LegendEntry]) -> Panel:
+    """Return a line for each group: the histograms of its input and of its normalized values.
 
-
-def draw_histograms(result: Result, groups: list[int] | None, owners: Owners, names: Sequence[str]) -> Panel:
-    """Return a line for each group: the histograms of its input and of its normalized values."""
-    view = result.input.reshape(result.plan.grid.view_shape)
-    if groups is None:
-        pairs = [(result.input.reshape(-1), result.normalized.reshape(-1))]
-        looks: list[tuple[Fill, Data]] = [("neutral", ())]
-    else:
-        looks = [(owners.entries[group].fill, owners.entries[group].data) for group in groups]
-        pairs = [
-            (np.asarray(view[result.plan.grid.select_group(group)]).reshape(-1), normalize_group(result, group))
-            for group in groups
-        ]
-    width = max(_NARROWEST, *(measure(name, _SIZE) + _NOTES for name in names))
+    Parameters
+    ----------
+    result : Result
+    entries : dict
+        The groups and their looks; empty where a window slides, and all values are in one histogram.
+    """
+    grid = result.plan.grid
+    view = result.input.reshape(grid.view_shape)
+    pairs = [
+        (np.asarray(view[grid.select_group(group)]).reshape(-1), normalize_group(result, group))
+        for group in entries
+    ] or [(result.input.reshape(-1), result.normalized.reshape(-1))]
+    lines = list(entries.values()) or [LegendEntry("neutral", "all values (each has a window of its own)")]
+    width = max(_NARROWEST, *(measure(entry.name, _SIZE) + _NOTES for entry in lines))
     columns = []
-    for title, side in (("input", 0), ("normalized", 1)):
-        values = [_to_float(pair[side]) for pair in pairs]
+    for title, sides in zip(("input", "normalized"), zip(*pairs, strict=True), strict=True):
+        values = list(map(_to_float, sides))
         edges = choose_bins(values)
         counted = [count_values(part, edges) for part in values]
-        tallest = max((int(counts.counts.max(initial=0)) for counts in counted), default=0)
-        titles = names if side == 0 else [""] * len(names)
+        tallest = max(int(counts.counts.max()) for counts in counted)
         parts = [
-            _draw_one(counts, tallest, width, fill, name, (("plot", title), *data))
-            for counts, (fill, data), name in zip(counted, looks, titles, strict=True)
+            _draw_one(counts, tallest, width, entry, title)
+            for counts, entry in zip(counted, lines, strict=True)
         ]
         head = Panel(width, 20, (Text(0, 14, title, _SIZE, bold=True),))
         columns.append(stack([head, *parts, _draw_scale(edges, width)], 8))
@@ -118,22 +113,23 @@ def _to_float(values: NDArray[Any]) -> NDArray[np.float64]:
         return values.astype(np.float64)
 
 
-def _draw_one(counts: Counts, tallest: int, width: float, fill: Fill, name: str, data: Data) -> Panel:
+def _draw_one(counts: Counts, tallest: int, width: float, entry: LegendEntry, title: str) -> Panel:
     top, bins = 18.0, len(counts.counts)
     step = width / bins
     shapes: list[Shape] = []
-    if name:
-        shapes.append(Text(0, 12, name, _SIZE))
-    peak = int(counts.counts.max(initial=0))
+    if title == "input":
+        shapes.append(Text(0, 12, entry.name, _SIZE))
+    peak = int(counts.counts.max())
     notes = f"highest bar {peak:,}" + (f", not finite {counts.others:,}" if counts.others else "")
     shapes.append(Text(width, 12, notes, _TICK, "muted", "end"))
     for i, count in enumerate(counts.counts.tolist()):
         height = (_HEIGHT - top) * count / tallest if tallest else 0.0
         low, high = float(counts.edges[i]), float(counts.edges[i + 1])
         attributes: Data = (("count", str(count)), ("low", repr(low)), ("high", repr(high)))
-        bar = Rectangle(i * step + 0.5, _HEIGHT - height, step - 1, height, fill)
+        bar = Rectangle(i * step + 0.5, _HEIGHT - height, step - 1, height, entry.fill)
         shapes.append(ShapeGroup((bar,), role="cell", data=attributes))
     shapes.append(Polyline(((0, _HEIGHT), (width, _HEIGHT)), "axis"))
+    data = (("plot", title), *entry.data)
     return Panel(width, _HEIGHT, (ShapeGroup(tuple(shapes), role="histogram", data=data),))
 
 

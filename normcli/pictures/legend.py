@@ -42,8 +42,8 @@ class LegendEntry(NamedTuple):
 
     fill: Fill
     name: str
-    cells: tuple[str, ...]
-    data: Data
+    cells: tuple[str, ...] = ()
+    data: Data = ()
 
 
 class Owners:
@@ -74,9 +74,10 @@ class Owners:
             self.entries[NOBODY] = LegendEntry("neutral", "values that do not count", blank, data)
 
     def format_hidden(self) -> str | None:
-        """Return how many groups are not in the picture."""
-        hidden = self._plan.grid.group_count - len(self.entries.keys() - {NOBODY})
-        return f"… {hidden:,} of {self._plan.grid.group_count:,} groups are not shown" if hidden > 0 else None
+        """Return how many groups are not in the picture; None where none is hidden, or a window slides."""
+        count = self._plan.grid.group_count
+        hidden = 0 if self._plan.spec.window else count - len(self.entries.keys() - {NOBODY})
+        return f"… {hidden:,} of {count:,} groups are not shown" if hidden > 0 else None
 
     def format_description(self) -> str:
         """Return a sentence on the colours, for those who do not see them."""
@@ -91,9 +92,8 @@ class Owners:
         return f"{sentence} Values that do not count are grey." if NOBODY in self.entries else sentence
 
     def _make_entry(self, owner: int, look: int) -> LegendEntry:
-        return LegendEntry(
-            look, self._name_group(owner), self._format_statistics(owner), (("group", str(owner)),)
-        )
+        data = (("group", str(owner)),)
+        return LegendEntry(look, self._name_group(owner), self._format_statistics(owner), data)
 
     def _format_statistics(self, group: int) -> tuple[str, ...]:
         flat = (self._result.statistics[name].reshape(-1) for name in self.statistics)
@@ -126,10 +126,6 @@ class WindowOwners(Owners):
                 inside = inside & (index == 0)
         whole = np.where(inside, np.where(along == self._channel, VALUE, WINDOW), OTHER)
         return np.broadcast_to(whole, np.broadcast_shapes(*(index.shape for index in indices)))
-
-    def format_hidden(self) -> str | None:
-        """Return nothing: a sliding window has no groups to hide."""
-        return None
 
     def format_description(self) -> str:
         """Return a sentence on the window that is shown."""

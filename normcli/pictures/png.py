@@ -46,11 +46,14 @@ def write(scene: Scene, stream: BinaryIO) -> None:
     import resvg_py
 
     with tempfile.TemporaryDirectory(prefix="normcli-") as folder:
+        files = [Path(folder, f"{name}.ttf") for name in _FONTS]
+        for file, content in zip(files, _load_fonts(), strict=True):
+            file.write_bytes(content)
         painted = resvg_py.svg_to_bytes(
             svg_string=format_light(scene),
             zoom=scene.scale,
             skip_system_fonts=True,  # whatever is installed here is not installed there
-            font_files=[str(path) for path in _unpack_fonts(Path(folder))],
+            font_files=list(map(str, files)),
             font_family=_SANS,
             sans_serif_family=_SANS,
             monospace_family=_MONO,
@@ -58,17 +61,8 @@ def write(scene: Scene, stream: BinaryIO) -> None:
     stream.write(bytes(painted))
 
 
-def _unpack_fonts(folder: Path) -> list[Path]:
-    paths = []
-    for name, content in _load_fonts().items():
-        path = folder / f"{name}.ttf"
-        path.write_bytes(content)
-        paths.append(path)
-    return paths
-
-
 @functools.cache
-def _load_fonts() -> dict[str, bytes]:
+def _load_fonts() -> list[bytes]:
     from importlib import import_module
 
-    return {name: bytes(import_module(f"pymupdf_fonts.{name}").fontbuffer) for name in _FONTS}
+    return [bytes(import_module(f"pymupdf_fonts.{name}").fontbuffer) for name in _FONTS]
