@@ -68,7 +68,7 @@ class RestorationAnswer:
             **describe_members(closeness, "compared", "different", "max_abs"),
             "max_abs_at": describe_value(closeness.place),
             **describe_members(self.restoration, "aligned", "why"),
-            "normalized_without_affine": NestedLists(self.restoration.standardized),
+            "normalized_without_affine": NestedLists(result.standardized),
             "restored": NestedLists(result.normalized),
         }
 
@@ -90,7 +90,7 @@ class RestorationAnswer:
     @property
     def _tensors(self) -> dict[str, NDArray[Any]]:
         result = self.restoration.result
-        tensors = (result.input, self.restoration.standardized, result.normalized)
+        tensors = (result.input, result.standardized, result.normalized)
         return dict(zip(_TENSORS, tensors, strict=True))
 
     def _list_parameters(self) -> tuple[str, ...]:

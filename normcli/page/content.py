@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.answers.calculation import count_values
 from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
 from normcli.documents.plans import format_formula, format_reduction
-from normcli.engine.inputs import Inputs
-from normcli.engine.run import run
 from normcli.norms.options import list_own_options
 from normcli.norms.table import EpsMode
 from normcli.printable import make_printable
@@ -20,7 +18,7 @@ from normcli.teach.expression import Constant, Fold, Symbol
 from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,14 +52,7 @@ _EPS_PLACES = {
 _RSTD_NOTE = "rstd is 1/divisor at the eps that was given."
 
 
-class Stretch(NamedTuple):
-    """A contiguous part of an axis: the positions start … stop − 1."""
-
-    start: int
-    stop: int
-
-
-def choose_slice(shape: Sequence[int], at: Sequence[int] | None = None) -> tuple[Stretch, ...]:
+def choose_slice(shape: Sequence[int], at: Sequence[int] | None = None) -> tuple[range, ...]:
     """Return the part of a tensor that a page shows: all of a small one.
 
     Of a larger one it is a block whose sides are doubled in turn, the innermost first, as long as it holds no
@@ -78,10 +69,10 @@ def choose_slice(shape: Sequence[int], at: Sequence[int] | None = None) -> tuple
     >>> [stretch.stop for stretch in choose_slice((8, 64, 32, 32))]
     [4, 4, 8, 8]
     >>> choose_slice((100_000,), at=(77_777,))
-    (Stretch(start=77760, stop=77792),)
+    (range(77760, 77792),)
     """
     if math.prod(shape) <= MOST_CELLS:
-        return tuple(Stretch(0, length) for length in shape)
+        return tuple(map(range, shape))
     sides = [1] * len(shape)
     growing = True
     while growing:
@@ -95,7 +86,7 @@ def choose_slice(shape: Sequence[int], at: Sequence[int] | None = None) -> tuple
         min(place // side * side, length - side)
         for place, side, length in zip(places, sides, shape, strict=True)
     ]
-    return tuple(Stretch(start, start + side) for start, side in zip(starts, sides, strict=True))
+    return tuple(range(start, start + side) for start, side in zip(starts, sides, strict=True))
 
 
 def make_content(page: Page, view: View) -> dict[str, Any]:
@@ -110,8 +101,7 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
     first = page.results[0]
     shape = first.plan.grid.shape
     stretches = choose_slice(shape, page.at)
-    indices = [np.arange(stretch.start, stretch.stop) for stretch in stretches]
-    grid = np.ix_(*indices)
+    grid = np.ix_(*stretches)
     names = [first.plan.grid.layout.name(axis) for axis in range(len(shape))]
     return {
         "source": make_printable(page.tensor.source),
@@ -120,7 +110,7 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
         "dtype": first.input.dtype.name,
         "names": names,
         "start": [stretch.start for stretch in stretches],
-        "size": [stretch.stop - stretch.start for stretch in stretches],
+        "size": list(map(len, stretches)),
         "slice": _name_slice(shape, stretches, names),
         "columns": _pick_columns(page, stretches),
         "at": None if page.at is None else list(page.at),
@@ -134,22 +124,22 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
     }
 
 
-def _name_slice(shape: Sequence[int], stretches: Sequence[Stretch], names: Sequence[str]) -> str | None:
+def _name_slice(shape: Sequence[int], stretches: Sequence[range], names: Sequence[str]) -> str | None:
     """Return what part of the tensor is shown, as a person says it; None where it is all."""
-    if all(stretch == (0, length) for stretch, length in zip(stretches, shape, strict=True)):
+    if tuple(stretches) == tuple(map(range, shape)):
         return None
     parts = []
-    for name, (start, stop), length in zip(names, stretches, shape, strict=True):
-        span = f"{start}…{stop - 1}" if stop - start > 1 else f"{start}"
+    for name, stretch, length in zip(names, stretches, shape, strict=True):
+        span = f"{stretch.start}…{stretch.stop - 1}" if len(stretch) > 1 else f"{stretch.start}"
         parts.append(f"{name}={span} of {length:,}")
     return ", ".join(parts)
 
 
-def _pick_columns(page: Page, stretches: Sequence[Stretch]) -> list[str] | None:
+def _pick_columns(page: Page, stretches: Sequence[range]) -> list[str] | None:
     columns = page.tensor.columns
     if columns is None or not stretches:
         return None
-    return [make_printable(name) for name in columns[slice(*stretches[-1])]]
+    return [make_printable(name) for name in columns[stretches[-1].start : stretches[-1].stop]]
 
 
 def _label_results(page: Page) -> list[str]:
@@ -212,7 +202,7 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
         "owner": owner.reshape(-1).tolist(),
         **parameters,
         "normalized": _list(result.normalized[grid]),
-        "rounded": _round_before_gamma(result, grid) if rounds_twice else None,
+        "rounded": _list(result.standardized[grid]) if rounds_twice else None,
         "notes": [_RSTD_NOTE] if spec.eps is not None and "rstd" in statistics else [],
         "warnings": list(result.warnings),
     }
@@ -223,7 +213,7 @@ def _is_beyond(root: float) -> bool:
     return 0.0 < root < math.inf and not _LEAST_SQUARE < root * root < math.inf
 
 
-def _describe_definitions(definitions: Sequence[Definition]) -> list[dict[str, Any]]:
+def _describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Any]]:
     """Return definitions, each without what is empty."""
     fields = (definition._asdict().items() for definition in definitions)
     return [{name: _describe_tree(part) for name, part in some if part} for some in fields]
@@ -242,12 +232,6 @@ def _describe_tree(tree: Expression | str) -> Any:
             return ["series", None if total is None else _describe_tree(total), _describe_tree(each)]
         case _:
             return [type(tree).__name__.lower(), *map(_describe_tree, tree.parts)]
-
-
-def _round_before_gamma(result: Result, grid: Places) -> list[Any]:
-    """Return x̂ as gamma and beta found it, where it was rounded before them."""
-    rounded = run(result.plan, result.input, Inputs(given=result.running), effort=result.effort)[0]
-    return _list(rounded[grid])
 
 
 def _pick_parameter(name: str, parameter: NDArray[Any], plan: Plan, grid: Places) -> Mapping[str, Any]:

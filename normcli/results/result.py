@@ -86,6 +86,14 @@ class Result:
         """The normalized tensor, of the input's shape, after gamma and beta if they are given."""
         return run(self.plan, self.input, self.inputs, effort=self.effort)[0]
 
+    @functools.cached_property
+    def standardized(self) -> NDArray[Any]:
+        """x̂ in the output's dtype: the normalized tensor without gamma and beta."""
+        bare = self.inputs._replace(gamma=None, beta=None)
+        return (
+            run(self.plan, self.input, bare, effort=self.effort)[0] if self.inputs.scales else self.normalized
+        )
+
     @property
     def gamma(self) -> NDArray[Any] | None:
         """The scale, of the shape `ParameterShapes.shape`; None without one."""
@@ -180,13 +188,10 @@ class Result:
         """
         if self.running is not None:
             return ()
-        inputs, selection = NO_INPUTS, None
-        if self.selection is not None:
-            inputs = Inputs(selection=self.selection._replace(fill=Fill.NAN))
-            selection = Selection(omits_nan=True)
-        values = self.normalized
-        if self.inputs.scales or selection is not None:
-            values = run(self.plan, self.input, inputs, effort=self.effort)[0]
+        if self.selection is None:
+            return check_promises(self.plan, self.statistics, self.standardized, self.effort, None)
+        inputs, selection = Inputs(selection=self.selection._replace(fill=Fill.NAN)), Selection(omits_nan=True)
+        values = run(self.plan, self.input, inputs, effort=self.effort)[0]
         return check_promises(self.plan, self.statistics, values, self.effort, selection)
 
     def settle(self, *, check: bool) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
@@ -101,30 +101,29 @@ def compare(
     Raises
     ------
     UsageError
-        If there are fewer than two, or two are the same in every respect.
+        If two are the same in every respect.
     """
     _require_different(norms)
-    columns, members = [], []
-    for name, plan, inputs in norms:
-        result = calculate(plan, values, inputs, effort=effort)
-        mean, var = measure_whole(result.normalized)
-        alone = try_batch_of_one(plan, layout)
-        columns.append(Column(name, result, depends_on_batch(plan), alone, mean, var))
-        bare = run(plan, values, effort=effort)[0] if inputs.scales else result.normalized
-        members.append(Member(name, result, bare))
-    return Comparison(tuple(columns), find_equalities(members, layout))
+    members = [Member(name, calculate(plan, values, inputs, effort=effort)) for name, plan, inputs in norms]
+    columns = tuple(
+        Column(
+            *member,
+            depends_on_batch(member.plan),
+            try_batch_of_one(member.plan, layout),
+            *measure_whole(member.result.normalized),
+        )
+        for member in members
+    )
+    return Comparison(columns, find_equalities(members, layout))
 
 
 def _require_different(norms: Sequence[NamedPlan]) -> None:
-    """Raise `UsageError` unless there are two plans or more, each of them another."""
-    if len(norms) < 2:
-        raise UsageError("compare needs two norms or more, such as: normcli compare bn ln --shape 2,3,4,4")
-    plans = [norm.plan for norm in norms]
-    for number, plan in enumerate(plans):
-        if plan in plans[:number]:
-            first, second = norms[plans.index(plan)].name, norms[number].name
-            same = f"{first} is named twice" if first == second else f"{first} and {second} are the same here"
-            raise UsageError(f"{same}; give one of them an option, such as {second}:axes=0")
+    """Raise `UsageError` if two plans are the same."""
+    for earlier, norm in itertools.combinations(norms, 2):
+        if earlier.plan == norm.plan:
+            same = f"{earlier.name} and {norm.name} are the same here"
+            same = f"{norm.name} is named twice" if earlier.name == norm.name else same
+            raise UsageError(f"{same}; give one of them an option, such as {norm.name}:axes=0")
 
 
 def depends_on_batch(plan: Plan) -> bool:

@@ -61,8 +61,8 @@ class Definition(NamedTuple):
     when: str | None = None
 
 
-def define_group(plan: Plan, *, given: bool, beyond: bool) -> tuple[Definition, ...]:
-    """Return the definitions of a group, from its statistics to `divisor`.
+def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definition]:
+    """Yield the definitions of a group, from its statistics to `divisor`.
 
     Parameters
     ----------
@@ -83,17 +83,18 @@ def define_group(plan: Plan, *, given: bool, beyond: bool) -> tuple[Definition, 
     """
     match plan.norm.divisor.measurement:
         case Measurement.MOMENTS:
-            definitions = _define_moments(plan, given=given, beyond=beyond)
+            yield from _define_moments(plan, given=given, beyond=beyond)
         case Measurement.LENGTH:
-            definitions = _define_length(plan, beyond=beyond)
+            yield from _define_length(plan, beyond=beyond)
         case Measurement.WINDOW:
-            return tuple(_define_power(plan))
+            yield from _define_power(plan)
+            return
         case Measurement.EXTREMES | Measurement.QUARTILES:
-            definitions = _define_by_order(plan)
-    is_nan = plan.spec.zero_rule is ZeroRule.NAN
-    words = f"0 divides nothing: {'nan' if is_nan else '1 stands for it'}"
-    one = Symbol("nan") if is_nan else Constant(1)
-    return (*definitions, Definition("divisor", None, words, one, "zero"))
+            yield from _define_by_order(plan)
+    if plan.spec.zero_rule is ZeroRule.NAN:
+        yield Definition("divisor", None, "0 divides nothing: nan", Symbol("nan"), "zero")
+    else:
+        yield Definition("divisor", None, "0 divides nothing: 1 stands for it", Constant(1), "zero")
 
 
 def _define_moments(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definition]:
@@ -170,8 +171,8 @@ def _define_by_order(plan: Plan) -> Iterator[Definition]:
             yield Definition(name, combine(row.combination, left, right), value=Symbol(row.name))
 
 
-def define_value(plan: Plan, parameters: Container[str], dtype: str) -> tuple[Definition, ...]:
-    """Return the definitions of one value, from `x` by the group's centre and `divisor` to `y`.
+def define_value(plan: Plan, parameters: Container[str], dtype: str) -> Iterator[Definition]:
+    """Yield the definitions of one value, from `x` by the group's centre and `divisor` to `y`.
 
     Parameters
     ----------
@@ -182,29 +183,24 @@ def define_value(plan: Plan, parameters: Container[str], dtype: str) -> tuple[De
         Of the output. `rounded` is the name of x̂ where it is rounded before gamma.
     """
     centre = plan.norm.centre.statistic
-    definitions = [Definition("x")]
+    yield Definition("x")
     if centre is not None:
-        definitions.append(Definition(None, Difference(_X, Symbol(centre))))
+        yield Definition(None, Difference(_X, Symbol(centre)))
     gamma, beta = (Symbol(name) if name in parameters else None for name in ("gamma", "beta"))
     affine = scale_and_shift(_X_HAT, gamma, beta, plan.spec.gamma_offset)
     quotient, scales, rounds = Quotient(_less(centre), _DIVISOR), affine is not _X_HAT, dtype != "float64"
     if scales or rounds:
-        definitions.append(Definition("x̂", quotient))
+        yield Definition("x̂", quotient)
     if not rounds:
-        return (*definitions, Definition("y", affine if scales else quotient))
+        yield Definition("y", affine if scales else quotient)
+        return
     rounds_twice = scales and plan.spec.rounds_before_gamma
     if rounds_twice:
-        words = f"rounded to {dtype} before gamma"
-        definitions.append(Definition("x̂", quotient, words, Symbol("rounded"), "exact"))
+        yield Definition("x̂", quotient, f"rounded to {dtype} before gamma", Symbol("rounded"), "exact")
     if scales:
-        definitions.append(Definition(None, affine))
-    rounded = f"rounded {'again' if rounds_twice else 'once'}, to {dtype}"
-    unrounded = f"in double precision, not rounded to {dtype}"
-    return (
-        *definitions,
-        Definition("y", affine, rounded, when="exact"),
-        Definition("y", affine, unrounded, when="moved"),
-    )
+        yield Definition(None, affine)
+    yield Definition("y", affine, f"rounded {'again' if rounds_twice else 'once'}, to {dtype}", when="exact")
+    yield Definition("y", affine, f"in double precision, not rounded to {dtype}", when="moved")
 
 
 def _less(centre: str | None) -> Symbol:

@@ -88,20 +88,10 @@ class NamedPlan(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A norm among those that are compared.
-
-    Parameters
-    ----------
-    name : str
-        As a command line names it.
-    result : Result
-    standardized : ndarray
-        x̂: the normalized tensor before gamma and beta.
-    """
+    """A norm among those that are compared: what a command line calls it, and its result."""
 
     name: str
     result: Result
-    standardized: NDArray[Any]
 
     @property
     def plan(self) -> Plan:
@@ -150,7 +140,7 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
     tuple of Equality
         None for a tensor without values, of which all norms are the same.
     """
-    if not members or not members[0].standardized.size:
+    if not members or not members[0].result.input.size:
         return ()
     pairs = itertools.combinations(members, 2)
     among = [found for a, b in pairs if (found := _compare(a, b)) is not None]
@@ -264,11 +254,9 @@ def _format_name(request: Request, row: Norm) -> str:
 
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
     """Yield the relatives of each member that no member before it is the same as."""
-    seen: list[Plan] = []
-    for member in members:
-        if any(is_same(member.plan, plan) for plan in seen):
+    for number, member in enumerate(members):
+        if any(is_same(member.plan, earlier.plan) for earlier in members[:number]):
             continue
-        seen.append(member.plan)
         same = [other.plan for other in members if is_same(member.plan, other.plan)]
         known = [(plan.norm, plan.grid.canonical) for plan in same]
         for relative in find_relatives(member.plan, layout):
@@ -278,13 +266,13 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
             known.append(own)
             plan, x, effort = relative.plan, member.result.input, member.result.effort
             result = calculate(plan.change_spec(dtype=member.plan.spec.dtype), x, effort=effort)
-            found = _compare(member, Member(relative.name, result, result.normalized))
+            found = _compare(member, Member(relative.name, result))
             if found is not None and found.kind is Likeness.IDENTICAL:
                 yield found._replace(related=True)
 
 
 def _compare(a: Member, b: Member) -> Equality | None:
-    apart, windowed = _measure(a.standardized, b.standardized), a.plan.grid.reach is not None
+    apart, windowed = _measure(a.result.standardized, b.result.standardized), a.plan.grid.reach is not None
     if is_same(a.plan, b.plan) and apart.rounding:
         kind, reason = Likeness.IDENTICAL, _explain_groups(a.plan, b.plan)
     elif apart.equal:
@@ -429,19 +417,9 @@ def _explain_different_groups(a: Result, b: Result) -> str:
 
 def _list_differences(a: Member, b: Member) -> Iterator[str]:
     """Yield what tells two norms apart beside x̂: the affine step, and the rstd of a constant group."""
-    one, other = (format_parameters(member.plan) for member in (a, b))
-    shapes = [member.plan.parameters.shape for member in (a, b)]
-    axes = [_list_wide_axes(member.plan) for member in (a, b)]
-    names = [member.plan.norm.parameter_names for member in (a, b)]
-    if one != other:
-        yield f"gamma's shape, {one} against {other}"
-    elif shapes[0] != shapes[1]:
-        yield f"gamma's shape, {shapes[0]} against {shapes[1]}"
-    elif axes[0] != axes[1]:
-        yield f"gamma's axis, {axes[0]} against {axes[1]}"
-    elif names[0] != names[1]:
-        yield f"parameters, {' and '.join(names[0])} against {' and '.join(names[1])}"
-    if all(names):
+    described = zip(*(_describe_parameters(member.plan) for member in (a, b)), strict=True)
+    yield from [f"{what}, {one} against {other}" for (what, one), (_, other) in described if one != other][:1]
+    if a.plan.norm.parameter_names and b.plan.norm.parameter_names:
         for member, against in ((a, b), (b, a)):
             spec = member.plan.spec
             if spec.gamma_offset > against.plan.spec.gamma_offset:
@@ -453,10 +431,17 @@ def _list_differences(a: Member, b: Member) -> Iterator[str]:
         yield f"the rstd of a constant group, which is 1 for {ones[0]}"
 
 
-def _list_wide_axes(plan: Plan) -> str:
-    """Return the axes that gamma differs along."""
-    axes = plan.parameters.axes if plan.norm.parameter_names else ()
-    return " ".join(str(axis) for axis in axes if plan.grid.shape[axis] > 1)
+def _describe_parameters(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return what gamma and beta are, by what may differ between two norms: first what says most."""
+    names, shape = plan.norm.parameter_names, plan.parameters.shape
+    wide = [str(axis) for axis in plan.parameters.axes if names and plan.grid.shape[axis] > 1]
+    formatted = ("gamma's shape", format_parameters(plan))
+    return (
+        formatted,
+        ("gamma's shape", str(shape)),
+        ("gamma's axis", " ".join(wide)),
+        ("parameters", " and ".join(names)),
+    )
 
 
 def format_parameters(plan: Plan) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.engine.inputs import Inputs
-from normcli.engine.run import measure, run
+from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.grid import Grid
@@ -58,10 +58,12 @@ class Restoration(NamedTuple):
     ----------
     result : Result
         Of the norm with that gamma and beta.
-    standardized : ndarray
-        The normalized tensor without them.
     own : Plan
         Whose statistics gamma and beta are: those along their own axes.
+    spread : str
+        The statistic that gamma is.
+    centre : str or None
+        The statistic that beta is; None for a beta of 0, or where there is no beta.
     rtol, atol : float
     scaled : bool
         Whether `atol` was not given and is of the size of the values: `ATOL` times the largest |x|.
@@ -70,8 +72,9 @@ class Restoration(NamedTuple):
     """
 
     result: Result
-    standardized: NDArray[Any]
     own: Plan
+    spread: str
+    centre: str | None
     rtol: float
     atol: float
     scaled: bool
@@ -81,18 +84,6 @@ class Restoration(NamedTuple):
     def recovered(self) -> bool:
         """Whether every value is the input's, to what the tolerances allow."""
         return not self.closeness.different
-
-    @property
-    def spread(self) -> str:
-        """The statistic that gamma is."""
-        spread = self.own.norm.divisor.spread
-        assert spread is not None  # a norm with gamma divides by a statistic
-        return spread
-
-    @property
-    def centre(self) -> str | None:
-        """The statistic that beta is; None for a beta of 0, or where there is no beta."""
-        return self.own.norm.centre.statistic
 
     @property
     def aligned(self) -> bool:
@@ -154,11 +145,11 @@ def restore(
         beta = np.zeros(plan.parameters.shape) if centre is None else statistics[centre]
         beta = beta.reshape(plan.parameters.shape)
     result = calculate(plan, values, Inputs(gamma, beta), effort=effort)
-    standardized, _ = run(plan, values, effort=effort)
+    _ = result.standardized  # while the progress that `effort` shows is still watched
     allowed = choose_atol(values) if atol is None else atol
     scaled = atol is None and allowed < ATOL
     closeness = measure_closeness(result.normalized, values, rtol, allowed)
-    return Restoration(result, standardized, own, rtol, allowed, scaled, closeness)
+    return Restoration(result, own, spread, centre, rtol, allowed, scaled, closeness)
 
 
 def plan_parameters(plan: Plan) -> Plan:

@@ -128,7 +128,6 @@ def test_equalities_are_of_what_comes_before_gamma_and_beta(rng):
 @pytest.mark.parametrize(
     ("requests", "message"),
     [
-        pytest.param([("bn", Request("bn"))], "two norms or more", id="one"),
         pytest.param([("bn", Request("bn"))] * 2, "bn is named twice", id="twice"),
         pytest.param(
             [("l2", Request("l2")), ("lp", Request("lp"))], "l2 and lp are the same here", id="another name"

@@ -137,18 +137,18 @@ def test_every_claim_is_true_and_no_pair_with_one_partition_and_formula_is_misse
     members = []
     for number, (request, _) in enumerate(requests):
         result = calculate(plan_request(request, values), values)
-        members.append(Member(str(number), result, result.normalized))
+        members.append(Member(str(number), result))
     claims = {tuple(map(int, e.names)): e for e in find_equalities(members) if not e.related}
     parts = [part_cells(m.plan) for m in members]
     for i, j in itertools.combinations(range(len(members)), 2):
         a, b, claim = members[i], members[j], claims.get((i, j))
-        gap = measure_gap(a.standardized, b.standardized)
+        gap = measure_gap(a.result.standardized, b.result.standardized)
         windows = (a.plan.spec.window is None, b.plan.spec.window is None)
         if windows[0] == windows[1] and parts[i] == parts[j] and spell_formula(a.plan) == spell_formula(b.plan):
             assert claim is not None, (a.plan, b.plan)
             assert claim.kind is Likeness.IDENTICAL
         if claim is not None and claim.kind is not Likeness.SIMILAR:
-            size = np.nan_to_num(np.abs(a.standardized.astype("f8"))).max()
+            size = np.nan_to_num(np.abs(a.result.standardized.astype("f8"))).max()
             assert gap <= 4 * np.finfo(dtype).eps * size
         if claim is not None:
             assert claim.max_abs == gap
@@ -215,7 +215,7 @@ def compare(shape, *requests, values=None, dtype="f8"):
     members = []
     for request in requests:
         result = calculate(plan_request(request, values), values)
-        members.append(Member(request.norm, result, result.normalized))
+        members.append(Member(request.norm, result))
     return find_equalities(members)
 
 
