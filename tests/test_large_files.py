@@ -122,7 +122,7 @@ def test_a_damaged_file_is_refused_and_the_old_output_kept(spoil, code, normcli,
 
 
 @pytest.mark.usefixtures("always_mapped")
-@pytest.mark.parametrize("place", ["os.pwrite", "os.posix_fallocate"])
+@pytest.mark.parametrize("place", ["os.pwritev", "os.posix_fallocate"])
 def test_a_full_disk_leaves_the_old_output(place, normcli, tmp_path, monkeypatch):
     def fail(*arguments):
         raise OSError(28, "No space left on device")

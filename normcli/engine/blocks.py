@@ -15,6 +15,8 @@ from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.engine.geometry import Geometry, Slices
@@ -29,19 +31,12 @@ class Source(Protocol):
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order; what is returned may be the source itself."""
-        ...
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array for results, in a temporary file if the tensor lies in a file."""
-        ...
 
     def forget(self) -> None:
         """Release what was read so far; called after each tile."""
-        ...
-
-    def close(self) -> None:
-        """Finish; called once, after the last tile."""
-        ...
 
 
 class Sink(Protocol):
@@ -51,15 +46,9 @@ class Sink(Protocol):
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the place that a tile is to be written to."""
-        ...
 
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Take the values of a tile, from the place that `open` returned; that may be used again afterwards."""
-        ...
-
-    def close(self) -> None:
-        """Finish; called once, after the last tile."""
-        ...
 
 
 class Spread:
@@ -117,57 +106,47 @@ class ArraySource:
         """Give back the memory of a mapped file's tiles."""
         forget(self._view)
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
-
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order; what is returned may be the source itself."""
         if self._runs is not None:
             return self._runs[tile].transpose(order)
-        return _gather(self._view, self._geometry, tile, work, self.dtype).transpose(order)
+        return _gather(self._view, self._geometry, tile, work).transpose(order)
 
 
-def _gather(view: NDArray[Any], geometry: Geometry, tile: Slices, work: Workspace, dtype: Any) -> NDArray[Any]:
+def _gather(view: NDArray[Any], geometry: Geometry, tile: Slices, work: Workspace) -> NDArray[Any]:
     """Copy a tile out of a view whose strides do not collapse: box by box of the view's own axes."""
-    result = work.get("gathered", find_lengths(tile), dtype)
+    result = work.get("gathered", find_lengths(tile), view.dtype)
     boxes = [
-        _boxes([view.shape[a] for a in run], part.start, part.stop)
+        _cut_boxes([view.shape[a] for a in run], part.start, part.stop)
         for run, part in zip(geometry.members, tile, strict=True)
     ]
     for combination in itertools.product(*boxes):
-        index: list[Any] = [0] * view.ndim
-        target = []
-        for run, (offset, box, size) in zip(geometry.members, combination, strict=True):
+        index = [slice(0, 1)] * view.ndim
+        for run, (_, box) in zip(geometry.members, combination, strict=True):
             for axis, part in zip(run, box, strict=True):
                 index[axis] = part
-            target.append(slice(offset, offset + size))
-        piece = view[tuple(i if isinstance(i, slice) else slice(0, 1) for i in index)]
-        np.copyto(result[tuple(target)].reshape(piece.shape), piece)
+        piece = view[tuple(index)]
+        np.copyto(result[tuple(target for target, _ in combination)].reshape(piece.shape), piece)
     return result
 
 
-def _boxes(shape: list[int], start: int, stop: int) -> list[tuple[int, tuple[slice, ...], int]]:
-    """Cut a range of flat numbers of a shape into boxes: (offset in the range, slices, size)."""
+def _cut_boxes(shape: list[int], start: int, stop: int) -> Iterator[tuple[slice, Slices]]:
+    """Cut a range of flat numbers of a shape into boxes; yield where each lies in either."""
     if not shape:
-        return [(0, (), 1)]
-    if len(shape) == 1:
-        return [(0, (slice(start, stop),), stop - start)]
-    inner = math.prod(shape[1:])
-    result: list[tuple[int, tuple[slice, ...], int]] = []
+        yield slice(0, 1), ()
+        return
+    inner = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     at = start
     while at < stop:
-        row, column = divmod(at, inner)
-        if column == 0 and stop - at >= inner:
-            rows = (stop - at) // inner
-            box = (slice(row, row + rows), *(slice(0, n) for n in shape[1:]))
-            result.append((at - start, box, rows * inner))
-            at += rows * inner
-        else:
-            end = min(stop - row * inner, inner)
-            for offset, box, size in _boxes(shape[1:], column, end):
-                result.append((at - start + offset, (slice(row, row + 1), *box), size))
-            at = row * inner + end
-    return result
+        index = [at // size % length for size, length in zip(inner, shape, strict=True)]
+        # The outermost axis of which whole rows follow.
+        axis = next(axis for axis, size in enumerate(inner) if at % size == 0 and stop - at >= size)
+        rows = min((stop - at) // inner[axis], shape[axis] - index[axis])
+        end = at + rows * inner[axis]
+        outside = (slice(i, i + 1) for i in index[:axis])
+        inside = (slice(0, length) for length in shape[axis + 1 :])
+        yield slice(at - start, end - start), (*outside, slice(index[axis], index[axis] + rows), *inside)
+        at = end
 
 
 class ArraySink:
@@ -184,18 +163,24 @@ class ArraySink:
     def put(self, tile: Slices, values: NDArray[Any], work: Workspace) -> None:
         """Do nothing: the place was in the array itself."""
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+
+def shorten_floats(values: NDArray[Any]) -> NDArray[Any]:
+    """Return floats longer than float64 as float64, and all other values as they are."""
+    if values.dtype.kind != "f" or values.dtype.itemsize <= np.dtype(np.float64).itemsize:
+        return values
+    with np.errstate(all="ignore"):
+        return values.astype(np.float64)
 
 
-def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Source:
-    """Return the source of a tensor of the plan's shape: by position if it lies in a file."""
-    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-        with np.errstate(all="ignore"):
-            values = values.astype(np.float64)
-    if isinstance(values, np.memmap) and lies_in_file(values):
-        return FileSource(values, geometry)
-    return ArraySource(values, plan.grid.view_shape, geometry)
+@contextlib.contextmanager
+def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Iterator[Source]:
+    """Open the source of a tensor of the plan's shape: by position if it lies in a file."""
+    values = shorten_floats(values)
+    if not lies_in_file(values):
+        yield ArraySource(values, plan.grid.view_shape, geometry)
+        return
+    with contextlib.closing(FileSource(values, geometry)) as source:
+        yield source
 
 
 def open_parameter(
@@ -210,8 +195,11 @@ def open_parameter(
     return Spread(values.reshape(plan.parameters.view_shape), plan.grid.view_shape, geometry)
 
 
-def open_sink(out: NDArray[Any], geometry: Geometry) -> Sink:
-    """Return the sink that writes to an array: by position if it lies in a file."""
-    if isinstance(out, np.memmap) and lies_in_file(out):
-        return FileSink(out, geometry)
-    return ArraySink(out, geometry)
+@contextlib.contextmanager
+def open_sink(out: NDArray[Any], geometry: Geometry) -> Iterator[Sink]:
+    """Open the sink that writes to an array: by position if it lies in a file."""
+    if not lies_in_file(out):
+        yield ArraySink(out, geometry)
+        return
+    with contextlib.closing(FileSink(out, geometry)) as sink:
+        yield sink

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -18,19 +18,21 @@ from normcli.tensors.mapped import Mapped
 from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from normcli.engine.geometry import Geometry, Slices
     from normcli.numerics.workspace import Workspace
 
+    Move = Callable[[int, list[memoryview], int], int]
+
 
 FLUSHED_AT_ONCE = 64 << 20
 """Bytes that are written before they are synced to the disk."""
 
 
-def lies_in_file(array: NDArray[Any]) -> bool:
+def lies_in_file(array: NDArray[Any]) -> TypeGuard[np.memmap[Any, Any]]:
     """Whether an array is a memory map, whole and in C order, so that a file's positions are its own."""
     return (
         isinstance(array, np.memmap)
@@ -51,25 +53,40 @@ def _open(array: np.memmap[Any, Any], flags: int) -> int:
     return os.dup(place) if isinstance(place, int) else os.open(place, flags)
 
 
-class FileSource:
-    """The file behind a memory map, read by position into a buffer that is used again."""
+class _TileFile:
+    """The file behind a memory map, of which tiles are moved by position."""
 
-    def __init__(self, mapped: np.memmap[Any, Any], geometry: Geometry) -> None:
+    def __init__(self, mapped: np.memmap[Any, Any], geometry: Geometry, flags: int) -> None:
         self.dtype = mapped.dtype
         self._name, self._offset, self._dims = mapped.filename, mapped.offset, geometry.dims
-        self._descriptor = _open(mapped, os.O_RDONLY)
+        self._descriptor = _open(mapped, flags)
 
-    def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
-        """Return a tile with its runs in an order."""
-        buffer = work.get("read", find_lengths(tile), self.dtype)
+    def _move(self, move: Move, tile: Slices, buffer: NDArray[Any]) -> None:
+        """Read or write a tile, by `os.preadv` or `os.pwritev`, in pieces that are contiguous in the file."""
         for position, piece in _find_pieces(self._dims, tile, buffer):
             view = piece.reshape(-1).view(np.uint8).data
             offset = self._offset + position * self.dtype.itemsize
             while view:
-                count = os.preadv(self._descriptor, [view], offset)
+                count = move(self._descriptor, [view], offset)
                 if not count:
                     raise DataError(f"{self._name or 'the input'} was cut short while it was read")
                 view, offset = view[count:], offset + count
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+class FileSource(_TileFile):
+    """The file behind a memory map, read by position into a buffer that is used again."""
+
+    def __init__(self, mapped: np.memmap[Any, Any], geometry: Geometry) -> None:
+        super().__init__(mapped, geometry, os.O_RDONLY)
+
+    def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
+        """Return a tile with its runs in an order."""
+        buffer = work.get("read", find_lengths(tile), self.dtype)
+        self._move(os.preadv, tile, buffer)
         return buffer.transpose(order)
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -79,18 +96,12 @@ class FileSource:
     def forget(self) -> None:
         """Do nothing: tiles are read into a buffer that is used again."""
 
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
 
-
-class FileSink:
+class FileSink(_TileFile):
     """The file behind a writable memory map, written by position."""
 
     def __init__(self, mapped: np.memmap[Any, Any], geometry: Geometry) -> None:
-        self.dtype = mapped.dtype
-        self._offset, self._dims = mapped.offset, geometry.dims
-        self._descriptor = _open(mapped, os.O_WRONLY)
+        super().__init__(mapped, geometry, os.O_WRONLY)
         self._flusher = None if getattr(mapped, "temporary", False) else _Flusher(self._descriptor)
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
@@ -101,12 +112,7 @@ class FileSink:
         """Write the buffer to the file."""
         if self._flusher is not None:
             self._flusher.count(values.nbytes)
-        for position, piece in _find_pieces(self._dims, tile, values):
-            view = piece.reshape(-1).view(np.uint8).data
-            offset = self._offset + position * self.dtype.itemsize
-            while view:
-                count = os.pwrite(self._descriptor, view, offset)
-                view, offset = view[count:], offset + count
+        self._move(os.pwritev, tile, values)
 
     def close(self) -> None:
         """Close the file; raise the error of a sync that failed, if there was one."""
@@ -114,7 +120,7 @@ class FileSink:
             if self._flusher is not None:
                 self._flusher.close()
         finally:
-            os.close(self._descriptor)
+            super().close()
 
 
 class _Flusher:

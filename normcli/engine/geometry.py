@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +58,8 @@ class Geometry:
     cut : int or None
         The run along which groups are cut into leaves of `chunk` (None: a group is one leaf).
     chunk : int
+    groups : int
+        How many groups the tensor has, of which this may be a part.
     """
 
     dims: tuple[int, ...]
@@ -65,39 +67,32 @@ class Geometry:
     members: tuple[tuple[int, ...], ...]
     cut: int | None
     chunk: int
+    groups: int
 
     @classmethod
     @functools.lru_cache(maxsize=16)  # for small tensors this would take a good part of the time
     def of(cls, view_shape: tuple[int, ...], view_axes: tuple[int, ...]) -> Geometry:
         """Collapse a view: neighbouring axes of a kind become one run; axes of length 1 are dropped."""
-        dims: list[int] = []
-        kinds: list[bool] = []
-        members: list[list[int]] = []
-        for axis, length in enumerate(view_shape):
-            kind = axis in view_axes
-            if length == 1:
-                continue
-            if kinds and kinds[-1] == kind:
-                dims[-1] *= length
-                members[-1].append(axis)
-            else:
-                dims.append(length)
-                kinds.append(kind)
-                members.append([axis])
-        if True not in kinds:
-            dims, kinds, members = [*dims, 1], [*kinds, True], [*members, []]
-        if False not in kinds:
-            dims, kinds, members = [1, *dims], [False, *kinds], [[], *members]
-        within = math.prod(dims[max(i for i, kind in enumerate(kinds) if kind) + 1 :])
+        longer = [axis for axis, length in enumerate(view_shape) if length != 1]
+        runs = [(kind, tuple(axes)) for kind, axes in itertools.groupby(longer, view_axes.__contains__)]
+        if not any(kind for kind, _ in runs):
+            runs.append((True, ()))
+        if all(kind for kind, _ in runs):
+            runs.insert(0, (False, ()))
+        reduced, members = zip(*runs, strict=True)
+        dims = tuple(math.prod(view_shape[axis] for axis in axes) for axes in members)
+        groups = math.prod(n for n, kind in zip(dims, reduced, strict=True) if not kind)
+        reduced_runs = [run for run, kind in enumerate(reduced) if kind]
+        within = math.prod(dims[reduced_runs[-1] + 1 :])
         longest = min(MAX_LEAF, max(SHORTEST_LEAF, INNER // within))
         cut, chunk, inner = None, 0, 1
-        for run in reversed([i for i, kind in enumerate(kinds) if kind]):
+        for run in reversed(reduced_runs):
             if inner * dims[run] > longest:
                 pieces = -(-dims[run] // max(1, longest // inner))
                 cut, chunk = run, -(-dims[run] // pieces)
                 break
             inner *= dims[run]
-        return cls(tuple(dims), tuple(kinds), tuple(map(tuple, members)), cut, chunk)
+        return cls(dims, reduced, members, cut, chunk, groups)
 
     @functools.cached_property
     def runs(self) -> tuple[int, ...]:
@@ -127,7 +122,7 @@ class Geometry:
     @functools.cached_property
     def columns(self) -> bool:
         """Whether groups are worked on as columns, as they are short and many; the shape alone decides."""
-        return self.count < FEW and math.prod(self.kept_shape) >= 4 * self.count
+        return self.count < FEW and self.groups >= 4 * self.count
 
     @functools.cached_property
     def leaf_shape(self) -> tuple[int, ...]:
@@ -158,7 +153,7 @@ class Geometry:
     @functools.cached_property
     def segment(self) -> int:
         """How many leaves of a group are folded into one record; the shape alone decides."""
-        longest = max(SHORTEST_SEGMENT, RECORDS // math.prod(self.kept_shape))
+        longest = max(SHORTEST_SEGMENT, RECORDS // self.groups)
         return 1 if math.prod(self.leaf_shape) <= longest else longest
 
     @functools.cached_property
@@ -249,7 +244,6 @@ class _Part:
     missing: int
 
 
-@dataclass(slots=True)
 class Segments:
     """Records of segments, of shape kept_shape + (segments,); tiles put leaves in any order, from any thread.
 
@@ -264,21 +258,17 @@ class Segments:
         Of the records.
     """
 
-    geometry: Geometry
-    fold: Fold
-    kind: type[Records]
-    records: Records = field(init=False)
-    _parts: dict[tuple[tuple[int, ...], int], _Part] = field(init=False, default_factory=dict)
-    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        self.records = self.kind.empty((*self.geometry.kept_shape, len(self.geometry.segment_sizes)))
+    def __init__(self, geometry: Geometry, fold: Fold, kind: type[Records]) -> None:
+        self._geometry, self._fold = geometry, fold
+        self.records = kind.empty((*geometry.kept_shape, len(geometry.segment_sizes)))
+        self._parts: dict[tuple[tuple[int, ...], int], _Part] = {}
+        self._lock = threading.Lock()
 
     def put(self, tile: Slices, leaves: Records) -> None:
         """Add a tile's leaves, of shape (groups, leaves)."""
-        kept = self.geometry.cut_groups(tile)
+        kept = self._geometry.cut_groups(tile)
         groups = find_lengths(kept)
-        length, first = self.geometry.segment, self.geometry.first_leaf(tile)
+        length, first = self._geometry.segment, self._geometry.first_leaf(tile)
         end = first + leaves.extreme.shape[1]
         if length == 1:
             self.records.put((*kept, slice(first, end)), leaves.reshape((*groups, end - first)))
@@ -287,12 +277,12 @@ class Segments:
             start, stop = max(first, number * length), min(end, (number + 1) * length)
             whole = self._complete(kept, number, start % length, leaves.part(start - first, stop - first))
             if whole is not None:
-                self.records.put((*kept, number), self.fold(whole).reshape(groups))
+                self.records.put((*kept, number), self._fold(whole).reshape(groups))
 
     def _complete(self, kept: Slices, number: int, at: int, leaves: Records) -> Records | None:
         """Add leaves to a segment; return all of its leaves once it is complete, else None."""
         groups, count = leaves.extreme.shape
-        length = min(self.geometry.segment, len(self.geometry.leaf_sizes) - number * self.geometry.segment)
+        length = min(self._geometry.segment, len(self._geometry.leaf_sizes) - number * self._geometry.segment)
         if count == length:
             return leaves
         key = (tuple(s.start for s in kept), number)

@@ -123,34 +123,28 @@ class TileSelection:
     """A selection, cut to tiles."""
 
     def __init__(self, selection: Selection, plan: Plan, geometry: Geometry) -> None:
-        self._selection = selection
+        self.omits_nan, self._fill = selection.omits_nan, selection.fill  # as in `Selection`
         mask = None if selection.mask is None else plan.grid.view_mask(selection.mask)
         self._mask = None if mask is None else Spread(mask, plan.grid.view_shape, geometry)
-
-    @property
-    def omits_nan(self) -> bool:
-        """Whether it takes the values to say which count."""
-        return self._selection.omits_nan
 
     def select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected:
         """Return which values of a tile count, of the shape of `x`: the tile, with its runs in an order."""
         if self._mask is None:
             return np.asarray(~np.isnan(x))
         selected = np.broadcast_to(self._mask.cut(tile, order), x.shape)
-        return np.asarray(selected & ~np.isnan(x)) if self._selection.omits_nan else selected
+        return np.asarray(selected & ~np.isnan(x)) if self.omits_nan else selected
 
     def fill(self, out: NDArray[Any], raw: NDArray[Any], selected: Selected) -> None:
         """Write the values that do not count to `out`; all three arrays have one shape."""
-        fill = self._selection.fill
-        if fill is Fill.NORMALIZE or selected.all():
+        if self._fill is Fill.NORMALIZE or selected.all():
             return
         rest = ~selected
-        if fill is Fill.PASS:
+        if self._fill is Fill.PASS:
             kept = np.empty(raw.shape, out.dtype)
             store(kept, np.where(rest, raw, 0).astype(np.float64))
             np.copyto(out, kept, where=rest)
         else:
-            np.copyto(out, out.dtype.type(0.0 if fill is Fill.ZERO else np.nan), where=rest)
+            np.copyto(out, out.dtype.type(0.0 if self._fill is Fill.ZERO else np.nan), where=rest)
 
 
 def zero_unselected(x: NDArray[Any], selected: Selected | None) -> NDArray[Any]:

@@ -35,7 +35,7 @@ _BLOCK = 1 << 16
 """Values in a tile: undoing it makes some twenty float64 arrays of its size."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Loss:
     """What the rounding of normalized values may have taken from those that are restored of them.
 
@@ -88,22 +88,19 @@ class _InverseRun(Run):
     def invert(self, measured: Measured | None) -> Loss:
         """Write the restored values; return what rounding may have cost them."""
         assert measured is not None
-        loss = Loss()
+        losses: list[Loss] = []
         with np.errstate(all="ignore"):
             solution = solve(self.plan, measured, exact=True)
 
         def restore(tile: Slices, work: Workspace) -> None:
-            found = self._restore(tile, solution, work)
-            with self._lock:
-                loss.count += found.count
-                loss.bound = max(loss.bound, found.bound)
-                loss.overflows += found.overflows
+            losses.append(self._restore(tile, solution, work))
 
         effort = self.walk.effort
         walk = Walk(self.geometry, self.source, effort, min(effort.block, _BLOCK))
         walk.expect(1)
         walk.each(restore, whole=False, line=1)
-        return loss
+        overflows = sum(loss.overflows for loss in losses)
+        return Loss(sum(loss.count for loss in losses), max(loss.bound for loss in losses), overflows)
 
     def _restore(self, tile: Slices, solution: Solution, work: Workspace) -> Loss:
         assert self.sink is not None

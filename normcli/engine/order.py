@@ -6,7 +6,6 @@ with one pass for each digit: two for values of 32 bits, four for 64, more of ma
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,7 +124,7 @@ def find_quartiles(
             if not values.size:
                 continue
             geometry = find_geometry(plan)
-            with contextlib.closing(open_source(values, plan, geometry)) as source:
+            with open_source(values, plan, geometry) as source:
                 run = QuartileRun(plan, geometry, source, None, Inputs(selection=selection), effort)
                 run.walk.expect(1)
                 run.add_values(search)

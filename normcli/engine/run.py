@@ -86,13 +86,13 @@ def open_run(
         If the result does not fit into memory.
     """
     geometry = find_geometry(plan)
-    with contextlib.closing(open_source(values, plan, geometry)) as source:
+    with open_source(values, plan, geometry) as source:
         dtype = plan.choose_output_dtype(values.dtype)
         try:
             place = source.make_array(plan.grid.shape, dtype) if out is None else out
         except MemoryError as error:
             raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error
-        with contextlib.closing(open_sink(place, geometry)) as sink:
+        with open_sink(place, geometry) as sink:
             yield place, geometry, source, sink
 
 
@@ -107,7 +107,7 @@ def run_into(
     values : ndarray
     sink : Sink or None
         Made for `find_geometry(plan)`; the result has its dtype. It is given each tile once, in any order and
-        from several threads. The caller closes it. None if only the statistics are wanted.
+        from several threads. None if only the statistics are wanted.
     inputs : Inputs
     effort : Effort
     """
@@ -115,7 +115,7 @@ def run_into(
     if _has_no_values(plan) or is_known:
         return _fill_statistics(plan, inputs.given)
     geometry = find_geometry(plan)
-    with contextlib.closing(open_source(values, plan, geometry)) as source:
+    with open_source(values, plan, geometry) as source:
         return run_source(plan, geometry, source, sink, inputs, effort)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine.blocks import ArraySource
-from normcli.engine.geometry import Geometry, find_geometry, find_lengths
+from normcli.engine.blocks import ArraySource, shorten_floats
+from normcli.engine.geometry import find_geometry, find_lengths
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.run import run_source
 from normcli.engine.walk import DEFAULT_EFFORT
@@ -21,13 +20,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.geometry import Slices
+    from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
-
-_LONGEST = 8
-"""Bytes of the longest float that is not converted to float64 first."""
 
 _PAGE, _MOST_TOUCHED, _SHORTEST_BLOCK = 4096, 64 << 20, 1 << 14
 """Bytes that are read of a file for one value; the most bytes, and the fewest values, of a tile."""
@@ -45,23 +41,6 @@ class SingleGroup(NamedTuple):
 
     statistics: dict[str, float]
     values: NDArray[Any]
-
-
-@dataclass(frozen=True)
-class _OneGroup(Geometry):
-    """The geometry of one group, cut into leaves and segments as it is in the whole tensor."""
-
-    among: Geometry
-
-    @functools.cached_property
-    def columns(self) -> bool:
-        """Whether the tensor's groups stand as columns."""
-        return self.among.columns
-
-    @functools.cached_property
-    def segment(self) -> int:
-        """How many leaves are folded into one record in the whole tensor."""
-        return self.among.segment
 
 
 class _Picker:
@@ -85,9 +64,6 @@ class _Picker:
         inside = np.logical_and.reduce([(at >= part.start) & (at < part.stop) for part, at in pairs])
         chosen = tuple(at[inside] - part.start for part, at in pairs)
         self.values[inside] = values.reshape(find_lengths(parts))[chosen]
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
 
 
 def normalize_group(
@@ -130,12 +106,10 @@ def normalize_group(
     among = find_geometry(plan)
     alone = plan.restrict(tuple(1 if axis in index else n for axis, n in enumerate(plan.grid.view_shape)))
     lengths = tuple(n if reduced else 1 for n, reduced in zip(among.dims, among.reduced, strict=True))
-    geometry = _OneGroup(lengths, among.reduced, among.members, among.cut, among.chunk, among)
+    geometry = dataclasses.replace(among, dims=lengths)
     # By map and not by position: a group's values may lie far apart in a file, and each would be a call.
     members = _take(values.reshape(plan.grid.view_shape), index)
-    if values.dtype.kind == "f" and values.dtype.itemsize > _LONGEST:
-        members = members.astype(np.float64)
-    source = ArraySource(members, alone.grid.view_shape, geometry)
+    source = ArraySource(shorten_floats(members), alone.grid.view_shape, geometry)
     picker = _Picker(geometry, wanted, dtype)
     scale, shift = (
         None if parameter is None else _take(parameter.reshape(plan.parameters.view_shape), index)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import operator
 from typing import TYPE_CHECKING, Any
@@ -57,7 +56,7 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
     positions = find_positions(plan)
     geometry = Geometry.of(plan.grid.view_shape, positions or plan.grid.view_axes)
     gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions))
-    with contextlib.closing(open_source(values, plan, geometry)) as source, np.errstate(all="ignore"):
+    with open_source(values, plan, geometry) as source, np.errstate(all="ignore"):
         Run(plan, geometry, source, None, effort=effort).survey(gatherer.add)
         gatherer.flush()
     return sums

@@ -58,9 +58,7 @@ def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
             return
         with contextlib.ExitStack() as at_end:
             draft = _name_draft(target)
-            at_end.callback(
-                draft.unlink, missing_ok=True
-            )  # it is there still if it has not replaced the target
+            at_end.callback(draft.unlink, missing_ok=True)  # unless it has replaced the target
             folder = _open_descriptor(target.parent)
             nameless = None
             if folder is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -149,7 +148,7 @@ def check(
     comparisons: dict[str, ArrayCheck] = {}
     if NORMALIZED in actual:
         geometry = find_geometry(plan)
-        with contextlib.closing(open_source(actual[NORMALIZED], plan, geometry)) as source:
+        with open_source(actual[NORMALIZED], plan, geometry) as source:
             sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED])
             statistics = run_into(plan, values, sink, inputs, effort)
         comparisons[NORMALIZED] = ArrayCheck(tolerances[NORMALIZED], sink.tally, sink.groups)
@@ -241,9 +240,6 @@ class ComparingSink:
                 index = tuple(tile[run] for run in self._geometry.kept_runs)
                 self.groups.add(index, values, self._geometry.reduced_runs)
         self._source.forget()
-
-    def close(self) -> None:
-        """Do nothing: called once, after the last tile."""
 
     def _locate(self, tile: Slices, place: int) -> int:
         """Return the number in the whole tensor of a tile's value."""
