@@ -11,10 +11,10 @@ from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.norms.grid import ONLY_GROUP
 from normcli.norms.table import Centre, ZeroRule
 from normcli.printable import format_count
-from normcli.tensors.pieces import iterate_pieces
+from normcli.tensors.pieces import find_places
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -115,7 +115,8 @@ class _Search:
     def judge_running_statistics(self, statistics: Statistics, normalized: NDArray[Any] | None) -> None:
         """Find what is degenerate where running statistics were used."""
         if not self.values.size:
-            self._report_empty_tensor("holds no values")
+            shape = self.plan.grid.shape
+            self._add("empty", None, 0, f"the tensor {shape} holds no values: nothing to normalize")
             return
         not_finite = _find_groups(_is_not_finite, statistics["mean"], statistics["var"])
         self._report("nan", not_finite, "has running statistics that are not finite")
@@ -124,21 +125,21 @@ class _Search:
             "zero", zero, "has the running variance 0 and no eps: its normalized values are infinite or NaN"
         )
         if is_float(self.values.dtype):
-            spoilt = self._find_holders(self.values, _is_not_finite, self.selection)
-            self._report("nan", spoilt, "holds NaN or an infinity, which stays what it is")
+            holders = self._find_holders(self.values, _is_not_finite, self.selection)
+            self._report("nan", holders, "holds NaN or an infinity, which stays what it is")
         self._judge_output(normalized)
 
     def judge_own_statistics(
         self, statistics: Statistics, counts: NDArray[np.float64] | None, normalized: NDArray[Any] | None
     ) -> None:
         """Find what is degenerate where each group was normalized with its own statistics."""
-        plan, divisor = self.plan, self.plan.norm.divisor
+        plan, grid, divisor = self.plan, self.plan.grid, self.plan.norm.divisor
         centred, windowed = plan.norm.centre is not Centre.NOTHING, plan.spec.window is not None
-        if plan.grid.group_count == 0:
-            self._report_empty_tensor("has no groups")
+        if grid.group_count == 0:
+            self._add("empty", None, 0, f"the tensor {grid.shape} has no groups: nothing to normalize")
             return
-        if plan.grid.group_size == 0:
-            self._report_all("empty", f"holds no values: {divisor.words_for_empty}")
+        if grid.group_size == 0:
+            self._add("empty", 0, grid.group_count, f"holds no values: {divisor.words_for_empty}")
             return
         suspect = _find_groups(_is_not_finite, *(statistics[name] for name in divisor.sizes))
         if counts is not None and not windowed:  # a window may well be empty: it is a sum
@@ -158,34 +159,34 @@ class _Search:
         few = max(1, plan.spec.ddof)
         if centred and counts is not None:
             self._report("single", _find_groups(lambda n: n <= few, counts), self._describe_few(" that counts"))
-        elif centred and plan.grid.group_size <= few:
-            self._report_all("single", self._describe_few(""))
+        elif centred and grid.group_size <= few:
+            self._add("single", 0, grid.group_count, self._describe_few(""))
             return
         if divisor.spread is not None:
             self._judge_flat_groups(_find_groups(_is_zero, statistics[divisor.spread]))
         elif self.known.size:
-            return  # what is not finite spoils its neighbours' windows too
+            return  # the windows of its neighbours hold what is not finite too
         self._report("overflow", suspect, "is beyond float64: its statistics are not finite")
         self._judge_output(normalized)
 
     def _judge_flat_groups(self, flat: GroupNumbers) -> None:
         norm, spec = self.plan.norm, self.plan.spec
-        size, spoilt = norm.divisor.size, spec.zero_rule is ZeroRule.NAN and not spec.eps
+        size, is_nan = norm.divisor.size, spec.zero_rule is ZeroRule.NAN and not spec.eps
         if norm.divisor.resists_outliers:
-            values = "NaN" if spoilt else norm.format_zero(spec.zero_rule)
+            values = "NaN" if is_nan else norm.format_zero(spec.zero_rule)
             kind, consequence = "constant", f"has the {size} 0: its normalized values are {values}"
         elif norm.centre is not Centre.NOTHING:
-            values = "NaN" if spoilt else "0"
+            values = "NaN" if is_nan else "0"
             kind, consequence = "constant", f"is constant: its {size} is 0 and its normalized values {values}"
         else:
-            values = "its normalized values are NaN" if spoilt else "so are its normalized values"
+            values = "its normalized values are NaN" if is_nan else "so are its normalized values"
             kind, consequence = "zero", f"is all zeros: {values}"
         self._report(kind, flat, consequence, once=False)
 
     def _judge_output(self, normalized: NDArray[Any] | None) -> None:
         if normalized is not None:
-            spoilt = self._find_holders(normalized, _is_not_finite, self.selection)
-            self._report("output", spoilt, f"has normalized values that are not finite in {normalized.dtype}")
+            holders = self._find_holders(normalized, _is_not_finite, self.selection)
+            self._report("output", holders, f"has normalized values that are not finite in {normalized.dtype}")
 
     def _describe_few(self, which: str) -> str:
         """Return the consequence for groups of one value, or of no more than ddof."""
@@ -199,19 +200,14 @@ class _Search:
         """Add a kind of groups without those that are known; with `once`, they are known from then on."""
         fresh = _without(groups, self.known)
         if fresh.size:
-            name = self.plan.grid.group_name(int(fresh[0]))
-            self.found.append(Degeneracy(kind, name, fresh.size, consequence))
+            self._add(kind, int(fresh[0]), fresh.size, consequence)
         if once:
             self.known = _unite(self.known, fresh)
 
-    def _report_all(self, kind: str, consequence: str) -> None:
-        """Add a kind that every group is of."""
-        grid = self.plan.grid
-        self.found.append(Degeneracy(kind, grid.group_name(0), grid.group_count, consequence))
-
-    def _report_empty_tensor(self, lack: str) -> None:
-        message = f"the tensor {self.plan.grid.shape} {lack}: nothing to normalize"
-        self.found.append(Degeneracy("empty", None, 0, message))
+    def _add(self, kind: str, first: int | None, count: int, consequence: str) -> None:
+        """Add a kind, given the number of its first group (None of no group) and how many are of it."""
+        name = None if first is None else self.plan.grid.group_name(first)
+        self.found.append(Degeneracy(kind, name, count, consequence))
 
     def _find_holders(
         self, tested: NDArray[Any], test: Test, selection: Selection | None = None
@@ -221,27 +217,19 @@ class _Search:
         With a selection, values that may well fail because they do not count are passed over.
         """
         shape, found = self.plan.grid.shape or (1,), [_NO_GROUPS]
-        for numbers in _find_places(test, tested):
+        for numbers in find_places(test, tested):
             if numbers.size:
                 places = np.unravel_index(numbers, shape)
                 if selection is not None:
-                    spoilt = selection.find_spoilt(self.values.reshape(shape), places)
-                    places = tuple(index[spoilt] for index in places)
+                    reported = selection.find_spoilt(self.values.reshape(shape), places)
+                    places = tuple(index[reported] for index in places)
                 found.append(_unite(self.plan.grid.locate_groups(places)))
         return _unite(*found)
 
 
-def _find_places(test: Test, *arrays: NDArray[Any]) -> Iterator[GroupNumbers]:
-    """Yield the numbers of the elements that pass a test, for one piece of the arrays after the other."""
-    start = 0
-    for pieces in zip(*map(iterate_pieces, arrays), strict=True):
-        yield np.flatnonzero(test(*pieces)) + start
-        start += pieces[0].size
-
-
 def _find_groups(test: Test, *statistics: NDArray[np.float64]) -> GroupNumbers:
     """Return the numbers of the groups whose statistics pass a test, in order."""
-    return np.concatenate([_NO_GROUPS, *_find_places(test, *statistics)])
+    return np.concatenate([_NO_GROUPS, *find_places(test, *statistics)])
 
 
 def _is_zero(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, NanRule
 from normcli.numerics.solution import Given
 from normcli.printable import format_count
-from normcli.tensors.pieces import iterate_pieces
+from normcli.tensors.pieces import find_places, iterate_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,13 +187,8 @@ def _to_booleans(mask: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _refuse_nan(plan: Plan, values: NDArray[Any]) -> None:
-    if not is_float(values.dtype):
-        return
-    start = 0
-    for piece in iterate_pieces(values):
-        found = np.flatnonzero(np.isnan(piece))
+    for found in find_places(np.isnan, values) if is_float(values.dtype) else ():
         if found.size:
-            index = np.unravel_index(int(found[0]) + start, plan.grid.shape or (1,))
+            index = np.unravel_index(int(found[0]), plan.grid.shape or (1,))
             place = " ".join(f"{name}={i}" for name, i in zip(plan.grid.layout.names, index, strict=False))
             raise DataError(f"there is a NaN at {place or 'the only value'}")
-        start += piece.size

@@ -107,11 +107,13 @@ def check_promises(
         measured = measure(plan, normalized, Inputs(selection=selection), effort)
         overall = _combine(plan, measured)
         tolerance = _ROUNDINGS * get_eps(normalized.dtype)
-        checks = (_check(plan, promise, measured, statistics) for promise in plan.norm.divisor.promises)
-        return tuple(
-            check._replace(overall=overall.get(check.quantity, math.nan), tolerance=tolerance)
-            for check in checks
-        )
+        checks = []
+        for promise in plan.norm.divisor.promises:
+            predicted = (_predict(plan, promise, groups) for groups in _iterate_groups(statistics))
+            lowest, highest, error = _compare(measured[promise.statistic], predicted)
+            together = overall.get(promise.statistic, math.nan)
+            checks.append(Check(*promise, lowest, highest, together, error, tolerance))
+        return tuple(checks)
 
 
 def _iterate_groups(statistics: Mapping[str, FloatArray]) -> Iterator[dict[str, FloatArray]]:
@@ -120,25 +122,17 @@ def _iterate_groups(statistics: Mapping[str, FloatArray]) -> Iterator[dict[str, 
         yield dict(zip(statistics, pieces, strict=True))
 
 
-def _check(
-    plan: Plan, promise: Promise, measured: Mapping[str, FloatArray], statistics: Mapping[str, FloatArray]
-) -> Check:
-    """Compare each group with what its statistics predict."""
-    lowest, highest, worst, any_usable = math.inf, -math.inf, 0.0, False
-    for mine, theirs in zip(
-        iterate_pieces(measured[promise.statistic]), _iterate_groups(statistics), strict=True
-    ):
-        predicted = _predict(plan, promise, theirs)
+def _compare(measured: FloatArray, predictions: Iterator[FloatArray]) -> tuple[float, float, float]:
+    """Return the lowest and highest statistic of the groups with a finite prediction, and the largest error."""
+    lowest, highest, worst = math.inf, -math.inf, -math.inf
+    for mine, predicted in zip(iterate_pieces(measured), predictions, strict=True):
         usable = np.isfinite(predicted)
         some = mine[usable]
         if some.size:
-            any_usable = True
             error = np.nan_to_num(np.abs(some - predicted[usable]), nan=math.inf).max()
             lowest, highest = min(lowest, float(some.min())), max(highest, float(some.max()))
             worst = max(worst, float(error))
-    if not any_usable:
-        lowest = highest = worst = math.nan
-    return Check(*promise, lowest, highest, math.nan, worst, 0.0)
+    return (lowest, highest, worst) if worst >= 0.0 else (math.nan, math.nan, math.nan)
 
 
 def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, FloatArray]) -> FloatArray:

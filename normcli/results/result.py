@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -22,11 +22,13 @@ from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.norms.layout import AxisSpec
+
+Item = TypeVar("Item")
 
 
 class Statistic:
@@ -315,15 +317,17 @@ def normalize(
     options = locals()  # nothing else is bound yet: the arguments by their names
     if not isinstance(norm, str):
         raise UsageError(f"norm {norm!r} is not a name")
-    request = Request.collect(norm, {**options, "dtype": _name_dtype(dtype)})
+    given = _convert("dtype", dtype, _name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
+    request = Request.collect(norm, {**options, "dtype": given})
     values = _as_real(x, "x")
     plan = make_plan(request, values.shape, values.dtype)
     arrays = {
         name: _as_real(options[name], name) for name in ("gamma", "beta", "mask") if options[name] is not None
     }
-    selection = SelectionRequest(arrays.pop("mask", None), _convert_lengths(lengths), nan, fill)
+    padded = _convert("lengths", lengths, lambda counts: tuple(map(operator.index, counts)), "are no integers")
+    selection = SelectionRequest(arrays.pop("mask", None), padded, nan, fill)
     inputs = fit_inputs(plan, values, arrays, _pair_running(running_mean, running_var), selection)
-    effort = Effort(threads=None if threads is None else _require_integer("threads", threads))
+    effort = Effort(threads=_convert("threads", threads, operator.index, "is not an integer"))
     return calculate(plan, values, inputs, out=out, effort=effort)
 
 
@@ -360,12 +364,13 @@ def calculate(
     """
     if effort.threads is not None and effort.threads < 1:
         raise UsageError(f"threads {effort.threads} is less than one")
+    kept = {}
     if statistics_alone:
         statistics = measure(plan, values, inputs, effort)
-        return Result(plan, values, statistics, inputs, effort, statistics.pop(COUNT, None))
-    normalized, statistics = run(plan, values, inputs, out, effort)
+    else:
+        kept["normalized"], statistics = run(plan, values, inputs, out, effort)
     result = Result(plan, values, statistics, inputs, effort, statistics.pop(COUNT, None))
-    result.__dict__["normalized"] = normalized  # where the cached property keeps it
+    result.__dict__.update(kept)  # where the cached property keeps it
     return result
 
 
@@ -377,27 +382,16 @@ def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None
     return Given(_as_real(mean, "running_mean"), _as_real(var, "running_var"))
 
 
-def _convert_lengths(lengths: Sequence[int] | None) -> tuple[int, ...] | None:
+def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) -> Item | None:
+    """Return an argument of `normalize` as what it stands for; None where it is not given."""
     try:
-        return None if lengths is None else tuple(map(operator.index, lengths))
+        return None if value is None else convert(value)
     except TypeError as error:
-        raise UsageError(f"lengths {lengths!r} are no integers") from error
+        raise UsageError(f"{name} {value!r} {fault}") from error
 
 
-def _name_dtype(dtype: DTypeLike | None) -> str | None:
-    if dtype is None or (isinstance(dtype, str) and dtype in OUTPUT_DTYPES):
-        return dtype
-    try:
-        return np.dtype(dtype).name
-    except TypeError as error:
-        raise UsageError(f"dtype {dtype!r} is none of {', '.join(OUTPUT_DTYPES)}") from error
-
-
-def _require_integer(name: str, value: int) -> int:
-    try:
-        return operator.index(value)
-    except TypeError as error:
-        raise UsageError(f"{name} {value!r} is not an integer") from error
+def _name_dtype(dtype: DTypeLike) -> str:
+    return dtype if isinstance(dtype, str) and dtype in OUTPUT_DTYPES else np.dtype(dtype).name
 
 
 def _as_real(x: ArrayLike, name: str) -> NDArray[Any]:

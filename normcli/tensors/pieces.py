@@ -6,10 +6,12 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from normcli.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -22,12 +24,25 @@ def iterate_pieces(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
 
     Examples
     --------
-    >>> import numpy as np
     >>> [piece.tolist() for piece in iterate_pieces(np.arange(6).reshape(3, 2).T, 2)]
     [[0, 2], [4], [1, 3], [5]]
     """
     for block in iterate_blocks(values, size):
         yield block.reshape(-1)
+
+
+def find_places(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> Iterator[NDArray[np.intp]]:
+    """Yield the numbers, in C order, of the values of some arrays that pass a test: those of each piece.
+
+    Examples
+    --------
+    >>> [places.tolist() for places in find_places(np.isnan, np.array([[np.nan, 1.0], [2.0, np.nan]]))]
+    [[0, 3]]
+    """
+    start = 0
+    for pieces in zip(*map(iterate_pieces, arrays), strict=True):
+        yield np.flatnonzero(test(*pieces)) + start
+        start += pieces[0].size
 
 
 def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[Any]]:
