@@ -128,7 +128,7 @@ class Tracking:
 
         def make_row(number: int) -> Row:
             (_, plan, step, _), channel = lines[number]
-            name = plan.grid.running_name(channel)
+            name = plan.grid.running.group_name(channel)
             return Row((str(step.after.batches), name, *_format_step(step, channel, view)), channel)
 
         columns = ("batch", "channel", "batch mean", "batch var", "running mean", "running var")
@@ -158,7 +158,7 @@ class Tracking:
             )
             found = Fraction(old) * Fraction(before) + Fraction(new) * Fraction(batch)
             sign = "=" if found == Fraction(after) else "≈"
-            first = plan.grid.running_name(0)
+            first = plan.grid.running.group_name(0)
             yield f"running {name} of {first}: {old} · {before} + {new} · {batch} {sign} {after}"
 
 

@@ -107,7 +107,9 @@ def _calculate(settings: Settings) -> None:
             statistics.write_arrays(files, result.statistics)
         if tensor is not None and out is None:
             tensor.write_tensor(files, _describe_tensor(answer))
-        show = settings.answer.show or _choose_parts(saved=tensor is not None, large=out is not None)
+        show = settings.answer.show
+        if show is None and tensor is not None:  # of what is saved no values, and of a large file no check
+            show = frozenset(("stats",) if out is not None else ("stats", "check"))
         if out is not None:
             result.settle(check=settings.answer.format_name == "json" or show is None or "check" in show)
     if not settings.run.quiet:
@@ -120,9 +122,7 @@ def _calculate(settings: Settings) -> None:
         document.write(answer, settings.answer.view()._replace(show=show))
 
 
-def _choose_outputs(
-    answer: AnswerOptions,
-) -> tuple[Destination | None, Destination | None, Destination | None]:
+def _choose_outputs(answer: AnswerOptions) -> tuple[Destination | None, ...]:
     """Return where the normalized tensor, the statistics and the answer go; each may go nowhere.
 
     Contradictions and files that cannot be written are refused here, before any work.
@@ -144,13 +144,6 @@ def _choose_outputs(
         return None, statistics, choose_document_file(answer, (PAGE,))
     shown = None if output == STANDARD_STREAM else Destination(None, format_name or "table")
     return tensor, statistics, shown
-
-
-def _choose_parts(*, saved: bool, large: bool) -> frozenset[str] | None:
-    """Return what is shown unless asked: of what is saved no values, and of a large file no check."""
-    if not saved:
-        return None
-    return frozenset(("stats",) if large else ("stats", "check"))
 
 
 def _asks_for_statistics_alone(answer: AnswerOptions) -> bool:

@@ -44,6 +44,10 @@ class CommandGroup(click.Group):
     others: Sequence[str] = tuple(VERBS)
     """What a word may be beside a norm."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the tables."""
+        return [*NORMS, *self.others]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -61,10 +65,6 @@ class CommandGroup(click.Group):
 
 class _Commands(CommandGroup):
     """Every norm of the table and every verb, each imported and built when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the tables."""
-        return [*NORMS, *VERBS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a verb's command, or that of the norm of that name, alias or preset."""

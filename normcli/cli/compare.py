@@ -12,7 +12,7 @@ from normcli.cli.norm_spec import parse_norm_spec
 from normcli.cli.sources import load_input, load_parameters
 from normcli.cli.verbs import EVALUATION, SELECTION, Refusal, Verb
 from normcli.errors import DegenerateError, NormError, UsageError
-from normcli.norms.options import NAMES, OPTIONS, find_option
+from normcli.norms.options import NAMES, OPTIONS
 from normcli.norms.table import NORMS
 from normcli.writers import PICTURES, WRITERS
 
@@ -101,8 +101,6 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
         from normcli.norms.conventions import list_frameworks
 
         return settings.request.like.lower() in list_frameworks(spec.norm.name)
-    if option == "eps":
-        return find_option("eps").belongs_to(spec.norm)
     return option in spec.open_options
 
 

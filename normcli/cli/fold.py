@@ -17,8 +17,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.table import NORMS
 
 if TYPE_CHECKING:
-    from normcli.cli.problem import Running
-    from normcli.cli.settings import RunningOptions, Settings
+    from normcli.cli.settings import Settings
     from normcli.norms.table import EpsMode
     from normcli.running.average import State
 
@@ -53,7 +52,9 @@ def _run(settings: Settings, conv_weight: str | None, conv_bias: str | None, *, 
         raise DataError("--conv-weight holds a single number; a layer's weight has 2 axes or more")
     groups = settings.request.groups
     layer = Layer(weight, bias, 1 if groups is None else groups, transposed)
-    running = _load_running(settings.running)
+    running = load_running(settings.running._replace(evaluation=True), _NORM.name)
+    if running is None:
+        raise UsageError("fold needs running statistics: --running-mean and --running-var, or --state FILE")
     eps, eps_mode, eps_from = _choose_eps(settings, running.state)
     norm = Affine(running.statistics, eps, **load_affine(settings.parameters), eps_mode=eps_mode)
     folded = fold(layer, norm)
@@ -80,14 +81,6 @@ def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode
     spec = make_plan(request, (1, 1), np.dtype(np.float64)).spec
     source = next((name for name, given in sources.items() if given is not None), None)
     return spec.eps or 0.0, spec.eps_mode or EpsMode.INSIDE, source
-
-
-def _load_running(given: RunningOptions) -> Running:
-    """Return the running statistics, of the options or of a state file."""
-    running = load_running(given._replace(evaluation=True), _NORM.name)
-    if running is None:
-        raise UsageError("fold needs running statistics: --running-mean and --running-var, or --state FILE")
-    return running
 
 
 FOLD = Verb(

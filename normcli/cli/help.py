@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
+from normcli.cli.commands import commands
 from normcli.cli.verbs import Verb
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
         click.echo(formatter.getvalue().rstrip("\n"))
         return
     root = ctx.find_root()
-    commands = cast("click.Group", root.command)
     if words and commands.get_command(root, words[0]) is None:
         known = ", ".join(TOPICS)
         raise click.UsageError(f"there is no topic, norm or command {words[0]!r}; the topics are {known}", ctx)

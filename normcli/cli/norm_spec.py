@@ -77,4 +77,6 @@ def parse_norm_spec(text: str) -> NormSpec:
             own[option] = known[option].parse(value.strip())
         except UsageError as error:
             raise UsageError(f"{text}: {error}") from error
-    return NormSpec(text, name, norm, own, frozenset(known))
+    return NormSpec(
+        text, name, norm, own, frozenset(name for name, row in known.items() if row.belongs_to(norm))
+    )

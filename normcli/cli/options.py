@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     Function = Callable[..., Any]
     Option = Callable[[Function], Function]
 
-COLOURS = ("auto", "always", "never")
-
 
 def _require_one(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse several inputs; click itself would take the last without a word."""
@@ -142,7 +140,13 @@ PRINT = option("--print", "field", metavar="FIELD", help="Print one field, a num
 LOOK = (
     option("--digits", type=click.IntRange(1, 17), help="Significant digits in tables."),
     option("--full", is_flag=True, help="Show every group and value, however many."),
-    option("--color", "colour", type=click.Choice(COLOURS), default="auto", help="[default: auto]"),
+    option(
+        "--color",
+        "colour",
+        type=click.Choice(("auto", "always", "never")),
+        default="auto",
+        help="[default: auto]",
+    ),
 )
 """What a table looks like."""
 

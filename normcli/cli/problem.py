@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.cli.settings import RunningOptions, RunOptions, SelectionOptions, Settings
+    from normcli.cli.settings import RunningOptions, RunOptions, Settings
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.numerics.solution import Given
-    from normcli.results.inputs import SelectionRequest
     from normcli.results.result import Result
     from normcli.running.average import State
     from normcli.tensors.tensor import Tensor
@@ -74,7 +73,7 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
         As `load_input`, `make_plan` and `load_parameters`.
     """
     from normcli.norms.plan import make_plan
-    from normcli.results.inputs import fit_inputs
+    from normcli.results.inputs import SelectionRequest, fit_given, fit_inputs
 
     evaluation, request = settings.running.evaluation, settings.request
     running = load_running(settings.running, find_norm(request.norm)[0].name)
@@ -83,7 +82,7 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     tensor = load_input(settings)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
     parameters = load_parameters(plan, settings)
-    known = None if running is None else running.fit(plan)
+    known = None if running is None else fit_given(plan, running.statistics, running.names)
     if evaluation and known is None:
         raise UsageError(
             "--eval needs running statistics: give --running-mean and --running-var, or --state FILE.npz"
@@ -91,7 +90,8 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     if not evaluation and not trains and (known is not None or settings.running.state is not None):
         raise UsageError("running statistics are what --eval normalizes with; add it")
     used, before = (known, None) if evaluation else (None, known)
-    inputs = fit_inputs(plan, tensor.values, parameters, used, _load_selection(settings.selection))
+    selection = SelectionRequest(load_optional("mask", settings.selection.mask), *settings.selection[1:])
+    inputs = fit_inputs(plan, tensor.values, parameters, used, selection)
     return Problem(tensor, plan, inputs, parameters, before)
 
 
@@ -110,12 +110,6 @@ class Running(NamedTuple):
     statistics: Given
     names: tuple[str, str]
     state: State | None = None
-
-    def fit(self, plan: Plan) -> Given:
-        """Return them in the shape that a plan has for them; see `fit_given`."""
-        from normcli.results.inputs import fit_given
-
-        return fit_given(plan, self.statistics, self.names)
 
 
 def adopt_eps(request: Request, state: State) -> Request:
@@ -158,15 +152,6 @@ def load_running(given: RunningOptions, norm: str) -> Running | None:
         missing = "--running-mean" if mean is None else "--running-var"
         raise UsageError(f"running statistics are a mean and a variance: give {missing} too")
     return Running(Given(mean, var), ("--running-mean", "--running-var"))
-
-
-def _load_selection(given: SelectionOptions) -> SelectionRequest | None:
-    """Return which values count, or None where nothing is said."""
-    if all(value is None for value in given):
-        return None
-    from normcli.results.inputs import SelectionRequest
-
-    return SelectionRequest(load_optional("mask", given.mask), given.lengths, given.nan, given.fill)
 
 
 def warn_of_input(run: RunOptions, problem: Problem, measured: Result | Checked) -> list[str]:

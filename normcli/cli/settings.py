@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import click
 
@@ -157,15 +157,7 @@ class Settings(NamedTuple):
     run: RunOptions
 
 
-_KINDS: tuple[type[Any], ...] = (
-    SourceOptions,
-    ParameterOptions,
-    RunningOptions,
-    TrainingOptions,
-    SelectionOptions,
-    AnswerOptions,
-    RunOptions,
-)
+_, *_KINDS = get_type_hints(Settings).values()
 """The records of `Settings` behind the request, in their order."""
 
 

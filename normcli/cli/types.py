@@ -91,13 +91,9 @@ class Framework(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the framework's name."""
-        from normcli.errors import UsageError
         from normcli.norms.conventions import find_convention
 
-        try:
-            return find_convention(value, self.norm).framework
-        except UsageError as error:
-            self.fail(str(error), param, ctx)
+        return find_convention(value, self.norm).framework
 
 
 class Momentum(click.ParamType[Any]):

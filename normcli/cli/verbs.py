@@ -79,7 +79,7 @@ class Verb(NamedTuple):
         text = inspect.cleandoc(self.run.__doc__ or "")
         if callable(self.options):
             return _VerbOfNorms(self, help=f"{text}\n\nnormcli {self.name} NORM --help lists the options.")
-        return self._assemble(self.name, text, self.options, self.refused)
+        return make_command(self.name, self.run, text, self.options, self.refused)
 
     def make_norm_command(self, name: str) -> click.Command:
         """Return the command of a verb that is asked of a norm, for the norm of that name, alias or preset."""
@@ -89,7 +89,7 @@ class Verb(NamedTuple):
         call = " ".join(filter(None, ("normcli", self.name, name, groups)))
         text = "\n".join([self._describe(named), "\n\b", *(f"  {call} {example}" for example in self.examples)])
         refused = [refusal for refusal in self.refused if refusal.names != EVALUATION or named.norm.tracks]
-        return self._assemble(name, text, self.options(named), refused, norm=name)
+        return make_command(name, self.run, text, self.options(named), refused, norm=name)
 
     def _describe(self, named: NamedNorm) -> str:
         if self.describe is not None:
@@ -98,18 +98,18 @@ class Verb(NamedTuple):
         summary, *rest = prose.split("\n\n")
         return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
 
-    def _assemble(
-        self, name: str, text: str, options: Sequence[Option], refused: Sequence[Refusal], norm: str = ""
-    ) -> click.Command:
-        reasons = [f"\n\n{', '.join(names)} are refused: {reason}." for names, reason in refused]
-        hidden = [_refuse(option, reason) for names, reason in refused for option in names]
-        return make_command(name, self.run, "".join([text, *reasons]), [*options, *hidden], norm)
-
 
 def make_command(
-    name: str, run: Callable[..., None], text: str, options: Sequence[Option], norm: str = ""
+    name: str,
+    run: Callable[..., None],
+    text: str,
+    options: Sequence[Option],
+    refused: Sequence[Refusal] = (),
+    norm: str = "",
 ) -> click.Command:
     """Return a command that hands `run` its options: `Settings`, and those of its own by name."""
+    reasons = [f"\n\n{', '.join(names)} are refused: {reason}." for names, reason in refused]
+    hidden = [_refuse(option, reason) for names, reason in refused for option in names]
 
     def callback(**values: Any) -> None:
         from normcli.cli.settings import parse_settings
@@ -117,10 +117,10 @@ def make_command(
         settings, own = parse_settings(norm, values)
         run(settings, **own)
 
-    for option in reversed(options):
+    for option in reversed([*options, *hidden]):
         callback = option(callback)
     short = find_norm(norm)[0].summary if norm else None
-    return click.command(name=name, help=text, short_help=short)(callback)
+    return click.command(name=name, help="".join([text, *reasons]), short_help=short)(callback)
 
 
 def _refuse(name: str, reason: str) -> Option:
@@ -151,10 +151,6 @@ class _VerbOfNorms(CommandGroup):
                 f"{ctx.info_name} needs a {self.subject}; the norms are {', '.join(NORMS)}", ctx
             )
         return super().parse_args(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the norms in the order of the table."""
-        return list(NORMS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of the norm of that name, alias or preset."""

@@ -97,7 +97,7 @@ class Inputs(NamedTuple):
     gamma, beta : ndarray or None
         Of `ParameterShapes.shape`.
     given : Given or None
-        Known statistics, of `Grid.running_shape`, to normalize with instead of the groups' own.
+        Known statistics, one for each group of `Grid.running`, to normalize with instead of the groups' own.
     selection : Selection or None
         Which values count; None if all do.
     measured : Moments, Lengths, Extremes, Quartiles or None

@@ -118,7 +118,7 @@ def normalize_group(
     given = None
     if inputs.given is not None:
         own = (plan.grid.spread_running(known).reshape(-1)[group] for known in inputs.given)
-        given = Given(*(np.full(alone.grid.running_shape, known) for known in own))
+        given = Given(*(np.full(alone.grid.running.stats_shape, known) for known in own))
     effort = _choose_effort(values, among, effort)
     statistics = run_source(alone, geometry, source, picker, Inputs(scale, shift, given), effort)
     return SingleGroup({name: float(array[place]) for name, array in statistics.items()}, picker.values)

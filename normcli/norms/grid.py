@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -116,7 +116,8 @@ class Grid:
     @property
     def keepdims_shape(self) -> tuple[int, ...]:
         """The shape of each statistic with 1 for each reduced axis, as `keepdims=True` gives it."""
-        return self._keep_dims(self.stats_shape)
+        lengths = dict(zip(self.kept, self.stats_shape, strict=True))
+        return tuple(lengths.get(axis, 1) for axis in range(len(self.shape)))
 
     @functools.cached_property
     def group_count(self) -> int:
@@ -300,36 +301,16 @@ class Grid:
         """Return a mask of the tensor's rank at the rank of the view."""
         return mask.reshape(self.split_shape(mask.shape))
 
-    @property
-    def running_shape(self) -> tuple[int, ...]:
-        """The shape of running statistics: where each sample has its own, their average is kept."""
-        kept = zip(self.kept, self.stats_shape, strict=True)
-        return tuple(length for axis, length in kept if axis != self.layout.batch)
-
-    @property
-    def running_keepdims_shape(self) -> tuple[int, ...]:
-        """The shape of running statistics with 1 for all other axes of the tensor."""
-        return self._keep_dims(self._batchless_shape)
-
-    @property
-    def _batchless_shape(self) -> tuple[int, ...]:
-        """`stats_shape` with 1 for the batch axis."""
-        kept = zip(self.kept, self.stats_shape, strict=True)
-        return tuple(1 if axis == self.layout.batch else length for axis, length in kept)
-
-    def running_name(self, number: int) -> str:
-        """Return what a running statistic is called, given its number in C order: `c=1`."""
-        index = zip(self.kept, self.kept_names, _unravel(number, self._batchless_shape), strict=True)
-        return " ".join(f"{name}={i}" for axis, name, i in index if axis != self.layout.batch) or ONLY_GROUP
+    @functools.cached_property
+    def running(self) -> Grid:
+        """The groups that running statistics are of: where each sample has its own, their average is kept."""
+        batch = () if self.layout.batch is None else (self.layout.batch,)
+        return replace(self, axes=tuple(sorted({*self.axes, *batch})))
 
     def spread_running(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a running statistic, of `running_shape`, as one value for each group, of `stats_shape`."""
-        return np.broadcast_to(values.reshape(self._batchless_shape), self.stats_shape)
-
-    def _keep_dims(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return lengths along the kept axes with 1 for each reduced axis of the tensor."""
-        lengths = dict(zip(self.kept, shape, strict=True))
-        return tuple(lengths.get(axis, 1) for axis in range(len(self.shape)))
+        """Return a running statistic, one value for each group of `running`, as one for each group of this."""
+        whole = values.reshape(self.running.keepdims_shape)
+        return np.broadcast_to(whole, self.keepdims_shape).reshape(self.stats_shape)
 
     def _number_cells(
         self, indices: Sequence[NDArray[np.intp]], view_axes: tuple[int, ...]

@@ -185,14 +185,14 @@ class Plan:
         return self._fit(name, parameter, self.parameters.shape, self.parameters.full_shape)
 
     def fit_running(self, name: str, values: NDArray[np.generic]) -> NDArray[np.float64]:
-        """Return a running statistic as a read-only array of `Grid.running_shape`.
+        """Return a running statistic as a read-only array, one value for each group of `Grid.running`.
 
         Parameters
         ----------
         name : str
             For messages.
         values : ndarray
-            Of a shape that broadcasts to `Grid.running_shape`, or the same with ones for the other axes.
+            Of a shape that broadcasts to the result's, or the same with ones for the other axes.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class Plan:
         """
         if not self.norm.tracks:
             raise UsageError(f"{self.norm.name} has no {name}: no running statistics are kept of it")
-        fitted = self._fit(name, values, self.grid.running_shape, self.grid.running_keepdims_shape)
+        fitted = self._fit(name, values, self.grid.running.stats_shape, self.grid.running.keepdims_shape)
         return fitted.astype(np.float64)
 
     def _fit(
@@ -374,11 +374,9 @@ def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> floa
 def _make_window(chosen: Choices) -> Window:
     size = chosen.pick("size")
     shorter, longer = (size - 1) // 2, size // 2
-    before, after = {
-        ExtraNeighbour.BEFORE: (longer, shorter),
-        ExtraNeighbour.AFTER: (shorter, longer),
-        ExtraNeighbour.NEITHER: (shorter, shorter),
-    }[chosen.pick("extra_neighbour") or ExtraNeighbour.AFTER]
+    side = chosen.pick("extra_neighbour") or ExtraNeighbour.AFTER
+    before = longer if side is ExtraNeighbour.BEFORE else shorter
+    after = longer if side is ExtraNeighbour.AFTER else shorter
     alpha, exponent, k = map(chosen.pick, ("alpha", "exponent", "k"))
     divisor = 1 if chosen.pick("divides_alpha") is False else size
     return Window(before, after, size, alpha, exponent, k, divisor)

@@ -61,11 +61,6 @@ class Centre(enum.Enum):
         """The statistic that is subtracted; None where nothing is."""
         return None if self is Centre.NOTHING else self.value
 
-    @property
-    def word(self) -> str:
-        """What a sentence calls it."""
-        return self.name.lower()
-
 
 class EpsMode(enum.StrEnum):
     """Where eps stands in the divisor."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Given(NamedTuple):
-    """Statistics that are known beforehand: those that training has left, of `Grid.running_shape`."""
+    """Statistics that are known beforehand, as training has left them: one for each group of `Grid.running`."""
 
     mean: Floats
     var: Floats

@@ -144,7 +144,7 @@ def begin(plan: Plan, statistics: Given | None = None) -> State:
     statistics : Given or None
         To begin with others.
     """
-    shape = plan.grid.running_shape
+    shape = plan.grid.running.stats_shape
     first = Given(np.zeros(shape), np.ones(shape)) if statistics is None else statistics
     _require_finite(plan, "running", first)
     return State(plan.norm.name, first, *_find_eps(plan))
@@ -197,7 +197,7 @@ def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
     for name, values in statistics._asdict().items():
         spoilt = np.flatnonzero(~np.isfinite(values))
         if spoilt.size:
-            where, value = plan.grid.running_name(int(spoilt[0])), values.reshape(-1)[spoilt[0]]
+            where, value = plan.grid.running.group_name(int(spoilt[0])), values.reshape(-1)[spoilt[0]]
             more = f" (and {spoilt.size - 1} more)" if spoilt.size > 1 else ""
             raise DataError(
                 f"the {whose} {name} of {where}{more} is {value}: nothing would ever mend the average"

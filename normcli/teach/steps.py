@@ -400,7 +400,7 @@ class _StepList:
         scaled, value = outcome.scaled, Constant(outcome.value)
         if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
             return
-        less = "" if centre is None else f" less the {self.plan.norm.centre.word},"
+        less = "" if centre is None else f" less the {self.plan.norm.centre.name.lower()},"
         step = Step("quotient", f"The value{less} over the divisor.", _X_HAT, outcome=outcome)
         top = value if centre is None else Difference(value, centre)
         x_hat = self._add(step, Quotient(top, divisor), value=scaled)
