@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.documents.blocks import build_blocks
-from normcli.documents.document import Line, Page, describe_members
+from normcli.documents.document import Line, Page, describe_members, describe_value
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import (
     build_header,
@@ -92,10 +92,8 @@ class Answer:
             **({"evaluation": result.running is not None} if plan.norm.tracks else {}),
             **self._describe_selection(),
             "stats_shape": list(plan.grid.keepdims_shape),
-            "stats": {name: NestedLists(array) for name, array in result.statistics.items()},
-            "gamma": None if result.gamma is None else NestedLists(result.gamma),
-            "beta": None if result.beta is None else NestedLists(result.beta),
-            "normalized": NestedLists(result.normalized),
+            "stats": describe_value(result.statistics),
+            **describe_members(result, "gamma", "beta", "normalized"),
             "check": {check.quantity: describe_members(check, *_CHECKED) for check in result.check},
             "warnings": list(result.warnings),
         }
@@ -166,16 +164,12 @@ class Answer:
         UsageError
             If the answer has no such field.
         """
-        result, plan = self.result, self.result.plan
-        if name in result.statistics:
-            return result.statistics[name]
+        result, names = self.result, (*self.result.statistics, *PRINTABLE)
+        if name not in names:
+            raise UsageError(f"--print {name}: {result.plan.norm.name} has {', '.join(names)}")
         if name == "count":
             return count_values(result)
-        if name not in PRINTABLE:
-            raise UsageError(
-                f"--print {name}: {plan.norm.name} has {', '.join((*result.statistics, *PRINTABLE))}"
-            )
-        value = getattr(plan.grid if name in ("shape", "axes", "group_count", "group_size") else result, name)
+        value = result.plan.grid.shape if name == "shape" else getattr(result, name)
         if value is None:
             raise UsageError(f"--print {name}: no {name} was given")
         return np.asarray(value)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Facts, Row, Table, describe_members, flatten_records
+from normcli.documents.document import (
+    SCHEMA,
+    Facts,
+    Row,
+    Table,
+    describe_members,
+    describe_value,
+    flatten_records,
+)
 from normcli.norms.conventions import CONVENTIONS, Convention, list_frameworks
 from normcli.norms.options import list_own_options
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, Norm
@@ -95,14 +103,12 @@ class ConventionTable:
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per row."""
-        for row in self._conventions:
-            yield describe_members(row, *Convention._fields)
+        return map(describe_value, self._conventions)
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per row."""
         records = (
-            {**record, "running": None if row.running is None else str(row.running)}
-            for row, record in zip(self._conventions, self.records(), strict=True)
+            {**describe_value(row), "running": row.running and str(row.running)} for row in self._conventions
         )
         return flatten_records(records, Convention._fields)
 

@@ -12,6 +12,7 @@ import numpy as np
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import build_blocks, build_map, build_slices
 from normcli.documents.document import (
+    GAP,
     SCHEMA,
     Blocks,
     Facts,
@@ -22,6 +23,7 @@ from normcli.documents.document import (
     describe_members,
     flatten_records,
 )
+from normcli.documents.excerpt import cut_beyond
 from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statistic
 from normcli.documents.plans import describe_tensor, find_reduction, format_formula, format_options, list_facts
 from normcli.norms.table import Centre
@@ -110,8 +112,8 @@ class ComparisonAnswer:
         """Return the picture of the norms side by side."""
         from normcli.pictures.draw import draw
 
-        names = [column.name for column in self.comparison.columns]
-        return draw([column.result for column in self.comparison.columns], self.tensor, names=names)
+        page = self.page()
+        return draw(page.results, page.tensor, names=page.names)
 
     def _build_header(self) -> Facts:
         columns = self.comparison.columns
@@ -197,12 +199,9 @@ def _format_parameters(column: Column) -> str:
 
 def _abbreviate(column: Column, view: View) -> str:
     values = column.first_group
-    short = values.size <= _MOST_MEMBERS
-    shown = values if short else np.concatenate([values[: _MOST_MEMBERS - 2], values[-1:]])
-    texts = [format_statistic(float(value), view.digits or CELL_DIGITS) for value in shown]
-    if not short:
-        texts.insert(-1, "…")
-    return f"[{', '.join(texts)}]"
+    chosen = cut_beyond(_MOST_MEMBERS, values.size, _MOST_MEMBERS - 2, 1)
+    texts = [format_statistic(float(values[i]), view.digits or CELL_DIGITS) for i in chosen.shown]
+    return f"[{', '.join(chosen.open_gap(texts, GAP))}]"
 
 
 def _list_reasons(columns: Sequence[Column]) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from normcli.documents.document import Formulas, LongList, Page, Row, Table, flatten_records
-from normcli.documents.excerpt import format_hidden
+from normcli.documents.excerpt import cut_beyond, format_hidden
 from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts
 from normcli.teach.expression import Constant
@@ -121,7 +121,8 @@ class Explanation:
 
     def _list_members(self, title: str, group: MeasuredGroup, view: View) -> Table:
         asked = self._find_asked(group)
-        places = _choose(group.count, asked, _HEAD, _TAIL, full=view.full)
+        ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)
+        places = sorted({*ends.shown, *asked})
         colour = None if group.plan.spec.window is not None else group.number
         rows: dict[int, Row] = {}
         for place in places:
@@ -166,8 +167,8 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
     group : MeasuredGroup
     view : View
     """
-    chosen = _choose(len(group.outcomes), set(), _EACH_HEAD, _EACH_TAIL, full=view.full)
-    outcomes = [group.outcomes[i] for i in chosen]
+    chosen = cut_beyond(MOST_SHOWN, len(group.outcomes), _EACH_HEAD, _EACH_TAIL, full=view.full)
+    outcomes = [group.outcomes[i] for i in chosen.shown]
     places = [outcome.place for outcome in outcomes]
     note = format_hidden(group.count - len(outcomes), group.count, "value")
     for name in _OF_EACH:
@@ -192,12 +193,6 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
     again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
     title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."
     yield Table(title, ("value", "x", "y"), (False, True, True), _open_gaps(rows, places), note)
-
-
-def _choose(count: int, asked: set[int], head: int, tail: int, *, full: bool) -> Sequence[int]:
-    if full or count <= MOST_SHOWN:
-        return range(count)
-    return sorted({*range(head), *range(count - tail, count), *asked})
 
 
 def _open_gaps(items: Mapping[int, _Item], places: Sequence[int]) -> list[_Item | None]:

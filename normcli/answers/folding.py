@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import SCHEMA, Facts, Line, Row, Table, describe_members, flatten_records
+from normcli.documents.document import (
+    SCHEMA,
+    Facts,
+    Line,
+    Row,
+    Table,
+    describe_members,
+    describe_value,
+    flatten_records,
+)
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.printable import format_count, make_printable
 from normcli.running.fold import divide, format_divisor, spread
-from normcli.tensors.nested import NestedLists, describe_number
+from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,7 +103,7 @@ class Folding:
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON."""
-        largest, size = map(describe_number, self.proof)
+        largest, size = describe_value(self.proof)
         ok = self._holds if all(map(math.isfinite, self.proof)) else None
         return {
             "schema": SCHEMA,
@@ -104,7 +113,7 @@ class Folding:
             "dtype": self.folded.weight.dtype.name,
             "shape": list(self.folded.weight.shape),
             "proof": {"max_abs": largest, "largest": size, "ok": ok},
-            **{name: NestedLists(array) for name, array in self.arrays().items()},
+            **describe_value(self.arrays()),
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:

@@ -60,8 +60,7 @@ class RestorationAnswer:
             **describe_plan(result.plan, {"input": describe_tensor(self.tensor)}),
             "parameter_axes": list(result.plan.parameters.axes),
             "dtype": result.dtype.name,
-            "gamma": _nest(result.gamma),
-            "beta": _nest(result.beta),
+            **describe_members(result, "gamma", "beta"),
             **describe_members(self.restoration, "rtol", "atol"),
             "atol_scaled": self.restoration.scaled,
             "recovered": self.restoration.recovered,
@@ -131,7 +130,3 @@ class RestorationAnswer:
         some = "the one value" if closeness.compared == 1 else count
         differ = "differs" if closeness.different == 1 else "differ"
         return Line((f"not recovered: {some} {differ} ({limits})", largest), mark=False)
-
-
-def _nest(values: NDArray[Any] | None) -> NestedLists | None:
-    return None if values is None else NestedLists(values)

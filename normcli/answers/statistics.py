@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import Line, describe_members
+from normcli.documents.document import Line, describe_members, describe_value, flatten_records
 from normcli.documents.numbers import format_shape
 from normcli.documents.plans import build_header, describe_plan, list_groups
 from normcli.errors import UsageError
@@ -76,7 +76,7 @@ class StatisticsAnswer:
         return {
             **describe_plan(self.plan, describe_members(self.stats, "files", "samples") | subject),
             "nan": "omit" if self.stats.omits_nan else "propagate",
-            "stats": {name: to_lists(values) for name, values in self.fields.items()},
+            "stats": describe_value(self.fields),
         }
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -87,9 +87,7 @@ class StatisticsAnswer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per group."""
-        yield (*self.plan.grid.kept_names, *self.fields)
-        for record in self.records():
-            yield (*record.pop("group").values(), *record.values())
+        return flatten_records(self.records(), (*self.plan.grid.kept_names, *self.fields))
 
     def field(self, name: str) -> NDArray[np.generic]:
         """Return one field.
@@ -102,23 +100,6 @@ class StatisticsAnswer:
         if name not in self.fields:
             raise UsageError(f"--print {name}: there is no such field; there are {', '.join(self.fields)}")
         return self.fields[name]
-
-
-def emit(answer: StatisticsAnswer, framework: str) -> str:
-    """Return statistics as code to paste.
-
-    Parameters
-    ----------
-    answer : StatisticsAnswer
-    framework : str
-        Of `EMITTERS`.
-
-    Raises
-    ------
-    UsageError
-        If the framework has no such thing.
-    """
-    return EMITTERS[framework](answer)
 
 
 def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) -> Plan:
@@ -180,4 +161,4 @@ EMITTERS: Mapping[str, Callable[[StatisticsAnswer], str]] = {
     "sklearn": _emit_sklearn,
     "json": _emit_json,
 }
-"""Framework → the function that formats the code."""
+"""Framework → the function that returns statistics as code to paste; `UsageError` if it takes no such thing."""

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.documents.document import Facts, Line, LongList, Row, Table, describe_members, describe_value
+from normcli.documents.document import (
+    Facts,
+    Line,
+    LongList,
+    Row,
+    Table,
+    describe_members,
+    describe_value,
+    flatten_records,
+)
 from normcli.documents.excerpt import MOST_GROUPS, format_hidden
 from normcli.documents.plans import (
     build_header,
@@ -21,6 +31,7 @@ from normcli.documents.plans import (
 from normcli.printable import format_count, make_printable
 from normcli.teach.place import format_index
 from normcli.verify.check import NORMALIZED
+from normcli.verify.tally import Bin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +42,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
     from normcli.verify.check import ArrayCheck, Checked
-    from normcli.verify.tally import Bin, Element, GroupDifference
+    from normcli.verify.tally import Element, GroupDifference
     from normcli.verify.ulp import Tolerance
 
 _ULP_DIGITS = 4
@@ -106,9 +117,9 @@ class Verdict:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line for each group with a mismatch: what was compared, its index, how many, how far."""
-        yield ["compared", *self.plan.grid.kept_names, "mismatches", "max_ulp"]
-        for record in self.records():
-            yield [record["compared"], *record["group"].values(), record["mismatches"], record["max_ulp"]]
+        return flatten_records(
+            self.records(), ("compared", *self.plan.grid.kept_names, "mismatches", "max_ulp")
+        )
 
     # -- for a reader
 
@@ -166,19 +177,18 @@ class Verdict:
 
     def _describe(self, name: str, comparison: ArrayCheck) -> Mapping[str, Any]:
         tally, limits = comparison.tally, comparison.tolerance
+        allowed = {"max_ulp_allowed": limits.max_ulp}
+        if limits.max_ulp is None:
+            allowed = describe_members(limits, "rtol", "atol")
         return {
             "ok": comparison.ok,
             "source": self.sources[name],
             "dtype": limits.dtype.name,
             **describe_members(tally, "compared", "mismatches", "max_ulp", "max_abs"),
-            **(
-                describe_members(limits, "rtol", "atol")
-                if limits.max_ulp is None
-                else {"max_ulp_allowed": limits.max_ulp}
-            ),
+            **allowed,
             "worst": None if tally.worst is None else self._describe_worst(name, tally.worst),
             "histogram": [
-                dict(zip(("from", "to", "count"), describe_value(part).values(), strict=True))
+                dict(zip(("from", "to", "count"), describe_value(tuple(part)), strict=True))
                 for part in tally.histogram
             ],
             "groups_with_mismatches": comparison.count_groups(),
@@ -200,7 +210,7 @@ class Verdict:
         if name != NORMALIZED:
             return place
         grid = self.plan.grid
-        return int(grid.locate_groups([np.asarray(i, np.intp) for i in _unravel(place, grid.shape)]))
+        return int(grid.locate_groups(np.unravel_index(np.asarray(place), grid.shape)))
 
 
 def _build_histogram(comparison: ArrayCheck, view: View) -> Table:
@@ -214,20 +224,19 @@ def _build_histogram(comparison: ArrayCheck, view: View) -> Table:
     return Table(None, columns, (False, True, True), rows)
 
 
-def _coarsen(bins: Sequence[Bin]) -> list[Bin]:
-    """Join bins beyond `_FINE_BOUND`, ten at a time."""
-    coarse: list[Bin] = []
-    for part in bins:
-        if not _FINE_BOUND <= part.lower < math.inf:
-            coarse.append(part)
-            continue
-        step = (math.frexp(part.lower)[1] - 1) // _COARSE_STEP
-        lower = 2.0 ** (step * _COARSE_STEP)
-        if coarse and coarse[-1].lower == lower:
-            part = part._replace(value_count=part.value_count + coarse.pop().value_count)
-        upper = lower * 2.0**_COARSE_STEP if step < 102 else math.inf
-        coarse.append(part._replace(lower=lower, upper=upper))
-    return coarse
+def _coarsen(bins: Sequence[Bin]) -> Iterator[Bin]:
+    """Yield bins, those beyond `_FINE_BOUND` joined ten at a time."""
+    for lower, joined in itertools.groupby(bins, _find_coarse_bound):
+        parts = list(joined)
+        upper = parts[0].upper if lower < _FINE_BOUND else lower * 2.0**_COARSE_STEP
+        yield Bin(lower, upper, sum(part.value_count for part in parts))
+
+
+def _find_coarse_bound(part: Bin) -> float:
+    """Return the lower bound of the bin that one is joined to; its own where it stays as it is."""
+    if part.lower < _FINE_BOUND or math.isinf(part.lower):
+        return part.lower
+    return 2.0 ** ((math.frexp(part.lower)[1] - 1) // _COARSE_STEP * _COARSE_STEP)
 
 
 def _format_share(count: int, total: int) -> str:

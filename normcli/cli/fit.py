@@ -121,8 +121,7 @@ def _choose_output(settings: Settings, emit: str | None) -> Destination | None:
 
 def _show(stats: Stats, settings: Settings, emit: str | None, destination: Destination | None) -> None:
     """Keep and print statistics."""
-    from normcli.answers.statistics import StatisticsAnswer
-    from normcli.answers.statistics import emit as write_code
+    from normcli.answers.statistics import EMITTERS, StatisticsAnswer
     from normcli.fitting.statistics import round_stats, warn
     from normcli.fitting.stats_file import write_stats
     from normcli.writers.structured import write_field
@@ -130,7 +129,7 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     rounded = round_stats(stats)
     answer = StatisticsAnswer(stats, rounded)
     field = None if settings.answer.field is None else answer.field(settings.answer.field)
-    code = None if emit is None else write_code(answer, emit)
+    code = None if emit is None else EMITTERS[emit](answer)
     if destination is not None:
         write_stats(str(destination.path), stats, rounded.fields)
     settings.run.warn(rounded.plan.norm.name, *warn(stats, rounded))

@@ -6,13 +6,12 @@ Each verb makes a document, and each writer writes any document, so that every v
 from __future__ import annotations
 
 import enum
-import itertools
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from normcli.tensors.nested import describe_number, to_lists
+from normcli.tensors.nested import NestedLists, describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -197,19 +196,15 @@ class Document(Protocol):
 
     def sections(self, view: View) -> Iterable[Section]:
         """Return what a reader sees, from top to bottom."""
-        ...
 
     def data(self) -> Mapping[str, Any]:
         """Return the one object of strict JSON, complete."""
-        ...
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return the objects of JSON lines, complete."""
-        ...
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return the lines of a CSV file, the header first, complete."""
-        ...
 
 
 class Page(NamedTuple):
@@ -239,7 +234,6 @@ class Drawable(Document, Protocol):
 
     def scene(self) -> Scene:
         """Return the shapes of the picture."""
-        ...
 
 
 def describe_members(record: object, *names: str) -> dict[str, Any]:
@@ -249,6 +243,8 @@ def describe_members(record: object, *names: str) -> dict[str, Any]:
 
 def describe_value(value: Any) -> Any:
     """Return a value as JSON can hold it: a member of an enumeration by its value, records as objects.
+
+    Arrays become `NestedLists`, whose text is made where it is written.
 
     Examples
     --------
@@ -260,7 +256,9 @@ def describe_value(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, np.ndarray):
-        return to_lists(value)
+        return NestedLists(value)
+    if isinstance(value, dict):
+        return {name: describe_value(member) for name, member in value.items()}
     if hasattr(value, "_fields"):
         return describe_members(value, *value._fields)
     return list(map(describe_value, value)) if isinstance(value, tuple) else value
@@ -269,13 +267,22 @@ def describe_value(value: Any) -> Any:
 def flatten_records(
     records: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()
 ) -> Iterator[Sequence[Any]]:
-    """Yield a header, and a line for each record (or some members of it): lists joined, None empty."""
-    rest = iter(records)
-    first = next(rest, None)
-    names = columns or tuple(first or ())
-    yield names
-    for record in () if first is None else itertools.chain([first], rest):
-        yield [_flatten(record[name]) for name in names]
+    """Yield a header, and a line for each record (or some members of it): lists joined, None empty.
+
+    The members of a record within a record stand in its place. Where there may be no records, the columns say
+    what the header is.
+    """
+    names = columns
+    if names:
+        yield names
+    for record in records:
+        members: dict[str, Any] = {}
+        for name, value in record.items():
+            members |= value if isinstance(value, dict) else {name: value}
+        if not names:
+            names = tuple(members)
+            yield names
+        yield [_flatten(members[name]) for name in names]
 
 
 def _flatten(value: Any) -> Any:

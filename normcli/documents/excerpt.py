@@ -110,9 +110,9 @@ def _count(positions: list[Positions]) -> int:
     return math.prod(p.size for p in positions)
 
 
-def choose_groups(count: int, *, full: bool) -> Positions:
-    """Return the groups, or other rows of a long table, that are listed."""
-    return cut(count, count, 0) if full or count <= MOST_GROUPS else cut(count, GROUP_HEAD, GROUP_TAIL)
+def cut_beyond(most: int, length: int, head: int, tail: int, *, full: bool = False) -> Positions:
+    """Return all of at most so many positions, or where all are asked for; else what `cut` does."""
+    return cut(length, length, 0) if full or length <= most else cut(length, head, tail)
 
 
 def format_hidden(hidden: int, count: int, noun: str, plural: str | None = None) -> str | None:
@@ -139,7 +139,7 @@ def build_excerpt(table: Table, make_row: Callable[[int], Row], count: int, noun
         What a row stands for.
     view : View
     """
-    chosen = choose_groups(count, full=view.full)
+    chosen = cut_beyond(MOST_GROUPS, count, GROUP_HEAD, GROUP_TAIL, full=view.full)
     rows = chosen.open_gap(list(map(make_row, chosen.shown)), None)
     return table._replace(rows=rows, note=format_hidden(count - chosen.size, count, noun))
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.documents.document import Equation
+from normcli.documents.excerpt import cut_beyond
 from normcli.documents.numbers import STATISTIC_DIGITS, format_statistic
 from normcli.teach.expression import (
     Absolute,
@@ -117,20 +118,15 @@ class _Notation:
         return text, _OPEN if text.startswith("-") else _PRODUCT if "e" in text else _ATOM
 
     def fold(self, fold: Sum | Maximum) -> tuple[str, int]:
-        terms, added = self.pick(fold.terms), isinstance(fold, Sum)
-        if added and len(terms) == 1 and terms[0] is not None:
-            return self.format(terms[0])
-        texts = [
-            self.gap if term is None else self.wrap(term, _SUM if added and place else _OPEN)
-            for place, term in enumerate(terms)
-        ]
+        shown, added = (
+            cut_beyond(MOST_SHOWN, len(fold.terms), HEAD, TAIL, full=self.full),
+            isinstance(fold, Sum),
+        )
+        if added and shown.size == 1:
+            return self.format(fold.terms[0])
+        texts = [self.wrap(fold.terms[i], _SUM if added and i else _OPEN) for i in shown.shown]
+        texts = shown.open_gap(texts, self.gap)
         return (" + ".join(texts), _SUM) if added else (f"{self.maximum}({', '.join(texts)})", _ATOM)
-
-    def pick(self, terms: Sequence[Expression]) -> list[Expression | None]:
-        """Return the terms that are printed; None stands for those that are left out."""
-        if self.full or len(terms) <= MOST_SHOWN:
-            return list(terms)
-        return [*(terms[i] for i in range(HEAD)), None, *(terms[len(terms) - i] for i in range(TAIL, 0, -1))]
 
 
 class _Latex(_Notation):

@@ -216,9 +216,8 @@ def format_reduction(plan: Plan) -> tuple[str, ...]:
     ('reduces N×H×W = 2×4×4', 'keeps C = 3', 'nchw → 1c11', '3 groups × 32')
     """
     over, keeps, shapes, groups = find_reduction(plan)
-    if shapes is None:
-        return f"window {over}", f"keeps {keeps}", groups
-    return f"reduces {over}", f"keeps {keeps}", shapes, groups
+    reduces = "window" if shapes is None else "reduces"
+    return tuple(filter(None, (f"{reduces} {over}", f"keeps {keeps}", shapes, groups)))
 
 
 def find_reduction(plan: Plan) -> Reduction:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from normcli.documents.excerpt import MOST_MATRICES, choose_groups, choose_positions, cut
+from normcli.documents.excerpt import MOST_MATRICES, choose_positions, cut, cut_beyond
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ def test_large_tensors_are_cut_to_what_a_reader_takes_in(shape):
     assert math.prod(p.size for p in choose_positions(shape, full=True)) == math.prod(shape)
 
 
-def test_groups():
-    assert choose_groups(24, full=False).size == 24
-    assert choose_groups(25, full=False).size == 16
-    assert choose_groups(10**6, full=True).size == 10**6
+def test_what_is_short_is_shown_whole():
+    assert cut_beyond(24, 24, 12, 4).size == 24
+    assert cut_beyond(24, 25, 12, 4).size == 16
+    assert cut_beyond(24, 10**6, 12, 4, full=True).size == 10**6
 
 
 def test_a_tensor_without_values_is_cut_too():
