@@ -25,7 +25,6 @@ class Polygon(NamedTuple):
 
     points: tuple[Point, ...]
     fill: Fill
-    data: Data = ()
 
 
 class Rectangle(NamedTuple):
@@ -45,7 +44,6 @@ class Polyline(NamedTuple):
 
     points: tuple[Point, ...]
     role: str
-    data: Data = ()
 
 
 class Text(NamedTuple):

@@ -13,7 +13,7 @@ from normcli.norms.table import Centre
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.lengths import Lengths
 from normcli.numerics.moments import Moments, choose_scale
-from normcli.numerics.order_statistics import hold_extremes
+from normcli.numerics.order_statistics import Extremes
 from normcli.numerics.pairs import Pair, pair_root
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
-    from normcli.numerics.order_statistics import Extremes
 
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
@@ -119,7 +118,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     high = np.where(spoiled | nothing, np.nan, sums.high)
     moments: Moments | Lengths | Extremes
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
-        moments = hold_extremes(count.astype(np.float64), low, high)
+        moments = Extremes(low, high, np.zeros(len(low), np.bool_), count.astype(np.float64))
     elif plan.spec.p is not None and np.isinf(plan.spec.p):
         largest = np.maximum(np.abs(low), np.abs(high))
         scale = _choose_scale(largest)

@@ -55,7 +55,7 @@ def choose_scale_where(size: Floats, least: float, most: float) -> Integers | No
     return np.where(outside, choose_scale(size), 0) if outside.any() else None
 
 
-def unscale(values: Floats, k: Integers | None) -> Floats:
+def unscale(values: Floats, k: Integers | int | None) -> Floats:
     """Return values / 2ᵏ."""
     return values if k is None else np.ldexp(values, -k)
 

@@ -52,9 +52,9 @@ def choose_method(plan: Plan, *, exact: bool) -> Method:
     p = plan.spec.p
     # Imported on use, to keep the start of small calculations fast.
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
-        from normcli.numerics.order_statistics import Extremes, fold_extremes, measure_extremes, merge_extremes
+        from normcli.numerics.order_statistics import Extremes, fold_extremes, measure_extremes
 
-        return Method(Extremes, measure_extremes, fold_extremes, merge_extremes)
+        return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, count: fold_extremes(leaves))
     if p not in (None, 2.0):
         from normcli.numerics.lengths import Powers, fold_powers, measure_powers, merge_powers
 

@@ -75,10 +75,7 @@ def merge_leaves(leaves: Leaves, count: Any, *, centred: bool, short: bool) -> M
     hi, lo = two_sum(square.hi, -product)
     lo = lo + ((square.lo - error) - (total.hi * mean.lo + total.lo * mean.hi))
     m2 = quick_two_sum(hi, lo)
-    if leaves.shift.any():
-        chosen = leaves.shift.any(axis=-1)
-        again = _merge_shifted(leaves.map(lambda a: a[chosen]), Pair(mean.hi[chosen], mean.lo[chosen]))
-        m2.hi[chosen], m2.lo[chosen] = again
+    _replace_shifted(leaves, mean, m2)
     negative = m2.hi < 0.0
     if negative.any():
         m2.hi[negative] = m2.lo[negative] = 0.0
@@ -98,12 +95,9 @@ def _merge_short_leaves(leaves: Leaves, count: Any, *, centred: bool) -> Moments
     if leaves.sum_hi.shape[-1] > 1:
         total = quick_two_sum(*total)
     mean = divide_by_count(total, count)
-    m2 = square - total.hi * mean.hi
-    if leaves.shift.any():
-        chosen = leaves.shift.any(axis=-1)
-        part = Pair(mean.hi[chosen], mean.lo[chosen])
-        m2[chosen] = _merge_shifted(leaves.map(lambda a: a[chosen]), part).hi
-    return Moments(count, mean, Pair(np.maximum(m2, 0.0), zero))
+    m2 = Pair(square - total.hi * mean.hi, np.zeros_like(square))
+    _replace_shifted(leaves, mean, m2)
+    return Moments(count, mean, Pair(np.maximum(m2.hi, 0.0), zero))
 
 
 def _add_short(a: Pair, b: Pair) -> Pair:
@@ -141,10 +135,14 @@ def fold_leaves(leaves: Leaves, *, centred: bool) -> Leaves:
     return Leaves(total.hi, total.lo, square.hi, square.lo, shift, extreme, count)
 
 
-def _merge_shifted(leaves: Leaves, mean: Pair) -> Pair:
-    """Return m2 of groups whose leaves have different shifts."""
-    moved, count = _move_squares(leaves, mean.hi), np.add.reduce(leaves.count, axis=-1)
-    return pair_add(moved, Pair(-count * mean.lo * mean.lo, 0.0 * mean.lo))
+def _replace_shifted(leaves: Leaves, mean: Pair, m2: Pair) -> None:
+    """Calculate m2 again, in place, of groups whose leaves have shifts, which may differ."""
+    chosen = leaves.shift.any(axis=-1)
+    if chosen.any():
+        part, rest = leaves.map(lambda a: a[chosen]), mean.lo[chosen]
+        count = np.add.reduce(part.count, axis=-1)
+        moved = _move_squares(part, mean.hi[chosen])
+        m2.hi[chosen], m2.lo[chosen] = pair_add(moved, Pair(-count * rest * rest, 0.0 * rest))
 
 
 def _move_squares(leaves: Leaves, centre: Floats) -> Pair:

@@ -86,11 +86,11 @@ def measure_quartiles(rows: NDArray[Any], selected: Selected | None = None) -> Q
     return Quartiles(count, values + 0.0, quarters)  # −0 and 0 have no order
 
 
-_KINDS: dict[int, tuple[Any, Any, Any]] = {
-    4: (np.uint32, np.int32, np.float32),
-    8: (np.uint64, np.int64, np.float64),
-}
-"""The integers, unsigned and signed, that have as many bytes as floats, and those floats."""
+def _turn(bits: NDArray[Any]) -> NDArray[Any]:
+    """Return signed integers, all bits but the sign of negative ones turned over: done twice, it is undone."""
+    kind = np.iinfo(bits.dtype)
+    turned: NDArray[Any] = bits ^ ((bits >> (kind.bits - 1)) & kind.max)
+    return turned
 
 
 def make_keys(x: NDArray[Any]) -> Keys:
@@ -105,22 +105,15 @@ def make_keys(x: NDArray[Any]) -> Keys:
     >>> make_keys(np.array([-1.0, -0.0, 0.0, 2.0], dtype=np.float32)).argsort(kind="stable").tolist()
     [0, 1, 2, 3]
     """
-    unsigned, signed, _ = _KINDS[x.dtype.itemsize]
-    size = 8 * x.dtype.itemsize
-    bits = (x + x.dtype.type(0)).view(signed)
-    sign = bits >> (size - 1)  # −1 of negative values, whose bits are all turned over
-    turned = (bits ^ (sign & np.iinfo(signed).max)).view(unsigned)
-    keys: Keys = turned ^ unsigned(1 << (size - 1))
-    return keys
+    turned = _turn((x + x.dtype.type(0)).view(f"i{x.itemsize}"))
+    return (turned ^ np.iinfo(turned.dtype).min).view(f"u{x.itemsize}")
 
 
 def read_keys(keys: Keys) -> Floats:
     """Return the floats that keys were made of."""
-    unsigned, signed, floating = _KINDS[keys.dtype.itemsize]
-    size = 8 * keys.dtype.itemsize
-    turned = (keys ^ unsigned(1 << (size - 1))).view(signed)
-    bits = turned ^ ((turned >> (size - 1)) & np.iinfo(signed).max)
-    return np.asarray(bits.view(floating), dtype=np.float64)
+    turned = keys.view(f"i{keys.itemsize}")
+    bits = _turn(turned ^ np.iinfo(turned.dtype).min)
+    return bits.view(f"f{keys.itemsize}").astype(np.float64)
 
 
 class RankSearch:
@@ -151,7 +144,7 @@ class RankSearch:
         room = MOST_CELLS // (RANKS * max(1, groups))
         self._digit = min(LONGEST_DIGIT, max(SHORTEST_DIGIT, room.bit_length() - 1))
         self._known = 0
-        self._prefix = np.zeros((1, groups), np.uint32 if self._size == 32 else np.uint64)
+        self._prefix = np.zeros((1, groups), f"u{dtype.itemsize}")
         self._rank = np.zeros((1, groups), np.int64)
         self.count = np.zeros(groups, np.int64)
         self.nan_count = np.zeros(groups, np.int64)

@@ -29,7 +29,7 @@ class Extremes(Records):
     Parameters
     ----------
     low, high : ndarray
-        ∞ and −∞ of leaves without values; NaN of groups without.
+        ∞ and −∞ where there are no values.
     extreme : ndarray of bool
         False, as comparisons neither over- nor underflow.
     count : ndarray
@@ -41,10 +41,11 @@ class Extremes(Records):
     extreme: Selected
     count: Any
 
-    def read(self) -> dict[str, tuple[Pair, Integers | None]]:
+    def read(self) -> dict[str, tuple[Pair, Integers | int]]:
         """Return the statistics by name: each a pair, and the k by whose 2ᵏ it is scaled."""
-        zero = np.zeros_like(self.low)
-        return {"min": (Pair(self.low, zero), None), "max": (Pair(self.high, zero), None)}
+        low, high = (np.where(np.equal(self.count, 0), np.nan, values) for values in (self.low, self.high))
+        zero = np.zeros_like(low)
+        return {"min": (Pair(low, zero), 0), "max": (Pair(high, zero), 0)}
 
 
 def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None = None) -> Extremes:
@@ -73,18 +74,6 @@ def fold_extremes(leaves: Extremes) -> Extremes:
     return Extremes(low, high, np.zeros(low.shape, np.bool_), np.add.reduce(leaves.count, axis=-1))
 
 
-def merge_extremes(leaves: Extremes, count: Any) -> Extremes:
-    """Merge the leaves of groups, shape (groups, leaves)."""
-    return hold_extremes(count, np.minimum.reduce(leaves.low, axis=-1), np.maximum.reduce(leaves.high, axis=-1))
-
-
-def hold_extremes(count: Any, low: Floats, high: Floats) -> Extremes:
-    """Return the extremes of groups; NaN where no value counts."""
-    if np.equal(count, 0).any():
-        low, high = (np.where(np.equal(count, 0), np.nan, values) for values in (low, high))
-    return Extremes(low, high, np.zeros(low.shape, np.bool_), count)
-
-
 class Quartiles(NamedTuple):
     """The values between which the quartiles of groups lie.
 
@@ -102,7 +91,7 @@ class Quartiles(NamedTuple):
     values: Floats
     quarters: Integers
 
-    def read(self) -> dict[str, tuple[Pair, Integers | None]]:
+    def read(self) -> dict[str, tuple[Pair, Integers | int]]:
         """Return the statistics by name: each a pair, and the k by whose 2ᵏ it is scaled."""
         exact, scale = interpolate(self)
         names = ("q1", "median", "q3")
@@ -142,7 +131,8 @@ def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
     statistics = {name: unscale(pair.hi, own) for name, (pair, own) in read.items()}
     sizes = reduce(np.maximum, map(np.abs, statistics.values()))
     k = choose_scale_where(sizes, *(_QUARTILES_RANGE if isinstance(measured, Quartiles) else _EXTREMES_RANGE))
-    scaled = {name: _rescale(pair, own, k) for name, (pair, own) in read.items()}
+    shift = 0 if k is None else k
+    scaled = {name: Pair(*(np.ldexp(a, shift - own) for a in pair)) for name, (pair, own) in read.items()}
     for name in divisor.statistics:
         made_of = ORDER_STATISTICS[name].combination
         if made_of is not None:
@@ -153,11 +143,3 @@ def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
     usable = replace_zeros(scaled[divisor.spread], plan.spec.zero_rule, k)
     shown = {name: statistics[name] for name in divisor.statistics}
     return Solution(scaled[plan.norm.centre.value], usable, k, centred=True, statistics=shown)
-
-
-def _rescale(pair: Pair, own: Integers | None, k: Integers | None) -> Pair:
-    """Return a statistic that was multiplied by 2^own as it is multiplied by 2ᵏ."""
-    if own is None and k is None:
-        return pair
-    shift = (0 if k is None else k) - (0 if own is None else own)
-    return pair.map(lambda a: np.ldexp(a, shift))

@@ -70,16 +70,17 @@ def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
 
 def _sum_squares(x: Floats, window: Window) -> Pair:
     """Return the sum of squares of each window along the first axis, as a pair."""
-    squares = _square(x)
+    squares = _square(_pad(x, window))
     total = Pair(np.zeros_like(x), np.zeros_like(x))
-    length = x.shape[0]
-    for shift in range(-min(window.before, length), min(window.after, length) + 1):
-        here = slice(max(0, -shift), length - max(0, shift))
-        there = slice(max(0, -shift) + shift, length - max(0, shift) + shift)
-        total.hi[here], total.lo[here] = pair_add_any(
-            total.map(lambda a, s=here: a[s]), squares.map(lambda a, s=there: a[s])
-        )
+    for start in range(len(squares.hi) - len(x) + 1):
+        total = pair_add_any(total, squares.map(lambda a, start=start: a[start : start + len(x)]))
     return total
+
+
+def _pad(x: Floats, window: Window) -> Floats:
+    """Return values with zeros before and behind the first axis, as far as the windows reach."""
+    before, after = min(window.before, len(x)), min(window.after, len(x))
+    return np.pad(x, ((before, after), *[(0, 0)] * (x.ndim - 1)))
 
 
 def _square(x: Floats) -> Pair:
@@ -113,11 +114,9 @@ def _normalize_scaled(
     the exponent.
     """
     first, *others = places
-    steps = np.arange(-min(window.before, len(x)), min(window.after, len(x)) + 1)
-    channels = first[:, None] + steps
-    inside = (channels >= 0) & (channels < len(x))
-    members = x[(np.where(inside, channels, 0), *(index[:, None] for index in others))]
-    members = np.where(inside, members, 0.0)
+    padded = _pad(x, window)
+    steps = np.arange(len(padded) - len(x) + 1)
+    members = padded[(first[:, None] + steps, *(index[:, None] for index in others))]
     k = choose_scale(np.maximum(np.maximum.reduce(np.abs(members), axis=1), np.sqrt(abs(window.k))))
     total = Pair(np.zeros(len(k)), np.zeros(len(k)))
     for column in np.ldexp(members, k[:, None]).T:

@@ -17,12 +17,12 @@ from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, 
 from normcli.pictures.legend import name_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from normcli.documents.scene import Data, Fill, Point, Shape
+    from normcli.documents.scene import Point, Shape
     from normcli.norms.plan import Plan
+    from normcli.pictures.legend import Describe
 
-    Describe = Callable[[tuple[int, ...]], tuple[Fill, Data]]
     Place = tuple[int, ...]
     """The numbers of a cell among those that are shown to the right, into the depth and downwards."""
 

@@ -23,12 +23,13 @@ from normcli.teach.part import normalize_part
 from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.documents.excerpt import Positions
     from normcli.documents.scene import Data, Fill
+    from normcli.pictures.legend import Describe
     from normcli.results.result import Result
     from normcli.tensors.tensor import Tensor
 
@@ -130,8 +131,7 @@ def _draw_groups(
         owners = WindowOwners(result, name_group, options.digits, shown[plan.grid.axes[0]].shown)
     cubes = Cubes(plan, shown) if options.view in ("both", "cubes") else None
     flat = options.view != "cubes"
-    numbers = owners.locate(make_index(shown))
-    seen = {int(number) for number in np.unique(numbers)} if flat else set()
+    seen = set(np.unique(owners.locate(make_index(shown))).tolist()) if flat else set()
     if cubes is not None:
         seen |= {owners.locate_cell(index) for index in cubes.cells}
     owners.colour(seen)
@@ -142,7 +142,7 @@ def _draw_groups(
         words.append(f"Blocks of cubes: {', '.join(cubes.captions)}.")
     parts.append(draw_legend(owners, MOST_WIDTH))
     if flat:
-        drawn, caption = _draw_flat(result, shown, numbers, owners, options)
+        drawn, caption = _draw_flat(result, shown, owners, options)
         parts.append(drawn)
         words.append(caption)
     return _arrange(parts, alone=alone), " ".join(words)
@@ -162,27 +162,17 @@ def _arrange(parts: list[Panel], *, alone: bool) -> list[Panel]:
 
 def _draw_cubes(cubes: Cubes, result: Result, owners: Owners, options: Options) -> Panel:
     places = [sorted(set(along)) for along in zip(*cubes.cells, strict=True)]
-    values = _pick(result, places, options)
-
-    def describe(index: tuple[int, ...]) -> tuple[Fill, Data]:
-        value = values[tuple(map(list.index, places, index))]
-        return _describe_cell(owners, owners.locate_cell(index), index, value)
-
+    describe = _make_describe(owners, places, _pick(result, places, options))
     return stack([draw_lines(cubes.captions, 11.5, "muted"), cubes.draw(describe)], 8)
 
 
-def _draw_flat(
-    result: Result, shown: list[Positions], numbers: NDArray[np.intp], owners: Owners, options: Options
-) -> tuple[Panel, str]:
-    values = _pick(result, [positions.shown for positions in shown], options)
+def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: Options) -> tuple[Panel, str]:
+    places = [positions.shown for positions in shown]
+    values = _pick(result, places, options)
     texts = None
     if options.values != "none":
         texts = np.array(format_cells(values, options.digits), dtype=object).reshape(values.shape)
-
-    def describe(place: tuple[int, ...]) -> tuple[Fill, Data]:
-        index = (positions.shown[i] for positions, i in zip(shown, place, strict=True))
-        return _describe_cell(owners, int(numbers[place]), index, values[place])
-
+    describe = _make_describe(owners, places, values)
     flat = Flat(result.plan, shown, texts, describe, drawers=options.view == "drawers")
     caption = flat.caption
     if texts is not None:
@@ -192,11 +182,16 @@ def _draw_flat(
     return stack([draw_lines([caption], 11.5, "muted"), flat.draw()], 8), f"Laid flat, {caption}."
 
 
-def _describe_cell(owners: Owners, owner: int, index: Iterable[int], value: Any) -> tuple[Fill, Data]:
-    """Return a cell's colour, and the attributes by which a program finds it."""
-    entry = owners.entries[owner]
-    data = (("index", ",".join(map(str, index))), *entry.data, ("value", _format_exactly(value)))
-    return entry.fill, data
+def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDArray[Any]) -> Describe:
+    """Return what describes cells, from their values at some positions along each axis."""
+
+    def describe(index: tuple[int, ...]) -> tuple[Fill, Data]:
+        entry = owners.entries[owners.locate_cell(index)]
+        value = values[tuple(along.index(i) for along, i in zip(places, index, strict=True))]
+        data = (("index", ",".join(map(str, index))), *entry.data, ("value", _format_exactly(value)))
+        return entry.fill, data
+
+    return describe
 
 
 def _plot(result: Result, name_group: Callable[[int], str], options: Options) -> tuple[list[Panel], str]:

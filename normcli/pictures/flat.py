@@ -24,13 +24,14 @@ from normcli.documents.scene import (
 from normcli.pictures.legend import name_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.documents.scene import Data, Fill, Shape
+    from normcli.documents.scene import Shape
     from normcli.norms.plan import Plan
+    from normcli.pictures.legend import Describe
 
 MOST_WIDTH = 1160.0
 """Frames that stand side by side are broken into lines of about this width."""
@@ -59,7 +60,7 @@ class Flat:
         Along each axis.
     texts : ndarray of str, or None
         Of the cells that are shown, of the shape that the positions span; None leaves them empty.
-    describe : function of a cell's place among those that are shown
+    describe : function of a cell's index
         Returns its colour and its attributes.
     drawers : bool
         Whether every axis but the last runs downwards.
@@ -70,7 +71,7 @@ class Flat:
         plan: Plan,
         shown: Sequence[Positions],
         texts: NDArray[np.object_] | None,
-        describe: Callable[[tuple[int, ...]], tuple[Fill, Data]],
+        describe: Describe,
         *,
         drawers: bool,
     ) -> None:
@@ -111,16 +112,14 @@ class Flat:
         parts = []
         deep = (left - within) % 2
         for i, position in enumerate(positions.shown):
-            if i == positions.gap:
-                parts.append(self._draw_gap(axis))
             inner = self._nest((*place, i), heads=not (self._drawers and left == 2 and i))
             label = f"{self._plan.grid.layout.name(axis)}={position}"
             if self._drawers and left == 2:
                 parts.append(_tag(label, inner, self._tag_width(axis)))
             else:
                 parts.append(_frame(label, inner, "frame" if deep else "frame2"))
-        if positions.gap == positions.size:
-            parts.append(self._draw_gap(axis))
+        if positions.gap is not None:
+            parts.insert(positions.gap, self._draw_gap(axis))
         if self._drawers:
             return stack(parts, 3 if left == 2 else _GAP)
         return flow(parts, _GAP, MOST_WIDTH) if left % 2 else stack(parts, _GAP)
@@ -157,23 +156,20 @@ class Flat:
         ]
         if top:
             shapes += [
-                Text(left + x + self._width / 2, 10, str(position), _TICK, "muted", "middle", mono=True)
-                for x, position in zip(xs, columns.shown, strict=True)
+                _tick(left + x + self._width / 2, 10, str(i)) for i, x in zip(columns.shown, xs, strict=True)
             ]
         if inner == 2:
-            shapes += [
-                Text(left - 5, top + y + self._row / 2 + 3.4, str(i), _TICK, "muted", "end", mono=True)
-                for i, y in zip(rows.shown, ys, strict=True)
-            ]
+            ends = [top + y + self._row / 2 + 3.4 for y in ys]
+            shapes += [_tick(left - 5, y, str(i), "end") for i, y in zip(rows.shown, ends, strict=True)]
         if columns.gap is not None:
             x = left + columns.gap * self._width + gap_width / 2
             if heads:
-                shapes.append(Text(x, 10, column_gap, _TICK, "muted", "middle", mono=True))
+                shapes.append(_tick(x, 10, column_gap))
             shapes.append(Polyline(_zigzag(x, top, x, height), "gap"))
         if rows.gap is not None:
             y = top + rows.gap * self._row + _ROW_GAP / 2
             span = columns.gap * self._width if columns.gap else width - left
-            text = Text(left + span / 2, y + _TICK * ASCENT, row_gap, _TICK, "muted", "middle", mono=True)
+            text = _tick(left + span / 2, y + _TICK * ASCENT, row_gap)
             half = text.extent / 2 + 4
             shapes.append(text)
             if text.x - half > left + 4:
@@ -188,7 +184,7 @@ class Flat:
         return "" if positions.gap is None else f"…{self._plan.grid.shape[axis] - positions.size:,}…"
 
     def _draw_cell(self, place: tuple[int, ...], x: float, y: float) -> Shape:
-        fill, data = self._describe(place)
+        fill, data = self._describe(tuple(p.shown[i] for p, i in zip(self._shown, place, strict=True)))
         children: tuple[Shape, ...] = (Rectangle(x, y, self._width, self._row, fill),)
         if self._texts is not None:
             text = str(self._texts[place]).strip()
@@ -205,20 +201,17 @@ def _reach(positions: Positions, places: list[float], step: float, gap: float) -
     return places[-1] + step + (gap if positions.gap == positions.size else 0)
 
 
+def _tick(x: float, y: float, text: str, anchor: str = "middle") -> Text:
+    """Return a small text beside cells: a position, or how many are left out."""
+    return Text(x, y, text, _TICK, "muted", anchor, mono=True)
+
+
 def _frame(label: str, inner: Panel, role: str) -> Panel:
     """Return a drawing in a frame with a name."""
     top = 20.0
-    width = max(inner.width, measure(label, _LABEL, mono=True)) + 2 * _PAD
-    height = inner.height + top + _PAD
-    return Panel(
-        width,
-        height,
-        (
-            Rectangle(0, 0, width, height, role, 5),
-            Text(_PAD, 14.5, label, _LABEL, "ink", mono=True),
-            inner.at(_PAD, top),
-        ),
-    )
+    text = Text(_PAD, 14.5, label, _LABEL, "ink", mono=True)
+    width, height = max(inner.width, text.extent) + 2 * _PAD, inner.height + top + _PAD
+    return Panel(width, height, (Rectangle(0, 0, width, height, role, 5), text, inner.at(_PAD, top)))
 
 
 def _tag(label: str, inner: Panel, left: float) -> Panel:

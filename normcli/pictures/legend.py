@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     Indices = Sequence[NDArray[np.intp]]
 
+    Describe = Callable[[tuple[int, ...]], tuple[Fill, Data]]
+    """From a cell's index to its colour, and the attributes by which a program finds it."""
+
 LISTED = 2
 """The legend lists so many of each group's statistics: the others follow from these."""
 

@@ -119,19 +119,15 @@ def _format_shape(shape: Shape) -> Iterator[str]:
         case ShapeGroup(children, x, y, role, data):
             moved = f' transform="translate({_format_number(x)} {_format_number(y)})"' if x or y else ""
             named = f' class="{role}"' if role else ""
-            inner = [line for child in children for line in _format_shape(child)]
-            if not moved and not named and not data:
-                yield from inner
-            elif role == "cell":
-                yield f"<g{named}{moved}{_format_data(data)}>{''.join(inner)}</g>"
-            else:
-                yield f"<g{named}{moved}{_format_data(data)}>"
-                yield from inner
-                yield "</g>"
-        case Polygon(points, fill, data):
-            yield f'<path d="{_format_path(points)}Z"{_format_fill(fill)}{_format_data(data)}/>'
-        case Polyline(points, role, data):
-            yield f'<path class="{role}" d="{_format_path(points)}"{_format_data(data)}/>'
+            attributes = f"{named}{moved}{_format_data(data)}"
+            lines = [line for child in children for line in _format_shape(child)]
+            if attributes:
+                lines = [f"<g{attributes}>", *lines, "</g>"]
+            yield from ["".join(lines)] if role == "cell" else lines
+        case Polygon(points, fill):
+            yield f'<path d="{_format_path(points)}Z"{_format_fill(fill)}/>'
+        case Polyline(points, role):
+            yield f'<path class="{role}" d="{_format_path(points)}"/>'
         case Rectangle(x, y, width, height, fill, radius, data):
             rounded = f' rx="{_format_number(radius)}"' if radius else ""
             numbers = zip(("x", "y", "width", "height"), (x, y, width, height), strict=True)
