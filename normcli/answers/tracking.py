@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.documents.document import Facts, Section, View
+    from normcli.norms.conventions import RunningRule
     from normcli.norms.plan import Plan
-    from normcli.running.average import Rule, Update
+    from normcli.running.average import Update
 
 _COLUMNS = (
     *("batch", "source", "channel", "batch_mean", "batch_var"),
@@ -54,13 +55,13 @@ class Tracking:
     ----------
     entries : sequence of TrackedBatch
         At least one.
-    rule : Rule
+    rule : RunningRule
     path : str or None
         The state file.
     """
 
     entries: Sequence[TrackedBatch]
-    rule: Rule
+    rule: RunningRule
     path: str | None
 
     def sections(self, view: View) -> Iterator[Section]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from normcli.answers.tracking import TrackedBatch
     from normcli.cli.problem import Problem
     from normcli.cli.settings import AnswerOptions, Settings
-    from normcli.running.average import Rule, State
+    from normcli.norms.conventions import RunningRule
+    from normcli.running.average import State
 
 
 def track(settings: Settings) -> None:
@@ -52,7 +53,9 @@ def track(settings: Settings) -> None:
         _finish(entries, rule, path, settings.answer)
 
 
-def _finish(entries: Sequence[TrackedBatch], rule: Rule, path: str | None, answer: AnswerOptions) -> None:
+def _finish(
+    entries: Sequence[TrackedBatch], rule: RunningRule, path: str | None, answer: AnswerOptions
+) -> None:
     """Print the run, and replace the state file by the state after the last batch."""
     from normcli.answers.tracking import Tracking
     from normcli.running.state_file import replace_state
@@ -99,7 +102,7 @@ def _begin(problem: Problem, kept: State | None) -> State:
     return begin(problem.plan, given)
 
 
-def _enter(state: State, problem: Problem, rule: Rule, settings: Settings) -> TrackedBatch:
+def _enter(state: State, problem: Problem, rule: RunningRule, settings: Settings) -> TrackedBatch:
     from normcli.answers.tracking import TrackedBatch
     from normcli.running.average import measure_gap, update
 

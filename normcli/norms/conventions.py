@@ -15,20 +15,23 @@ if TYPE_CHECKING:
 
 
 class RunningRule(NamedTuple):
-    """How statistics are kept from batch to batch.
+    """How statistics are kept from batch to batch; by default as torch does.
 
     Parameters
     ----------
-    momentum : float
+    momentum : float or None
+        From 0 to 1; None for the cumulative average: after n batches, what was kept weighs n/(n + 1). So every
+        batch weighs the same, if all of them entered by this rule.
     weight_of : {"new", "old"}
-        What the momentum is the weight of: the new batch's statistics, or those kept so far.
+        What the momentum is the weight of: the new batch's statistics (0.1 of torch), or those kept so far
+        (0.99 of Keras and Flax, 0.9 of ONNX).
     ddof : int
         Of the variance that is kept, whatever that of the output.
     """
 
-    momentum: float
-    weight_of: Literal["new", "old"]
-    ddof: int
+    momentum: float | None = 0.1
+    weight_of: Literal["new", "old"] = "new"
+    ddof: int = 1
 
     def __str__(self) -> str:
         return f"{self.momentum:g} of the {self.weight_of}, ddof {self.ddof}"

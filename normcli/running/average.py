@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from normcli.engine.run import run
 from normcli.errors import DataError, UsageError
-from normcli.norms.conventions import find_convention
+from normcli.norms.conventions import RunningRule, find_convention
 from normcli.numerics.solution import Given
 from normcli.tensors.pieces import iterate_pieces
 
@@ -21,34 +21,6 @@ if TYPE_CHECKING:
 
 MOST_BATCHES = 2**63 - 1
 """The state file counts batches in int64."""
-
-
-class Rule(NamedTuple):
-    """How a batch's statistics enter the running ones.
-
-    Parameters
-    ----------
-    momentum : float or None
-        From 0 to 1; None for the cumulative average: after n batches, what was kept weighs n/(n + 1). So every
-        batch weighs the same, if all of them entered by this rule.
-    weight_of : {"new", "old"}
-        What the momentum is the weight of: the batch's statistics (0.1 of torch) or those kept so far (0.99 of
-        Keras and Flax, 0.9 of ONNX).
-    ddof : int
-        Of the variance that is kept, whatever that of the output.
-    """
-
-    momentum: float | None = 0.1
-    weight_of: Literal["new", "old"] = "new"
-    ddof: int = 1
-
-    def weigh(self, batches: int) -> tuple[float, float]:
-        """Return the weights of the kept and of the new statistics, after so many batches."""
-        if self.momentum is None:
-            return batches / (batches + 1), 1.0 / (batches + 1)
-        if self.weight_of == "new":
-            return 1.0 - self.momentum, self.momentum
-        return self.momentum, 1.0 - self.momentum
 
 
 class State(NamedTuple):
@@ -94,7 +66,7 @@ class Update(NamedTuple):
 
 def choose_rule(
     norm: str, like: str | None, momentum: float | str | None, weight_of: str | None, ddof: int | None
-) -> Rule:
+) -> RunningRule:
     """Return a framework's rule, with the options given in its place; by default torch's.
 
     Parameters
@@ -113,12 +85,12 @@ def choose_rule(
     UsageError
         If the momentum is not from 0 to 1, or the framework keeps no running statistics.
     """
-    rule = Rule()
+    rule = RunningRule()
     if like is not None:
         kept = find_convention(like, norm).running
         if kept is None:
             raise UsageError(f"{like} keeps no running statistics of {norm}")
-        rule = Rule(kept.momentum, kept.weight_of, kept.ddof)
+        rule = kept
     if momentum == "none":
         rule = rule._replace(momentum=None)
     elif momentum is not None:
@@ -154,7 +126,7 @@ def _find_eps(plan: Plan) -> tuple[float, str]:
     return plan.spec.eps or 0.0, str(plan.spec.eps_mode)
 
 
-def update(state: State, result: Result, rule: Rule) -> Update:
+def update(state: State, result: Result, rule: RunningRule) -> Update:
     """Average a batch's statistics into the running ones.
 
     Where samples have statistics of their own (instance normalization), those of a batch are their averages.
@@ -164,7 +136,7 @@ def update(state: State, result: Result, rule: Rule) -> Update:
     state : State
     result : Result
         Of the batch, with its own statistics.
-    rule : Rule
+    rule : RunningRule
 
     Raises
     ------
@@ -185,11 +157,20 @@ def update(state: State, result: Result, rule: Rule) -> Update:
     with np.errstate(all="ignore"):
         batch = measure_batch(result, rule.ddof)
     _require_finite(plan, "batch's", batch)
-    old, new = rule.weigh(state.batches)
+    old, new = _weigh(rule, state.batches)
     averaged = Given(*(old * a + new * b for a, b in zip(kept, batch, strict=True)))
     before = state._replace(statistics=kept)
     after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1)
     return Update(before, after, batch, (old, new))
+
+
+def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:
+    """Return the weights of the kept and of the new statistics, after so many batches."""
+    if rule.momentum is None:
+        return batches / (batches + 1), 1.0 / (batches + 1)
+    if rule.weight_of == "new":
+        return 1.0 - rule.momentum, rule.momentum
+    return rule.momentum, 1.0 - rule.momentum
 
 
 def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:

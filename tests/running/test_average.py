@@ -7,15 +7,16 @@ import pytest
 
 from normcli import normalize
 from normcli.errors import DataError, UsageError
+from normcli.norms.conventions import RunningRule
 from normcli.numerics.solution import Given
-from normcli.running.average import Rule, State, begin, choose_rule, update
+from normcli.running.average import State, begin, choose_rule, update
 
 
 def run(batches, norm="bn", rule=None, **options):
     state = None
     for x in batches:
         result = normalize(x, norm, **options)
-        step = update(state or begin(result.plan), result, rule or Rule())
+        step = update(state or begin(result.plan), result, rule or RunningRule())
         state = step.after
     return state
 
@@ -23,7 +24,9 @@ def run(batches, norm="bn", rule=None, **options):
 def test_a_step_by_hand():
     result = normalize([[0.0], [4.0]], "bn")
     step = update(
-        State("bn", Given(np.array([1.0]), np.array([3.0])), 1e-5, "inside", 7), result, Rule(0.25, "new", 1)
+        State("bn", Given(np.array([1.0]), np.array([3.0])), 1e-5, "inside", 7),
+        result,
+        RunningRule(0.25, "new", 1),
     )
     assert step.weights == (0.75, 0.25)
     assert (step.batch.mean[0], step.batch.var[0]) == (2.0, 8.0)
@@ -35,27 +38,27 @@ def test_a_step_by_hand():
 @pytest.mark.parametrize("kept", [0, 1])
 def test_the_kept_variance_has_a_ddof_of_its_own(ddof, kept, rng):
     x = rng.normal(size=(3, 2, 4))
-    state = run([x], rule=Rule(1.0, "new", kept), ddof=ddof)
+    state = run([x], rule=RunningRule(1.0, "new", kept), ddof=ddof)
     np.testing.assert_allclose(state.statistics.var, x.var((0, 2), ddof=kept), rtol=1e-14)
 
 
 def test_both_spellings_of_momentum_are_one(rng):
     batches = rng.normal(size=(5, 4, 3))
-    new, old = run(batches, rule=Rule(0.25, "new")), run(batches, rule=Rule(0.75, "old"))
+    new, old = run(batches, rule=RunningRule(0.25, "new")), run(batches, rule=RunningRule(0.75, "old"))
     np.testing.assert_array_equal(new.statistics.mean, old.statistics.mean)
     np.testing.assert_array_equal(new.statistics.var, old.statistics.var)
 
 
 def test_the_cumulative_average_weighs_all_batches_alike(rng):
     batches = rng.normal(size=(9, 4, 3))
-    state = run(batches, rule=Rule(None))
+    state = run(batches, rule=RunningRule(None))
     np.testing.assert_allclose(state.statistics.mean, batches.mean((0, 1)), rtol=1e-13)
     np.testing.assert_allclose(state.statistics.var, batches.var(1, ddof=1).mean(0), rtol=1e-13)
 
 
 def test_samples_of_instance_normalization_are_averaged(rng):
     x = rng.normal(size=(3, 2, 5))
-    state = run([x], "in", Rule(1.0))
+    state = run([x], "in", RunningRule(1.0))
     np.testing.assert_allclose(state.statistics.mean, x.mean((0, 2)), rtol=1e-13)
     np.testing.assert_allclose(state.statistics.var, x.var(2, ddof=1).mean(0), rtol=1e-13)
 
@@ -63,22 +66,22 @@ def test_samples_of_instance_normalization_are_averaged(rng):
 def test_a_state_of_other_channels_is_refused():
     result = normalize(np.ones((2, 3)), "bn")
     with pytest.raises(DataError, match=r"the running mean has the shape \(4,\); bn of \(2, 3\) takes \(3,\)"):
-        update(State("bn", Given(np.zeros(4), np.ones(4)), 1e-5, "inside"), result, Rule())
+        update(State("bn", Given(np.zeros(4), np.ones(4)), 1e-5, "inside"), result, RunningRule())
 
 
 def test_a_batch_of_one_value_has_no_unbiased_variance():
     result = normalize([[1.0, 2.0]], "bn")
     with pytest.raises(DataError, match=r"a group of 1 value\(s\) has no variance with ddof 1"):
-        update(begin(result.plan), result, Rule())
-    assert update(begin(result.plan), result, Rule(ddof=0)).batch.var.tolist() == [0.0, 0.0]
+        update(begin(result.plan), result, RunningRule())
+    assert update(begin(result.plan), result, RunningRule(ddof=0)).batch.var.tolist() == [0.0, 0.0]
 
 
 def test_rules_of_frameworks_and_what_overrides_them():
-    assert choose_rule("bn", None, None, None, None) == Rule(0.1, "new", 1)
-    assert choose_rule("bn", "keras", None, None, None) == Rule(0.99, "old", 0)
-    assert choose_rule("bn", "keras", 0.9, None, 1) == Rule(0.9, "old", 1)
+    assert choose_rule("bn", None, None, None, None) == RunningRule(0.1, "new", 1)
+    assert choose_rule("bn", "keras", None, None, None) == RunningRule(0.99, "old", 0)
+    assert choose_rule("bn", "keras", 0.9, None, 1) == RunningRule(0.9, "old", 1)
     assert choose_rule("bn", None, "none", None, None).momentum is None
-    assert choose_rule("bn", None, 0.9, "old", None) == Rule(0.9, "old", 1)
+    assert choose_rule("bn", None, 0.9, "old", None) == RunningRule(0.9, "old", 1)
     with pytest.raises(UsageError, match="momentum 1.5 is not from 0 to 1"):
         choose_rule("bn", None, 1.5, None, None)
     with pytest.raises(UsageError, match="running ddof -1"):
