@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Section, View
     from normcli.documents.scene import Scene
-    from normcli.results.result import Result
     from normcli.teach.comparison import Column, Comparison
     from normcli.teach.equalities import Equality
     from normcli.tensors.tensor import Tensor
@@ -133,7 +132,7 @@ class ComparisonAnswer:
             yield Line(("no values, so the norms do not differ",))
             return
         if all(equality.related for equality in equalities):
-            given = {name for column in self.comparison.columns for name in _list_given(column.result)}
+            given = {name for column in self.comparison.columns for name in column.result.inputs.parameters}
             before = _format_before([name for name in PARAMETERS if name in given])
             yield Line((f"no two of these are equal on this tensor{before}",))
         for title, related in (
@@ -174,7 +173,7 @@ def _format_facts(column: Column, view: View) -> dict[str, str]:
         "depends on the batch": "yes" if column.depends_on_batch else "no",
         "with a batch of one": works if alone.becomes is None else f"{works}: equals {alone.becomes} then",
         "gamma, beta": _format_parameters(column),
-        "formula": format_formula(plan, _list_given(column.result)),
+        "formula": format_formula(plan, column.result.inputs.parameters),
         "options": format_options(plan) or "none",
         "typical use": plan.norm.use,
         "output's mean": _format_number(column.mean, view, plan.norm.centre is Centre.MEAN),
@@ -231,10 +230,6 @@ def _format_equality(equality: Equality) -> tuple[str, ...]:
 def _format_before(names: Sequence[str]) -> str:
     """Return ` before gamma and beta`, of those that a statement on x̂ leaves out; else nothing."""
     return f" before {' and '.join(names)}" if names else ""
-
-
-def _list_given(result: Result) -> list[str]:
-    return [name for name in PARAMETERS if getattr(result, name) is not None]
 
 
 def _describe_equality(equality: Equality) -> Mapping[str, Any]:

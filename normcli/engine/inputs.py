@@ -111,9 +111,15 @@ class Inputs(NamedTuple):
     measured: Measured | None = None
 
     @property
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Gamma and beta by their names, those that are given."""
+        both = {"gamma": self.gamma, "beta": self.beta}
+        return {name: array for name, array in both.items() if array is not None}
+
+    @property
     def scales(self) -> bool:
         """Whether gamma or beta is given."""
-        return self.gamma is not None or self.beta is not None
+        return bool(self.parameters)
 
 
 NO_INPUTS = Inputs()

@@ -53,9 +53,7 @@ def _put_together(page: Page, view: View) -> str:
         script=script,
         data=_embed(make_content(page, view)),
     )
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode(
-        "ascii", "xmlcharrefreplace"
-    ).decode()  # fmt: skip
+    return text.encode("ascii", "xmlcharrefreplace").decode()
 
 
 def _wrap(script: str) -> str:

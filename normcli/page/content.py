@@ -162,11 +162,7 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
     """Return a result's groups and arithmetic, and of each shown cell its group, parameters and results."""
     plan, spec = result.plan, result.plan.spec
     shown, owner = np.unique(plan.grid.locate_groups(grid), return_inverse=True)
-    parameters = {
-        name: _pick_parameter(name, parameter, plan, grid)
-        for name, parameter in (("gamma", result.gamma), ("beta", result.beta))
-        if parameter is not None
-    }
+    parameters = {name: _pick_parameter(name, p, plan, grid) for name, p in result.inputs.parameters.items()}
     window, constants = None, {}
     if spec.window is not None:
         window = {"axis": plan.grid.axes[0], "before": spec.window.before, "after": spec.window.after}

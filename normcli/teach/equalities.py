@@ -6,6 +6,7 @@ that the numbers do not show.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
 import math
@@ -185,30 +186,34 @@ def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]
     candidates = [(row, request) for row in NORMS.values() for request in _list_candidates(row, plan)]
     candidates.sort(key=lambda pair: (pair[1].axes is not None, pair[1].groups is not None))
     for row, request in candidates:
-        try:
-            other = make_plan(request, plan.grid.shape, plan.tensor_dtype)
-        except UsageError:
+        other = _try_plan(request, plan)
+        if other is None or not is_same(plan, other):
             continue
-        own = (row, plan.grid.axes, plan.grid.groups) == (plan.norm, other.grid.axes, other.grid.groups)
-        if not own and is_same(plan, other):
+        if (row, plan.grid.axes, plan.grid.groups) != (plan.norm, other.grid.axes, other.grid.groups):
             yield NamedPlan(_format_name(_drop_layout(request, other, layout), row), other)
+
+
+def _try_plan(request: Request, plan: Plan) -> Plan | None:
+    """Return the plan of a request for the tensor of another plan; None if the request is refused."""
+    with contextlib.suppress(UsageError):
+        return make_plan(request, plan.grid.shape, plan.tensor_dtype)
+    return None
 
 
 def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
     """Return a request, axes in letters or numbers, without its layout where it means the same in another."""
     letters = plan.grid.layout.letters
-    axes = None if request.axes is None else plan.grid.axes
-    spellings = [request._replace(axes=axes, layout=None)]
-    if axes is not None and letters is not None:
-        spellings.insert(0, request._replace(axes="".join(letters[axis] for axis in axes), layout=None))
-    for spelling in spellings:
-        try:
-            other = make_plan(spelling._replace(layout=layout), plan.grid.shape, plan.tensor_dtype)
-        except UsageError:
-            continue
-        if is_same(plan, other) and plan.parameters.axes == other.parameters.axes:
-            return spelling
-    return spellings[0]._replace(layout=letters)
+    numbers = None if request.axes is None else plan.grid.axes
+    lettered = (
+        ["".join(letters[axis] for axis in numbers)] if numbers is not None and letters is not None else []
+    )
+    axes = (*lettered, numbers)
+    for chosen in axes:
+        short = request._replace(axes=chosen, layout=None)
+        other = _try_plan(short._replace(layout=layout), plan)
+        if other and is_same(plan, other) and plan.parameters.axes == other.parameters.axes:
+            return short
+    return request._replace(axes=axes[0], layout=letters)
 
 
 def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
@@ -228,10 +233,8 @@ def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
     base = Request(row.name, layout=plan.grid.layout.letters)._replace(**chosen)
     if find_option("groups").belongs_to(row):
         channel = plan.grid.layout.channel
-        for groups in (
-            dict.fromkeys((1, plan.grid.shape[channel])) if channel is not None and plan.grid.shape else ()
-        ):
-            yield base._replace(groups=groups)
+        counts = () if channel is None else (1, plan.grid.shape[channel])
+        yield from (base._replace(groups=groups) for groups in dict.fromkeys(counts))
         return
     yield base
     reduced = plan.grid.canonical.axes
@@ -281,9 +284,8 @@ def _compare(a: Member, b: Member) -> Equality | None:
         kind, reason = Likeness.SIMILAR, f"the same groups, but {'; '.join(_list_options(a, b))}"
     else:
         return None
-    before = tuple(
-        name for name in PARAMETERS if any(getattr(member.result, name) is not None for member in (a, b))
-    )
+    given = a.result.inputs.parameters | b.result.inputs.parameters
+    before = tuple(name for name in PARAMETERS if name in given)
     differences = tuple(_list_differences(a, b))
     return Equality((a.name, b.name), kind, reason, differences, apart.max_abs, before=before)
 

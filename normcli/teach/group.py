@@ -39,7 +39,8 @@ class Outcome:
     value : int or float
     scaled : float or None
         x̂ in float64, before gamma and beta; None where that was not calculated apart.
-    gamma, beta : float or None
+    parameters : mapping of str to float
+        `gamma` and `beta`, those that are given.
     normalized : float
         The result, of the output's dtype.
     """
@@ -48,8 +49,7 @@ class Outcome:
     index: tuple[int, ...]
     value: float
     scaled: float | None
-    gamma: float | None
-    beta: float | None
+    parameters: Mapping[str, float]
     normalized: float
 
 
@@ -92,8 +92,7 @@ class MeasuredGroup:
 
     def value(self, place: int) -> float:
         """Return a value as Python's own number; whole numbers stay whole, where float64 holds them."""
-        shape = self.values.shape
-        return _to_number(self.values[np.unravel_index(place, shape) if shape else ()])
+        return _to_number(self.values.flat[place])
 
     def index(self, place: int) -> tuple[int, ...]:
         """Return where a value of the group lies in the tensor."""
@@ -141,8 +140,8 @@ def measure_group(
     outcomes = []
     for place, x_hat, y in zip(places, scaled, single.values.tolist(), strict=True):
         index = tuple(map(int, plan.grid.locate_values(number, np.asarray(place))))
-        gamma, beta = (_pick_parameter(plan, parameter, index) for parameter in (inputs.gamma, inputs.beta))
-        outcomes.append(Outcome(place, index, _to_number(values[index]), x_hat, gamma, beta, float(y)))
+        parameters = {name: _pick_parameter(plan, p, index) for name, p in inputs.parameters.items()}
+        outcomes.append(Outcome(place, index, _to_number(values[index]), x_hat, parameters, float(y)))
     members = plan.grid.take_group(values, number)
     found = _find_degeneracies(plan, members, number, single, inputs)
     return MeasuredGroup(plan, number, members, single.statistics, outcomes, single.values.dtype, found)
@@ -156,10 +155,8 @@ def _to_number(item: Any) -> float:
     return int(value) if abs(value) <= _WHOLE_DOUBLES else float(value)
 
 
-def _pick_parameter(plan: Plan, parameter: NDArray[Any] | None, index: tuple[int, ...]) -> float | None:
+def _pick_parameter(plan: Plan, parameter: NDArray[Any], index: tuple[int, ...]) -> float:
     """Return gamma or beta of one value."""
-    if parameter is None:
-        return None
     spread = np.broadcast_to(parameter.reshape(plan.parameters.view_shape), plan.grid.view_shape)
     return float(spread[tuple(plan.grid.view_indices([np.asarray(i) for i in index]))])
 

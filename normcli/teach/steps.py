@@ -143,18 +143,16 @@ class _StepList:
     def build(self) -> tuple[Step, ...]:
         """Return all steps."""
         self._introduce()
-        try:
+        found = None
+        with contextlib.suppress(_NoNumberError):
             self._require_finite()
             centre, divisor = self._find_centre_and_divisor()
-            divisor = self._replace_zero(divisor)
-        except _NoNumberError:
-            for outcome in self.group.outcomes:
-                self._add_result(outcome)
-        else:
-            for outcome in self.group.outcomes:
+            found = centre, self._replace_zero(divisor)
+        for outcome in self.group.outcomes:
+            if found is not None:
                 with contextlib.suppress(_NoNumberError):
-                    self._normalize(outcome, centre, divisor)
-                self._add_result(outcome)
+                    self._normalize(outcome, *found)
+            self._add_result(outcome)
         return tuple(self.steps)
 
     # -- what all values share
@@ -396,7 +394,6 @@ class _StepList:
 
     def _normalize(self, outcome: Outcome, centre: Constant | None, divisor: Constant) -> None:
         """Add the way of one value to the result, as far as its numbers are finite."""
-        parameters = [number for number in (outcome.gamma, outcome.beta) if number is not None]
         scaled, value = outcome.scaled, Constant(outcome.value)
         if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
             return
@@ -404,7 +401,7 @@ class _StepList:
         step = Step("quotient", f"The value{less} over the divisor.", _X_HAT, outcome=outcome)
         top = value if centre is None else Difference(value, centre)
         x_hat = self._add(step, Quotient(top, divisor), value=scaled)
-        if parameters and all(map(math.isfinite, parameters)):
+        if outcome.parameters and all(map(math.isfinite, outcome.parameters.values())):
             self._scale(outcome, x_hat)
 
     def _scale(self, outcome: Outcome, x_hat: Constant) -> None:
@@ -416,15 +413,15 @@ class _StepList:
                 return
             sentence = f"This convention rounds it to {dtype.name} before gamma."
             x_hat = self._add_value(Step("round", sentence, _X_HAT, outcome=outcome), rounded, exact=True)
-        words = [f"times {f'{offset} + ' if offset else ''}gamma"] if outcome.gamma is not None else []
-        words += ["plus beta"] if outcome.beta is not None else []
-        gamma, beta = (None if number is None else Constant(number) for number in (outcome.gamma, outcome.beta))
+        numbers = {name: Constant(number) for name, number in outcome.parameters.items()}
+        words = {"gamma": f"times {f'{offset} + ' if offset else ''}gamma", "beta": "plus beta"}
         wide = outcome.normalized if dtype.itemsize > 4 and not self.spec.rounds_before_gamma else None
-        step = Step("affine", f"{', '.join(words).capitalize()}.", _Y, outcome=outcome)
-        self._add(step, scale_and_shift(x_hat, gamma, beta, offset), value=wide)
+        sentence = f"{', '.join(words[name] for name in numbers).capitalize()}."
+        affine = scale_and_shift(x_hat, numbers.get("gamma"), numbers.get("beta"), offset)
+        self._add(Step("affine", sentence, _Y, outcome=outcome), affine, value=wide)
 
     def _add_result(self, outcome: Outcome) -> None:
-        again = self.spec.rounds_before_gamma and (outcome.gamma, outcome.beta) != (None, None)
+        again = self.spec.rounds_before_gamma and outcome.parameters
         sentence = f"The result, rounded {'again' if again else 'once'}, to {self.group.dtype.name}"
         if math.isfinite(outcome.normalized):
             step = Step("result", f"{sentence}.", _Y, outcome=outcome)
