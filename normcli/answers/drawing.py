@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from normcli.answers.calculation import Answer
 from normcli.documents.blocks import NOBODY, build_blocks, build_map
-from normcli.documents.document import Blocks, Line, Matrix, Row, Table
+from normcli.documents.document import Line, Row, Table
 from normcli.documents.excerpt import choose_positions, format_hidden
 from normcli.errors import UsageError
 from normcli.pictures.legend import Owners, WindowOwners
@@ -62,13 +62,14 @@ class Drawing(Answer):
         if not bare:
             drawn.append(build_blocks(self.options.values, values, result, view, owners.locate))
         if view.colour and bare:
-            drawn.append(_blank(build_blocks(title, values, result, view, owners.locate)))
+            drawn.append(build_map(title, values.__getitem__, result, view, owners.locate, blank=True))
         if not view.colour and (values.size or bare):
             drawn.append(build_map(title, owners.locate, result, view, owners.locate))
         yield from drawn
         if not values.size:
             return
-        rows = (row for blocks in drawn for matrix in _walk(blocks) for row in matrix.groups)
+        matrices = (matrix for blocks in drawn for band in blocks.bands for matrix in band or () if matrix)
+        rows = (row for matrix in matrices for row in matrix.groups)
         shown = sorted({group for row in rows for group in row if group is not None})
         owners.colour(set(shown if view.full else shown[:_MOST_LINES]))
         yield _list_owners(owners, "shown" if sliding else "group", plan.grid.group_count, view)
@@ -95,25 +96,3 @@ def _list_owners(owners: Owners, heading: str, count: int, view: View) -> Table:
 def _number(label: str, number: int, view: View) -> str:
     """Return a name in the legend, behind its number in the cells where no colour says which is meant."""
     return label if view.colour else f"{number}: {label}"
-
-
-def _walk(blocks: Blocks) -> Iterator[Matrix]:
-    for band in blocks.bands:
-        yield from (matrix for matrix in band or () if matrix is not None)
-
-
-def _blank(blocks: Blocks) -> Blocks:
-    """Return blocks whose cells hold no values, but their groups' colours alone."""
-
-    def strip(matrix: Matrix) -> Matrix:
-        cells = [
-            [cell if group is None else " " for cell, group in zip(row, groups, strict=True)]
-            for row, groups in zip(matrix.cells, matrix.groups, strict=True)
-        ]
-        return matrix._replace(cells=cells)
-
-    bands = [
-        None if band is None else [None if matrix is None else strip(matrix) for matrix in band]
-        for band in blocks.bands
-    ]
-    return blocks._replace(bands=bands)

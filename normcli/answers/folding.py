@@ -19,10 +19,11 @@ from normcli.documents.document import (
     flatten_records,
 )
 from normcli.documents.excerpt import build_excerpt
-from normcli.documents.numbers import format_shape, format_statistic
+from normcli.documents.numbers import format_statistic
+from normcli.documents.plans import list_facts
 from normcli.printable import format_count, make_printable
 from normcli.running.fold import divide, format_divisor, spread
-from normcli.tensors.nested import describe_number
+from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -64,24 +65,18 @@ class Folding:
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, the channels, the proof."""
-        weight, dtype = self.layer.weight, self.folded.weight.dtype.name
+        weight, norm, channels = self.layer.weight, self.norm, self.layer.channels
         kind = "linear layer" if weight.ndim == 2 else f"{weight.ndim - 2}-D convolution"
         kinds = (
             f"transposed {kind}" if self.layer.transposed else kind,
             *((f"{self.layer.groups} groups",) if self.layer.groups > 1 else ()),
-            f"{format_count(self.layer.channels, 'channel')} come{'s' if self.layer.channels == 1 else ''} out",
+            f"{format_count(channels, 'channel')} come{'s' if channels == 1 else ''} out",
         )
-        formula = (
-            "weight · factor, (bias − mean) · factor + beta",
-            f"factor = gamma / {format_divisor(self.norm)}",
-        )
-        given = (make_printable(self.source), format_shape(weight.shape), f"{weight.dtype.name} → {dtype}")
         origin = "" if self.eps_from is None else f" ({make_printable(self.eps_from)})"
-        lines = (
-            ("formula", (*formula, f"eps {self.norm.eps:g}{origin}")),
-            ("weight", given),
-            ("layer", kinds),
-        )
+        factor = f"factor = gamma / {format_divisor(norm)}", f"eps {norm.eps:g}{origin}"
+        formula = ("weight · factor, (bias − mean) · factor + beta", *factor)
+        given = list_facts(Tensor(weight, self.source), self.folded.weight.dtype)
+        lines = (("formula", formula), ("weight", given), ("layer", kinds))
         yield Facts("fold · batch normalization into the layer before it", lines)
         yield self._list_channels(view)
         largest, size = self.proof
@@ -119,7 +114,7 @@ class Folding:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per channel."""
         for channel, values in enumerate(self._channels()):
-            yield dict(zip(_COLUMNS, (channel, *map(describe_number, values)), strict=True))
+            yield dict(zip(_COLUMNS, (channel, *describe_value(tuple(values))), strict=True))
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per channel."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,8 +24,6 @@ _COLUMNS = (
     *("batch", "source", "channel", "batch_mean", "batch_var"),
     *("old_mean", "new_mean", "old_var", "new_var", "gap"),
 )
-
-_KEPT = ("mean", "var")
 
 
 class TrackedBatch(NamedTuple):
@@ -88,7 +85,7 @@ class Tracking:
             yield {
                 "batch": step.after.batches,
                 "source": entry.source,
-                "weights": {"old": step.weights[0], "new": step.weights[1]},
+                "weights": dict(zip(("old", "new"), step.weights, strict=True)),
                 "batch_statistics": describe_value(step.batch),
                 "before": describe_value(step.before.statistics),
                 "after": describe_value(step.after.statistics),
@@ -98,13 +95,11 @@ class Tracking:
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per batch and channel."""
         yield _COLUMNS
-        for entry in self.entries:
-            step = entry.step
-            moved = zip(step.before.statistics, step.after.statistics, strict=True)
-            columns = (*step.batch, *itertools.chain.from_iterable(moved))
-            lists = (values.reshape(-1).tolist() for values in columns)
-            for channel, values in enumerate(zip(*lists, strict=True)):
-                yield (step.after.batches, entry.source, channel, *values, entry.gap)
+        for source, _, step, gap in self.entries:
+            for channel in range(step.batch.mean.size):
+                (old_mean, mean, new_mean), (old_var, var, new_var) = _move(step, channel)
+                moved = (mean, var, old_mean, new_mean, old_var, new_var)
+                yield (step.after.batches, source, channel, *moved, gap)
 
     def _build_header(self, view: View) -> Facts:
         first, last = self.entries[0], self.entries[-1]
@@ -129,8 +124,10 @@ class Tracking:
 
         def make_row(number: int) -> Row:
             (_, plan, step, _), channel = lines[number]
+            moves = [[format_statistic(value, view.digits) for value in move] for move in _move(step, channel)]
+            batch, moved = [move[1] for move in moves], [f"{old} → {new}" for old, _, new in moves]
             name = plan.grid.running.group_name(channel)
-            return Row((str(step.after.batches), name, *_format_step(step, channel, view)), channel)
+            return Row((str(step.after.batches), name, *batch, *moved), channel)
 
         columns = ("batch", "channel", "batch mean", "batch var", "running mean", "running var")
         table = Table(None, columns, (True, False, *(True,) * 4))
@@ -152,23 +149,15 @@ class Tracking:
         if not step.batch.mean.size:
             return
         old, new = (format_statistic(weight, view.digits) for weight in step.weights)
-        for name in _KEPT:
-            before, batch, after = (
-                format_statistic(float(getattr(values, name).reshape(-1)[0]), view.digits)
-                for values in (step.before.statistics, step.batch, step.after.statistics)
-            )
+        for name, move in zip(step.batch._fields, _move(step, 0), strict=True):
+            before, batch, after = (format_statistic(value, view.digits) for value in move)
             found = Fraction(old) * Fraction(before) + Fraction(new) * Fraction(batch)
             sign = "=" if found == Fraction(after) else "≈"
             first = plan.grid.running.group_name(0)
             yield f"running {name} of {first}: {old} · {before} + {new} · {batch} {sign} {after}"
 
 
-def _format_step(step: Update, channel: int, view: View) -> tuple[str, ...]:
-    def format_channel(values: Any) -> str:
-        return format_statistic(float(values.reshape(-1)[channel]), view.digits)
-
-    moved = (
-        f"{format_channel(before)} → {format_channel(after)}"
-        for before, after in zip(step.before.statistics, step.after.statistics, strict=True)
-    )
-    return (*map(format_channel, step.batch), *moved)
+def _move(step: Update, channel: int) -> Iterator[tuple[float, ...]]:
+    """Yield the running mean of a channel, the batch's and the new running one; then the variances."""
+    for kept in zip(step.before.statistics, step.batch, step.after.statistics, strict=True):
+        yield tuple(float(values.flat[channel]) for values in kept)

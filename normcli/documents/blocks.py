@@ -51,7 +51,9 @@ def build_blocks(
     return build_map(title, values.__getitem__, result, view, locate)
 
 
-def build_map(title: str, pick: Pick, result: Result, view: View, locate: Locate | None = None) -> Blocks:
+def build_map(
+    title: str, pick: Pick, result: Result, view: View, locate: Locate | None = None, *, blank: bool = False
+) -> Blocks:
     """Return matrices as `build_blocks` does, of values that are computed only where they are shown.
 
     Parameters
@@ -63,10 +65,14 @@ def build_map(title: str, pick: Pick, result: Result, view: View, locate: Locate
     view : View
     locate : callable, optional
         As in `build_blocks`.
+    blank : bool
+        Leave the cells that have a colour empty.
     """
     grid = result.plan.grid
     positions = choose_positions(grid.shape, full=view.full)
     excerpt = _cut_excerpt(pick, grid, view, positions, locate or functools.partial(locate_owners, result))
+    if blank:
+        excerpt = excerpt._replace(texts=np.where(excerpt.owners == NOBODY, excerpt.texts, " "))
     return Blocks(title, _caption(grid.layout.names), excerpt.build_bands(grid.shape), excerpt.note(grid.shape))
 
 
@@ -135,9 +141,7 @@ def _cut_excerpt(pick: Pick, grid: Grid, view: View, positions: list[Positions],
             break
         positions[-1] = narrowed
         texts = _format_picked(pick, positions, view)  # wider, where a large value with few decimals is gone
-    owners = locate(make_index(positions)).astype(object)
-    owners[owners == NOBODY] = None
-    return _Excerpt(grid.layout.names, positions, texts, owners, panels)
+    return _Excerpt(grid.layout.names, positions, texts, locate(make_index(positions)), panels)
 
 
 class _Excerpt(NamedTuple):
@@ -151,8 +155,8 @@ class _Excerpt(NamedTuple):
         Along each axis.
     texts : ndarray of str
         Of the shape that the positions span.
-    owners : ndarray of int or None
-        The number of each value's colour, of the same shape; None where it has none.
+    owners : ndarray of int
+        The number of each value's colour, or `NOBODY`; of the same shape.
     panels : list of slice
         The parts of the columns that are set in matrices of their own.
     """
@@ -160,7 +164,7 @@ class _Excerpt(NamedTuple):
     names: tuple[str, ...]
     positions: list[Positions]
     texts: NDArray[Any]
-    owners: NDArray[Any]
+    owners: NDArray[np.intp]
     panels: list[slice]
 
     def note(self, shape: tuple[int, ...]) -> str | None:
@@ -195,7 +199,8 @@ class _Excerpt(NamedTuple):
 
     def build_matrix(self, name: str, place: tuple[int, ...], panel: slice = slice(None)) -> Matrix:
         """Return some columns of the matrix at a place along the outer axes."""
-        ndim = len(self.positions)
+        ndim, groups = len(self.positions), self.owners.astype(object)
+        groups[self.owners == NOBODY] = None
         rows, columns = ([Positions((0,))] * 2 + self.positions)[-2:]
 
         def open_gaps(cells: NDArray[Any], mark: Any) -> list[list[Any]]:
@@ -211,7 +216,7 @@ class _Excerpt(NamedTuple):
         return Matrix(
             name,
             open_gaps(self.texts, GAP),
-            open_gaps(self.owners, None),
+            open_gaps(groups, None),
             rows.open_gap(row_labels, GAP),
             columns.open_gap(column_labels, GAP),
         )
