@@ -84,7 +84,7 @@ def enumerate_affine_steps(
     DataError
         If a parameter's shape fits no axes of the tensor.
     """
-    gammas, betas = (list(_place(name, p, shape)) for name, p in (("gamma", gamma), ("beta", beta)))
+    gammas, betas = (_place(name, p, shape) for name, p in (("gamma", gamma), ("beta", beta)))
     both = [(g, b) for g in gammas for b in betas if g.shape == b.shape or 1 in (g.size, b.size)]
     for g, b in both:
         yield AffineStep("gamma, beta", g, b)
@@ -100,20 +100,18 @@ def enumerate_affine_steps(
     yield NO_AFFINE
 
 
-def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> Iterator[Floats]:
-    """Yield a parameter in the tensor's rank, along each run of axes that has its shape."""
+def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> list[Floats]:
+    """Return a parameter in the tensor's rank, along each run of axes that has its shape."""
     if parameter is None:
-        return
+        return []
     values = np.asarray(parameter, dtype=np.float64)
     lengths = values.shape if values.size > 1 else ()
     if len(lengths) == len(shape) and all(n in (1, full) for n, full in zip(lengths, shape, strict=True)):
-        yield values
-        return
-    starts = range(len(shape) - len(lengths), -1, -1) if lengths else [0]
-    found = False
-    for start in starts:
-        if shape[start : start + len(lengths)] == lengths:
-            found = True
-            yield values.reshape((*(1,) * start, *lengths, *(1,) * (len(shape) - start - len(lengths))))
-    if not found:
+        return [values]
+    if not lengths:
+        return [values.reshape((1,) * len(shape))]
+    last = len(shape) - len(lengths)
+    starts = [start for start in range(last, -1, -1) if shape[start : start + len(lengths)] == lengths]
+    if not starts:
         raise DataError(f"{name} has the shape {values.shape}, which no axes of {shape} have")
+    return [values.reshape((*(1,) * start, *lengths, *(1,) * (last - start))) for start in starts]

@@ -16,7 +16,7 @@ from normcli.norms.layout import make_layout
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import enumerate_affine_steps
 from normcli.verify.hypothesis import Scope
-from normcli.verify.search import LEVELS, MOST_VALUES, Nearest, Search, rank_match
+from normcli.verify.search import MOST_VALUES, Nearest, Search, rank_match
 from normcli.verify.ulp import choose_counting_dtype
 
 if TYPE_CHECKING:
@@ -99,16 +99,11 @@ def identify(question: Question, norm: str | None = None) -> Identification:
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
     searches = [Search(x, y.transpose(order), affines, Scope(norm, channels, order, dtype)) for order in orders]
-    best = len(LEVELS)
-    matches: list[Match] = []
-    for search in searches:
-        level, found = search.find_matches()
-        if level < best:
-            best, matches = level, found
-        elif found and level == best:
-            matches += found
-        if matches and search is searches[0]:
-            break
+    found = [searches[0].find_matches()]
+    if not found[0].matches:
+        found += [search.find_matches() for search in searches[1:]]
+    best = min(fitting.level for fitting in found)
+    matches = [match for fitting in found if fitting.level == best for match in fitting.matches]
     if not matches and gamma is None and beta is None:
         matches = searches[0].estimate_matches()
     if matches:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms.grid import Grid
-    from normcli.norms.plan import Plan, Window
+    from normcli.norms.plan import Plan
     from normcli.norms.table import Norm
     from normcli.verify.evidence import Model
     from normcli.verify.hypothesis import Hypothesis, Scope
@@ -183,27 +183,22 @@ WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor == WINDOW_P
 """The norm with a window."""
 
 
-def find_like_window(window: Window, shape: tuple[int, ...], axis: int) -> tuple[str, ...]:
-    """Return the frameworks whose windows lie so; their constants are everybody's own."""
-    found = []
-    for framework in list_frameworks(WINDOWED):
-        request = Request(norm=WINDOWED, like=framework, size=window.size, axes=(axis,))
-        plan = _try_plan(request, shape)
-        if plan is not None and plan.grid.reach == (window.before, window.after):
-            found.append(framework)
-    return tuple(found)
-
-
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
     """Return the match of a window of local response normalization."""
-    error, ulp = measure_distance(actual, fitted.exact, scope.dtype)
+    axis, window, exact = fitted
+    like = []  # the frameworks whose windows lie so; their constants are everybody's own
+    for framework in list_frameworks(WINDOWED):
+        plan = _try_plan(Request(WINDOWED, like=framework, size=window.size, axes=(axis,)), actual.shape)
+        if plan is not None and plan.grid.reach == (window.before, window.after):
+            like.append(framework)
+    error, ulp = measure_distance(actual, exact, scope.dtype)
     return Match(
         norm=WINDOWED,
-        axes=(fitted.axis,),
+        axes=(axis,),
         precision=precision,
-        like=find_like_window(fitted.window, actual.shape, fitted.axis),
+        like=tuple(like),
         max_ulp=float(ulp.max()),
         max_abs=float(error.max()),
         order=scope.order,
-        window=fitted.window,
+        window=window,
     )

@@ -74,12 +74,21 @@ _ROUNDED_ONCE = 2
 _MOSTLY = 0.5
 """A hypothesis that leaves more than this part of the values unexplained explains nothing."""
 
-_PLAIN_MODELS = (
-    *(Model(divisor, EpsMode.INSIDE, low=1e-5, high=1e-5) for divisor in MOMENTS),
-    *(Model(LENGTH, EpsMode.FLOOR, p=p, low=LENGTH_EPS, high=LENGTH_EPS) for p in (2.0, 1.0)),
-    *(Model(divisor, EpsMode.FLOOR) for divisor in STANDARDS if divisor not in MOMENTS),
-)
-"""What is tried for each way of grouping where nothing fits."""
+_PLAIN_MODELS = {
+    **{divisor: [Model(divisor, EpsMode.INSIDE, low=1e-5, high=1e-5)] for divisor in MOMENTS},
+    **{divisor: [Model(divisor, EpsMode.FLOOR)] for divisor in STANDARDS if divisor not in MOMENTS},
+}
+_PLAIN_MODELS[ROOT_MEAN_SQUARE] += [
+    Model(LENGTH, EpsMode.FLOOR, p=p, low=LENGTH_EPS, high=LENGTH_EPS) for p in (2.0, 1.0)
+]
+"""What is tried for each standard of a way of grouping where nothing fits."""
+
+
+class Fitting(NamedTuple):
+    """The first level, by number, at which anything fits, and what does."""
+
+    level: int
+    matches: list[Match]
 
 
 class Nearest(NamedTuple):
@@ -118,15 +127,15 @@ class Search:
         own = None if scope.norm is None else NORMS[scope.norm].divisor
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
-    def find_matches(self) -> tuple[int, list[Match]]:
-        """Return the first level at which anything fits, and what does."""
+    def find_matches(self) -> Fitting:
+        """Return the matches of the first level at which there are any."""
         candidates = list(self._survive())
         for number, level in enumerate(LEVELS):
             found = [match for pair in candidates for match in self._try(*pair, number)]
             found += self._find_windows(level, number)
             if found:
-                return number, found
-        return len(LEVELS), []
+                return Fitting(number, found)
+        return Fitting(len(LEVELS), [])
 
     def estimate_matches(self) -> list[Match]:
         """Return what fits with a gamma and beta that are fitted to the values, channel by channel."""
@@ -139,7 +148,12 @@ class Search:
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
-        named = filter(self._has_name, self._enumerate_plain())
+        tried = (
+            Hypothesis(sample, affine, model)
+            for sample in self._take_samples(MOST_VALUES)
+            for affine, model in itertools.product(self.affines, _PLAIN_MODELS[sample.standard.divisor])
+        )
+        named = (h for h in tried if self.scope.norm is None or any(self._describe(h, 0)))
         hypothesis = min(named, key=lambda h: self._judge(h)[0], default=None)
         if hypothesis is None:
             return None
@@ -149,19 +163,11 @@ class Search:
             for mode, ddof, eps in itertools.product((EpsMode.INSIDE, EpsMode.OUTSIDE), (0, 1), COMMON_EPS)
             if hypothesis.model.divisor in MOMENTS and ddof < sample.standard.group_size
         ]
-        tried = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
-        best = min(tried, key=lambda h: self._judge(h)[0])
+        refined = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
+        best = min(refined, key=lambda h: self._judge(h)[0])
         _, wrong = self._judge(best)
         match = min(self._describe(best, len(LEVELS) - 1), key=rank_match)
         return Nearest(match, int(wrong.sum()), wrong.size, _locate_first(sample, wrong))
-
-    def _enumerate_plain(self) -> Iterator[Hypothesis]:
-        for grid, divisor in itertools.product(self.grids, self.standards):
-            sample = self._sample(grid, MOST_VALUES, divisor)
-            if sample is not None:
-                for affine, model in itertools.product(self.affines, _PLAIN_MODELS):
-                    if _find_standard(model) == divisor:
-                        yield Hypothesis(sample, affine, model)
 
     def _judge(self, hypothesis: Hypothesis) -> tuple[tuple[float, float], NDArray[np.bool_]]:
         """Return the part of the values that is not explained, the distance of the rest, and which they are."""
@@ -169,7 +175,7 @@ class Search:
         predicted = hypothesis.predict(hypothesis.model.low)
         with np.errstate(all="ignore"):
             error = np.abs(sample.actual - predicted)
-            wrong = ~(error <= self._allow(sample, hypothesis.affine, LEVELS[-1]))
+            wrong = ~(error <= self._allow(sample, sample.place(hypothesis.affine), LEVELS[-1]))
             part = float(wrong.mean())
             explained = error if part >= _MOSTLY else error[~wrong]
             distance = float(np.sqrt(np.nanmean(np.minimum(explained, 1e100) ** 2)))
@@ -177,10 +183,9 @@ class Search:
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
-        for grid, divisor in itertools.product(self.grids, self.standards):
-            few = self._sample(grid, FEW_VALUES, divisor)
-            left = [step for step in self.affines if few and self._bound(few, step, LEVELS[-1])]
-            sample = self._sample(grid, MOST_VALUES, divisor) if left else None
+        for few in self._take_samples(FEW_VALUES):
+            left = [step for step in self.affines if self._bound(few, step, LEVELS[-1])]
+            sample = self._sample(few.grid, MOST_VALUES, few.standard.divisor) if left else None
             if sample is not None:
                 yield from ((sample, step) for step in left)
 
@@ -213,8 +218,10 @@ class Search:
         short = self.scope.dtype.itemsize < np.dtype(np.float32).itemsize
         return "float32" if short and level < _ROUNDED_ONCE else self.scope.dtype.name
 
-    def _has_name(self, hypothesis: Hypothesis) -> bool:
-        return self.scope.norm is None or any(True for _ in self._describe(hypothesis, 0))
+    def _take_samples(self, most: int) -> Iterator[Sample]:
+        """Yield a sample of each way of grouping by each standard, as far as there is one."""
+        samples = (self._sample(grid, most, d) for grid, d in itertools.product(self.grids, self.standards))
+        return (sample for sample in samples if sample is not None)
 
     def _sample(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
         """Return some groups of finite values, or None if there are none."""
@@ -225,11 +232,11 @@ class Search:
             return None
         return Sample(grid, chosen[finite], standardize(inputs[finite], divisor), actual[finite])
 
-    def _allow(self, sample: Sample, affine: AffineStep, level: Level) -> Floats:
-        """Return how far each value may be off."""
+    def _allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
+        """Return how far each value may be off, given the affine step of the sampled values."""
         slack = level.ulp * measure_unit(sample.actual, self.scope.dtype)
         if level.roundings:
-            standard, (_, scale, shift) = sample.standard, sample.place(affine)
+            standard, (_, scale, shift) = sample.standard, placed
             terms = (1.0 + np.abs(standard.values)) * (1.0 + standard.offset[:, None])
             if scale is not None:
                 terms = terms * np.abs(scale)
@@ -239,8 +246,9 @@ class Search:
         return slack
 
     def _bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
-        slack = self._allow(sample, affine, level)
-        return bound_factors(sample.standard, *sample.place(affine).undo(sample.actual, slack))
+        placed = sample.place(affine)
+        targets, slack = placed.undo(sample.actual, self._allow(sample, placed, level))
+        return bound_factors(sample.standard, targets, slack)
 
 
 def _list_grids(shape: tuple[int, ...]) -> list[Grid]:
@@ -251,10 +259,6 @@ def _list_grids(shape: tuple[int, ...]) -> list[Grid]:
         for grid in enumerate_grids(shape)
         if grid.group_size <= LARGEST_GROUP and not (large and grid.split and grid.split.axis == 0)
     ]
-
-
-def _find_standard(model: Model) -> Divisor:
-    return model.divisor if model.divisor in STANDARDS else ROOT_MEAN_SQUARE
 
 
 def _widen(values: NDArray[Any]) -> Floats:
@@ -278,16 +282,15 @@ def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp]:
 
 def rank_match(match: Match) -> tuple[Any, ...]:
     """Order matches: a usual eps first, then by distance as far as it tells, then what is a framework's own."""
-    affine = list(WAYS).index(match.affine)
-    ranks = (
+    return (
         not match.is_usual,
         _round_distance(match.max_abs),
         not match.by_default,
         not match.like,
-        affine,
+        list(WAYS).index(match.affine),
         match.ddof,
+        match.max_ulp,
     )
-    return *ranks, match.max_ulp
 
 
 def _round_distance(distance: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -159,7 +160,8 @@ class GroupTally:
     def __iter__(self) -> Iterator[GroupDifference]:
         """Yield the groups with mismatches, in order."""
         for groups, cells in self._pieces():
-            yield from _join(groups, cells)
+            pairs = zip(groups.tolist(), cells.tolist(), strict=True)
+            yield from (GroupDifference(group, *cell) for group, cell in pairs)
 
     def count(self) -> int:
         """Return how many groups have a mismatch."""
@@ -167,11 +169,7 @@ class GroupTally:
 
     def find_worst(self, most: int) -> list[GroupDifference]:
         """Return the groups with most mismatches, of those with equally many the ones that are further off."""
-        worst: list[GroupDifference] = []
-        for groups, cells in self._pieces():
-            order = np.lexsort((-cells["max_ulp"], -cells["mismatches"]))[:most]
-            worst += _join(groups[order], cells[order])
-        return sorted(worst, key=lambda group: (-group.mismatches, -group.max_ulp, group.group))[:most]
+        return heapq.nsmallest(most, self, lambda group: (-group.mismatches, -group.max_ulp))
 
     def _pieces(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.void]]]:
         """Yield the numbers of groups with mismatches, and what is known of each."""
@@ -180,10 +178,6 @@ class GroupTally:
             found = np.flatnonzero(cells["mismatches"])
             yield found + start, cells[found]
             start += cells.size
-
-
-def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDifference]:
-    return (GroupDifference(group, *cell) for group, cell in zip(groups.tolist(), cells.tolist(), strict=True))
 
 
 def _choose_bins(ulp: Floats) -> NDArray[np.int64]:

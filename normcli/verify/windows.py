@@ -60,10 +60,8 @@ def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[FittedWindow]:
 
 def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
     for size in range(1, min(LARGEST_SIZE, 2 * length - 1) + 1):
-        short, long = (size - 1) // 2, size // 2
-        yield short, long
-        if short != long:
-            yield long, short
+        sides = (size - 1) // 2, size // 2
+        yield from dict.fromkeys((sides, sides[::-1]))
 
 
 def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
