@@ -74,19 +74,16 @@ def choose_slice(shape: Sequence[int], at: Sequence[int] | None = None) -> tuple
     if math.prod(shape) <= MOST_CELLS:
         return tuple(map(range, shape))
     sides = [1] * len(shape)
-    growing = True
-    while growing:
-        growing = False
+    for _ in range(LONGEST_SIDE.bit_length()):
         for axis in reversed(range(len(shape))):
             longer = min(2 * sides[axis], shape[axis], LONGEST_SIDE)
             if longer > sides[axis] and math.prod(sides) // sides[axis] * longer <= SLICE_CELLS:
-                sides[axis], growing = longer, True
-    places = at if at is not None else (0,) * len(shape)
-    starts = [
-        min(place // side * side, length - side)
-        for place, side, length in zip(places, sides, shape, strict=True)
-    ]
-    return tuple(range(start, start + side) for start, side in zip(starts, sides, strict=True))
+                sides[axis] = longer
+    stretches = []
+    for place, side, length in zip(at or (0,) * len(shape), sides, shape, strict=True):
+        start = min(place // side * side, length - side)
+        stretches.append(range(start, start + side))
+    return tuple(stretches)
 
 
 def make_content(page: Page, view: View) -> dict[str, Any]:

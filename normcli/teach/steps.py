@@ -285,7 +285,7 @@ class _StepList:
         if self.group.count <= MOST_TERMS:
             values = [Fraction(self.group.value(place)) for place in range(self.group.count)]
             value = sum(x * x for x in values) - sum(values, Fraction(0)) ** 2 / len(values)
-        return self._add_sum(step, lambda x: _square(Difference(x, centre)), known, value=value, integral=False)
+        return self._add_sum(step, lambda x: _square(Difference(x, centre)), known, value)
 
     def _find_length(self) -> Constant:
         p, length = self.spec.p, self.group.statistics["norm"]
@@ -316,7 +316,7 @@ class _StepList:
             Symbol(f"Σ|x|^{p:g}", rf"\sum \lvert x \rvert^{{{p:g}}}"),
         )
         make, known = functools.partial(make_power, p=p), make_power(length, p)
-        total = self._add_sum(powers, make, known, integral=p == int(p))
+        total = self._add_sum(powers, make, known)
         if total is None:
             return self._add_value(step, length.value)
         step = step._replace(sentence="The length: the root of that, with the same p.")
@@ -464,20 +464,12 @@ class _StepList:
             self._stop(step._replace(sentence=f"{step.sentence} There is no such number."))
         if not math.isfinite(shown) or _is_rounded_away(shown, found.number):
             self._stop(step._replace(sentence=f"{step.sentence} {_BEYOND}"))
-        number = _compare(shown, chain[0])
-        if number.exact and self.whole_numbers and float(shown).is_integer() and abs(shown) < MOST_WHOLE:
-            number = Constant(int(shown))
+        number = self._round(shown, chain[0])
         self.steps.append(step._replace(chain=chain, value=number))
         return number
 
     def _add_sum(
-        self,
-        step: Step,
-        make: MakeTerm,
-        known: Expression,
-        *,
-        value: Fraction | None = None,
-        integral: bool = True,
+        self, step: Step, make: MakeTerm, known: Expression, value: Fraction | None = None
     ) -> Constant | None:
         """Add a sum over the group; None where it is beyond float64, as the step then says.
 
@@ -490,43 +482,37 @@ class _StepList:
             What the statistics say that it comes to, for sums too long to be worked out.
         value : Fraction or None
             What it comes to where that is known better than from the terms.
-        integral : bool
-            Whether whole numbers make whole terms.
         """
         with contextlib.suppress(_NoNumberError):
             try:
-                terms, total = self._make_terms(make, known, integral=integral)
+                terms, total = self._make_terms(make, known)
                 chain = [Sum(terms, total, make(_X))]
                 if total is None and self.group.count > 1 and not isinstance(terms[0], Constant):
-                    chain.append(Sum(tuple(self._simplify(term, integral=integral) for term in terms)))
+                    chain.append(Sum(tuple(self._round(evaluate(term).number, term) for term in terms)))
             except ArithmeticError:
                 self._stop(step._replace(sentence=f"{step.sentence} {_BEYOND}"))
             return self._add(step, *chain, value=value)
         return None
 
-    def _make_terms(
-        self, make: MakeTerm, known: Expression, *, integral: bool = True
-    ) -> tuple[Sequence[Expression], Constant | None]:
+    def _make_terms(self, make: MakeTerm, known: Expression) -> tuple[Sequence[Expression], Constant | None]:
         """Return the terms of a sum over the group, and its total if there are too many to add up."""
         terms = _Terms(self.group, make)
         if len(terms) <= MOST_TERMS:
             return tuple(terms), None
-        total = evaluate(known).number
-        if integral and self.whole_numbers and abs(total) < MOST_WHOLE:
+        total, of_two = evaluate(known).number, evaluate(make(Constant(2)))
+        # Whole numbers make whole terms if 2 does: its power is irrational, or it lies off a mean, otherwise.
+        is_whole = self.whole_numbers and of_two.exact and of_two.number.denominator == 1
+        if is_whole and abs(total) < MOST_WHOLE:
             return terms, Constant(round(total))
         return terms, Constant(float(total), exact=False)
 
-    def _simplify(self, term: Expression, *, integral: bool) -> Constant:
-        value = evaluate(term)
-        if integral and self.whole_numbers and value.exact:
-            return Constant(int(value.number))
-        return _compare(float(value.number), term)
-
-
-def _compare(value: float, expression: Expression) -> Constant:
-    """Return a value as a number, exact if the printed numbers of an expression come to it."""
-    written = evaluate(expression, read_decimals)
-    return Constant(value, written.exact and Fraction(repr(value)) == written.number)
+    def _round(self, value: Fraction | float, expression: Expression) -> Constant:
+        """Return a value as a number, exact if the printed numbers of an expression come to it."""
+        number, written = float(value), evaluate(expression, read_decimals)
+        is_exact = written.exact and Fraction(repr(number)) == written.number
+        if is_exact and self.whole_numbers and number.is_integer() and abs(number) < MOST_WHOLE:
+            return Constant(int(number))
+        return Constant(number, is_exact)
 
 
 def _itself(x: Expression) -> Expression:
