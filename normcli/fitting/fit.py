@@ -176,12 +176,7 @@ class _Fitting:
 
     def add(self, found: Stats) -> None:
         """Add a tensor's statistics to those of all."""
-        if self.stats is None:
-            self.stats = found
-            return
-        self.stats.sums.merge(found.sums)
-        files, samples = self.stats.files + 1, self.stats.samples + found.samples
-        self.stats = self.stats._replace(files=files, samples=samples)
+        self.stats = found if self.stats is None else self.stats.add(found)
 
 
 def _load(source: Named) -> NDArray[Any]:

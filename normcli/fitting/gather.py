@@ -14,21 +14,17 @@ from normcli.engine.passes import Run
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, solve_deviations
 from normcli.numerics.fixed import Fixed
-from normcli.numerics.leaves import Leaves
 from normcli.numerics.moments import merge_leaves
 from normcli.numerics.pairs import divide_by_count, pair_root, two_prod, two_square
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.survey import Batch
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-
-
-_ADDED_AT_ONCE = 1 << 12
-"""Leaves of small tiles are added together from this number on, as each call takes its time."""
+    from normcli.numerics.leaves import Leaves
 
 
 def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
@@ -58,19 +54,17 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
     gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions))
     with open_source(values, plan, geometry) as source, np.errstate(all="ignore"):
         Run(plan, geometry, source, None, effort=effort).survey(gatherer.add)
-        gatherer.flush()
     return sums
 
 
 class _Gatherer:
-    """Adds the batches of a survey to sums."""
+    """Adds the batches of a survey to sums: exactly, so that their order does not matter."""
 
     def __init__(self, plan: Plan, geometry: Geometry, sums: Sums, *, by_sample: bool) -> None:
         self.sums = sums
         self._images = has_images(plan)
         self._leaf_count = len(geometry.leaf_sizes)
-        self._plain: list[Batch] = []
-        self._pending: dict[int, list[tuple[Leaves, Integers | None]]] = {}
+        self._pending: dict[int, tuple[Fixed, Fixed, list[float]]] = {}
         self._samples, self._inner = 1, 1
         if by_sample:
             batch = find_batch(plan)
@@ -81,67 +75,47 @@ class _Gatherer:
             self._inner = math.prod(plan.grid.view_shape[axis] for axis in kept)
 
     def add(self, batch: Batch) -> None:
-        """Add a tile, now or later together with others: sums are exact, so the order does not matter."""
-        if batch.not_finite is not None or batch.scale is not None or (self._images and not batch.whole):
-            self._add(batch)
-            return
-        if self._plain and self._plain[0].leaves.count.shape[-1] != batch.leaves.count.shape[-1]:
-            self.flush()
-        self._plain.append(batch)
-        if sum(one.leaves.count.size for one in self._plain) >= _ADDED_AT_ONCE:
-            self.flush()
-
-    def flush(self) -> None:
-        """Add the tiles that have been waiting."""
-        waiting, self._plain = self._plain, []
-        if waiting:
-            self._add(_join(waiting))
-
-    def _add(self, batch: Batch) -> None:
+        """Add a tile."""
         sums = self.sums
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
         np.minimum.at(sums.low, groups, batch.low)
         np.maximum.at(sums.high, groups, batch.high)
-        np.add.at(sums.count, groups, np.add.reduce(batch.leaves.count, axis=-1).astype(np.int64))
-        if batch.not_finite is not None:
-            for mine, found in zip((sums.nan, sums.above, sums.below), batch.not_finite, strict=True):
-                np.add.at(mine, groups, found)
+        count = np.add.reduce(batch.leaves.count, axis=-1)
+        for mine, found in (
+            (sums.count, count.astype(np.int64)),
+            (sums.nan, batch.nan),
+            (sums.above, batch.above),
+            (sums.below, batch.below),
+        ):
+            np.add.at(mine, groups, found)
         add_leaves(sums.total, sums.square, groups, batch.leaves, batch.scale)
-        if self._images:
-            self._add_batch_images(groups, batch)
-
-    def _add_batch_images(self, groups: Integers, batch: Batch) -> None:
-        if batch.whole or batch.leaves.count.shape[-1] == self._leaf_count:
-            self._add_images(groups, batch.leaves, batch.scale)
+        if not self._images:
             return
-        for row, number in enumerate(batch.groups.tolist()):
-            parts = self._pending.setdefault(number, [])
-            scale = None if batch.scale is None else batch.scale[row : row + 1]
-            parts.append((batch.leaves.map(operator.itemgetter(slice(row, row + 1))), scale))
-            if sum(leaves.count.shape[-1] for leaves, _ in parts) == self._leaf_count:
-                self._add_parts(groups[row : row + 1], self._pending.pop(number))
-
-    def _add_parts(self, group: Integers, parts: list[tuple[Leaves, Integers | None]]) -> None:
-        """Add the deviation of a sample whose leaves lay in several tiles."""
-        total, square = Fixed.zeros(1), Fixed.zeros(1)
-        here = np.zeros(1, dtype=np.int64)
-        for leaves, scale in parts:
-            add_leaves(total, square, here, leaves, scale)
-        count = np.array([sum(float(leaves.count.sum()) for leaves, _ in parts)])
-        self._add_deviations(group, solve_deviations(total, square, count), count)
-
-    def _add_images(self, groups: Integers, leaves: Leaves, scale: Integers | None) -> None:
-        count = np.add.reduce(leaves.count, axis=-1)
-        if scale is None:
-            some = np.maximum(count, 1.0)
-            moments = merge_leaves(leaves, some, centred=True, short=False)
-            deviations = np.asarray(pair_root(divide_by_count(moments.m2, some)).hi)
-        else:
+        if not batch.whole and batch.leaves.count.shape[-1] != self._leaf_count:
+            self._add_parts(groups, batch)
+        elif batch.scale.any():
             total, square = Fixed.zeros(len(groups)), Fixed.zeros(len(groups))
-            add_leaves(total, square, np.arange(len(groups)), leaves, scale)
-            deviations = solve_deviations(total, square, count)
-        self._add_deviations(groups, deviations, count)
+            add_leaves(total, square, np.arange(len(groups)), batch.leaves, batch.scale)
+            self._add_deviations(groups, solve_deviations(total, square, count), count)
+        else:
+            some = np.maximum(count, 1.0)
+            moments = merge_leaves(batch.leaves, some, centred=True, short=False)
+            root = pair_root(divide_by_count(moments.m2, some))
+            self._add_deviations(groups, np.asarray(root.hi), count)
+
+    def _add_parts(self, groups: Integers, batch: Batch) -> None:
+        """Keep some leaves of each sample, and add its deviation once all of its leaves are there."""
+        for row, number in enumerate(batch.groups.tolist()):
+            total, square, counts = self._pending.setdefault(number, (Fixed.zeros(1), Fixed.zeros(1), []))
+            here = slice(row, row + 1)
+            leaves = batch.leaves.map(operator.itemgetter(here))
+            add_leaves(total, square, np.zeros(1, dtype=np.int64), leaves, batch.scale[here])
+            counts += leaves.count[0].tolist()
+            if len(counts) == self._leaf_count:
+                del self._pending[number]
+                count = np.array([sum(counts)])
+                self._add_deviations(groups[here], solve_deviations(total, square, count), count)
 
     def _add_deviations(self, groups: Integers, deviations: Floats, count: Floats) -> None:
         some = count > 0
@@ -149,30 +123,17 @@ class _Gatherer:
         np.add.at(self.sums.images, groups[some], 1)
 
 
-def _join(batches: list[Batch]) -> Batch:
-    """Return tiles of finite values, of as many leaves a group, as one."""
-    if len(batches) == 1:
-        return batches[0]
-    columns = zip(*(batch.leaves.arrays() for batch in batches), strict=True)
-    groups, low, high = (
-        np.concatenate(arrays)
-        for arrays in zip(*((one.groups, one.low, one.high) for one in batches), strict=True)
-    )
-    leaves = Leaves(*(np.concatenate(column) for column in columns))
-    return batches[0]._replace(groups=groups, leaves=leaves, low=low, high=high)
-
-
-def add_leaves(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, scale: Integers | None) -> None:
+def add_leaves(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, scale: Integers) -> None:
     """Add leaves, of shape (groups, leaves), to the sums of groups: exactly what their records hold.
 
     Squares about a shift c become raw ones, Σx² = Σ(x − c)² + 2c Σx − n c², whose digits cancel later without
     any loss: the sum is the very one that the mean is made of.
     """
-    if scale is not None and scale.any():
-        for k in np.unique(scale).tolist():
-            _add_scaled(total, square, groups, _keep(leaves, scale == k), k)
+    if not scale.any():
+        _add_scaled(total, square, groups, leaves, 0)
         return
-    _add_scaled(total, square, groups, leaves, 0)
+    for k in np.unique(scale).tolist():
+        _add_scaled(total, square, groups, _keep(leaves, scale == k), k)
 
 
 def _add_scaled(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, k: int) -> None:
@@ -190,6 +151,6 @@ def _add_scaled(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, k
     square.add(groups[shifted], np.concatenate(terms, axis=-1), -2 * k)
 
 
-def _keep(leaves: Leaves, chosen: NDArray[np.bool_]) -> Leaves:
+def _keep(leaves: Leaves, chosen: Selected) -> Leaves:
     """Return leaves with zeros for those that are not chosen."""
     return leaves.map(lambda a: np.where(chosen, a, a.dtype.type(0)))

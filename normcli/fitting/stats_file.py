@@ -75,6 +75,11 @@ class Stats(NamedTuple):
     sums: Sums
     quartiles: Quartiles | None = None
 
+    def add(self, other: Stats) -> Stats:
+        """Return the statistics over the files of both, which have one subject; the sums are added in place."""
+        self.sums.merge(other.sums)
+        return self._replace(files=self.files + other.files, samples=self.samples + other.samples)
+
 
 def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) -> None:
     """Write a stats file, whole or not at all.
@@ -236,8 +241,7 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
         raise DataError(
             f"{name} and {first_name} hold quartiles, from which those of both do not follow; fit all at once"
         )
-    first.sums.merge(other.sums)
-    return first._replace(files=first.files + other.files, samples=first.samples + other.samples)
+    return first.add(other)
 
 
 def _format_choice(value: Any) -> str:

@@ -145,9 +145,7 @@ def solve_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
     roots = []
     for a, b, n in zip(totals, squares, count.astype(np.int64).tolist(), strict=True):
         m2 = max(0, ((n * b) << (s - base)) - ((a * a) << (2 * t - base)))
-        k = -(
-            (m2.bit_length() + base) // 2
-        )  # so that neither the quotient nor its root leaves a double's range
+        k = -((m2.bit_length() + base) // 2)  # neither the quotient nor its root leaves a double's range
         quotient = _divide(m2, max(1, n * n), base + 2 * k)
         roots.append(float(np.ldexp(pair_root(Pair(*map(np.float64, quotient))).hi, -k)))
     return np.array(roots)
@@ -193,11 +191,10 @@ def _make_moments(plan: Plan, sums: Sums, count: Floats) -> Moments:
         elif not centred:
             rows.append((0.0, 0.0, *_divide(square, 1, s + 2 * k)))
         else:
-            m2 = ((n * square) << (s - base)) - ((total * total) << (2 * t - base))
-            rows.append((*_divide(total, n, t + k), *_divide(max(0, m2), n, base + 2 * k)))
-    table = np.array(rows, dtype=np.float64).reshape(-1, 4)
-    mean, m2_pair = Pair(table[:, 0].copy(), table[:, 1].copy()), Pair(table[:, 2].copy(), table[:, 3].copy())
-    return Moments(count, mean, m2_pair, scale)
+            scatter = ((n * square) << (s - base)) - ((total * total) << (2 * t - base))
+            rows.append((*_divide(total, n, t + k), *_divide(max(0, scatter), n, base + 2 * k)))
+    mean, mean_rest, m2, m2_rest = np.array(rows, dtype=np.float64).reshape(-1, 4).T.copy()
+    return Moments(count, Pair(mean, mean_rest), Pair(m2, m2_rest), scale)
 
 
 def _choose_scale(largest: Floats) -> Integers | None:
