@@ -10,7 +10,7 @@ from normcli.documents.blocks import NOBODY, build_blocks, build_map
 from normcli.documents.document import Line, Row, Table
 from normcli.documents.excerpt import choose_positions, format_hidden
 from normcli.errors import UsageError
-from normcli.pictures.legend import Owners, WindowOwners
+from normcli.pictures.legend import WindowOwners, choose_owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.documents.scene import Scene
     from normcli.pictures import Options
+    from normcli.pictures.legend import Owners
 
 _MOST_LINES = 24
 
@@ -55,7 +56,8 @@ class Drawing(Answer):
         bare = self.options.values == "none"
         values = result.normalized if self.options.values == "normalized" else result.input
         yield Line((f"{plan.norm.name} · {plan.norm.title}",))
-        owners = self._find_owners(view)
+        positions = choose_positions(plan.grid.shape, full=view.full)
+        owners = choose_owners(result, self.tensor, view.digits, positions)
         sliding = plan.spec.window is not None
         title = "window" if sliding else "groups"
         drawn = []
@@ -75,13 +77,6 @@ class Drawing(Answer):
         yield _list_owners(owners, "shown" if sliding else "group", plan.grid.group_count, view)
         if result.selection is not None and not view.colour:
             yield Line((f"{NOBODY}: values that do not count",))
-
-    def _find_owners(self, view: View) -> Owners:
-        plan = self.result.plan
-        if plan.spec.window is None:
-            return Owners(self.result, self.format_group, view.digits)
-        channels = choose_positions(plan.grid.shape, full=view.full)[plan.grid.axes[0]].shown
-        return WindowOwners(self.result, self.format_group, view.digits, channels)
 
 
 def _list_owners(owners: Owners, heading: str, count: int, view: View) -> Table:

@@ -144,8 +144,8 @@ class RankSearch:
         room = MOST_CELLS // (RANKS * max(1, groups))
         self._digit = min(LONGEST_DIGIT, max(SHORTEST_DIGIT, room.bit_length() - 1))
         self._known = 0
-        self._prefix = np.zeros((1, groups), f"u{dtype.itemsize}")
-        self._rank = np.zeros((1, groups), np.int64)
+        self._prefix = np.zeros((RANKS, groups), f"u{dtype.itemsize}")
+        self._rank: Integers = np.zeros((RANKS, groups), np.int64)
         self.count = np.zeros(groups, np.int64)
         self.nan_count = np.zeros(groups, np.int64)
         self._start_histograms()
@@ -202,7 +202,6 @@ class RankSearch:
         """Take the next digit of each key out of what was counted."""
         if not self._known:
             self._rank = np.ascontiguousarray(find_ranks(self.count)[0].T)
-            self._prefix = np.repeat(self._prefix, RANKS, axis=0)
         kind, width = self._prefix.dtype.type, self._width
         histogram = self._histograms[0]
         for slot, rank in enumerate(self._rank):

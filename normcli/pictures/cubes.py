@@ -315,10 +315,8 @@ def _enclose(shapes: list[Shape]) -> Panel:
 
 
 def _bound_text(text: Text) -> list[Point]:
-    before = {"start": 0.0, "middle": 0.5, "end": 1.0}[text.anchor] * text.extent
+    first = {"start": 0.0, "middle": -0.5, "end": -1.0}[text.anchor] * text.extent
+    last, ascent, descent = first + text.extent, text.size, 0.3 * text.size
     if text.upward:
-        return [
-            (text.x - text.size, text.y - text.extent + before),
-            (text.x + 0.3 * text.size, text.y + before),
-        ]
-    return [(text.x - before, text.y - text.size), (text.x - before + text.extent, text.y + 0.3 * text.size)]
+        return [(text.x - ascent, text.y - last), (text.x + descent, text.y - first)]
+    return [(text.x + first, text.y - ascent), (text.x + last, text.y + descent)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +9,20 @@ import numpy as np
 
 from normcli.documents.excerpt import choose_drawn, make_index
 from normcli.documents.numbers import format_cells, format_shape
-from normcli.documents.plans import format_group, format_reduction
+from normcli.documents.plans import format_reduction
 from normcli.documents.scene import Panel, Scene, draw_lines, flow, stack, wrap
 from normcli.errors import UsageError
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.flat import MOST_WIDTH, Flat
 from normcli.pictures.histogram import MOST_LINES, draw_histograms
-from normcli.pictures.legend import Owners, WindowOwners, draw_legend
+from normcli.pictures.legend import Owners, choose_owners, draw_legend
 from normcli.printable import make_printable
 from normcli.teach.part import normalize_part
 from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -72,9 +71,9 @@ def draw(
     """
     if len(results) > MOST_RESULTS:
         raise UsageError(f"a picture holds at most {MOST_RESULTS} norms side by side, not {len(results)}")
-    chosen = options or Options(view="both" if len(results) == 1 else "cubes")
-    called = names or [result.plan.norm.name for result in results]
     alone = len(results) == 1
+    chosen = options or Options(view="both" if alone else "cubes")
+    called = names or [result.plan.norm.name for result in results]
     panels = [
         _draw_panel(result, tensor, chosen, name, alone=alone)
         for result, name in zip(results, called, strict=True)
@@ -84,7 +83,7 @@ def draw(
         flow([panel for panel, _ in panels[i : i + per_line]], _BETWEEN, math.inf)
         for i in range(0, len(panels), per_line)
     ]
-    if len(results) > 1:
+    if not alone:
         lines.insert(0, draw_lines(["   ".join(_name_tensor(results[0], tensor))], _FACTS, "muted"))
     body = stack(lines, _BETWEEN if len(results) > per_line else 20)
     shape = format_shape(results[0].plan.grid.shape)
@@ -104,15 +103,14 @@ def _draw_panel(
 ) -> tuple[Panel, str]:
     """Return the picture of one result, called so, and what it shows in words."""
     plan = result.plan
-    name_group = functools.partial(format_group, plan, tensor)
     facts = list(format_reduction(plan))
     if not result.input.size:
         body = [draw_lines(["This tensor has no values: there is nothing to draw."], 12.5)]
         words = "The tensor has no values."
     elif options.plot == "histogram":
-        body, words = _plot(result, name_group, options)
+        body, words = _plot(result, tensor, options)
     else:
-        body, words = _draw_groups(result, name_group, options, alone=alone)
+        body, words = _draw_groups(result, tensor, options, alone=alone)
     title = draw_lines([f"{name} · {plan.norm.title}"], _TITLE, bold=True)
     width = max(_NARROWEST if alone else 0, title.width, *(part.width for part in body))
     if alone:
@@ -121,14 +119,10 @@ def _draw_panel(
     return stack([heading, *body], 18), f"{', '.join(format_reduction(plan))}. {words}"
 
 
-def _draw_groups(
-    result: Result, name_group: Callable[[int], str], options: Options, *, alone: bool
-) -> tuple[list[Panel], str]:
+def _draw_groups(result: Result, tensor: Tensor, options: Options, *, alone: bool) -> tuple[list[Panel], str]:
     plan = result.plan
     shown = choose_drawn(plan)
-    owners = Owners(result, name_group, options.digits)
-    if plan.spec.window is not None:
-        owners = WindowOwners(result, name_group, options.digits, shown[plan.grid.axes[0]].shown)
+    owners = choose_owners(result, tensor, options.digits, shown)
     cubes = Cubes(plan, shown) if options.view in ("both", "cubes") else None
     flat = options.view != "cubes"
     seen = set(np.unique(owners.locate(make_index(shown))).tolist()) if flat else set()
@@ -194,8 +188,8 @@ def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDAr
     return describe
 
 
-def _plot(result: Result, name_group: Callable[[int], str], options: Options) -> tuple[list[Panel], str]:
-    owners = Owners(result, name_group, options.digits)
+def _plot(result: Result, tensor: Tensor, options: Options) -> tuple[list[Panel], str]:
+    owners = Owners(result, tensor, options.digits)
     words = "Histograms of the input and of the normalized values, a pair for each group, with the same bins."
     legend = []
     if result.plan.spec.window is None:

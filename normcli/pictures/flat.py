@@ -155,9 +155,8 @@ class Flat:
             for j, x in enumerate(xs)
         ]
         if top:
-            shapes += [
-                _tick(left + x + self._width / 2, 10, str(i)) for i, x in zip(columns.shown, xs, strict=True)
-            ]
+            middles = [left + x + self._width / 2 for x in xs]
+            shapes += [_tick(x, 10, str(i)) for i, x in zip(columns.shown, middles, strict=True)]
         if inner == 2:
             ends = [top + y + self._row / 2 + 3.4 for y in ys]
             shapes += [_tick(left - 5, y, str(i), "end") for i, y in zip(rows.shown, ends, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from normcli.documents.blocks import NOBODY, locate_owners
 from normcli.documents.numbers import format_statistic
+from normcli.documents.plans import format_group
 from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
 from normcli.teach.place import format_index
 
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.documents.excerpt import Positions
     from normcli.documents.scene import Data, Fill, Shape
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
+    from normcli.tensors.tensor import Tensor
 
     Indices = Sequence[NDArray[np.intp]]
 
@@ -52,9 +56,8 @@ class LegendEntry(NamedTuple):
 class Owners:
     """The groups of a result."""
 
-    def __init__(self, result: Result, name_group: Callable[[int], str], digits: int | None) -> None:
-        self._result, self._plan, self._digits = result, result.plan, digits
-        self._name_group = name_group
+    def __init__(self, result: Result, tensor: Tensor, digits: int | None) -> None:
+        self._result, self._tensor, self._plan, self._digits = result, tensor, result.plan, digits
         self.statistics = tuple(result.statistics)[:LISTED]
         self.entries: dict[int, LegendEntry] = {}
         """The lines of the legend, by the owners that are shown."""
@@ -95,8 +98,8 @@ class Owners:
         return f"{sentence} Values that do not count are grey." if NOBODY in self.entries else sentence
 
     def _make_entry(self, owner: int, look: int) -> LegendEntry:
-        data = (("group", str(owner)),)
-        return LegendEntry(look, self._name_group(owner), self._format_statistics(owner), data)
+        name, data = format_group(self._plan, self._tensor, owner), (("group", str(owner)),)
+        return LegendEntry(look, name, self._format_statistics(owner), data)
 
     def _format_statistics(self, group: int) -> tuple[str, ...]:
         flat = (self._result.statistics[name].reshape(-1) for name in self.statistics)
@@ -106,29 +109,24 @@ class Owners:
 class WindowOwners(Owners):
     """The window of one value, in the middle of the channels that are shown, at the start of all other axes."""
 
-    def __init__(
-        self, result: Result, name_group: Callable[[int], str], digits: int | None, channels: Sequence[int]
-    ) -> None:
-        super().__init__(result, name_group, digits)
-        plan, window = result.plan, result.plan.spec.window
+    def __init__(self, result: Result, tensor: Tensor, digits: int | None, channels: Sequence[int]) -> None:
+        super().__init__(result, tensor, digits)
+        grid, window = result.plan.grid, result.plan.spec.window
         assert window is not None
-        self._axis = plan.grid.axes[0]
-        length = plan.grid.shape[self._axis]
+        self._axis = grid.axes[0]
         near = [channel for place, channel in enumerate(channels) if channel == place] or [0]
-        self._channel = near[len(near) // 2]
-        self._first = max(0, self._channel - window.before)
-        self._last = min(length - 1, self._channel + window.after)
-        self._at = tuple(self._channel if axis == self._axis else 0 for axis in range(len(plan.grid.shape)))
+        channel = near[len(near) // 2]
+        self._at = tuple(channel if axis == self._axis else 0 for axis in range(len(grid.shape)))
+        self._bounds = [(i, i) for i in self._at]
+        last = grid.shape[self._axis] - 1
+        self._bounds[self._axis] = max(0, channel - window.before), min(last, channel + window.after)
+        self._name = format_index(self._at, grid.layout)
 
     def locate(self, indices: Indices) -> NDArray[np.intp]:
         """Return `VALUE`, `WINDOW` or `OTHER` for each cell."""
-        along = indices[self._axis]
-        inside = (along >= self._first) & (along <= self._last)
-        for axis, index in enumerate(indices):
-            if axis != self._axis:
-                inside = inside & (index == 0)
-        whole = np.where(inside, np.where(along == self._channel, VALUE, WINDOW), OTHER)
-        return np.broadcast_to(whole, np.broadcast_shapes(*(index.shape for index in indices)))
+        parts = [(low <= i) & (i <= high) for i, (low, high) in zip(indices, self._bounds, strict=True)]
+        inside = functools.reduce(np.logical_and, parts)
+        return np.where(inside, np.where(indices[self._axis] == self._at[self._axis], VALUE, WINDOW), OTHER)
 
     def format_description(self) -> str:
         """Return a sentence on the window that is shown."""
@@ -142,17 +140,20 @@ class WindowOwners(Owners):
         cells: tuple[str, ...] = ("",) * len(self.statistics)
         if owner == VALUE:
             cells = self._format_statistics(int(np.ravel_multi_index(self._at, self._plan.grid.shape)))
-        part = ("value", "window", "other")[owner]
-        name = (
-            f"the value {self._name}",
-            f"its window: {self._plan.grid.layout.name(self._axis)}={self._first}…{self._last}",
-            "values outside this window",
+        first, last = self._bounds[self._axis]
+        fill, part, name = (
+            (1, "value", f"the value {self._name}"),
+            (0, "window", f"its window: {self._plan.grid.layout.name(self._axis)}={first}…{last}"),
+            ("neutral", "other", "values outside this window"),
         )[owner]
-        return LegendEntry((1, 0, "neutral")[owner], name, cells, (("part", part),))
+        return LegendEntry(fill, name, cells, (("part", part),))
 
-    @property
-    def _name(self) -> str:
-        return format_index(self._at, self._plan.grid.layout)
+
+def choose_owners(result: Result, tensor: Tensor, digits: int | None, shown: Sequence[Positions]) -> Owners:
+    """Return the owners of a result's cells, of which those at some positions along each axis are shown."""
+    if result.plan.spec.window is None:
+        return Owners(result, tensor, digits)
+    return WindowOwners(result, tensor, digits, shown[result.plan.grid.axes[0]].shown)
 
 
 def draw_legend(owners: Owners, most: float) -> Panel:

@@ -17,7 +17,7 @@ from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Ro
 from normcli.documents.palette import choose_colour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from normcli.documents.document import Document, Matrix, Section, View
 
@@ -41,29 +41,17 @@ def write(document: Document, stream: TextIO, view: View) -> None:
     """Write tables for a reader: coloured on a terminal, plain and never cut on a pipe."""
     text = io.StringIO()  # whole before any of it is written: an error leaves stdout empty
     console = _make_console(text, view)
-    for number, section in enumerate(document.sections(view)):
-        if number:
-            console.print()
-        for renderable in _render(section, view):
-            console.print(renderable)
+    for line in _separate(_render(section, view) for section in document.sections(view)):
+        console.print(line)
     stream.write(text.getvalue())
 
 
 def _make_console(stream: TextIO, view: View) -> Console:
-    make = functools.partial(
-        Console,
-        file=stream,
-        force_terminal=view.colour,
-        no_color=not view.colour,
-        width=view.width or UNBOUNDED,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
-    )
+    make = functools.partial(Console, file=stream, width=view.width or UNBOUNDED, soft_wrap=True)
     if not view.colour:
         return make(color_system=None)
-    console = make(color_system="auto")
+    make = functools.partial(make, force_terminal=True, no_color=False)
+    console = make()
     return console if console.color_system else make(color_system="256")  # colours asked for, none announced
 
 
@@ -83,10 +71,7 @@ def _render(section: Section, view: View) -> Iterator[Text]:
             yield Text.assemble((title, "bold"), f"  {caption}" if caption else "")
             if not bands:
                 yield Text("no values")
-            for number, band in enumerate(bands):
-                if number:
-                    yield Text()
-                yield from _lay_out(band, view)
+            yield from _separate(_lay_out(band, view) for band in bands)
         case Formulas(title, equations):
             yield from _fold("", (title,), view)
             for equation in equations:
@@ -97,6 +82,8 @@ def _render(section: Section, view: View) -> Iterator[Text]:
 
 
 def _render_table(section: Table, view: View) -> Iterator[Text]:
+    if section.title:
+        yield Text(section.title)
     widths = [
         max(len(name), *(len(row.cells[i]) for row in section.rows if row), 1)
         for i, name in enumerate(section.columns)
@@ -105,12 +92,19 @@ def _render_table(section: Table, view: View) -> Iterator[Text]:
         yield from _tabulate(section, widths, view)
         return
     parts = _part_columns(widths, view.width) if section.wraps else []
-    for number, (columns, narrowed) in enumerate(parts):
-        if number:
-            yield Text()
-        yield from _tabulate(_wrap(section, columns, narrowed), narrowed, view)
     if not parts:
         yield from _stack(section, view)
+    yield from _separate(
+        _tabulate(_wrap(section, columns, narrowed), narrowed, view) for columns, narrowed in parts
+    )
+
+
+def _separate(parts: Iterable[Iterable[Text]]) -> Iterator[Text]:
+    """Yield lines of several parts, an empty one between two of them."""
+    for number, lines in enumerate(parts):
+        if number:
+            yield Text()
+        yield from lines
 
 
 def _fold_equation(text: str, width: int) -> Iterator[str]:
@@ -159,8 +153,6 @@ def _cut_at_depth(text: str, deepest: int) -> list[str]:
 
 def _tabulate(section: Table, widths: Sequence[int], view: View) -> Iterator[Text]:
     """Set a table in columns. By hand: rich's own takes a third of a millisecond a row."""
-    if section.title:
-        yield Text(section.title)
     pad = " " if view.colour and any(row is not None and row.group is not None for row in section.rows) else ""
     sides = [str.rjust if numeric else str.ljust for numeric in section.numeric]
 
@@ -219,18 +211,17 @@ def _wrap(section: Table, columns: Sequence[int], widths: Sequence[int]) -> Tabl
 
 def _stack(section: Table, view: View) -> Iterator[Text]:
     """Set a table that is wider than the terminal as one paragraph a row."""
-    if section.title:
-        yield Text(section.title)
     margin = max(len(name) for name in section.columns)
-    for number, row in enumerate(section.rows):
-        if number:
-            yield Text()
+
+    def stack(row: Row | None) -> Iterator[Text]:
         if row is None:
             yield Text("…")
-            continue
+            return
         yield Text(row.cells[0], style="bold")
         for name, cell in zip(section.columns[1:], row.cells[1:], strict=True):
             yield from _fold(f"  {name.ljust(margin)}  ", (cell,), view)
+
+    yield from _separate(map(stack, section.rows))
 
 
 def _fold(label: str, facts: Sequence[str], view: View, style: str = "") -> Iterator[Text]:
