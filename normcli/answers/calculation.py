@@ -47,10 +47,6 @@ _CHECKED = ("target", "lowest", "highest", "overall", "largest_error", "toleranc
 _SHORT_GROUP = 4096
 """The values of groups of at most so many are formatted at once."""
 
-_NO_PROMISE = "normalized: this norm promises no mean, variance or length to check"
-
-_NOTHING_FIXED = "normalized: running statistics promise nothing of its mean and variance to check"
-
 _NEAR = 0.01
 """A check is written as ≈ its target where all groups are within this distance of it."""
 
@@ -193,9 +189,11 @@ class Answer:
     def _build_check(self) -> Line:
         checks = self.result.check
         if self.result.running is not None:
-            return Line((_NOTHING_FIXED,))
+            return Line(("normalized: running statistics promise nothing of its mean and variance to check",))
+        if not self.result.input.size:
+            return Line(("normalized: no values to check",))
         if not checks:
-            return Line(("normalized: no values to check",) if not self.result.input.size else (_NO_PROMISE,))
+            return Line(("normalized: this norm promises no mean, variance or length to check",))
         if all(math.isnan(check.lowest) for check in checks):
             return Line(("normalized: no group is finite, so there is nothing to check",), mark=False)
         scaled = self.result.inputs.scales
@@ -225,7 +223,8 @@ def count_values(result: Result) -> NDArray[np.int64]:
 
 
 def _format_check(check: Check, plan: Plan) -> str:
-    low, high = (_format_quantity(check, value) for value in (check.lowest, check.highest))
+    digits = 2 if check.target == 0 else None
+    low, high = (format_statistic(value, digits) for value in (check.lowest, check.highest))
     measured = low if low == high else f"{low} … {high}"
     failed = "" if check.ok else f", off by {check.largest_error:.2g} where {check.tolerance:.2g} is rounding"
     if max(abs(check.lowest - check.target), abs(check.highest - check.target)) < _NEAR:
@@ -234,7 +233,3 @@ def _format_check(check: Check, plan: Plan) -> str:
         f"{check.quantity} {measured} rather than {check.target:g}, "
         f"as the statistics{' and eps' if plan.spec.eps else ''} predict{failed}"
     )
-
-
-def _format_quantity(check: Check, value: float) -> str:
-    return format_statistic(value, 2 if check.target == 0 else None)

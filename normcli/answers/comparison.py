@@ -205,11 +205,8 @@ def _abbreviate(column: Column, view: View) -> str:
 
 def _list_reasons(columns: Sequence[Column]) -> Iterator[Line]:
     """Yield why norms do not work with a batch of one, each reason once."""
-    reasons: dict[str, list[str]] = {}
-    for column in columns:
-        if column.batch_of_one.reason is not None:
-            reasons.setdefault(column.batch_of_one.reason, []).append(column.name)
-    for reason, names in reasons.items():
+    for reason in filter(None, dict.fromkeys(column.batch_of_one.reason for column in columns)):
+        names = [column.name for column in columns if column.batch_of_one.reason == reason]
         yield Line((f"{' and '.join(names)} with a batch of one: {reason}",))
 
 

@@ -97,7 +97,19 @@ class Explanation:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per step: its printed text, and an expression in full precision."""
         for step in self.story.steps:
-            yield self._describe(step)
+            equation = build_equation(step, self.digits)
+            value = None if step.value is None else step.value.value
+            written = None if value is None else repr(value)
+            yield {
+                "step": step.name,
+                "at": None if step.outcome is None else list(step.outcome.index),
+                "symbol": None if step.symbol is None else step.symbol.text,
+                "sentence": step.sentence,
+                "text": None if equation is None else equation.text,
+                "latex": None if equation is None else " ".join(equation.latex),
+                "expression": format_code(step.chain[0]) if step.chain else written,
+                "value": value,
+            }
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per step."""
@@ -120,7 +132,8 @@ class Explanation:
         return build_header(self._title(), plan, source, view, self.parameters, asked)
 
     def _list_members(self, title: str, group: MeasuredGroup, view: View) -> Table:
-        asked = self._find_asked(group)
+        alone = self.story.at is None or group.count == 1
+        asked = set() if alone else {group.outcomes[0].place}
         ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)
         places = sorted({*ends.shown, *asked})
         colour = None if group.plan.spec.window is not None else group.number
@@ -133,26 +146,6 @@ class Explanation:
         note = format_hidden(group.count - len(places), group.count, "value")
         columns, numeric = ("value", "x", *marked[0]), (False, True, *marked[1])
         return Table(title, columns, numeric, _open_gaps(rows, places), note)
-
-    def _find_asked(self, group: MeasuredGroup) -> set[int]:
-        """Return the number of the value that was asked for, unless it is the only one."""
-        return set() if self.story.at is None or group.count == 1 else {group.outcomes[0].place}
-
-    # -- for a machine
-
-    def _describe(self, step: Step) -> Mapping[str, Any]:
-        equation = build_equation(step, self.digits)
-        value = None if step.value is None else step.value.value
-        return {
-            "step": step.name,
-            "at": None if step.outcome is None else list(step.outcome.index),
-            "symbol": None if step.symbol is None else step.symbol.text,
-            "sentence": step.sentence,
-            "text": None if equation is None else equation.text,
-            "latex": None if equation is None else " ".join(equation.latex),
-            "expression": format_code(step.chain[0]) if step.chain else None if value is None else repr(value),
-            "value": value,
-        }
 
 
 def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: View) -> Iterator[Section]:

@@ -147,11 +147,12 @@ class Verdict:
         worst, grid = comparison.tally.worst, self.plan.grid
         assert worst is not None
         digits = view.digits or (_SHORT_DIGITS if comparison.tolerance.dtype.itemsize <= 4 else _LONG_DIGITS)
-        group = grid.group_name(self._find_group(name, worst.place))
+        index, number = self._locate(name, worst.place)
+        group = grid.group_name(number)
         place: tuple[str, ...] = (group,)
         if name == NORMALIZED:
-            index = format_index(_unravel(worst.place, grid.shape), grid.layout) or "the only value"
-            place = (index, f"group {group}") if self.plan.spec.window is None else (index,)
+            at = format_index(index, grid.layout) or "the only value"
+            place = (at, f"group {group}") if self.plan.spec.window is None else (at,)
         actual = f"{worst.actual:.{digits}g}", f"{_format_ulp(worst.ulp)} ulp"
         lines = (("at", place), ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual))
         return Facts("worst value", lines)
@@ -196,21 +197,25 @@ class Verdict:
         }
 
     def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
-        grid, index = self.plan.grid, {}
-        if name == NORMALIZED:
-            index = {"index": dict(zip(grid.layout.names, _unravel(worst.place, grid.shape), strict=True))}
-        group = grid.group_index(self._find_group(name, worst.place))
-        return {**index, "group": group, **describe_members(worst, "expected", "actual", "ulp")}
+        index, number = self._locate(name, worst.place)
+        place = {"index": dict(zip(self.plan.grid.layout.names, index, strict=True))}
+        return {
+            **(place if name == NORMALIZED else {}),
+            "group": self.plan.grid.group_index(number),
+            **describe_members(worst, "expected", "actual", "ulp"),
+        }
 
     def _describe_group(self, group: GroupDifference) -> Mapping[str, Any]:
         index = self.plan.grid.group_index(group.group)
         return {"group": index, **describe_members(group, "mismatches", "max_ulp")}
 
-    def _find_group(self, name: str, place: int) -> int:
+    def _locate(self, name: str, place: int) -> tuple[tuple[int, ...], int]:
+        """Return the index of a value, empty for a statistic, and the number of its group."""
         if name != NORMALIZED:
-            return place
+            return (), place
         grid = self.plan.grid
-        return int(grid.locate_groups(np.unravel_index(np.asarray(place), grid.shape)))
+        index = np.unravel_index(np.asarray(place), grid.shape)
+        return tuple(map(int, index)), int(grid.locate_groups(index))
 
 
 def _build_histogram(comparison: ArrayCheck, view: View) -> Table:
@@ -262,7 +267,3 @@ def _list_tolerance(limits: Tolerance) -> tuple[str, str]:
 
 def _format_ulp(value: float) -> str:
     return f"{value:.{_ULP_DIGITS}g}"
-
-
-def _unravel(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(map(int, np.unravel_index(place, shape)))

@@ -73,7 +73,7 @@ def build_map(
     excerpt = _cut_excerpt(pick, grid, view, positions, locate or functools.partial(locate_owners, result))
     if blank:
         excerpt = excerpt._replace(texts=np.where(excerpt.owners == NOBODY, excerpt.texts, " "))
-    return Blocks(title, _caption(grid.layout.names), excerpt.build_bands(grid.shape), excerpt.note(grid.shape))
+    return Blocks(title, _caption(grid.layout.names), excerpt.build_bands(), excerpt.note)
 
 
 def build_slices(
@@ -102,7 +102,7 @@ def build_slices(
         locate = _locate_nobody if result is None else functools.partial(locate_owners, result)
         excerpts.append(_cut_excerpt(values.__getitem__, grid, view, positions, locate))
     band = [excerpt.build_matrix(name, (0,) * outer) for name, excerpt in zip(tensors, excerpts, strict=True)]
-    return Blocks(title, caption, [band], excerpts[0].note(grid.shape))
+    return Blocks(title, caption, [band], excerpts[0].note)
 
 
 def locate_owners(result: Result, index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
@@ -141,7 +141,7 @@ def _cut_excerpt(pick: Pick, grid: Grid, view: View, positions: list[Positions],
             break
         positions[-1] = narrowed
         texts = _format_picked(pick, positions, view)  # wider, where a large value with few decimals is gone
-    return _Excerpt(grid.layout.names, positions, texts, locate(make_index(positions)), panels)
+    return _Excerpt(grid, positions, texts, locate(make_index(positions)), panels)
 
 
 class _Excerpt(NamedTuple):
@@ -149,8 +149,7 @@ class _Excerpt(NamedTuple):
 
     Parameters
     ----------
-    names : tuple of str
-        Of all axes.
+    grid : Grid
     positions : list of Positions
         Along each axis.
     texts : ndarray of str
@@ -161,45 +160,47 @@ class _Excerpt(NamedTuple):
         The parts of the columns that are set in matrices of their own.
     """
 
-    names: tuple[str, ...]
+    grid: Grid
     positions: list[Positions]
     texts: NDArray[Any]
     owners: NDArray[np.intp]
     panels: list[slice]
 
-    def note(self, shape: tuple[int, ...]) -> str | None:
-        """Return the note on what it hides of a tensor of some shape."""
-        size = math.prod(shape)
+    @property
+    def note(self) -> str | None:
+        """How many values it hides."""
+        size = math.prod(self.grid.shape)
         return format_hidden(size - self.texts.size, size, "value")
 
-    def build_bands(self, shape: tuple[int, ...]) -> list[list[Matrix | None] | None]:
-        """Return the matrices: a band for each place along the outer axes of the shape but the last of them."""
+    def build_bands(self) -> list[list[Matrix | None] | None]:
+        """Return the matrices: a band for each place along the outer axes but the last of them."""
         if not self.texts.size:
             return []
         return [
-            None if outer is None else list(self._build_band(outer, shape[-3:-2]))
-            for outer in _walk(self.positions[:-3], shape[:-3])
+            None if outer is None else list(self._build_band(outer))
+            for outer in _walk(self.positions[:-3], self.grid.shape[:-3])
         ]
 
-    def _build_band(self, outer: tuple[int, ...], length: tuple[int, ...]) -> Iterator[Matrix | None]:
+    def _build_band(self, outer: tuple[int, ...]) -> Iterator[Matrix | None]:
         """Yield the matrices that stand side by side: those along the last of the outer axes."""
-        for inner in _walk(self.positions[-3:-2], length):
+        names = self.grid.layout.names
+        for inner in _walk(self.positions[-3:-2], self.grid.shape[-3:-2]):
             if inner is None:
                 yield None
                 continue
             place = (*outer, *inner)
-            named = zip(self.names, self.positions, place, strict=False)
+            named = zip(names, self.positions, place, strict=False)
             name = " ".join(f"{axis}={shown.shown[i]}" for axis, shown, i in named)
             for panel in self.panels:
                 label = ""
                 if len(self.panels) > 1:
                     columns = self.positions[-1].shown[panel]
-                    label = f"{self.names[-1]}={columns[0]}…{columns[-1]}"
+                    label = f"{names[-1]}={columns[0]}…{columns[-1]}"
                 yield self.build_matrix(f"{name} {label}".strip(), place, panel)
 
     def build_matrix(self, name: str, place: tuple[int, ...], panel: slice = slice(None)) -> Matrix:
         """Return some columns of the matrix at a place along the outer axes."""
-        ndim, groups = len(self.positions), self.owners.astype(object)
+        names, groups = self.grid.layout.names, self.owners.astype(object)
         groups[self.owners == NOBODY] = None
         rows, columns = ([Positions((0,))] * 2 + self.positions)[-2:]
 
@@ -211,8 +212,8 @@ class _Excerpt(NamedTuple):
             listed: list[list[Any]] = cells.tolist()
             return listed
 
-        row_labels = [f"{self.names[-2]}={i}" if ndim > 1 else "" for i in rows.shown]
-        column_labels = [f"{self.names[-1]}={i}" if ndim else "value" for i in columns.shown[panel]]
+        row_labels = [f"{names[-2]}={i}" if len(names) > 1 else "" for i in rows.shown]
+        column_labels = [f"{names[-1]}={i}" if names else "value" for i in columns.shown[panel]]
         return Matrix(
             name,
             open_gaps(self.texts, GAP),

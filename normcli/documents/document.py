@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from normcli.tensors.nested import NestedLists, describe_number
+from normcli.tensors.nested import NestedLists, describe_number, join_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -180,12 +180,8 @@ class LongList(NamedTuple):
     chunks: Iterable[list[Any]]
 
     def format_json(self) -> Iterator[str]:
-        """Yield the JSON text."""
-        yield "["
-        for number, chunk in enumerate(self.chunks):
-            yield ", " if number else ""
-            yield json.dumps(chunk, allow_nan=False)[1:-1]
-        yield "]"
+        """Return the pieces of the JSON text."""
+        return join_json([json.dumps(chunk, allow_nan=False)[1:-1]] for chunk in self.chunks)
 
 
 class Document(Protocol):

@@ -103,8 +103,7 @@ def build_header(
         Further lines.
     """
     given = {name: values for name, values in (parameters or {}).items() if values is not None}
-    options = format_options(plan)
-    formula = (format_formula(plan, given), *((options,) if options else ()))
+    formula = tuple(filter(None, (format_formula(plan, given), format_options(plan))))
     affine = ((name, _abbreviate(values, view)) for name, values in given.items())
     lines = (("formula", formula), ("input", source), ("groups", format_reduction(plan)))
     return Facts(title, (*lines, *affine, *more))

@@ -127,11 +127,16 @@ class NestedLists(NamedTuple):
         else:
             blocks = iterate_blocks(values, _FORMATTED_AT_ONCE)
             parts = ([json.dumps(to_lists(rows), allow_nan=False)[1:-1]] for rows in blocks)
-        yield "["
-        for number, part in enumerate(parts):
-            yield ", " if number else ""
-            yield from part
-        yield "]"
+        yield from join_json(parts)
+
+
+def join_json(parts: Iterable[Iterable[str]], brackets: str = "[]") -> Iterator[str]:
+    """Yield the JSON text of a list, or an object, whose members' texts come in pieces."""
+    yield brackets[0]
+    for number, part in enumerate(parts):
+        yield ", " if number else ""
+        yield from part
+    yield brackets[1]
 
 
 def _name_not_finite(value: Any) -> Any:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
+
+from normcli.tensors.nested import join_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,17 +54,10 @@ def format_json(value: Any) -> Iterator[str]:
     elif hasattr(value, "format_json"):
         yield from value.format_json()
     elif isinstance(value, Mapping):
-        yield "{"
-        for number, (key, member) in enumerate(value.items()):
-            yield f"{', ' if number else ''}{json.dumps(key)}: "
-            yield from format_json(member)
-        yield "}"
+        members = (([f"{json.dumps(key)}: "], format_json(member)) for key, member in value.items())
+        yield from join_json(map(itertools.chain.from_iterable, members), "{}")
     else:
-        yield "["
-        for number, member in enumerate(value):
-            yield ", " if number else ""
-            yield from format_json(member)
-        yield "]"
+        yield from join_json(map(format_json, value))
 
 
 def _holds_long_list(value: Any) -> bool:
