@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class ExitCode(enum.IntEnum):
@@ -35,6 +39,16 @@ class NormError(Exception):
     """Anything that normcli refuses, with one line that says what, why and what would be right."""
 
     exit_code: ClassVar = ExitCode.WRONG_USAGE
+
+
+@contextlib.contextmanager
+def name_subject(subject: str) -> Iterator[None]:
+    """Put what an error of the block is about before its message, unless the message begins so."""
+    try:
+        yield
+    except NormError as error:
+        message = str(error)
+        raise type(error)(message if message.startswith(subject) else f"{subject}: {message}") from error
 
 
 class UsageError(NormError):

@@ -12,7 +12,7 @@ from normcli.cli import options
 from normcli.cli.destination import Destination, choose_files_for
 from normcli.cli.sources import load_affine
 from normcli.cli.verbs import Verb
-from normcli.errors import NormError, UsageError
+from normcli.errors import UsageError, name_subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,13 +105,11 @@ def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, 
     dtype = plan.choose_output_dtype(values.dtype)
     with contextlib.ExitStack() as files:
         out = destination.start_tensor(files, values, dtype)
-        try:
+        with name_subject(one.name):
             if inverts:
                 result, loss = invert_stats(use, plan, values, out, effort)
             else:
                 result, loss = apply_stats(use, plan, values, out, effort), None
-        except NormError as error:
-            raise type(error)(str(error) if one.name in str(error) else f"{one.name}: {error}") from error
         if out is None:
             destination.write_tensor(files, Saved(result, "normalized", axis_names=plan.grid.layout.names))
     return [] if loss is None else list(_describe_loss(loss, values.size))

@@ -17,7 +17,7 @@ from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.sources import load_file
 from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
-from normcli.errors import DataError, ExitCode, NormError, UsageError
+from normcli.errors import ExitCode, UsageError, name_subject
 from normcli.norms.table import find_norm
 from normcli.tensors.tensor import STANDARD_STREAM
 
@@ -109,12 +109,10 @@ def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor
     from normcli.verify.check import NORMALIZED, require_shape
 
     option = "--actual" if name == NORMALIZED else f"--actual-{name}"
-    try:
+    with name_subject(option):
         tensor = load_file(path, settings)
+    with name_subject(f"{option} {path}"):
         require_shape(plan, name, tensor.values)
-    except NormError as error:
-        told = f"{option} {path}" if isinstance(error, DataError) and path not in str(error) else option
-        raise type(error)(f"{told}: {error}") from error
     return tensor
 
 

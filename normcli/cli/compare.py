@@ -10,8 +10,8 @@ from normcli.cli import options
 from normcli.cli.destination import choose_document_file
 from normcli.cli.norm_spec import parse_norm_spec
 from normcli.cli.sources import load_input, load_parameters
-from normcli.cli.verbs import EVALUATION, SELECTION, Refusal, Verb
-from normcli.errors import DegenerateError, NormError, UsageError
+from normcli.cli.verbs import EVALUATION, SELECTION, Verb
+from normcli.errors import DegenerateError, UsageError, name_subject
 from normcli.norms.options import NAMES, OPTIONS
 from normcli.norms.table import NORMS
 from normcli.writers import PICTURES, WRITERS
@@ -109,11 +109,8 @@ def _prepare(spec: NormSpec, request: Request, settings: Settings, values: NDArr
     from normcli.results.inputs import fit_inputs
     from normcli.teach.equalities import NamedPlan
 
-    try:
+    with name_subject(spec.text):
         plan = make_plan(request, values.shape, values.dtype)
-    except NormError as error:
-        message = str(error)
-        raise type(error)(message if message.startswith(spec.text) else f"{spec.text}: {message}") from error
     if settings.parameters.affine_seed is None or not spec.norm.parameter_names:
         return NamedPlan(spec.text, plan)
     return NamedPlan(spec.text, plan, fit_inputs(plan, values, load_parameters(plan, settings)))
@@ -131,9 +128,9 @@ COMPARE = Verb(
         options.show(_PARTS),
         *options.RUN,
     ),
-    refused=(
-        Refusal(("--gamma", "--beta"), "norms have them of different shapes; --affine-seed draws each its own"),
-        Refusal(SELECTION, "norms are equal by the groups that they make of the whole tensor"),
-        Refusal(EVALUATION, "what a norm measures is what is compared"),
-    ),
+    refused={
+        ("--gamma", "--beta"): "norms have them of different shapes; --affine-seed draws each its own",
+        SELECTION: "norms are equal by the groups that they make of the whole tensor",
+        EVALUATION: "what a norm measures is what is compared",
+    },
 )

@@ -9,7 +9,7 @@ from click import option
 from normcli.cli import options
 from normcli.cli.destination import choose_document_file
 from normcli.cli.problem import load_problem
-from normcli.cli.verbs import SELECTION, Refusal, Verb
+from normcli.cli.verbs import SELECTION, Verb
 from normcli.writers import WRITERS
 
 if TYPE_CHECKING:
@@ -76,5 +76,5 @@ EXPLAIN = Verb(
         "--shape 2,4,3 --at 0,1,2",
         "-i x.npy --at n=0,c=1,h=2,w=3 -f markdown",
     ),
-    refused=(Refusal(SELECTION, "the steps are of groups of which every value counts"),),
+    refused={SELECTION: "the steps are of groups of which every value counts"},
 )

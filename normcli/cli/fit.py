@@ -10,7 +10,7 @@ from click import option
 
 from normcli.cli import options
 from normcli.cli.destination import Destination, choose_values_file, print_document
-from normcli.cli.verbs import EVALUATION, NamedNorm, Refusal, Verb
+from normcli.cli.verbs import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from normcli.tensors.many import Named
 
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
+
+_OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 
 _ANSWER = (
     options.output("Keep the statistics: a stats file, .npz."),
@@ -149,13 +151,10 @@ FIT = Verb(
         "'train/*.npy' -o stats.npz",
         "a.npy b.npz:x more/ --emit json",
     ),
-    refused=(
-        Refusal(
-            ("--mask", "--lengths", "--fill"),
-            "they are of one tensor, and these are many; --nan omit leaves out values that are NaN",
-        ),
-        Refusal(EVALUATION, "statistics are measured here; normcli apply normalizes with them"),
-    ),
+    refused={
+        _OF_ONE_TENSOR: "they are of one tensor, and these are many; --nan omit leaves out values that are NaN",
+        EVALUATION: "statistics are measured here; normcli apply normalizes with them",
+    },
 )
 
 MERGE = Verb(

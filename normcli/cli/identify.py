@@ -9,7 +9,7 @@ from click import option
 from normcli.cli import options
 from normcli.cli.check import print_verdict
 from normcli.cli.sources import load_affine, load_file, load_input
-from normcli.cli.verbs import EVALUATION, SELECTION, Refusal, Verb
+from normcli.cli.verbs import EVALUATION, SELECTION, Verb
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
 
@@ -58,8 +58,8 @@ IDENTIFY = Verb(
         *options.TABLE,
         options.QUIET,
     ),
-    refused=(
-        Refusal(SELECTION, "every value is evidence of what was done; try normcli check NORM with a mask"),
-        Refusal(EVALUATION, "given statistics name no axes to find; try normcli check NORM --eval with yours"),
-    ),
+    refused={
+        SELECTION: "every value is evidence of what was done; try normcli check NORM with a mask",
+        EVALUATION: "given statistics name no axes to find; try normcli check NORM --eval with yours",
+    },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from normcli.errors import UsageError
+from normcli.errors import UsageError, name_subject
 from normcli.norms.options import OPTIONS
 from normcli.norms.table import find_norm
 
@@ -73,10 +73,8 @@ def parse_norm_spec(text: str) -> NormSpec:
             raise UsageError(f"{text}: {name} has no option {key.strip()!r}; it has {listed}")
         if option in own:
             raise UsageError(f"{text} says {key.strip()} twice")
-        try:
+        with name_subject(text):
             own[option] = known[option].parse(value.strip())
-        except UsageError as error:
-            raise UsageError(f"{text}: {error}") from error
     return NormSpec(
         text, name, norm, own, frozenset(name for name, row in known.items() if row.belongs_to(norm))
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 PATIENCE = 1.0
 """Seconds of work before a bar appears: what is done sooner needs none."""
@@ -43,7 +43,6 @@ class ProgressBar:
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self._bar: Progress | None = None
-        self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -68,10 +67,9 @@ class ProgressBar:
                 if time.monotonic() - self._started < self._patience or self._done >= self._expected:
                     return
                 self._bar = _make_bar(self._stream)
-                self._task = self._bar.add_task("", total=self._expected, completed=self._done)
+                self._bar.add_task("", total=self._expected, completed=self._done)
                 self._bar.start()
-            if self._task is not None:
-                self._bar.update(self._task, total=self._expected, completed=self._done)
+            self._bar.update(self._bar.task_ids[0], total=self._expected, completed=self._done)
 
 
 def _make_bar(stream: TextIO) -> Progress:

@@ -9,7 +9,7 @@ from click import option
 from normcli.cli import options
 from normcli.cli.destination import choose_document_file
 from normcli.cli.problem import load_problem
-from normcli.cli.verbs import EVALUATION, SELECTION, NamedNorm, Refusal, Verb
+from normcli.cli.verbs import EVALUATION, SELECTION, NamedNorm, Verb
 from normcli.writers import FORMATS
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ RESTORE = Verb(
     ],
     examples=("--shape 3,4 --dist normal",),
     describe=_describe,
-    refused=(
-        Refusal(("--gamma", "--beta", "--affine-seed"), "gamma and beta are what is looked for"),
-        Refusal(SELECTION, "the whole input is to come back; values that do not count are never lost"),
-        Refusal(EVALUATION, "they are measured on this tensor; normcli invert undoes given statistics"),
-    ),
+    refused={
+        ("--gamma", "--beta", "--affine-seed"): "gamma and beta are what is looked for",
+        SELECTION: "the whole input is to come back; values that do not count are never lost",
+        EVALUATION: "they are measured on this tensor; normcli invert undoes given statistics",
+    },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from normcli.errors import NormError, UsageError
+from normcli.errors import UsageError, name_subject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,10 +110,8 @@ def load_parameter(name: str, text: str) -> NDArray[Any]:
         return parse_json(text if text.lstrip().startswith("[") else f"[{text}]", f"--{name}")
     from normcli.tensors.files import load
 
-    try:
+    with name_subject(f"--{name}"):
         return load(text).values
-    except NormError as error:
-        raise type(error)(f"--{name}: {error}") from error
 
 
 def load_affine(parameters: ParameterOptions) -> dict[str, NDArray[Any] | None]:

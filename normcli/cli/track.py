@@ -13,9 +13,7 @@ from normcli.norms.table import find_norm
 from normcli.writers import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from normcli.answers.tracking import TrackedBatch
+    from normcli.answers.tracking import TrackedBatch, Tracking
     from normcli.cli.problem import Problem
     from normcli.cli.settings import AnswerOptions, Settings
     from normcli.norms.conventions import RunningRule
@@ -29,41 +27,36 @@ def track(settings: Settings) -> None:
     command can be run again without counting a batch twice. So the new state is written to a temporary file
     first, then the answer, and then the file is renamed. A reader that closes the pipe early counts as served.
     """
+    from normcli.answers.tracking import Tracking
     from normcli.running.average import choose_rule
     from normcli.running.state_file import hold, read_state
 
     _require_alone(settings.answer)
     path, request = settings.running.state, settings.request
+    norm = find_norm(request.norm)[0].name
     choose_values_file(path, "--state", (".npz",))
     entries: list[TrackedBatch] = []
     with contextlib.nullcontext() if path is None else hold(path):
-        kept = None if path is None else read_state(path, find_norm(request.norm)[0].name)
+        kept = None if path is None else read_state(path, norm)
         if kept is not None:
             settings = settings._replace(request=adopt_eps(request, kept))
-        state = None
-        source = settings.source
-        for inputs in [source.inputs[i : i + 1] for i in range(max(1, len(source.inputs)))]:
-            one = settings._replace(source=source._replace(inputs=inputs))
-            problem = load_problem(one, trains=True)
-            if state is None:
-                rule = choose_rule(problem.plan.norm.name, request.like, *settings.training)
-                state = _begin(problem, kept)
+        rule = choose_rule(norm, request.like, *settings.training)
+        for file in settings.source.inputs or [None]:
+            source = settings.source._replace(inputs=() if file is None else (file,))
+            problem = load_problem(settings._replace(source=source), trains=True)
+            state = entries[-1].step.after if entries else _begin(problem, kept)
             entries.append(_enter(state, problem, rule, settings))
-            state = entries[-1].step.after
-        _finish(entries, rule, path, settings.answer)
+        _finish(Tracking(entries, rule, path), settings.answer)
 
 
-def _finish(
-    entries: Sequence[TrackedBatch], rule: RunningRule, path: str | None, answer: AnswerOptions
-) -> None:
+def _finish(run: Tracking, answer: AnswerOptions) -> None:
     """Print the run, and replace the state file by the state after the last batch."""
-    from normcli.answers.tracking import Tracking
     from normcli.running.state_file import replace_state
 
-    stopped = None
-    with contextlib.nullcontext() if path is None else replace_state(path, entries[-1].step.after):
+    path, stopped = run.path, None
+    with contextlib.nullcontext() if path is None else replace_state(path, run.entries[-1].step.after):
         try:
-            print_document(Tracking(entries, rule, path), answer)
+            print_document(run, answer)
             sys.stdout.flush()
         except BrokenPipeError as error:
             stopped = error

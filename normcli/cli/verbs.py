@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -34,13 +35,6 @@ class NamedNorm(NamedTuple):
     fixed: Mapping[str, float]
 
 
-class Refusal(NamedTuple):
-    """Options of other verbs that a verb does not take, and the reason."""
-
-    names: tuple[str, ...]
-    reason: str
-
-
 SELECTION = ("--mask", "--lengths", "--nan", "--fill")
 EVALUATION = ("--eval", "--running-mean", "--running-var", "--state")
 
@@ -60,8 +54,8 @@ class Verb(NamedTuple):
         Of a verb that is asked of a norm: what stands behind the norm's name in the examples of its help.
     describe : callable or None
         Returns what the help of a `NamedNorm` says, if not what that of the verb does.
-    refused : sequence of Refusal
-        Options that the help names with the reason, and that are an error.
+    refused : mapping of (sequence of str) to str
+        Options of other verbs that are an error, and the reason, which the help names too.
     find_folder : callable or None
         Returns the command of a folder, or None if there is none of that name.
     """
@@ -71,7 +65,7 @@ class Verb(NamedTuple):
     options: Sequence[Option] | Callable[[NamedNorm], Sequence[Option]] = ()
     examples: Sequence[str] = ()
     describe: Callable[[NamedNorm], str] | None = None
-    refused: Sequence[Refusal] = ()
+    refused: Mapping[tuple[str, ...], str] = MappingProxyType({})
     find_folder: Callable[[str], click.Command | None] | None = None
 
     def make_command(self) -> click.Command:
@@ -88,7 +82,9 @@ class Verb(NamedTuple):
         groups = "--groups 2" if find_option("groups").belongs_to(named.norm) else ""
         call = " ".join(filter(None, ("normcli", self.name, name, groups)))
         text = "\n".join([self._describe(named), "\n\b", *(f"  {call} {example}" for example in self.examples)])
-        refused = [refusal for refusal in self.refused if refusal.names != EVALUATION or named.norm.tracks]
+        refused = {
+            names: reason for names, reason in self.refused.items() if names != EVALUATION or named.norm.tracks
+        }
         return make_command(name, self.run, text, self.options(named), refused, norm=name)
 
     def _describe(self, named: NamedNorm) -> str:
@@ -104,12 +100,12 @@ def make_command(
     run: Callable[..., None],
     text: str,
     options: Sequence[Option],
-    refused: Sequence[Refusal] = (),
+    refused: Mapping[tuple[str, ...], str] = MappingProxyType({}),
     norm: str = "",
 ) -> click.Command:
     """Return a command that hands `run` its options: `Settings`, and those of its own by name."""
-    reasons = [f"\n\n{', '.join(names)} are refused: {reason}." for names, reason in refused]
-    hidden = [_refuse(option, reason) for names, reason in refused for option in names]
+    reasons = [f"\n\n{', '.join(names)} are refused: {reason}." for names, reason in refused.items()]
+    hidden = [_refuse(option, reason) for names, reason in refused.items() for option in names]
 
     def callback(**values: Any) -> None:
         from normcli.cli.settings import parse_settings
