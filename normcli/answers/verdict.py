@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from normcli.documents.document import Section, View
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
-    from normcli.verify.check import ArrayCheck, Checked
-    from normcli.verify.tally import Element, GroupDifference
+    from normcli.verify.check import Checked
+    from normcli.verify.tally import Comparison, Element, GroupDifference
     from normcli.verify.ulp import Tolerance
 
 _ULP_DIGITS = 4
@@ -89,7 +89,7 @@ class Verdict:
             yield self._build_verdict(name, comparison)
             if not comparison.ok:
                 yield self._build_worst(name, comparison, view)
-            if name == NORMALIZED and comparison.tally.compared:
+            if name == NORMALIZED and comparison.compared:
                 yield _build_histogram(comparison, view)
             if comparison.groups is not None and not comparison.ok and self.plan.grid.group_count > 1:
                 yield self._build_groups(comparison, view)
@@ -132,19 +132,18 @@ class Verdict:
         title = f"check {self.plan.norm.name} · {self.plan.norm.title}"
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 
-    def _build_verdict(self, name: str, comparison: ArrayCheck) -> Line:
-        tally = comparison.tally
-        values = format_count(tally.compared, "value")
-        if not tally.compared:
+    def _build_verdict(self, name: str, found: Comparison) -> Line:
+        values = format_count(found.compared, "value")
+        if not found.compared:
             return Line((f"{name}: there are no values to compare",), mark=True)
-        furthest = f"furthest {_format_ulp(tally.max_ulp)} ulp", f"largest difference {tally.max_abs:.3g}"
-        if comparison.ok:
-            return Line((f"{name}: {values} agree{'s' if tally.compared == 1 else ''}", *furthest), mark=True)
-        differ = "differs" if tally.mismatches == 1 else "differ"
-        return Line((f"{name}: {tally.mismatches:,} of {values} {differ}", *furthest), mark=False)
+        furthest = f"furthest {_format_ulp(found.max_ulp)} ulp", f"largest difference {found.max_abs:.3g}"
+        if found.ok:
+            return Line((f"{name}: {values} agree{'s' if found.compared == 1 else ''}", *furthest), mark=True)
+        differ = "differs" if found.mismatches == 1 else "differ"
+        return Line((f"{name}: {found.mismatches:,} of {values} {differ}", *furthest), mark=False)
 
-    def _build_worst(self, name: str, comparison: ArrayCheck, view: View) -> Facts:
-        worst, grid = comparison.tally.worst, self.plan.grid
+    def _build_worst(self, name: str, comparison: Comparison, view: View) -> Facts:
+        worst, grid = comparison.worst, self.plan.grid
         assert worst is not None
         digits = view.digits or (_SHORT_DIGITS if comparison.tolerance.dtype.itemsize <= 4 else _LONG_DIGITS)
         index, number = self._locate(name, worst.place)
@@ -157,7 +156,7 @@ class Verdict:
         lines = (("at", place), ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual))
         return Facts("worst value", lines)
 
-    def _build_groups(self, comparison: ArrayCheck, view: View) -> Table:
+    def _build_groups(self, comparison: Comparison, view: View) -> Table:
         assert comparison.groups is not None
         grid, count = self.plan.grid, comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
@@ -165,7 +164,7 @@ class Verdict:
             f"{count:,} of {format_count(grid.group_count, 'group')} {'differs' if count == 1 else 'differ'}"
         ]
         notes += filter(None, [format_hidden(count - most, count, "group")])
-        one_each = comparison.tally.compared == grid.group_count
+        one_each = comparison.compared == grid.group_count
         columns = ("group", *(() if one_each else ("mismatches", "of its values")), "worst ulp")
         rows = []
         for group in comparison.groups.find_worst(most):
@@ -176,8 +175,8 @@ class Verdict:
 
     # -- for a program
 
-    def _describe(self, name: str, comparison: ArrayCheck) -> Mapping[str, Any]:
-        tally, limits = comparison.tally, comparison.tolerance
+    def _describe(self, name: str, comparison: Comparison) -> Mapping[str, Any]:
+        limits = comparison.tolerance
         allowed = {"max_ulp_allowed": limits.max_ulp}
         if limits.max_ulp is None:
             allowed = describe_members(limits, "rtol", "atol")
@@ -185,12 +184,12 @@ class Verdict:
             "ok": comparison.ok,
             "source": self.sources[name],
             "dtype": limits.dtype.name,
-            **describe_members(tally, "compared", "mismatches", "max_ulp", "max_abs"),
+            **describe_members(comparison, "compared", "mismatches", "max_ulp", "max_abs"),
             **allowed,
-            "worst": None if tally.worst is None else self._describe_worst(name, tally.worst),
+            "worst": None if comparison.worst is None else self._describe_worst(name, comparison.worst),
             "histogram": [
                 dict(zip(("from", "to", "count"), describe_value(tuple(part)), strict=True))
-                for part in tally.histogram
+                for part in comparison.histogram
             ],
             "groups_with_mismatches": comparison.count_groups(),
             "groups": LongList([self._describe_group(group)] for group in comparison.groups or ()),
@@ -218,9 +217,9 @@ class Verdict:
         return tuple(map(int, index)), int(grid.locate_groups(index))
 
 
-def _build_histogram(comparison: ArrayCheck, view: View) -> Table:
-    total = comparison.tally.compared
-    bins = comparison.tally.histogram if view.full else _coarsen(comparison.tally.histogram)
+def _build_histogram(comparison: Comparison, view: View) -> Table:
+    total = comparison.compared
+    bins = comparison.histogram if view.full else _coarsen(comparison.histogram)
     rows = [
         Row((_format_bin(part), f"{part.value_count:,}", _format_share(part.value_count, total)))
         for part in bins

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import find_type
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import COUNT, NO_INPUTS
@@ -16,7 +15,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.tensors.spool import make_scratch
-from normcli.verify.tally import GroupTally, Tally
+from normcli.verify.tally import Comparison, GroupTally
 from normcli.verify.ulp import choose_counting_dtype, choose_tolerance
 
 if TYPE_CHECKING:
@@ -41,37 +40,12 @@ PIECE = 1 << 14
 """Values compared at once: the dozen arrays that this takes stay in the cache."""
 
 
-class ArrayCheck(NamedTuple):
-    """How far one array is from the exact one.
-
-    Parameters
-    ----------
-    tolerance : Tolerance
-    tally : Tally
-    groups : GroupTally or None
-        The mismatches of each group; None where every value has a window of its own.
-    """
-
-    tolerance: Tolerance
-    tally: Tally
-    groups: GroupTally | None
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is further away than is tolerated."""
-        return self.tally.mismatches == 0
-
-    def count_groups(self) -> int:
-        """Return how many groups have a mismatch."""
-        return self.tally.mismatches if self.groups is None else self.groups.count()
-
-
 class Checked(NamedTuple):
     """What `check` returns.
 
     Parameters
     ----------
-    comparisons : mapping of str to ArrayCheck
+    comparisons : mapping of str to Comparison
         By what was compared: `normalized`, or a statistic.
     statistics : mapping of str to ndarray of float64
         The exact ones, of `Grid.stats_shape`.
@@ -81,7 +55,7 @@ class Checked(NamedTuple):
         Which values count; None where all do.
     """
 
-    comparisons: Mapping[str, ArrayCheck]
+    comparisons: Mapping[str, Comparison]
     statistics: Mapping[str, Floats]
     counts: Floats | None = None
     selection: Selection | None = None
@@ -136,22 +110,27 @@ def check(
     >>> x = np.array([[1.0, 3.0], [5.0, 5.0]], dtype=np.float32)
     >>> y = np.array([[-1.0, 1.0], [0.0, 0.5]], dtype=np.float32)
     >>> plan = make_plan(Request("ln"), x.shape, x.dtype)
-    >>> tally = check(plan, x, {"normalized": y}).comparisons["normalized"].tally
-    >>> tally.mismatches, tally.worst.place, tally.worst.expected
+    >>> found = check(plan, x, {"normalized": y}).comparisons["normalized"]
+    >>> found.mismatches, found.worst.place, found.worst.expected
     (1, 3, 0.0)
     """
     if not actual:
         raise UsageError("there is nothing to compare")
     for name, array in actual.items():
         require_shape(plan, name, array)
-    tolerances = {name: tolerate(_choose_dtype(plan, name, a.dtype)) for name, a in actual.items()}
-    comparisons: dict[str, ArrayCheck] = {}
+    dtypes = {name: array.dtype for name, array in actual.items()}
+    if NORMALIZED in actual:
+        dtypes[NORMALIZED] = plan.choose_output_dtype(
+            dtypes[NORMALIZED]
+        )  # the one that the plan asks for counts
+    tolerances = {name: tolerate(choose_counting_dtype(dtype)) for name, dtype in dtypes.items()}
+    comparisons: dict[str, Comparison] = {}
     if NORMALIZED in actual:
         geometry = find_geometry(plan)
         with open_source(actual[NORMALIZED], plan, geometry) as source:
             sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED])
             statistics = run_into(plan, values, sink, inputs, effort)
-        comparisons[NORMALIZED] = ArrayCheck(tolerances[NORMALIZED], sink.tally, sink.groups)
+        comparisons[NORMALIZED] = sink.comparison
     else:
         statistics = measure(plan, values, inputs, effort)
     counts = statistics.pop(COUNT, None)
@@ -178,23 +157,17 @@ def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
         raise DataError(f"the shape is {array.shape}; there is one {name} for each of {plan.grid.stats_shape}")
 
 
-def _choose_dtype(plan: Plan, name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if name == NORMALIZED and plan.spec.dtype is not None:
-        asked: np.dtype[Any] = np.dtype(find_type(plan.spec.dtype))
-        return asked
-    return choose_counting_dtype(dtype)
-
-
-def _compare_statistic(array: NDArray[Any], expected: Floats, tolerance: Tolerance) -> ArrayCheck:
-    tally, groups, flat = Tally(), GroupTally((expected.size,), make_scratch), array.reshape(-1)
+def _compare_statistic(array: NDArray[Any], expected: Floats, tolerance: Tolerance) -> Comparison:
+    groups, flat = GroupTally((expected.size,), make_scratch), array.reshape(-1)
+    comparison = Comparison(tolerance, groups)
     with np.errstate(all="ignore"):
         for piece in iterate_pieces(expected, PIECE):
-            part = slice(tally.compared, tally.compared + piece.size)
-            found = tally.compare(flat[part], piece, tolerance, part.start)
+            part = slice(comparison.compared, comparison.compared + piece.size)
+            found = comparison.compare(flat[part], piece, part.start)
             if found.any():
                 groups.add((part,), found, ())
             forget(array)
-    return ArrayCheck(tolerance, tally, groups)
+    return comparison
 
 
 class ComparingSink:
@@ -212,12 +185,11 @@ class ComparingSink:
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def __init__(self, plan: Plan, geometry: Geometry, source: Source, tolerance: Tolerance) -> None:
-        self.tally = Tally()
-        self.groups = (
-            None if plan.spec.window is not None else GroupTally(geometry.kept_shape, source.make_array)
-        )
+        windowed = plan.spec.window is not None
+        groups = None if windowed else GroupTally(geometry.kept_shape, source.make_array)
+        self.comparison = Comparison(tolerance, groups)
         self._geometry, self._source = geometry, source
-        self._tolerance, self._lock = tolerance, threading.Lock()
+        self._lock = threading.Lock()
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Return the buffer that a tile is to be written to."""
@@ -228,17 +200,17 @@ class ComparingSink:
         natural = tuple(range(len(tile)))
         actual = self._source.read(tile, natural, work).reshape(-1)
         expected = values.reshape(-1)
-        here = Tally()
+        here = Comparison(self.comparison.tolerance)
         for start in range(0, expected.size, PIECE):
             part = slice(start, start + PIECE)
-            expected[part] = here.compare(actual[part], expected[part], self._tolerance, start)
+            expected[part] = here.compare(actual[part], expected[part], start)
         if here.worst is not None:
             here.worst = here.worst._replace(place=self._locate(tile, here.worst.place))
         with self._lock:
-            self.tally.merge(here)
-            if here.mismatches and self.groups is not None:
+            self.comparison.merge(here)
+            if here.mismatches and self.comparison.groups is not None:
                 index = tuple(tile[run] for run in self._geometry.kept_runs)
-                self.groups.add(index, values, self._geometry.reduced_runs)
+                self.comparison.groups.add(index, values, self._geometry.reduced_runs)
         self._source.forget()
 
     def _locate(self, tile: Slices, place: int) -> int:

@@ -68,9 +68,6 @@ class Level(NamedTuple):
 LEVELS = (Level(0.501, 0.0), Level(2.0, 0.0), *(Level(1.0, 2.0**k) for k in range(6)))
 """From rounded once to careless. The first level at which anything fits is the one that counts."""
 
-_ROUNDED_ONCE = 2
-"""So many levels are beyond a sum that is accumulated in the tensor's own dtype, if that is short."""
-
 _MOSTLY = 0.5
 """A hypothesis that leaves more than this part of the values unexplained explains nothing."""
 
@@ -131,8 +128,8 @@ class Search:
         """Return the matches of the first level at which there are any."""
         candidates = list(self._survive())
         for number, level in enumerate(LEVELS):
-            found = [match for pair in candidates for match in self._try(*pair, number)]
-            found += self._find_windows(level, number)
+            found = [match for pair in candidates for match in self._try(*pair, level)]
+            found += self._find_windows(level)
             if found:
                 return Fitting(number, found)
         return Fitting(len(LEVELS), [])
@@ -144,7 +141,7 @@ class Search:
             return []
         x, y = _widen(self.x[:rows]), _widen(self.y[:rows])
         hypotheses = estimate(x, y, self.scope.dtype, _list_grids(x.shape))
-        return [match for hypothesis in hypotheses for match in self._describe(hypothesis, len(LEVELS) - 2)]
+        return [match for hypothesis in hypotheses for match in self._describe(hypothesis, LEVELS[-2])]
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
@@ -153,7 +150,7 @@ class Search:
             for sample in self._take_samples(MOST_VALUES)
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS[sample.standard.divisor])
         )
-        named = (h for h in tried if self.scope.norm is None or any(self._describe(h, 0)))
+        named = (h for h in tried if self.scope.norm is None or any(self._describe(h, LEVELS[0])))
         hypothesis = min(named, key=lambda h: self._judge(h)[0], default=None)
         if hypothesis is None:
             return None
@@ -166,7 +163,7 @@ class Search:
         refined = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
         best = min(refined, key=lambda h: self._judge(h)[0])
         _, wrong = self._judge(best)
-        match = min(self._describe(best, len(LEVELS) - 1), key=rank_match)
+        match = min(self._describe(best, LEVELS[-1]), key=rank_match)
         return Nearest(match, int(wrong.sum()), wrong.size, _locate_first(sample, wrong))
 
     def _judge(self, hypothesis: Hypothesis) -> tuple[tuple[float, float], NDArray[np.bool_]]:
@@ -189,12 +186,12 @@ class Search:
             if sample is not None:
                 yield from ((sample, step) for step in left)
 
-    def _try(self, sample: Sample, affine: AffineStep, number: int) -> Iterator[Match]:
-        bounds = self._bound(sample, affine, LEVELS[number])
+    def _try(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
+        bounds = self._bound(sample, affine, level)
         for model in fit_models(sample.standard, *bounds) if bounds else ():
-            yield from self._describe(Hypothesis(sample, affine, model), number)
+            yield from self._describe(Hypothesis(sample, affine, model), level)
 
-    def _find_windows(self, level: Level, number: int) -> list[Match]:
+    def _find_windows(self, level: Level) -> list[Match]:
         """Return the windows of local response normalization that fit, tried on the first samples."""
         dtype = self.scope.dtype
         if self.scope.norm not in (None, WINDOWED) or self.x.ndim < 2 or NO_AFFINE not in self.affines:
@@ -202,21 +199,22 @@ class Search:
         count = max(1, self._count_samples())
         x, y = _widen(self.x[:count]), _widen(self.y[:count])
         slack = level.ulp * measure_unit(y, dtype) + level.roundings * get_eps(dtype) * np.abs(y)
-        precision = self._format_precision(number)
+        precision = self._format_precision(level)
         return [describe_window(fitted, y, self.scope, precision) for fitted in find_windows(x, y, slack)]
 
     def _count_samples(self) -> int:
         """Return how many samples, along the first axis, hold no more than `MOST_VALUES` values."""
         return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
 
-    def _describe(self, hypothesis: Hypothesis, level: int) -> Iterator[Match]:
+    def _describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
         for match in describe_hypothesis(hypothesis, self.scope, self._format_precision(level)):
             if self.scope.norm in (None, match.norm):
                 yield match
 
-    def _format_precision(self, level: int) -> str:
+    def _format_precision(self, level: Level) -> str:
+        """Return the dtype of the sums: one without roundings of its own is beyond a short dtype."""
         short = self.scope.dtype.itemsize < np.dtype(np.float32).itemsize
-        return "float32" if short and level < _ROUNDED_ONCE else self.scope.dtype.name
+        return "float32" if short and not level.roundings else self.scope.dtype.name
 
     def _take_samples(self, most: int) -> Iterator[Sample]:
         """Yield a sample of each way of grouping by each standard, as far as there is one."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.errors import NormError
-from normcli.norms.conventions import find_convention, list_frameworks
+from normcli.norms.conventions import find_convention
 from normcli.norms.layout import make_layout
 from normcli.norms.table import EpsRule, find_norm
 from normcli.results.result import normalize
@@ -16,6 +16,8 @@ from normcli.verify.affine import WAYS
 from normcli.verify.search import MOST_VALUES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from normcli.norms.layout import Layout
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification, Question
@@ -33,9 +35,7 @@ def format_sentence(found: Identification) -> str:
     layout = make_layout(asked.layout, asked.x.ndim)
     if found.reason is not None:
         return f"No norm can be identified: {found.reason}."
-    sample = (
-        "" if found.sampled is None else f" (Compared were whole groups of about {found.sampled:,} values.)"
-    )
+    sample = f" (Compared were whole groups of about {found.sampled:,} values.)" if found.sampled else ""
     if found.matches:
         best, *others = found.matches
         described = f"{_format_match(best, layout)}{_format_affine(best, asked)}{_format_frameworks(best)}"
@@ -94,36 +94,27 @@ def _format_affine(match: Match, asked: Question) -> str:
 
 
 def _format_frameworks(match: Match) -> str:
-    named = [
-        f"{framework} (where eps is given)"
-        if find_convention(framework, match.norm).eps is EpsRule.GIVEN
-        else framework
-        for framework in match.like
-    ]
-    return f", as in {', '.join(named)}" if named else ""
+    given = {name: find_convention(name, match.norm).eps is EpsRule.GIVEN for name in match.like}
+    named = ", ".join(f"{name} (where eps is given)" if has_none else name for name, has_none in given.items())
+    return f", as in {named}" if named else ""
 
 
 def _format_reference(match: Match, asked: Question) -> str:
     """Return what torch would give where it differs most, if it would give something else."""
     x = asked.x
-    if (
-        match.window is not None
-        or _REFERENCE in match.like
-        or _REFERENCE not in list_frameworks(match.norm)
-        or x.size > MOST_VALUES
-    ):
+    if match.window is not None or _REFERENCE in match.like or x.size > MOST_VALUES:
         return ""
     try:
         theirs = normalize(
             x, match.norm, axes=match.axes, groups=match.groups, like=_REFERENCE,
             gamma=asked.gamma, beta=asked.beta,
         ).normalized  # fmt: skip
-    except NormError:  # torch has no such thing
+    except NormError:  # torch has no such norm, or not of such a shape
         return ""
     with np.errstate(all="ignore"):
         mine, theirs = asked.y.transpose(match.order).astype(np.float64), theirs.astype(np.float64)
         place = np.unravel_index(int(np.nanargmax(np.abs(mine - theirs))), x.shape)
-    index = _format_index(tuple(int(i) for i in place))
+    index = _format_index(place)
     return f"; {_REFERENCE} would give {theirs[place]:.9g} at {index}, where y has {mine[place]:.9g}"
 
 
@@ -135,5 +126,5 @@ def _format_others(matches: list[Match], layout: Layout) -> str:
     return f" These values fit as well: {'; or '.join(shown)}{more}."
 
 
-def _format_index(index: tuple[int, ...]) -> str:
+def _format_index(index: Iterable[int | np.intp]) -> str:
     return f"({', '.join(map(str, index))})"

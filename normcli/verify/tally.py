@@ -75,9 +75,18 @@ class GroupDifference(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
-    """The totals of a comparison: the same however the values are cut into pieces, and in whatever order."""
+class Comparison:
+    """How far an array is from the exact one: the same however it is cut into pieces, and in whatever order.
 
+    Parameters
+    ----------
+    tolerance : Tolerance
+    groups : GroupTally or None
+        The mismatches of each group, which the caller adds; None where every value has a window of its own.
+    """
+
+    tolerance: Tolerance
+    groups: GroupTally | None = None
     compared: int = 0
     mismatches: int = 0
     max_ulp: float = 0.0
@@ -85,7 +94,7 @@ class Tally:
     worst: Element | None = None
     bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BINS, dtype=np.int64))
 
-    def compare(self, actual: NDArray[Any], expected: Floats, tolerance: Tolerance, start: int) -> Floats:
+    def compare(self, actual: NDArray[Any], expected: Floats, start: int) -> Floats:
         """Compare a piece of one axis whose first value has the number `start`; the caller silences NumPy.
 
         Returns
@@ -93,7 +102,7 @@ class Tally:
         ndarray of float64
             The distance of each mismatch in ulp, and 0 for every other value.
         """
-        actual = np.asarray(actual, dtype=np.float64)
+        tolerance, actual = self.tolerance, np.asarray(actual, dtype=np.float64)
         error, ulp = measure_distance(actual, expected, tolerance.dtype)
         if tolerance.max_ulp is None:
             excess = error / (tolerance.atol + tolerance.rtol * np.abs(expected))
@@ -110,11 +119,11 @@ class Tally:
             how_far, theirs = (float(excess[at]), float(ulp[at])), (float(expected[at]), float(actual[at]))
             worst = Element(*how_far, *theirs, start + int(at))
         bins = np.bincount(_choose_bins(ulp), minlength=_BINS)
-        self.merge(Tally(ulp.size, int(np.count_nonzero(wrong)), *largest, worst, bins))
+        self.merge(Comparison(tolerance, None, ulp.size, int(np.count_nonzero(wrong)), *largest, worst, bins))
         return np.where(wrong, ulp, 0.0)
 
-    def merge(self, other: Tally) -> None:
-        """Add the totals of another tally."""
+    def merge(self, other: Comparison) -> None:
+        """Add the totals of other values; the mismatches of their groups are not among them."""
         self.compared += other.compared
         self.mismatches += other.mismatches
         self.max_ulp = max(self.max_ulp, other.max_ulp)
@@ -122,6 +131,15 @@ class Tally:
         self.bins += other.bins
         if self.worst is None or (other.worst is not None and other.worst.rank > self.worst.rank):
             self.worst = other.worst
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is further away than is tolerated."""
+        return self.mismatches == 0
+
+    def count_groups(self) -> int:
+        """Return how many groups have a mismatch."""
+        return self.mismatches if self.groups is None else self.groups.count()
 
     @property
     def histogram(self) -> tuple[Bin, ...]:

@@ -15,7 +15,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.inputs import fit_inputs
 from normcli.verify.check import check
-from normcli.verify.tally import Tally
+from normcli.verify.tally import Comparison
 from normcli.verify.ulp import choose_tolerance
 from tests.strategies import options_for
 
@@ -46,8 +46,8 @@ def test_our_own_results_are_rounded_once(norm, dtype, x):
     y = normalize(x.astype(dtype), norm, **options_for(norm, SHAPE)).normalized
     found = compare(plan_of(norm), x.astype(dtype), y, max_ulp=0.501)
     assert found.ok
-    assert found.tally.compared == x.size
-    assert [part.value_count for part in found.tally.histogram] == [x.size]
+    assert found.compared == x.size
+    assert [part.value_count for part in found.histogram] == [x.size]
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -57,7 +57,7 @@ def test_one_corrupted_value_is_found_with_its_place_and_group(norm, x):
     y[2, 3, 1, 4] += 0.01
     found = compare(plan, x, y)
     place = int(np.ravel_multi_index((2, 3, 1, 4), SHAPE))
-    assert (found.ok, found.tally.mismatches, found.tally.worst.place) == (False, 1, place)
+    assert (found.ok, found.mismatches, found.worst.place) == (False, 1, place)
     if plan.spec.window is None:
         group = int(plan.grid.locate_groups([np.array(i) for i in (2, 3, 1, 4)]))
         assert [(g.group, g.mismatches) for g in found.groups] == [(group, 1)]
@@ -69,9 +69,9 @@ def test_one_corrupted_value_in_a_million_that_are_not_rounded_once(rng):
     y = (x - mean) / np.sqrt(var + np.float32(1e-5))  # many ulp off near 0, and yet within the tolerance
     y[123, 456] += np.float32(1e-3)
     found = compare(plan_of("ln", x.shape), x, y)
-    assert found.tally.mismatches == 1
-    assert found.tally.worst.place == 123 * 1000 + 456
-    assert found.tally.max_ulp > found.tally.worst.ulp
+    assert found.mismatches == 1
+    assert found.worst.place == 123 * 1000 + 456
+    assert found.max_ulp > found.worst.ulp
 
 
 def test_a_kernel_whose_groups_are_off_by_one(x):
@@ -94,9 +94,9 @@ def test_nothing_depends_on_threads_and_tiles(norm, effort, x, rng):
     y = normalize(x, norm).normalized.astype("f8") * (1 + rng.normal(size=SHAPE) * 1e-6)
     y[0, 1], y[3, 2, 1, 1] = np.nan, np.inf
     plain, cut = (compare(plan_of(norm), x, y, effort=how) for how in (Effort(), effort))
-    assert repr(cut.tally.worst) == repr(plain.tally.worst)  # NaN and all
-    assert cut.tally.histogram == plain.tally.histogram
-    assert (cut.tally.max_abs, cut.tally.mismatches) == (plain.tally.max_abs, plain.tally.mismatches)
+    assert repr(cut.worst) == repr(plain.worst)  # NaN and all
+    assert cut.histogram == plain.histogram
+    assert (cut.max_abs, cut.mismatches) == (plain.max_abs, plain.mismatches)
     assert list(cut.groups or ()) == list(plain.groups or ())
 
 
@@ -111,7 +111,7 @@ def test_files_as_memory(norm, order, x, tmp_path, monkeypatch):
     np.save(tmp_path / "y.npy", np.asarray(y, order=order))
     mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "xy"]
     found = compare(plan_of(norm), *mapped)
-    assert (found.tally.worst, found.tally.histogram) == (plain.tally.worst, plain.tally.histogram)
+    assert (found.worst, found.histogram) == (plain.worst, plain.histogram)
     assert list(found.groups or ()) == list(plain.groups or ())
 
 
@@ -122,9 +122,9 @@ def test_nan_where_none_is_expected_is_a_difference_and_where_it_is_expected_non
     assert compare(plan_of("ln"), x, y).ok
     y[1, 1, 1, 1] = np.nan
     found = compare(plan_of("ln"), x, y)
-    assert found.tally.worst.place == int(np.ravel_multi_index((1, 1, 1, 1), SHAPE))
-    assert math.isnan(found.tally.worst.actual)
-    assert found.tally.histogram[-1] == (math.inf, math.inf, 1)
+    assert found.worst.place == int(np.ravel_multi_index((1, 1, 1, 1), SHAPE))
+    assert math.isnan(found.worst.actual)
+    assert found.histogram[-1] == (math.inf, math.inf, 1)
 
 
 @pytest.mark.parametrize("shape", [SHAPE[:2], (4, 6, 1, 1), (24,), (4, 6)])
@@ -136,7 +136,7 @@ def test_statistics_alone_in_any_shape_that_is_theirs(name, shape, x):
     exact.reshape(-1)[17] *= np.float32(1.001)
     found = check(plan, x, {name: exact}).comparisons[name]
     assert [(g.group, g.mismatches) for g in found.groups] == [(17, 1)]
-    assert found.tally.worst.place == 17
+    assert found.worst.place == 17
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_what_a_norm_does_not_have(x):
 def test_tensors_without_values_or_axes(shape):
     x = np.zeros(shape)
     found = compare(plan_of("ln", shape), x, normalize(x, "ln").normalized)
-    assert (found.ok, found.tally.compared) == (True, x.size)
+    assert (found.ok, found.compared) == (True, x.size)
 
 
 def test_the_dtype_that_is_asked_for_counts(x):
@@ -173,7 +173,7 @@ def test_the_dtype_that_is_asked_for_counts(x):
     [(0.0, (0, 0.5)), (0.5, (0, 0.5)), (0.51, (0.5, 1)), (1.0, (0.5, 1)), (1.01, (1, 2)), (2.0, (1, 2)), (2.01, (2, 4))],
 )  # fmt: skip
 def test_the_bins_hold_their_upper_bound(ulp, bounds):
-    tally = Tally()
+    found = Comparison(choose_tolerance(np.dtype("f2")))
     actual = np.array([1 + ulp * 2.0**-10])
-    tally.compare(actual, np.ones(1), choose_tolerance(np.dtype("f2")), 0)
-    assert [part[:2] for part in tally.histogram] == [bounds]
+    found.compare(actual, np.ones(1), 0)
+    assert [part[:2] for part in found.histogram] == [bounds]
