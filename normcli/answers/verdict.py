@@ -197,9 +197,10 @@ class Verdict:
 
     def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
         index, number = self._locate(name, worst.place)
-        place = {"index": dict(zip(self.plan.grid.layout.names, index, strict=True))}
+        names = self.plan.grid.layout.names
+        place = {"index": dict(zip(names, index, strict=True))} if name == NORMALIZED else {}
         return {
-            **(place if name == NORMALIZED else {}),
+            **place,
             "group": self.plan.grid.group_index(number),
             **describe_members(worst, "expected", "actual", "ulp"),
         }
