@@ -49,22 +49,12 @@ def write_field(values: NDArray[Any], stream: TextIO) -> None:
 
 def format_json(value: Any) -> Iterator[str]:
     """Yield the JSON text of a value, in pieces where something in it has a `format_json` of its own."""
-    if not _holds_long_list(value):
-        yield json.dumps(value, allow_nan=False)
-    elif hasattr(value, "format_json"):
+    if hasattr(value, "format_json"):
         yield from value.format_json()
     elif isinstance(value, Mapping):
         members = (([f"{json.dumps(key)}: "], format_json(member)) for key, member in value.items())
         yield from join_json(map(itertools.chain.from_iterable, members), "{}")
-    else:
+    elif isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
         yield from join_json(map(format_json, value))
-
-
-def _holds_long_list(value: Any) -> bool:
-    if hasattr(value, "format_json"):
-        return True
-    if isinstance(value, Mapping):
-        return any(map(_holds_long_list, value.values()))
-    return isinstance(value, list | tuple) and any(
-        isinstance(member, Mapping) and _holds_long_list(member) for member in value
-    )
+    else:
+        yield json.dumps(value, allow_nan=False)
