@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click import option
 
-from normcli.cli.types import LENGTHS, NUMBER, SHAPE, Framework, Momentum, Parts
+from normcli.cli.types import Framework, accept_parts, parse_lengths, parse_momentum, parse_number, parse_shape
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
 from normcli.norms.request import Fill, NanRule
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
@@ -44,11 +44,15 @@ def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
     )  # fmt: skip
 
 
+def _declare_bound(name: str, text: str) -> Option:
+    return option(name, type=parse_number, metavar="NUMBER", help=text)
+
+
 RECIPE = (
-    option("--shape", type=SHAPE, metavar="N,N,…", help="Generate a tensor of this shape instead."),
+    option("--shape", type=parse_shape, metavar="N,N,…", help="Generate a tensor of this shape instead."),
     option("--dist", type=click.Choice(DISTRIBUTIONS), help="Its distribution. [default: randint]"),
-    option("--low", type=NUMBER, help="Lowest value of randint and uniform, start of arange. [default: 0]"),
-    option("--high", type=NUMBER, help="Bound above, not included. [default: 10 for randint, 1 for uniform]"),
+    _declare_bound("--low", "Lowest value of randint and uniform, start of arange. [default: 0]"),
+    _declare_bound("--high", "Bound above, not included. [default: 10 for randint, 1 for uniform]"),
     option("--seed", type=int, help="[default: 42]"),
     option("--rng", type=click.Choice(RNGS), help="The random stream. [default: numpy-legacy]"),
     option("--skip", type=click.IntRange(min=0), metavar="N", help="Pass over N values of the stream first."),
@@ -99,7 +103,7 @@ RUNNING = (
 
 TRACKING = (
     option(
-        "--momentum", type=Momentum(), metavar="WEIGHT|none",
+        "--momentum", type=parse_momentum, metavar="WEIGHT|none",
         help="Weight of a batch in the running statistics; none: 1/n of the nth. [default: 0.1]",
     ),
     option("--momentum-of", type=click.Choice(("new", "old")), help="What it is the weight of. [default: new]"),
@@ -115,7 +119,7 @@ NAN = option(
 COUNTING = (
     option("--mask", metavar="VALUE", help="1 or true where a value counts: a file or JSON; it broadcasts."),
     option(
-        "--lengths", type=LENGTHS, metavar="N,N,…",
+        "--lengths", type=parse_lengths, metavar="N,N,…",
         help="Of each sample, how many positions along L count.",
     ),
     NAN,
@@ -173,7 +177,9 @@ RUN = (
 
 def show(parts: tuple[str, ...]) -> Option:
     """Return the option that chooses the parts of a table."""
-    return option("--show", type=Parts(parts), metavar="PARTS", help=f"What a table shows: {','.join(parts)}.")
+    return option(
+        "--show", type=accept_parts(parts), metavar="PARTS", help=f"What a table shows: {','.join(parts)}."
+    )
 
 
 def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:

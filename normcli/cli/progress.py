@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
     from rich.progress import Progress
 
@@ -47,9 +46,7 @@ class ProgressBar:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             if self._bar is not None:
                 self._bar.stop()

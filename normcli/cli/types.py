@@ -1,72 +1,62 @@
-"""Parameter types of click: texts converted to values, with errors that show what a valid text looks like."""
+"""From texts of a command line to values, with errors that show what a valid text looks like."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-
-class Integers(click.ParamType[tuple[int, ...]]):
-    """Whole numbers.
-
-    Parameters
-    ----------
-    pattern : str
-        What each is written as.
-    separators : str
-        The characters that stand between them.
-    example : str
-        For the message.
-    """
-
-    name = "integers"
-
-    def __init__(self, pattern: str, separators: str, example: str) -> None:
-        self._pattern, self._separators, self._example = pattern, separators, example
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """Return the numbers; `()` are none."""
-        if value.replace(" ", "") == "()":
-            return ()
-        parts = re.split(rf"[{self._separators}]+", value.strip("()[] ,"))
-        if not all(re.fullmatch(self._pattern, part) for part in parts):
-            self.fail(f"{value!r} is not a list of lengths such as {self._example}", param, ctx)
-        return tuple(map(int, parts))
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-class Number(click.ParamType[float]):
-    """A number; an integer stays one."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return an int where the text is one, else a float."""
-        with contextlib.suppress(ValueError):
-            return int(value)
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a number", param, ctx)
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Return the lengths of `2,3,4,4` or `2x3x4x4`; `()` is the shape of a single number."""
+    return _split_integers(text, r"\d{1,400}", ",x× ", "2,3,4,4")
 
 
-class Parts(click.ParamType[frozenset[str]]):
-    """Some of a fixed set of words, separated by commas."""
+def parse_lengths(text: str) -> tuple[int, ...]:
+    """Return the lengths of sequences; how many and how long they may be depends on the tensor."""
+    return _split_integers(text, r"-?\d{1,18}", ", ", "3,5,2")
 
-    name = "parts"
 
-    def __init__(self, parts: tuple[str, ...]) -> None:
-        self.parts = parts
+def _split_integers(text: str, pattern: str, separators: str, example: str) -> tuple[int, ...]:
+    if text.replace(" ", "") == "()":
+        return ()
+    parts = re.split(rf"[{separators}]+", text.strip("()[] ,"))
+    if not all(re.fullmatch(pattern, part) for part in parts):
+        raise click.BadParameter(f"{text!r} is not a list of lengths such as {example}")
+    return tuple(map(int, parts))
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
-        """Return the words."""
-        words = frozenset(word.strip() for word in value.split(",") if word.strip())
-        unknown = sorted(words - set(self.parts))
+
+def parse_number(text: str) -> float:
+    """Return an int where the text is one, else a float."""
+    with contextlib.suppress(ValueError):
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a number") from None
+
+
+def parse_momentum(text: str) -> float | str:
+    """Return a weight, or the word `none`."""
+    return text if text == "none" else parse_number(text)
+
+
+def accept_parts(known: tuple[str, ...]) -> Callable[[str], frozenset[str]]:
+    """Return what splits a text at its commas, and accepts known words alone."""
+
+    def parse_parts(text: str) -> frozenset[str]:
+        words = frozenset(word.strip() for word in text.split(",") if word.strip())
+        unknown = sorted(words - set(known))
         if unknown or not words:
-            self.fail(f"{', '.join(unknown) or 'nothing'!r} is none of {', '.join(self.parts)}", param, ctx)
+            raise click.BadParameter(f"{', '.join(unknown) or 'nothing'!r} is none of {', '.join(known)}")
         return words
+
+    return parse_parts
 
 
 class Framework(click.ParamType[str]):
@@ -94,22 +84,3 @@ class Framework(click.ParamType[str]):
         from normcli.norms.conventions import find_convention
 
         return find_convention(value, self.norm).framework
-
-
-class Momentum(click.ParamType[Any]):
-    """A weight, or the word `none`."""
-
-    name = "momentum"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number, or the word."""
-        return value if value == "none" else NUMBER.convert(value, param, ctx)
-
-
-SHAPE = Integers(r"\d{1,400}", ",x× ", "2,3,4,4")
-"""`2,3,4,4` or `2x3x4x4`; `()` is that of a single number."""
-
-LENGTHS = Integers(r"-?\d{1,18}", ", ", "3,5,2")
-"""The lengths of sequences; their number and the longest possible one depend on the tensor."""
-
-NUMBER = Number()
