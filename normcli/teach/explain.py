@@ -54,13 +54,12 @@ def explain(
     >>> [(step.symbol.text, step.value.value) for step in story.steps if step.value][:4]
     [('Σx', 10), ('μ', 2.5), ('Σ(x − μ)²', 5), ('σ²', 1.25)]
     """
-    if plan.grid.group_count == 0:
-        return _explain_nothing(
-            plan, f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
-        )
-    if plan.grid.group_size == 0:
-        name = name_group(plan.grid.group_name(0))
-        return _explain_nothing(plan, f"{name} holds no values: {plan.norm.divisor.words_for_empty}.")
+    if not plan.grid.group_count or not plan.grid.group_size:
+        sentence = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
+        if plan.grid.group_count:
+            name = name_group(plan.grid.group_name(0))
+            sentence = f"{name} holds no values: {plan.norm.divisor.words_for_empty}."
+        return Story(plan, None, None, (Step("nothing", sentence),))
     if at is None and plan.grid.reach is not None:
         at = (0,) * len(plan.grid.shape)
     if at is not None:
@@ -70,8 +69,3 @@ def explain(
         number, places = 0, [*range(count)] if every or count <= MOST_TERMS else [0, 1, 2, count - 1]
     group = measure_group(plan, values, inputs, number, places, effort)
     return build_story(group, at, running=inputs.given is not None)
-
-
-def _explain_nothing(plan: Plan, sentence: str) -> Story:
-    """Return the story of a tensor, or of a group, without values."""
-    return Story(plan, None, None, (Step("nothing", sentence),))

@@ -42,10 +42,10 @@ def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArra
     array([[-1.34,  1.34]])
     """
     plan = result.plan
-    wanted = [np.asarray(places, dtype=np.intp) for places in positions]
+    wanted = np.ix_(*positions)
     if _has_whole(result):
-        return result.normalized[np.ix_(*wanted)] if wanted else result.normalized
-    places = plan.grid.view_indices(np.ix_(*wanted))
+        return np.asarray(result.normalized[wanted])
+    places = plan.grid.view_indices(wanted)
     picks = [
         np.arange(length) if axis in plan.grid.view_axes else np.unique(there)
         for axis, (length, there) in enumerate(zip(plan.grid.view_shape, places, strict=True))

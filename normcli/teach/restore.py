@@ -93,7 +93,35 @@ class Restoration(NamedTuple):
     @property
     def why(self) -> str:
         """Why the values are recovered, or are not."""
-        return _explain(self)
+        result, plan, own = self.result, self.result.plan, self.own
+        if not result.input.size:
+            return "there are no values to recover"
+        if not np.isfinite(result.statistics[self.spread]).all():
+            if {degeneracy.kind for degeneracy in result.degeneracies} & {"nan", "infinite"}:
+                values = "the input holds values that are not finite"
+                return f"{values}, so the statistics of their groups are not either"
+            return "the statistics are not finite"
+        along, statistics = (_format_axes(other, other.grid.kept) or "no axis" for other in (own, plan))
+        parameters = " and ".join(plan.norm.parameter_names)
+        if self.aligned:
+            same = f"statistics and parameters run along the same axes ({along})"
+            if not plan.grid.kept:
+                same = "there is one group, and one gamma for it"
+            back = "is multiplied by what it was divided by"
+            if plan.norm.takes_beta:
+                back = f"gets its own {' and '.join(filter(None, (self.spread, self.centre)))} back"
+            return f"{same}: each group {back}; {_explain_rest(self)}"
+        if own.grid.group_size == 1 and self.centre is not None and self.recovered:
+            effect = "gamma is 0 and beta the value itself, which takes the place of what was normalized"
+            return f"each gamma and beta (along {along}) belongs to one value: {effect}"
+        per = f"statistics run along {statistics}, {parameters} along {along}"
+        if self.recovered:
+            return f"{per}; on this tensor they agree within the tolerances all the same"
+        missed = [axis for axis in plan.grid.kept if axis not in own.grid.kept and plan.grid.shape[axis] > 1]
+        if missed:
+            serve = f"{'serve' if plan.norm.takes_beta else 'serves'} every {_format_axes(plan, missed)}"
+            return f"{per}: the same {parameters} {serve}, whose statistics differ"
+        return f"{per}: a group has one divisor for all of its values, but a gamma for each {along}"
 
 
 def restore(
@@ -213,41 +241,6 @@ def _find_largest(sizes: NDArray[np.float64], start: int) -> tuple[float, int]:
     """Return the largest size and its place, negative: of equal sizes the first is the largest pair."""
     place = int(sizes.argmax())
     return float(sizes.reshape(-1)[place]), -(start + place)
-
-
-def _explain(attempt: Restoration) -> str:
-    result, plan, own = attempt.result, attempt.result.plan, attempt.own
-    if not result.input.size:
-        return "there are no values to recover"
-    if not np.isfinite(result.statistics[attempt.spread]).all():
-        if {degeneracy.kind for degeneracy in result.degeneracies} & {"nan", "infinite"}:
-            return (
-                "the input holds values that are not finite, so the statistics of their groups are not either"
-            )
-        return "the statistics are not finite"
-    along, statistics = (_format_axes(other, other.grid.kept) or "no axis" for other in (own, plan))
-    parameters = " and ".join(plan.norm.parameter_names)
-    if attempt.aligned:
-        same = f"statistics and parameters run along the same axes ({along})"
-        if not plan.grid.kept:
-            same = "there is one group, and one gamma for it"
-        back = "is multiplied by what it was divided by"
-        if plan.norm.takes_beta:
-            back = f"gets its own {' and '.join(filter(None, (attempt.spread, attempt.centre)))} back"
-        return f"{same}: each group {back}; {_explain_rest(attempt)}"
-    if own.grid.group_size == 1 and attempt.centre is not None and attempt.recovered:
-        single = f"each gamma and beta (along {along}) belongs to one value"
-        return f"{single}: gamma is 0 and beta the value itself, which takes the place of what was normalized"
-    per = f"statistics run along {statistics}, {parameters} along {along}"
-    if attempt.recovered:
-        return f"{per}; on this tensor they agree within the tolerances all the same"
-    missed = [axis for axis in plan.grid.kept if axis not in own.grid.kept and plan.grid.shape[axis] > 1]
-    if missed:
-        serve = "serve" if plan.norm.takes_beta else "serves"
-        return (
-            f"{per}: the same {parameters} {serve} every {_format_axes(plan, missed)}, whose statistics differ"
-        )
-    return f"{per}: a group has one divisor for all of its values, but a gamma for each {along}"
 
 
 def _explain_rest(attempt: Restoration) -> str:

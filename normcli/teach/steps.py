@@ -237,11 +237,7 @@ class _StepList:
         mean, count = self.group.statistics["mean"], self.group.count
         step = Step("mean", "The mean.", Symbol("μ", r"\mu"))
         if self.running:
-            if math.isfinite(mean):
-                step = step._replace(sentence="The running mean, which was given.")
-                return self._add_value(step, mean, exact=True)
-            kind = "NaN" if math.isnan(mean) else "infinite" if mean > 0 else "negative infinite"
-            self._stop(Step("mean", f"The mean that was given is {kind}: there is no arithmetic to show."))
+            return self._add_given(step, mean, "there is no arithmetic to show")
         total = Step("sum", f"The sum of the {self.counted}.", Symbol("Σx", r"\sum x"))
         top: Expression | None = self._add_sum(total, _itself, Product(Constant(mean), self.n))
         if top is None:
@@ -251,17 +247,22 @@ class _StepList:
         step = step._replace(sentence="The mean: the sum over n, the number of values.")
         return self._add(step, Quotient(top, self.n), value=mean)
 
+    def _add_given(self, step: Step, value: float, effect: str) -> Constant:
+        """Add a mean or a variance that was given; `effect` says what follows where it is not finite."""
+        if not math.isfinite(value):
+            kind = "NaN" if math.isnan(value) else "infinite" if value > 0 else "negative infinite"
+            self._stop(step._replace(sentence=f"The {step.name} that was given is {kind}: {effect}."))
+        sentence = f"The running {step.name}, which was given."
+        return self._add_value(step._replace(sentence=sentence), value, exact=True)
+
     def _find_mean_square(self, centre: Constant | None, names: _Names, root: float) -> Constant | None:
         """Add a mean of squares; None where it is beyond float64 and its root is not."""
         row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
         square, freedom = self.group.statistics[row.square], self.group.count - ddof
         if self.running:
-            if not math.isfinite(square):
-                effect = "infinite: divided by its root, all that is finite becomes 0"
-                effect = "NaN: so is every normalized value" if math.isnan(square) else effect
-                self._stop(Step("variance", f"The variance that was given is {effect}."))
-            step = Step("variance", "The running variance, which was given.", names.square)
-            return self._add_value(step, square, exact=True)
+            effect = "divided by its root, all that is finite becomes 0"
+            effect = "so is every normalized value" if math.isnan(square) else effect
+            return self._add_given(Step("variance", "", names.square), square, effect)
         if freedom <= 0:
             counted = f"n − ddof = {self.group.count} − {ddof} = {freedom}"
             self._stop(Step(row.size, f"The variance has the divisor {counted}: it is NaN."))
