@@ -119,6 +119,22 @@ class Answer:
         grid = self.result.plan.grid
         return iterate_long(grid.layout.names, grid.shape, self.columns())
 
+    def columns(self) -> dict[str, Column]:
+        """Return input, statistics and output: each a function from index arrays to the values there."""
+        from normcli.tensors.delimited import pick_from
+
+        result, grid, selection = self.result, self.result.plan.grid, self.result.selection
+
+        def spread(array: NDArray[Any]) -> Column:
+            return lambda index: array.reshape(-1)[grid.locate_groups(index)]
+
+        columns = {"input": pick_from(result.input)}
+        if selection is not None:
+            columns["counts"] = lambda index: selection.select(result.input, index).astype(np.int64)
+        columns |= {name: spread(array) for name, array in result.statistics.items()}
+        columns["normalized"] = pick_from(result.normalized)
+        return columns
+
     def page(self) -> Page:
         """Return the page of the one result.
 
@@ -131,26 +147,6 @@ class Answer:
             raise UsageError("a page does not show which values count; leave out the mask, lengths or nan omit")
         norm = self.result.plan.norm
         return Page(f"{norm.name} · {norm.title}", (self.result,), self.tensor)
-
-    def columns(self) -> dict[str, Column]:
-        """Return input, statistics and output: each a function from index arrays to the values there."""
-        from normcli.tensors.delimited import pick_from
-
-        result, grid = self.result, self.result.plan.grid
-
-        def spread(array: NDArray[Any]) -> Column:
-            return lambda index: array.reshape(-1)[grid.locate_groups(index)]
-
-        statistics = {name: spread(array) for name, array in result.statistics.items()}
-        selection, counts = result.selection, {}
-        if selection is not None:
-            counts = {"counts": lambda index: selection.select(result.input, index).astype(np.int64)}
-        return {
-            "input": pick_from(result.input),
-            **counts,
-            **statistics,
-            "normalized": pick_from(result.normalized),
-        }
 
     def field(self, name: str) -> NDArray[Any]:
         """Return what `--print NAME` prints, as an array.

@@ -138,19 +138,15 @@ def _format_eps(eps: float | EpsRule | None) -> str:
 
 
 def _format_axes(row: Convention) -> str:
-    norm = NORMS[row.norm]
-    axes = (row.axes or norm.axes).value
+    norm, parts = NORMS[row.norm], []
     if norm.axes is AxesRule.CHANNEL_WINDOW:
-        return f"{axes}, {_format_window(row)}"
-    return f"{axes}, interleaved" if row.group_order is GroupOrder.INTERLEAVED else axes
-
-
-def _format_window(row: Convention) -> str:
-    names = ("size", "alpha", "exponent", "k")
-    numbers = [f"{name} {getattr(row, name):g}" for name in names if getattr(row, name) is not None]
-    even = [] if row.extra_neighbour is None else [f"even: the extra one {row.extra_neighbour}"]
-    undivided = [] if row.divides_alpha else ["alpha not divided"]
-    return ", ".join((*numbers, *undivided, *even))
+        options = {name: getattr(row, name) for name in ("size", "alpha", "exponent", "k")}
+        parts += [f"{name} {number:g}" for name, number in options.items() if number is not None]
+        parts += [] if row.divides_alpha else ["alpha not divided"]
+        parts += [] if row.extra_neighbour is None else [f"even: the extra one {row.extra_neighbour}"]
+    elif row.group_order is GroupOrder.INTERLEAVED:
+        parts.append("interleaved")
+    return ", ".join(((row.axes or norm.axes).value, *parts))
 
 
 def _format_parameters(row: Convention) -> str:

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 _MOST_MEMBERS = 8
 """Of a longer group, the first values and the last are written."""
 
+_LEAST_MEAN = 1e-6
+"""Below, the mean of a centred output is 0 but for rounding, and two digits of it will do."""
+
 _SIGNS = {Likeness.IDENTICAL: "=", Likeness.COINCIDENT: "=", Likeness.SIMILAR: "≈"}
 
 
@@ -65,7 +68,8 @@ class ComparisonAnswer:
     def sections(self, view: View) -> Iterator[Section]:
         """Return the input, a table of how the norms differ, the equalities, the values and the groups."""
         columns = self.comparison.columns
-        yield self._build_header()
+        facts = list_facts(self.tensor, columns[0].result.dtype)
+        yield Facts(f"compare · {self.page().title}", (("input", facts),))
         if view.shows("facts"):
             yield self._tabulate(view)
             yield from _list_reasons(columns)
@@ -114,11 +118,6 @@ class ComparisonAnswer:
         page = self.page()
         return draw(page.results, page.tensor, names=page.names)
 
-    def _build_header(self) -> Facts:
-        columns = self.comparison.columns
-        facts = list_facts(self.tensor, columns[0].result.dtype)
-        return Facts(f"compare · {', '.join(column.name for column in columns)}", (("input", facts),))
-
     def _tabulate(self, view: View) -> Table:
         columns = self.comparison.columns
         texts = [_format_facts(column, view) for column in columns]
@@ -141,16 +140,14 @@ class ComparisonAnswer:
         ):
             chosen = [equality for equality in equalities if equality.related is related]
             if chosen:
-                yield Facts(title, tuple((_name_equality(one), _format_equality(one)) for one in chosen))
+                yield Facts(title, tuple(map(_format_equality, chosen)))
 
     def _build_values(self, view: View) -> Iterator[Blocks]:
         """Yield one matrix of the input and of what each norm made of it, side by side; of a full view, all."""
         columns, values = self.comparison.columns, self.tensor.values
         if view.full:
-            for column in columns:
-                yield build_blocks(
-                    f"normalized by {column.name}", column.result.normalized, column.result, view
-                )
+            for name, result, *_ in columns:
+                yield build_blocks(f"normalized by {name}", result.normalized, result, view)
             return
         outputs = {column.name: (column.result.normalized, column.result) for column in columns}
         grid = columns[0].result.plan.grid
@@ -163,6 +160,7 @@ def _format_facts(column: Column, view: View) -> dict[str, str]:
     over, keeps, shapes, groups = find_reduction(plan)
     alone = column.batch_of_one
     works = {None: "no batch axis", True: "yes", False: "no"}[alone.works]
+    vanishes = plan.norm.centre is Centre.MEAN and abs(column.mean) < _LEAST_MEAN
     return {
         "norm": plan.norm.title,
         "reduces": over if plan.spec.window is None else f"a window {over}",
@@ -176,14 +174,9 @@ def _format_facts(column: Column, view: View) -> dict[str, str]:
         "formula": format_formula(plan, column.result.inputs.parameters),
         "options": format_options(plan) or "none",
         "typical use": plan.norm.use,
-        "output's mean": _format_number(column.mean, view, plan.norm.centre is Centre.MEAN),
-        "output's variance": _format_number(column.var, view, exact=False),
+        "output's mean": format_statistic(column.mean, view.digits or (2 if vanishes else None)),
+        "output's variance": format_statistic(column.var, view.digits),
     }
-
-
-def _format_number(value: float, view: View, exact: bool) -> str:
-    """Return a number; of a mean that is 0 but for rounding, two digits."""
-    return format_statistic(value, view.digits or (2 if exact and abs(value) < 1e-6 else None))
 
 
 def _format_parameters(column: Column) -> str:
@@ -210,18 +203,14 @@ def _list_reasons(columns: Sequence[Column]) -> Iterator[Line]:
         yield Line((f"{' and '.join(names)} with a batch of one: {reason}",))
 
 
-def _name_equality(equality: Equality) -> str:
-    first, second = equality.names
-    return f"{first} {_SIGNS[equality.kind]} {second}"
-
-
-def _format_equality(equality: Equality) -> tuple[str, ...]:
+def _format_equality(equality: Equality) -> tuple[str, tuple[str, ...]]:
+    """Return which norms are equal, and the facts on it."""
     exactly = "bit for bit" if equality.max_abs == 0 else f"apart by {equality.max_abs:.2g} at most"
     if math.isinf(equality.max_abs):
         exactly = "one is not finite where the other is"
     exactly += _format_before(equality.before)
     differ = (f"they differ in {'; in '.join(equality.differences)}",) if equality.differences else ()
-    return equality.reason, exactly, *differ
+    return f" {_SIGNS[equality.kind]} ".join(equality.names), (equality.reason, exactly, *differ)
 
 
 def _format_before(names: Sequence[str]) -> str:

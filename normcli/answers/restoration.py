@@ -123,10 +123,9 @@ class RestorationAnswer:
         place = format_index(closeness.place, attempt.result.plan.grid.layout)
         at = f" at {place}" if place and closeness.max_abs else ""
         largest = f"largest difference {format_statistic(closeness.max_abs, 3)}{at}"
-        if attempt.recovered:
-            every = "the one value" if closeness.compared == 1 else f"all {closeness.compared:,} values"
-            return Line((f"recovered: {every} ({limits})", largest), mark=True)
-        count = f"{closeness.different:,} of {closeness.compared:,} values"
-        some = "the one value" if closeness.compared == 1 else count
-        differ = "differs" if closeness.different == 1 else "differ"
-        return Line((f"not recovered: {some} {differ} ({limits})", largest), mark=False)
+        part = "all" if attempt.recovered else f"{closeness.different:,} of"
+        values = "the one value" if closeness.compared == 1 else f"{part} {closeness.compared:,} values"
+        found = f"recovered: {values}"
+        if not attempt.recovered:
+            found = f"not recovered: {values} differ{'s' if closeness.different == 1 else ''}"
+        return Line((f"{found} ({limits})", largest), attempt.recovered)

@@ -137,10 +137,10 @@ class Verdict:
         if not found.compared:
             return Line((f"{name}: there are no values to compare",), mark=True)
         furthest = f"furthest {_format_ulp(found.max_ulp)} ulp", f"largest difference {found.max_abs:.3g}"
-        if found.ok:
-            return Line((f"{name}: {values} agree{'s' if found.compared == 1 else ''}", *furthest), mark=True)
-        differ = "differs" if found.mismatches == 1 else "differ"
-        return Line((f"{name}: {found.mismatches:,} of {values} {differ}", *furthest), mark=False)
+        text = f"{values} agree{'s' if found.compared == 1 else ''}"
+        if not found.ok:
+            text = f"{found.mismatches:,} of {values} differ{'s' if found.mismatches == 1 else ''}"
+        return Line((f"{name}: {text}", *furthest), found.ok)
 
     def _build_worst(self, name: str, comparison: Comparison, view: View) -> Facts:
         worst, grid = comparison.worst, self.plan.grid
@@ -160,10 +160,8 @@ class Verdict:
         assert comparison.groups is not None
         grid, count = self.plan.grid, comparison.count_groups()
         most = count if view.full else min(count, MOST_GROUPS // 3)
-        notes = [
-            f"{count:,} of {format_count(grid.group_count, 'group')} {'differs' if count == 1 else 'differ'}"
-        ]
-        notes += filter(None, [format_hidden(count - most, count, "group")])
+        note = f"{count:,} of {format_count(grid.group_count, 'group')} differ{'s' if count == 1 else ''}"
+        notes = filter(None, (note, format_hidden(count - most, count, "group")))
         one_each = comparison.compared == grid.group_count
         columns = ("group", *(() if one_each else ("mismatches", "of its values")), "worst ulp")
         rows = []

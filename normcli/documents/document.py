@@ -263,7 +263,7 @@ def describe_value(value: Any) -> Any:
 def flatten_records(
     records: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()
 ) -> Iterator[Sequence[Any]]:
-    """Yield a header, and a line for each record (or some members of it): lists joined, None empty.
+    """Yield a header, and a line for each record (or some members of it): lists are joined.
 
     The members of a record within a record stand in its place. Where there may be no records, the columns say
     what the header is.
@@ -278,10 +278,5 @@ def flatten_records(
         if not names:
             names = tuple(members)
             yield names
-        yield [_flatten(members[name]) for name in names]
-
-
-def _flatten(value: Any) -> Any:
-    if isinstance(value, list):
-        return " ".join(map(str, value))
-    return "" if value is None else value
+        cells = [members[name] for name in names]
+        yield [" ".join(map(str, cell)) if isinstance(cell, list) else cell for cell in cells]

@@ -165,9 +165,7 @@ def wrap(facts: list[str], size: float, most: float) -> list[str]:
     """Return facts on as few lines as a width of `most` asks for, broken between facts, or within long ones."""
     lines: list[str] = []
     for fact in facts:
-        words = [fact]
-        if measure(fact, size) > most:
-            words = fact.split(" ")
+        words = [fact] if measure(fact, size) <= most else fact.split(" ")
         for number, word in enumerate(words):
             joint = " " if number else "   "
             if lines and measure(lines[-1] + joint + word, size) <= most:
