@@ -107,7 +107,8 @@ def compare(
     members = [Member(name, calculate(plan, values, inputs, effort=effort)) for name, plan, inputs in norms]
     columns = tuple(
         Column(
-            *member,
+            member.name,
+            member.result,
             depends_on_batch(member.plan),
             try_batch_of_one(member.plan, layout),
             *measure_whole(member.result.normalized),

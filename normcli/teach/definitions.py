@@ -163,8 +163,8 @@ def _define_power(plan: Plan) -> Iterator[Definition]:
 def _define_by_order(plan: Plan) -> Iterator[Definition]:
     for row in map(ORDER_STATISTICS.__getitem__, plan.norm.statistics):
         if row.combination is None:
-            told = row.sentence.format(count="values").removesuffix(".")
-            yield Definition(row.name, words=told[0].lower() + told[1:])
+            words = row.sentence.format(count="values").removesuffix(".")
+            yield Definition(row.name, words=words[0].lower() + words[1:])
         else:
             name = "divisor" if row.name == plan.norm.divisor.spread else row.name
             left, right = Symbol(row.combination.left), Symbol(row.combination.right)

@@ -111,7 +111,7 @@ class Formula(NamedTuple):
     eps_mode : EpsMode or None
         None where eps is 0.
     ddof : int
-    spoils_zero : bool
+    makes_nan : bool
         Whether a group whose divisor is 0 becomes NaN. Centred values of a constant group are 0 whether they
         are divided by 1 or said to be 0.
     window : tuple of float or None
@@ -122,7 +122,7 @@ class Formula(NamedTuple):
     eps: float
     eps_mode: EpsMode | None
     ddof: int
-    spoils_zero: bool
+    makes_nan: bool
     window: tuple[float, ...] | None
 
 
@@ -164,7 +164,7 @@ def find_formula(plan: Plan) -> Formula:
         eps=eps,
         eps_mode=mode if eps else None,
         ddof=spec.ddof,
-        spoils_zero=not eps and spec.zero_rule is ZeroRule.NAN,
+        makes_nan=not eps and spec.zero_rule is ZeroRule.NAN,
         window=None if spec.window is None else spec.window[3:],
     )
 
@@ -174,7 +174,7 @@ def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]
 
     Looked at is each row of the table as it is; then with one group of all channels and with a group for each;
     then, where its parameters follow the axes that it is given, over the same trailing axes. Eps and ddof are
-    the plan's, but a row whose own eps is another, or elsewhere, is not bent to it.
+    the plan's; a row whose own eps, or the place of it, is another is left out.
 
     Parameters
     ----------
@@ -367,8 +367,8 @@ def _list_options(a: Member, b: Member) -> Iterator[str]:
         yield f"{_format_eps(a.plan)} against {_format_eps(b.plan)}"
     if one.ddof != other.ddof:
         yield _explain_ddof(a, b)
-    if one.spoils_zero != other.spoils_zero:
-        yield f"{a.name if one.spoils_zero else b.name} makes NaN of a constant group"
+    if one.makes_nan != other.makes_nan:
+        yield f"{a.name if one.makes_nan else b.name} makes NaN of a constant group"
 
 
 def _explain_ddof(a: Member, b: Member) -> str:

@@ -165,15 +165,17 @@ def _find_degeneracies(
     plan: Plan, members: NDArray[Any], number: int, single: SingleGroup, inputs: Inputs
 ) -> tuple[Degeneracy, ...]:
     """Return what is degenerate of the group, as of a tensor that it alone makes up."""
-    held, windowed = members, plan.grid.reach is not None
-    if windowed:  # each value has a window: of this one, the worst that it holds stands for all
+    held = members
+    if (
+        plan.grid.reach is not None
+    ):  # each value has a window: of this one, the worst that it holds stands for all
         flat = members.reshape(-1)
-        spoilt = flat[~np.isfinite(flat.astype(np.float64))]
-        held = (spoilt if spoilt.size else flat)[:1]
+        not_finite = flat[~np.isfinite(flat.astype(np.float64))]
+        held = (not_finite if not_finite.size else flat)[:1]
     lengths = tuple(1 if axis in plan.grid.kept_view_axes else n for axis, n in enumerate(plan.grid.view_shape))
     alone = plan.restrict(lengths)
     arrays = {name: np.full(alone.grid.stats_shape, value) for name, value in single.statistics.items()}
-    may_be_infinite = inputs.scales or inputs.given is not None or windowed
-    normalized = single.values if may_be_infinite else None
+    is_bounded = inputs.given is None and not inputs.scales and plan.norm.divisor.bounded
+    normalized = None if is_bounded else single.values
     found = find_degeneracies(alone, held.reshape(lengths), arrays, normalized, inputs)
     return tuple(kind._replace(first_group=plan.grid.group_name(number)) for kind in found)

@@ -237,6 +237,14 @@ def test_odd_groups_are_told_of_in_a_sentence(x, options, told):
         assert step.value is None or math.isfinite(step.value.value)
 
 
+def test_a_value_too_far_out_for_the_output_is_warned_of_as_in_the_result():
+    x = np.array([0.0, 0.0, 1e-3, 1e-3, 1e-4, 60000.0])
+    result = normalize(x, "robust", axes=0, dtype="float16")
+    story = tell(x, (5,), norm="robust", axes=0, dtype="float16")
+    assert tuple(map(str, story.group.degeneracies)) == result.warnings
+    assert "not finite in float16" in result.warnings[0]
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (1, 1, 2, 1, 2, 2)])
 @pytest.mark.parametrize("name", ["ln", "rms", "lp", "wn", "zscore", "mvn"])
 def test_any_rank(name, shape):
