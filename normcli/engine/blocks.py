@@ -65,8 +65,7 @@ class Spread:
     def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
         self._values = values.reshape([math.prod(values.shape[a] for a in run) for run in geometry.members])
         self._index: list[NDArray[np.intp] | None] = []
-        for run, length in zip(geometry.members, geometry.dims, strict=True):
-            mine = math.prod(values.shape[a] for a in run)
+        for run, length, mine in zip(geometry.members, geometry.dims, self._values.shape, strict=True):
             if mine in (1, length):
                 self._index.append(None)
                 continue

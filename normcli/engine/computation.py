@@ -8,7 +8,6 @@ import numpy as np
 
 from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.passes import Run
-from normcli.engine.walk import Walk
 from normcli.numerics.lengths import normalize_by_large_powers
 from normcli.numerics.rounding import store
 from normcli.numerics.window import count_in_windows, normalize_windows
@@ -31,10 +30,8 @@ class ComputationRun(Run):
 
     def measure(self) -> dict[str, Floats]:
         """Apply the computation to every tile, write the results, and return the statistics."""
-        effort = self.walk.effort
-        walk = Walk(self.geometry, self.source, effort, min(effort.block, MOST_VALUES))
-        walk.expect(1)
-        walk.each(self._compute, whole=True, line=0)
+        self.walk.expect(1)
+        self.walk.each(self._compute, whole=True, line=0, most=MOST_VALUES)
         return self.statistics
 
     def _compute(self, tile: Slices, work: Workspace) -> None:

@@ -19,6 +19,7 @@ from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
@@ -127,44 +128,37 @@ class _Flusher:
     """Syncs what is written while the rest is calculated, so that the last sync is short."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._pending, self._closed = descriptor, 0, False
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._error: OSError | None = None
+        self._descriptor, self._pending = descriptor, 0
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._sync: Future[None] | None = None
 
     def count(self, byte_count: int) -> None:
-        """Count bytes that are about to be written; sync once they are many."""
-        with self._changed:
+        """Count bytes that are about to be written; sync once they are many, if the last sync is over.
+
+        Raises
+        ------
+        OSError
+            If that has failed: the error is reported once for each open file, and the next sync may succeed.
+        """
+        with self._lock:
             self._pending += byte_count
-            if self._pending < FLUSHED_AT_ONCE:
+            if self._pending < FLUSHED_AT_ONCE or not (self._sync is None or self._sync.done()):
                 return
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._flush, daemon=True)
-                self._thread.start()
-            self._changed.notify()
+            self._pending = 0
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor  # slow to import, and short files need none
+
+                self._pool = ThreadPoolExecutor(1)
+            if self._sync is not None:
+                self._sync.result()
+            self._sync = self._pool.submit(os.fdatasync, self._descriptor)
 
     def close(self) -> None:
-        """Stop; raise the error of a sync that failed, if there was one."""
-        if self._thread is None:
-            return
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-
-    def _flush(self) -> None:
-        while self._error is None:
-            with self._changed:
-                self._changed.wait_for(lambda: self._closed or self._pending >= FLUSHED_AT_ONCE)
-                if self._pending < FLUSHED_AT_ONCE:
-                    return
-                self._pending = 0
-            try:
-                os.fdatasync(self._descriptor)
-            except OSError as error:  # reported once for each open file: the last sync may succeed
-                self._error = error
+        """Wait for the last sync; raise its error, if there was one."""
+        if self._pool is not None and self._sync is not None:
+            with self._pool:
+                self._sync.result()
 
 
 def _find_pieces(

@@ -190,11 +190,8 @@ class Geometry:
 
     def number_groups(self, tile: Slices) -> NDArray[np.int64]:
         """Return the numbers of a tile's groups, in C order over the kept runs."""
-        numbers = np.zeros(1, dtype=np.int64)
-        for run in self.kept_runs:
-            part = np.arange(tile[run].start, tile[run].stop)
-            numbers = (numbers[:, None] * self.dims[run] + part).reshape(-1)
-        return numbers
+        index = np.ix_(*(np.arange(part.start, part.stop) for part in self.cut_groups(tile)))
+        return np.asarray(np.ravel_multi_index(index, self.kept_shape)).reshape(-1)
 
     def spread_groups(self, values: NDArray[Any], tile: Slices) -> NDArray[Any]:
         """Return those of one value for each group that a tile needs, to be broadcast against it."""
@@ -204,11 +201,8 @@ class Geometry:
 
     def first_leaf(self, tile: Slices) -> int:
         """Return the number of a tile's first leaf; those of its other leaves follow without a gap."""
-        number = 0
-        for run, leaves in zip(self.reduced_runs, self.leaf_shape, strict=True):
-            start = tile[run].start
-            number = number * leaves + (start // self.chunk if run == self.cut else start)
-        return number
+        starts = [tile[run].start // (self.chunk if run == self.cut else 1) for run in self.reduced_runs]
+        return int(np.ravel_multi_index(starts, self.leaf_shape))
 
     def cut_leaves(self, x: NDArray[Any], tile: Slices) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Cut a tile, of shape (groups, values), into views of shape (groups, outer, leaves, values of a leaf).

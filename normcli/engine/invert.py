@@ -10,7 +10,6 @@ import numpy as np
 from normcli.dtypes import is_float
 from normcli.engine.passes import Run
 from normcli.engine.run import open_run
-from normcli.engine.walk import Walk
 from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, two_diff
 from normcli.numerics.rounding import store
 from normcli.numerics.solution import solve
@@ -95,10 +94,8 @@ class _InverseRun(Run):
         def restore(tile: Slices, work: Workspace) -> None:
             losses.append(self._restore(tile, solution, work))
 
-        effort = self.walk.effort
-        walk = Walk(self.geometry, self.source, effort, min(effort.block, _BLOCK))
-        walk.expect(1)
-        walk.each(restore, whole=False, line=1)
+        self.walk.expect(1)
+        self.walk.each(restore, whole=False, line=1, most=_BLOCK)
         overflows = sum(loss.overflows for loss in losses)
         return Loss(sum(loss.count for loss in losses), max(loss.bound for loss in losses), overflows)
 

@@ -13,9 +13,9 @@ import numpy as np
 from normcli.dtypes import is_short_float
 from normcli.engine.blocks import ArraySource, open_source
 from normcli.engine.geometry import find_geometry
-from normcli.engine.inputs import Inputs, zero_unselected
+from normcli.engine.inputs import Inputs
 from normcli.engine.passes import Run
-from normcli.engine.walk import DEFAULT_EFFORT, Walk
+from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
 from normcli.numerics.order import RankSearch, measure_quartiles
 from normcli.numerics.solution import solve
@@ -55,8 +55,7 @@ class QuartileRun(Run):
     def _solve_tile(
         self, x: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
     ) -> tuple[Solution, Any]:
-        rows = None if selected is None else self._lay_rows(selected, tile)
-        quartiles = measure_quartiles(self._lay_rows(x, tile), rows)
+        quartiles = measure_quartiles(*self._lay_rows(tile, x, selected))
         return solve(self.plan, quartiles, exact=self.exact), quartiles.count
 
     def _measure_in_passes(self) -> None:
@@ -70,18 +69,16 @@ class QuartileRun(Run):
 
     def add_values(self, search: RankSearch) -> None:
         """Add every value to a search, in one pass."""
-        geometry, effort = self.geometry, self.walk.effort
+        geometry = self.geometry
         order = geometry.kept_runs + geometry.reduced_runs
 
         def add(tile: Slices, work: Workspace) -> None:
             groups = geometry.number_groups(tile)
-            raw = self._load(tile, work, order)
-            selected = self._select(raw, tile, order)
-            rows = zero_unselected(raw, selected).reshape(len(groups), -1)
-            search.add(groups, rows, None if selected is None else selected.reshape(len(groups), -1))
+            _, x, selected = self._load_selected(tile, work, order)
+            chosen = None if selected is None else selected.reshape(len(groups), -1)
+            search.add(groups, x.reshape(len(groups), -1), chosen)
 
-        walk = Walk(geometry, self.source, effort, min(effort.block, MOST_VALUES))
-        walk.each(add, whole=False, line=geometry.longest_leaf)
+        self.walk.each(add, whole=False, line=geometry.longest_leaf, most=MOST_VALUES)
 
 
 def find_quartiles(

@@ -17,7 +17,7 @@ from normcli.dtypes import choose_arithmetic, is_short_float
 from normcli.engine.blocks import open_parameter
 from normcli.engine.geometry import Segments, find_lengths, fold_rows
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
-from normcli.engine.walk import DEFAULT_EFFORT, Walk
+from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
 from normcli.norms.table import Centre
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine
 from normcli.numerics.measuring import choose_method
@@ -134,7 +134,7 @@ class Run:
         """
         from normcli.engine.survey import measure_batch  # for fitting alone
 
-        geometry, effort = self.geometry, self.walk.effort
+        geometry = self.geometry
         order = geometry.kept_runs + geometry.reduced_runs
         dtype = np.dtype(np.float64 if self.exact else np.float32)
 
@@ -146,10 +146,9 @@ class Run:
             with self._lock:
                 add(batch)
 
-        block = min(effort.block, COLUMN_BLOCK) if geometry.count <= _SHORT_GROUP else effort.block
-        walk = Walk(geometry, self.source, effort, block)
-        walk.expect(1)
-        walk.each(work_on, whole=self.whole, line=geometry.longest_leaf)
+        most = COLUMN_BLOCK if geometry.count <= _SHORT_GROUP else BLOCK
+        self.walk.expect(1)
+        self.walk.each(work_on, whole=self.whole, line=geometry.longest_leaf, most=most)
 
     def _count_all(self, selection: TileSelection) -> Floats:
         """Return how many values of each group count; the tensor is read only if NaN does not count."""
@@ -193,12 +192,26 @@ class Run:
         """Return which values of a tile count; None if all do."""
         return None if self.selection is None else self.selection.select(x, tile, order)
 
-    def _lay_rows(self, values: NDArray[Any], tile: Slices) -> NDArray[Any]:
-        """Return a tile of whole groups with one row for each group."""
+    def _load_selected(
+        self, tile: Slices, work: Workspace, order: tuple[int, ...]
+    ) -> tuple[NDArray[Any], NDArray[Any], Selected | None]:
+        """Return a tile, the same with 0 for values that do not count, and which do (None if all do)."""
+        raw = self._load(tile, work, order)
+        selected = self._select(raw, tile, order)
+        return raw, zero_unselected(raw, selected), selected
+
+    def _lay_rows(
+        self, tile: Slices, x: NDArray[Any], selected: Selected | None
+    ) -> tuple[NDArray[Any], Selected | None]:
+        """Return a tile, and which of its values count, with one row for each group."""
         groups = self._count_groups(tile)
-        if not self.geometry.columns:
-            return values.reshape(groups, -1)
-        return np.ascontiguousarray(values.reshape(-1, groups).T)
+
+        def lay(values: NDArray[Any]) -> NDArray[Any]:
+            if not self.geometry.columns:
+                return values.reshape(groups, -1)
+            return np.ascontiguousarray(values.reshape(-1, groups).T)
+
+        return lay(x), None if selected is None else lay(selected)
 
     def _write(
         self, raw: NDArray[Any], tile: Slices, solution: Solution, order: tuple[int, ...], work: Workspace
@@ -260,9 +273,8 @@ class Run:
     # -- one pass
 
     def _work_on_whole_groups(self, tile: Slices, work: Workspace) -> None:
-        raw = self._load(tile, work, self.order)
-        selected = self._select(raw, tile, self.order)
-        solution, count = self._solve_tile(zero_unselected(raw, selected), tile, work, selected)
+        raw, x, selected = self._load_selected(tile, work, self.order)
+        solution, count = self._solve_tile(x, tile, work, selected)
         self._keep_solution(tile, solution, count)
         groups = find_lengths(self.geometry.cut_groups(tile))
         ones = (1,) * len(self.geometry.reduced_runs)
@@ -278,8 +290,8 @@ class Run:
             columns = None if selected is None else selected.reshape(-1, groups)
             moments = self._measure_columns(x.reshape(-1, groups), work, columns)
         else:
-            rows = None if selected is None else self._lay_rows(selected, tile)
-            moments = self._measure_groups(self._lay_rows(x, tile), tile, work, rows)
+            rows, chosen = self._lay_rows(tile, x, selected)
+            moments = self._measure_groups(rows, tile, work, chosen)
         return solve(self.plan, moments, exact=self.exact), moments.count
 
     def _measure_groups(
@@ -288,10 +300,8 @@ class Run:
         """Measure groups that are rows, again and scaled where their squares over- or underflow."""
         leaves = self._measure_rows(rows, tile, work, selected)
         scale = None
-        if self.method.scales_always or leaves.extreme.any():
-            chosen = np.asarray(leaves.extreme.any(axis=-1))
-            if self.method.scales_always:
-                chosen = np.ones_like(chosen)
+        chosen = np.asarray(leaves.extreme.any(axis=-1) | self.method.scales_always)
+        if chosen.any():
             part = rows[chosen].astype(np.float64)
             scale = np.zeros(rows.shape[0], dtype=np.int64)
             scale[chosen] = choose_scale(np.maximum.reduce(np.abs(part), axis=-1))
@@ -351,18 +361,15 @@ class Run:
         scale: NDArray[np.int64] | None = None
 
         def load(tile: Slices, work: Workspace) -> tuple[NDArray[Any], Selected | None]:
-            raw = self._load(tile, work, self.order)
-            selected = self._select(raw, tile, self.order)
-            x = zero_unselected(raw, selected)
+            _, x, selected = self._load_selected(tile, work, self.order)
             if scale is None:
                 return x, selected
             k = scale[geometry.cut_groups(tile)]
             return np.ldexp(x.astype(np.float64), k.reshape(k.shape + (1,) * len(reduced_axes))), selected
 
         def gather(tile: Slices, work: Workspace) -> None:
-            x, selected = load(tile, work)
-            rows = None if selected is None else self._lay_rows(selected, tile)
-            segments.put(tile, self._measure_rows(self._lay_rows(x, tile), tile, work, rows))
+            rows, selected = self._lay_rows(tile, *load(tile, work))
+            segments.put(tile, self._measure_rows(rows, tile, work, selected))
 
         def enlarge(tile: Slices, work: Workspace) -> None:
             top = np.maximum.reduce(np.abs(load(tile, work)[0]), axis=reduced_axes)
@@ -372,12 +379,11 @@ class Run:
 
         leaf = geometry.longest_leaf
         self.walk.each(gather, whole=False, line=leaf)
-        extreme = segments.records.extreme.any(axis=-1)
-        if self.method.scales_always or extreme.any():
+        extreme = segments.records.extreme.any(axis=-1) | self.method.scales_always
+        if extreme.any():
             self.walk.expect(2)
             self.walk.each(enlarge, whole=False, line=leaf)
-            k = choose_scale(largest)
-            scale = k if self.method.scales_always else np.where(extreme, k, 0)
+            scale = np.where(extreme, choose_scale(largest), 0)
             segments = Segments(geometry, self.method.fold, self.method.records)
             self.walk.each(gather, whole=False, line=leaf)
         records = segments.records.reshape((math.prod(geometry.kept_shape), -1))

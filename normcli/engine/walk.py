@@ -88,17 +88,18 @@ class Walk:
 
     def __init__(self, geometry: Geometry, source: Source, effort: Effort, block: int) -> None:
         self._geometry, self._source, self._block = geometry, source, block
-        self.effort, self._threads, self._observer = effort, effort.threads, effort.observer
+        self.effort = effort
         self._size = math.prod(geometry.dims)
 
     def expect(self, passes: int) -> None:
         """Add so many walks to what the observer expects."""
-        if self._observer is not None:
-            self._observer.expect(passes * self._size * self._source.dtype.itemsize)
+        if self.effort.observer is not None:
+            self.effort.observer.expect(passes * self._size * self._source.dtype.itemsize)
 
-    def each(self, work_on: Work, *, whole: bool, line: int) -> None:
-        """Work on every tile; `line` is the length that operands broadcast along."""
-        tiles = self._geometry.tiles(whole, self._block)
+    def each(self, work_on: Work, *, whole: bool, line: int, most: int = BLOCK) -> None:
+        """Work on every tile of about `most` values; `line` is the length that operands broadcast along."""
+        block = min(self._block, most)
+        tiles = self._geometry.tiles(whole, block)
         lock = threading.Lock()
         failed = threading.Event()
 
@@ -120,8 +121,8 @@ class Walk:
                         failed.set()
                         raise
 
-        most = -(-self._size // self._block)
-        threads = 1 if most <= 1 else min(self._threads or count_processors(), most)
+        tile_count = -(-self._size // block)
+        threads = 1 if tile_count <= 1 else min(self.effort.threads or count_processors(), tile_count)
         if threads == 1:
             work_through()
             return
@@ -137,5 +138,5 @@ class Walk:
                 raise
 
     def _advance(self, tile: Slices) -> None:
-        if self._observer is not None:
-            self._observer.advance(math.prod(find_lengths(tile)) * self._source.dtype.itemsize)
+        if self.effort.observer is not None:
+            self.effort.observer.advance(math.prod(find_lengths(tile)) * self._source.dtype.itemsize)
