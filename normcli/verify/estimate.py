@@ -91,22 +91,17 @@ def _regress(
     hypothesis: Hypothesis, y: Floats, others: tuple[int, ...], dtype: np.dtype[Any]
 ) -> tuple[AffineStep, float, bool]:
     """Return gamma and beta, the largest distance that they leave, and whether rounding explains all of it."""
-    sample = hypothesis.sample
+    sample, is_centred = hypothesis.sample, hypothesis.sample.standard.centred
     h = put_back(sample.grid, hypothesis.standardize(hypothesis.model.low))
-    mean_h, mean_y = h.mean(others, keepdims=True), y.mean(others, keepdims=True)
+    mean_h, mean_y = (z.mean(others, keepdims=True) if is_centred else 0.0 for z in (h, y))
     centred = h - mean_h
     spread = (centred * centred).sum(others, keepdims=True)
     with np.errstate(all="ignore"):
         gamma = np.where(spread > 0.0, (centred * (y - mean_y)).sum(others, keepdims=True) / spread, 0.0)
-    if sample.standard.centred:
-        beta = mean_y - gamma * mean_h
-    else:
-        square = (h * h).sum(others, keepdims=True)
-        gamma = (h * y).sum(others, keepdims=True) / np.where(square > 0.0, square, 1.0)
-        beta = np.zeros_like(mean_y)
+    beta = mean_y - gamma * mean_h
     rest = np.abs(y - gamma * h - beta)
     offset = float(sample.standard.offset.max(initial=0.0))
     terms = np.abs(y) + (np.abs(gamma) * (1.0 + np.abs(h)) + np.abs(beta)) * (1.0 + offset)
     excess = rest / (_ROUNDINGS * get_eps(dtype) * np.where(terms > 0.0, terms, 1.0))
-    affine = AffineStep(ESTIMATED, gamma, beta if sample.standard.centred else None)
+    affine = AffineStep(ESTIMATED, gamma, beta if is_centred else None)
     return affine, float(rest.max()), float(excess.max()) <= 1.0

@@ -38,10 +38,9 @@ def enumerate_grids(shape: tuple[int, ...]) -> Iterator[Grid]:
         sets = {tuple(others), ()}
         sets.update(tuple(other for other in others if other != left) for left in others)
         sets.add(tuple(other for other in others if other > axis))
-        for groups in _choose_divisors(shape[axis]):
-            for rest in sorted(sets, key=len, reverse=True):
-                for order in GroupOrder:
-                    yield Grid(shape, layout, tuple(sorted((*rest, axis))), Split(axis, groups, order))
+        largest_first = sorted(sets, key=len, reverse=True)
+        for groups, rest, order in itertools.product(_choose_divisors(shape[axis]), largest_first, GroupOrder):
+            yield Grid(shape, layout, tuple(sorted((*rest, axis))), Split(axis, groups, order))
 
 
 def _choose_divisors(length: int) -> list[int]:

@@ -165,18 +165,15 @@ def _find_like(
 
 def _agrees(plan: Plan, model: Model) -> bool:
     """Whether a plan's divisor is the model's, as far as the data show."""
-    eps = plan.spec.eps or 0.0
-    if model.p is None and plan.spec.ddof != model.ddof:
+    spec, eps = plan.spec, plan.spec.eps or 0.0
+    if (spec.p, spec.ddof) != (model.p, model.ddof):
         return False
-    if model.p is not None and plan.spec.p != model.p:
-        return False
-    if plan.spec.eps_mode is EpsMode.FLOOR:
-        return model.low == 0.0 and eps <= model.floor
-    if plan.spec.eps_mode is EpsMode.SQUARE_FLOOR:
-        return model.low == 0.0 and eps <= model.floor**2
+    floors = {EpsMode.FLOOR: model.floor, EpsMode.SQUARE_FLOOR: model.floor**2}
+    if spec.eps_mode in floors:
+        return model.low == 0.0 and eps <= floors[spec.eps_mode]
     if model.eps_mode is EpsMode.FLOOR:
         return eps <= model.square
-    return model.low <= eps <= model.high and (plan.spec.eps_mode is model.eps_mode or eps == 0.0)
+    return model.low <= eps <= model.high and (spec.eps_mode is model.eps_mode or eps == 0.0)
 
 
 WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor == WINDOW_POWER)

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 _FIRST_BOUND = 0.5
 """Rounding once is off by half a unit at most: the first bin holds what is correctly rounded."""
 
-_BINS = 1026
-"""0 to ½, ½ to 1, 1 to 2, … up to the largest float64, and what is infinitely far away."""
+_BOUNDS = (0.0, *(math.ldexp(_FIRST_BOUND, power) for power in range(1024)), math.inf, math.inf)
+"""Of the bins: 0 to ½, ½ to 1, 1 to 2, … up to the largest float64, and what is infinitely far away."""
+
+_BINS = len(_BOUNDS) - 1
 
 
 class Element(NamedTuple):
@@ -144,9 +146,8 @@ class Comparison:
     @property
     def histogram(self) -> tuple[Bin, ...]:
         """The bins that hold a value, from near to far."""
-        return tuple(
-            Bin(*_find_bounds(number), int(self.bins[number])) for number in np.flatnonzero(self.bins).tolist()
-        )
+        found = np.flatnonzero(self.bins).tolist()
+        return tuple(Bin(_BOUNDS[n], _BOUNDS[n + 1], int(self.bins[n])) for n in found)
 
 
 class GroupTally:
@@ -204,10 +205,3 @@ def _choose_bins(ulp: Floats) -> NDArray[np.int64]:
     bins: NDArray[np.int64] = np.clip(exponent + (fraction > _FIRST_BOUND), 0, _BINS - 2)
     bins[ulp == np.inf] = _BINS - 1
     return bins
-
-
-def _find_bounds(number: int) -> tuple[float, float]:
-    if number == _BINS - 1:
-        return math.inf, math.inf
-    upper = _FIRST_BOUND * 2.0**number if number < _BINS - 2 else math.inf
-    return (_FIRST_BOUND * 2.0 ** (number - 1) if number else 0.0), upper

@@ -49,11 +49,9 @@ def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[FittedWindow]:
         for before, after in _enumerate_sides(x.shape[axis]):
             squares = np.moveaxis(_sum_windows(moved * moved, before, after), 0, axis)
             for exponent in EXPONENTS:
-                found = _fit(x, y, slack, squares, exponent)
-                if found is not None:
-                    k, a = found
+                for k, least, largest in _fit(x, y, slack, squares, exponent):
                     size = before + after + 1
-                    alpha = choose_eps(a[0] * size, a[1] * size)
+                    alpha = choose_eps(least * size, largest * size)
                     window = Window(before, after, size, alpha, exponent, k, size)
                     yield FittedWindow(axis, window, x / (k + alpha / size * squares) ** exponent)
 
@@ -74,16 +72,16 @@ def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
 
 def _fit(
     x: Floats, y: Floats, slack: Floats, squares: Floats, exponent: float
-) -> tuple[float, tuple[float, float]] | None:
-    """Return k and the bounds of a, or None where none fit."""
+) -> Iterator[tuple[float, float, float]]:
+    """Yield the first k that fits, if any, and the bounds of a."""
     telling = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
     if np.count_nonzero(telling) < _LEAST_VALUES or np.any(
         np.abs(y[~telling]) > 2.0 * slack[~telling] + np.abs(x[~telling])
     ):
-        return None
+        return
     ratio, size, margin = x[telling] / y[telling], squares[telling], slack[telling] / np.abs(y[telling])
     if np.any(ratio <= 0.0):
-        return None
+        return
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
     middle = ratio ** (1.0 / exponent)
     slope, constant = np.polyfit(size, middle, 1) if np.ptp(size) > 0.0 else (0.0, float(middle.mean()))
@@ -91,5 +89,5 @@ def _fit(
     for k in dict.fromkeys(itertools.chain(CONSTANTS, rounded)):
         least, largest = float(((low - k) / size).max()), float(((high - k) / size).min())
         if 0.0 < least <= largest and math.isfinite(largest) and slope > 0.0:
-            return k, (least, largest)
-    return None
+            yield k, least, largest
+            return
