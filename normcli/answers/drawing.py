@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from normcli.answers.calculation import Answer
-from normcli.documents.blocks import NOBODY, build_blocks, build_map
+from normcli.documents.blocks import NOBODY, build_map
 from normcli.documents.document import Line, Row, Table
 from normcli.documents.excerpt import choose_positions, format_hidden
 from normcli.errors import UsageError
@@ -60,13 +61,12 @@ class Drawing(Answer):
         owners = choose_owners(result, self.tensor, view.digits, positions)
         sliding = plan.spec.window is not None
         title = "window" if sliding else "groups"
+        build = functools.partial(build_map, result=result, view=view, locate=owners.locate)
         drawn = []
-        if not bare:
-            drawn.append(build_blocks(self.options.values, values, result, view, owners.locate))
-        if view.colour and bare:
-            drawn.append(build_map(title, values.__getitem__, result, view, owners.locate, blank=True))
+        if view.colour or not bare:
+            drawn.append(build(title if bare else self.options.values, values.__getitem__, blank=bare))
         if not view.colour and (values.size or bare):
-            drawn.append(build_map(title, owners.locate, result, view, owners.locate))
+            drawn.append(build(title, owners.locate))
         yield from drawn
         if not values.size:
             return

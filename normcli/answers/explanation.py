@@ -137,15 +137,15 @@ class Explanation:
         ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)
         places = sorted({*ends.shown, *asked})
         colour = None if group.plan.spec.window is not None else group.number
+        width = 3 if asked else 2  # columns
         rows: dict[int, Row] = {}
         for place in places:
             where = format_index(group.index(place), group.plan.grid.layout) or "the only value"
-            mark = ("← this one" if place in asked else "",) if asked else ()
-            rows[place] = Row((where, format_number(Constant(group.value(place)), view.digits), *mark), colour)
-        marked = (("",), (False,)) if asked else ((), ())
+            value = format_number(Constant(group.value(place)), view.digits)
+            rows[place] = Row((where, value, "← this one" if place in asked else "")[:width], colour)
         note = format_hidden(group.count - len(places), group.count, "value")
-        columns, numeric = ("value", "x", *marked[0]), (False, True, *marked[1])
-        return Table(title, columns, numeric, _open_gaps(rows, places), note)
+        columns, numeric = ("value", "x", ""), (False, True, False)
+        return Table(title, columns[:width], numeric[:width], _open_gaps(rows, places), note)
 
 
 def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: View) -> Iterator[Section]:
@@ -167,11 +167,9 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
     for name in _OF_EACH:
         steps = {step.outcome.place: step for step in own if step.name == name and step.outcome}
         equations = {
-            outcome.place: build_equation(
-                steps[outcome.place], view.digits, full=view.full, index=outcome.index
-            )
-            for outcome in outcomes
-            if outcome.place in steps
+            place: build_equation(steps[place], view.digits, full=view.full, index=group.index(place))
+            for place in places
+            if place in steps
         }
         if equations:
             sentence = next(iter(steps.values())).sentence
@@ -180,8 +178,8 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
     rows: dict[int, Row] = {}
     for outcome in outcomes:
         where = format_index(outcome.index, group.plan.grid.layout) or "the only value"
-        cells = (Constant(outcome.value), Constant(outcome.normalized))
-        texts = (format_number(cell, view.digits) for cell in cells)
+        numbers = map(Constant, (outcome.value, outcome.normalized))
+        texts = (format_number(number, view.digits) for number in numbers)
         rows[outcome.place] = Row((where, *texts), group.number)
     again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
     title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."

@@ -56,13 +56,10 @@ class StatisticsAnswer:
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, two tables, and what the two deviations of images are."""
         stats, norm = self.stats, self.plan.norm
-        counted = format_count(stats.files, "file"), format_count(stats.samples, "sample")
-        source = (*counted, format_shape(self.plan.grid.shape), stats.subject.dtype)
-        counting = (
-            f"{self.fields['count'].sum():,} of {math.prod(self.plan.grid.shape):,} values",
-            "NaN does not",
-        )
-        more = (("counting", counting),) if stats.omits_nan else ()
+        numbers = format_count(stats.files, "file"), format_count(stats.samples, "sample")
+        source = (*numbers, format_shape(self.plan.grid.shape), stats.subject.dtype)
+        counted = f"{self.fields['count'].sum():,} of {math.prod(self.plan.grid.shape):,} values"
+        more = (("counting", (counted, "NaN does not")),) if stats.omits_nan else ()
         yield build_header(f"{norm.name} · {norm.title}", self.plan, source, view, more=more)
         first = [name for name in self.fields if name not in _VALUES]
         for names in (first, [name for name in _VALUES if name in self.fields]):

@@ -31,9 +31,7 @@ Pick = Callable[[tuple["NDArray[np.intp]", ...]], "NDArray[Any]"]
 Locate = Callable[[Sequence["NDArray[np.intp]"]], "NDArray[np.intp]"]
 
 
-def build_blocks(
-    title: str, values: NDArray[Any], result: Result, view: View, locate: Locate | None = None
-) -> Blocks:
+def build_blocks(title: str, values: NDArray[Any], result: Result, view: View) -> Blocks:
     """Return a tensor as the matrices of its last two axes, laid out along the outer ones.
 
     Parameters
@@ -45,10 +43,8 @@ def build_blocks(
         Its groups colour the cells.
     view : View
         Bounds the excerpt.
-    locate : function of index arrays, optional
-        Returns the number of each cell's colour, instead of `locate_owners`.
     """
-    return build_map(title, values.__getitem__, result, view, locate)
+    return build_map(title, values.__getitem__, result, view)
 
 
 def build_map(
@@ -64,7 +60,7 @@ def build_map(
     result : Result
     view : View
     locate : callable, optional
-        As in `build_blocks`.
+        Returns the number of each cell's colour, given index arrays; instead of `locate_owners`.
     blank : bool
         Leave the cells that have a colour empty.
     """
@@ -204,23 +200,15 @@ class _Excerpt(NamedTuple):
         groups[self.owners == NOBODY] = None
         rows, columns = ([Positions((0,))] * 2 + self.positions)[-2:]
 
-        def open_gaps(cells: NDArray[Any], mark: Any) -> list[list[Any]]:
-            cells = np.atleast_2d(cells[place])[:, panel]
-            for axis, along in enumerate((rows, columns)):
-                if along.gap is not None:
-                    cells = np.insert(cells, along.gap, mark, axis)
-            listed: list[list[Any]] = cells.tolist()
-            return listed
-
         row_labels = [f"{names[-2]}={i}" if len(names) > 1 else "" for i in rows.shown]
         column_labels = [f"{names[-1]}={i}" if names else "value" for i in columns.shown[panel]]
-        return Matrix(
-            name,
-            open_gaps(self.texts, GAP),
-            open_gaps(groups, None),
-            rows.open_gap(row_labels, GAP),
-            columns.open_gap(column_labels, GAP),
-        )
+        labels = rows.open_gap(row_labels, GAP), columns.open_gap(column_labels, GAP)
+
+        def open_gaps(cells: NDArray[Any], mark: Any) -> list[list[Any]]:
+            opened = [columns.open_gap(row, mark) for row in np.atleast_2d(cells[place])[:, panel].tolist()]
+            return rows.open_gap(opened, [mark] * len(labels[1]))
+
+        return Matrix(name, open_gaps(self.texts, GAP), open_gaps(groups, None), *labels)
 
 
 def _format_picked(pick: Pick, positions: list[Positions], view: View) -> NDArray[Any]:

@@ -133,8 +133,8 @@ def list_selection(
     """
     if selection is None:
         return ()
-    known = counts is not None and plan.spec.window is None  # windows overlap
-    counted = int(counts.sum()) if known and counts is not None else selection.count(values)
+    unknown = counts is None or plan.spec.window is not None  # windows overlap
+    counted = selection.count(values) if counts is None or unknown else int(counts.sum())
     nan = ("NaN does not",) if selection.omits_nan else ()
     return (
         ("counting", (f"{counted:,} of {format_count(values.size, 'value')}", *nan, _FILLED[selection.fill])),
