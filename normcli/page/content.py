@@ -99,13 +99,13 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
     shape = first.plan.grid.shape
     stretches = choose_slice(shape, page.at)
     grid = np.ix_(*stretches)
-    names = [first.plan.grid.layout.name(axis) for axis in range(len(shape))]
+    names = first.plan.grid.layout.names
     return {
         "source": make_printable(page.tensor.source),
         "shape": list(shape),
         "shapeText": format_shape(shape),
         "dtype": first.input.dtype.name,
-        "names": names,
+        "names": list(names),
         "start": [stretch.start for stretch in stretches],
         "size": list(map(len, stretches)),
         "slice": _name_slice(shape, stretches, names),

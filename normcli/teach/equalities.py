@@ -143,9 +143,8 @@ def find_equalities(members: Sequence[Member], layout: str | None = None) -> tup
     """
     if not members or not members[0].result.input.size:
         return ()
-    pairs = itertools.combinations(members, 2)
-    among = [found for a, b in pairs if (found := _compare(a, b)) is not None]
-    return (*among, *_compare_with_relatives(members, layout))
+    among = itertools.starmap(_compare, itertools.combinations(members, 2))
+    return (*filter(None, among), *_compare_with_relatives(members, layout))
 
 
 def is_same(a: Plan, b: Plan) -> bool:
@@ -204,24 +203,17 @@ def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
     """Return a request, axes in letters or numbers, without its layout where it means the same in another."""
     letters = plan.grid.layout.letters
     numbers = None if request.axes is None else plan.grid.axes
-    lettered = (
-        ["".join(letters[axis] for axis in numbers)] if numbers is not None and letters is not None else []
-    )
-    axes = (*lettered, numbers)
-    for chosen in axes:
-        short = request._replace(axes=chosen, layout=None)
+    lettered = "".join(letters[axis] for axis in numbers) if numbers and letters else numbers
+    for axes in dict.fromkeys((lettered, numbers)):
+        short = request._replace(axes=axes, layout=None)
         other = _try_plan(short._replace(layout=layout), plan)
         if other and is_same(plan, other) and plan.parameters.axes == other.parameters.axes:
             return short
-    return request._replace(axes=axes[0], layout=letters)
+    return request._replace(axes=lettered, layout=letters)
 
 
 def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
-    if (
-        row.centre is not plan.norm.centre
-        or row.divisor is not plan.norm.divisor
-        or plan.spec.window is not None
-    ):
+    if (row.centre, row.divisor) != (plan.norm.centre, plan.norm.divisor) or plan.spec.window is not None:
         return
     eps = (plan.spec.eps or 0.0) if find_option("eps").belongs_to(row) else None
     if eps != row.eps and (row.eps, row.eps_mode) != (plan.norm.eps, plan.norm.eps_mode):
@@ -260,7 +252,7 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
     for number, member in enumerate(members):
         if any(is_same(member.plan, earlier.plan) for earlier in members[:number]):
             continue
-        same = [other.plan for other in members if is_same(member.plan, other.plan)]
+        same = (other.plan for other in members if is_same(member.plan, other.plan))
         known = [(plan.norm, plan.grid.canonical) for plan in same]
         for relative in find_relatives(member.plan, layout):
             own = (relative.plan.norm, relative.plan.grid.canonical)
@@ -336,8 +328,7 @@ def _explain_groups(a: Plan, b: Plan) -> str:
     """Return why two plans have the same groups, where their axes or groups read differently."""
     if a.spec.window is not None:
         return "the same window"
-    names = [a.grid.layout.name(axis) for axis in range(len(a.grid.shape))]
-    grid = a.grid.canonical
+    names, grid = a.grid.layout.names, a.grid.canonical
     split = grid.split.axis if grid.split is not None else None
     over = [f"{names[axis]}/{grid.groups}" if axis == split else names[axis] for axis in grid.axes]
     parts = [f"both reduce {' '.join(over)}" if over else "in both each value is a group of its own"]

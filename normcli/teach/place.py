@@ -36,7 +36,7 @@ def parse_index(text: str, shape: tuple[int, ...], layout: Layout) -> tuple[int,
     """
     bare = re.sub(r"\s*=\s*", "=", text.strip().strip("()[]"))
     parts = [part for part in re.split(r"[,\s]+", bare) if part]
-    names = [layout.name(axis) for axis in range(len(shape))]
+    names = layout.names
     if any("=" in part for part in parts):
         numbers = _sort_by_axis(parts, names)
     elif len(parts) == len(shape):
