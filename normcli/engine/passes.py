@@ -19,7 +19,7 @@ from normcli.engine.geometry import Segments, find_lengths, fold_rows
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
 from normcli.norms.table import Centre
-from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine
+from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine, as_float64
 from normcli.numerics.measuring import choose_method
 from normcli.numerics.moments import choose_scale, measure_columns
 from normcli.numerics.rounding import store
@@ -312,10 +312,7 @@ class Run:
 
     def _measure_columns(self, x: NDArray[Any], work: Workspace, selected: Selected | None) -> Moments:
         """Measure groups that are columns, again and scaled where their squares over- or underflow."""
-        columns = x
-        if x.dtype != np.float64:
-            columns = work.get("x", x.shape)
-            np.copyto(columns, x)
+        columns = as_float64(x, work)
         kind = {"exact": self.exact, "centred": self.centred}
         moments, extreme = measure_columns(columns, **kind, selected=selected)
         if extreme.any():

@@ -10,9 +10,10 @@ import numpy as np
 from normcli.errors import DataError
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre
+from normcli.numerics.divisor import choose_scale_where
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.lengths import Lengths
-from normcli.numerics.moments import Moments, choose_scale
+from normcli.numerics.moments import Moments
 from normcli.numerics.order_statistics import Extremes
 from normcli.numerics.pairs import Pair, pair_root
 
@@ -121,7 +122,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
         moments = Extremes(low, high, np.zeros(len(low), np.bool_), count.astype(np.float64))
     elif plan.spec.p is not None and np.isinf(plan.spec.p):
         largest = np.maximum(np.abs(low), np.abs(high))
-        scale = _choose_scale(largest)
+        scale = choose_scale_where(largest, _SMALL, _LARGE)
         length = largest if scale is None else np.ldexp(largest, scale)
         moments = Lengths(count.astype(np.float64), Pair(length, np.zeros_like(length)), scale)
     else:
@@ -178,7 +179,8 @@ def _spoil(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[np.bool_])
 
 def _make_moments(plan: Plan, sums: Sums, count: Floats) -> Moments:
     """Return count, mean and m2 of each group, as pairs rounded from the exact sums."""
-    scale = _choose_scale(np.maximum(np.abs(sums.low), np.abs(sums.high)))
+    largest = np.maximum(np.abs(sums.low), np.abs(sums.high))
+    scale = choose_scale_where(largest, _SMALL, _LARGE)
     shifts = [0] * len(count) if scale is None else scale.tolist()
     centred = plan.norm.centre is Centre.MEAN
     totals, t = sums.total.integers()
@@ -195,12 +197,6 @@ def _make_moments(plan: Plan, sums: Sums, count: Floats) -> Moments:
             rows.append((*_divide(total, n, t + k), *_divide(max(0, scatter), n, base + 2 * k)))
     mean, mean_rest, m2, m2_rest = np.array(rows, dtype=np.float64).reshape(-1, 4).T.copy()
     return Moments(count, Pair(mean, mean_rest), Pair(m2, m2_rest), scale)
-
-
-def _choose_scale(largest: Floats) -> Integers | None:
-    """Return the k of each group by whose 2ᵏ its values are scaled; None if none needs to be."""
-    plain = ((largest > _SMALL) & (largest < _LARGE)) | (largest == 0.0) | ~np.isfinite(largest)
-    return None if plain.all() else np.where(plain, 0, choose_scale(largest))
 
 
 def _divide(numerator: int, denominator: int, exponent: int) -> tuple[float, float]:

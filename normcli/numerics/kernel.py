@@ -161,7 +161,8 @@ def _widen(
     return raw.reshape(shape), out.reshape(shape), wide
 
 
-def _as_float64(raw: NDArray[Any], work: Workspace) -> Floats:
+def as_float64(raw: NDArray[Any], work: Workspace) -> Floats:
+    """Return values as float64: themselves, or in the memory of the workspace."""
     if raw.dtype == np.float64:
         return raw
     x = work.get("x", raw.shape)
@@ -182,7 +183,7 @@ def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
 
 
 def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> None:
-    x, beta = _as_float64(raw, work), operands.beta
+    x, beta = as_float64(raw, work), operands.beta
     y = x if beta is None and x is not raw else work.get("y", raw.shape)
     last = x
     if operands.mean is not None:
@@ -205,7 +206,7 @@ _CANCELS_BELOW = 2.0**-15
 
 
 def _apply_in_pairs(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> None:
-    store(out, _affine_in_pairs(_as_float64(raw, work), operands))
+    store(out, _affine_in_pairs(as_float64(raw, work), operands))
 
 
 def _affine_in_pairs(x: Floats, operands: _Operands) -> Floats:

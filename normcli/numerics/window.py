@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,13 +59,10 @@ def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Flo
 
 def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
     """Return how many selected values each window along an axis holds."""
-    length = selected.shape[axis]
-    sums = np.zeros((length + 1, *np.delete(selected.shape, axis)))
-    np.cumsum(np.moveaxis(selected, axis, 0), axis=0, dtype=np.float64, out=sums[1:])
-    places = np.arange(length)
-    first = np.maximum(places - window.before, 0)
-    behind = np.minimum(places + window.after + 1, length)
-    return np.moveaxis(sums[behind] - sums[first], 0, axis)
+    along = np.moveaxis(selected, axis, 0)
+    padded = _pad(along, window)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, len(padded) - len(along) + 1, axis=0)
+    return np.moveaxis(np.add.reduce(windows, axis=-1, dtype=np.float64), 0, axis)
 
 
 def _sum_squares(x: Floats, window: Window) -> Pair:
@@ -77,7 +74,7 @@ def _sum_squares(x: Floats, window: Window) -> Pair:
     return total
 
 
-def _pad(x: Floats, window: Window) -> Floats:
+def _pad(x: NDArray[Any], window: Window) -> NDArray[Any]:
     """Return values with zeros before and behind the first axis, as far as the windows reach."""
     before, after = min(window.before, len(x)), min(window.after, len(x))
     return np.pad(x, ((before, after), *[(0, 0)] * (x.ndim - 1)))

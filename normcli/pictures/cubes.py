@@ -257,9 +257,9 @@ def _make_edge(plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], mo
     if len(axes) == 1 and bound[0] is not None:
         return Edge(axes, shape, label, narrow(bound[0], length, most))
     head, tail = _count_from_ends(shape, bound)
-    if length <= most and head == length:
-        return Edge(axes, shape, label, cut(length, length, 0))
-    return Edge(axes, shape, label, cut(length, min(head, most - 4), min(tail, 4)))
+    if length > most or head < length:
+        head, tail = min(head, most - 4), min(tail, 4)
+    return Edge(axes, shape, label, cut(length, head, tail))
 
 
 def _count_from_ends(shape: tuple[int, ...], bound: Sequence[Positions | None]) -> tuple[int, int]:

@@ -110,23 +110,20 @@ class Flat:
             return self._draw_matrix(place, heads=heads)
         positions = self._shown[axis]
         parts = []
-        deep = (left - within) % 2
-        for i, position in enumerate(positions.shown):
-            inner = self._nest((*place, i), heads=not (self._drawers and left == 2 and i))
-            label = f"{self._plan.grid.layout.name(axis)}={position}"
-            if self._drawers and left == 2:
-                parts.append(_tag(label, inner, self._tag_width(axis)))
+        deep, tagged = (left - within) % 2, self._drawers and left == 2
+        labels = [f"{self._plan.grid.layout.name(axis)}={position}" for position in positions.shown]
+        margin = max(measure(label, _LABEL, mono=True) for label in labels) + 8
+        for i, label in enumerate(labels):
+            inner = self._nest((*place, i), heads=not (tagged and i))
+            if tagged:
+                parts.append(_tag(label, inner, margin))
             else:
                 parts.append(_frame(label, inner, "frame" if deep else "frame2"))
         if positions.gap is not None:
             parts.insert(positions.gap, self._draw_gap(axis))
         if self._drawers:
-            return stack(parts, 3 if left == 2 else _GAP)
+            return stack(parts, 3 if tagged else _GAP)
         return flow(parts, _GAP, MOST_WIDTH) if left % 2 else stack(parts, _GAP)
-
-    def _tag_width(self, axis: int) -> float:
-        longest = max(len(str(position)) for position in self._shown[axis].shown)
-        return measure(f"{self._plan.grid.layout.name(axis)}={'0' * longest}", _LABEL, mono=True) + 8
 
     def _draw_gap(self, axis: int) -> Panel:
         """Return what stands for the frames that are left out."""

@@ -167,21 +167,19 @@ def _tabulate(section: Table, widths: Sequence[int], view: View) -> Iterator[Tex
         cells = ["…"] * len(section.columns) if row is None else row.cells
         first = f"{pad}{sides[0](cells[0], widths[0])}{pad}"
         group = row.group if row is not None and view.colour else None
-        line = Text()
-        line.append_text(Text(first) if group is None else _paint(first, group))
-        line.append(f"{GUTTER}{align(cells)}")
+        line = Text.assemble(_paint(first, group), f"{GUTTER}{align(cells)}")
         line.rstrip()
         yield line
 
 
-def _narrow(widths: Sequence[int], room: int) -> list[int] | None:
-    """Return widths that fit, the widest columns cut to one width; None if that is too narrow to read."""
+def _narrow(widths: Sequence[int], room: int) -> list[int]:
+    """Return widths that fit, the widest columns cut to one width; none if that is too narrow to read."""
     left = room - len(GUTTER) * (len(widths) - 1) - 2
     for most in range(max(widths), _NARROWEST - 1, -1):
         narrowed = [widths[0], *(min(width, most) for width in widths[1:])]
         if sum(narrowed) <= left:
             return narrowed
-    return None
+    return []
 
 
 def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], list[int]]]:
@@ -189,10 +187,9 @@ def _part_columns(widths: Sequence[int], room: int) -> list[tuple[list[int], lis
     others = range(1, len(widths))
     for count in range(len(others), 0, -1):
         parts = [[0, *others[start : start + count]] for start in range(0, len(others), count)]
-        narrowed = (_narrow([widths[column] for column in columns], room) for columns in parts)
-        fitting = [(columns, fit) for columns, fit in zip(parts, narrowed, strict=True) if fit is not None]
-        if len(fitting) == len(parts):
-            return fitting
+        narrowed = [_narrow([widths[column] for column in columns], room) for columns in parts]
+        if all(narrowed):
+            return list(zip(parts, narrowed, strict=True))
     return []
 
 
@@ -265,13 +262,10 @@ def _render_matrix(matrix: Matrix, view: View) -> tuple[int, list[Text]]:
     widths = [max(map(len, column)) for column in zip(*matrix.cells, strict=True)]
     lines = [Text(matrix.name, style="dim")] if matrix.name else []
     for cells, groups in zip(matrix.cells, matrix.groups, strict=True):
-        line = Text()
         texts = [f" {cell.rjust(width)}" for cell, width in zip(cells, widths, strict=True)]
         texts[-1:] = [f"{text} " for text in texts[-1:]]
-        for group, run in itertools.groupby(zip(groups, texts, strict=True), key=lambda pair: pair[0]):
-            text = "".join(cell for _, cell in run)
-            line.append_text(Text(text) if group is None else _paint(text, group))
-        lines.append(line)
+        runs = itertools.groupby(zip(groups, texts, strict=True), key=lambda pair: pair[0])
+        lines.append(Text.assemble(*(_paint("".join(text for _, text in run), group) for group, run in runs)))
     extent = max(line.cell_len for line in lines)
     for line, groups in zip(reversed(lines), reversed(matrix.groups), strict=False):
         if not view.colour or not groups or groups[-1] is None:
@@ -279,6 +273,8 @@ def _render_matrix(matrix: Matrix, view: View) -> tuple[int, list[Text]]:
     return extent, lines
 
 
-def _paint(text: str, group: int) -> Text:
+def _paint(text: str, group: int | None) -> Text:
+    if group is None:
+        return Text(text)
     background, foreground = choose_colour(group)
     return Text(text, style=Style(color=foreground, bgcolor=background))
