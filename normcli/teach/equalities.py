@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 _ROUNDINGS = 4
-"""So many units of the last place, of the larger value, may two float64 results of one formula lie apart."""
+"""Two float64 results of one formula may differ by so many units in the last place of the larger one."""
 
 
 PARAMETERS = ("gamma", "beta")
@@ -171,9 +171,9 @@ def find_formula(plan: Plan) -> Formula:
 def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
     """Yield the norms that give the same x̂ as a plan, its own aside.
 
-    Looked at is each row of the table as it is; then with one group of all channels and with a group for each;
-    then, where its parameters follow the axes that it is given, over the same trailing axes. Eps and ddof are
-    the plan's; a row whose own eps, or the place of it, is another is left out.
+    Candidates are the rows of the table as they are; rows that take groups, with one group of all channels and with
+    a group for each channel; rows whose parameters follow their axes, over the trailing axes that the plan reduces.
+    Eps and ddof are the plan's; rows are left out whose default eps, or its place, is another.
 
     Parameters
     ----------

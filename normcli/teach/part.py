@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
 
 SMALL = 1 << 20
-"""The normalized tensor of so many values is calculated whole: whoever asks for a part may ask for another."""
+"""A tensor of at most so many values is normalized whole, and kept: other parts of it may be asked for next."""
 
 
 def normalize_part(result: Result, positions: Sequence[Sequence[int]]) -> NDArray[Any]:

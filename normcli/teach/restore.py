@@ -173,7 +173,7 @@ def restore(
         beta = np.zeros(plan.parameters.shape) if centre is None else statistics[centre]
         beta = beta.reshape(plan.parameters.shape)
     result = calculate(plan, values, Inputs(gamma, beta), effort=effort)
-    _ = result.standardized  # while the progress that `effort` shows is still watched
+    _ = result.standardized  # calculated here, while the caller shows the progress
     allowed = choose_atol(values) if atol is None else atol
     scaled = atol is None and allowed < ATOL
     closeness = measure_closeness(result.normalized, values, rtol, allowed)
@@ -286,7 +286,7 @@ def find_shrinkage(plan: Plan, size: float) -> float:
 
 
 _SMALL = 0.01
-"""Up to here, the first term of what eps takes is all of it, to two digits."""
+"""A part that eps takes is its series' first term, to two digits, up to this size."""
 
 
 def _format_shrinkage(plan: Plan, spread: str) -> str:

@@ -394,7 +394,7 @@ class _StepList:
     # -- what each value goes through
 
     def _normalize(self, outcome: Outcome, centre: Constant | None, divisor: Constant) -> None:
-        """Add the way of one value to the result, as far as its numbers are finite."""
+        """Add the steps from one value to x̂, and from there to y, as far as the numbers are finite."""
         scaled, value = outcome.scaled, Constant(outcome.value)
         if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
             return
