@@ -171,9 +171,9 @@ def find_formula(plan: Plan) -> Formula:
 def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]:
     """Yield the norms that give the same x̂ as a plan, its own aside.
 
-    Candidates are the rows of the table as they are; rows that take groups, with one group of all channels and with
-    a group for each channel; rows whose parameters follow their axes, over the trailing axes that the plan reduces.
-    Eps and ddof are the plan's; rows are left out whose default eps, or its place, is another.
+    Candidates are the rows of the table as they are; rows that take groups, with one group of all channels and
+    with a group for each channel; rows whose parameters follow their axes, over the trailing axes that the plan
+    reduces. Eps and ddof are the plan's; rows are left out whose default eps, or its place, is another.
 
     Parameters
     ----------
