@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.engine.inputs import Selection
     from normcli.norms.plan import Plan
 
     Test = Callable[..., NDArray[np.bool_]]
-    Statistics = Mapping[str, NDArray[np.float64]]
+    Statistics = Mapping[str, Floats]
     GroupNumbers = NDArray[np.intp]
 
 
@@ -62,7 +63,7 @@ def find_degeneracies(
     statistics: Statistics,
     normalized: NDArray[Any] | None,
     inputs: Inputs = NO_INPUTS,
-    counts: NDArray[np.float64] | None = None,
+    counts: Floats | None = None,
 ) -> tuple[Degeneracy, ...]:
     """Return the degenerate kinds of groups, each once, in a fixed order.
 
@@ -130,7 +131,7 @@ class _Search:
         self._judge_output(normalized)
 
     def judge_own_statistics(
-        self, statistics: Statistics, counts: NDArray[np.float64] | None, normalized: NDArray[Any] | None
+        self, statistics: Statistics, counts: Floats | None, normalized: NDArray[Any] | None
     ) -> None:
         """Find what is degenerate where each group was normalized with its own statistics."""
         plan, grid, divisor = self.plan, self.plan.grid, self.plan.norm.divisor
@@ -227,7 +228,7 @@ class _Search:
         return _unite(*found)
 
 
-def _find_groups(test: Test, *statistics: NDArray[np.float64]) -> GroupNumbers:
+def _find_groups(test: Test, *statistics: Floats) -> GroupNumbers:
     """Return the numbers of the groups whose statistics pass a test, in order."""
     return np.concatenate([_NO_GROUPS, *find_places(test, *statistics)])
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.divisors import Promise
     from normcli.norms.plan import Plan
 
-    FloatArray = NDArray[np.float64]
 
 _SMALLEST_P = 1.0
 """Below, ‖x‖ₚ is no norm, and rounding single values can change it by any factor."""
@@ -75,7 +75,7 @@ class Check(NamedTuple):
 
 def check_promises(
     plan: Plan,
-    statistics: Mapping[str, FloatArray],
+    statistics: Mapping[str, Floats],
     normalized: NDArray[Any],
     effort: Effort = DEFAULT_EFFORT,
     selection: Selection | None = None,
@@ -116,13 +116,13 @@ def check_promises(
         return tuple(checks)
 
 
-def _iterate_groups(statistics: Mapping[str, FloatArray]) -> Iterator[dict[str, FloatArray]]:
+def _iterate_groups(statistics: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:
     """Yield the statistics of some groups at a time: those of all may not fit into memory."""
     for pieces in zip(*map(iterate_pieces, statistics.values()), strict=True):
         yield dict(zip(statistics, pieces, strict=True))
 
 
-def _compare(measured: FloatArray, predictions: Iterator[FloatArray]) -> tuple[float, float, float]:
+def _compare(measured: Floats, predictions: Iterator[Floats]) -> tuple[float, float, float]:
     """Return the lowest and highest statistic of the groups with a finite prediction, and the largest error."""
     lowest, highest, worst = math.inf, -math.inf, -math.inf
     for mine, predicted in zip(iterate_pieces(measured), predictions, strict=True):
@@ -135,7 +135,7 @@ def _compare(measured: FloatArray, predictions: Iterator[FloatArray]) -> tuple[f
     return (lowest, highest, worst) if worst >= 0.0 else (math.nan, math.nan, math.nan)
 
 
-def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, FloatArray]) -> FloatArray:
+def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
     """Return what eps leaves of the promise: 0 for the mean, v / (v + eps) for the variance, and so on."""
     name, divisor = promise.statistic, plan.norm.divisor
     assert divisor.spread is not None  # of every divisor that promises anything
@@ -151,7 +151,7 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, FloatArray])
     return np.where(size == 0.0, nothing, kept**2)
 
 
-def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]:
+def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
     """Return the statistics of all finite groups as one, from those of each; quartiles do not follow."""
     combined: dict[str, float] = {}
     for name in ("mean", "ms", "var"):  # the mean first, from which that of each group may differ
@@ -174,7 +174,7 @@ def _combine(plan: Plan, measured: Mapping[str, FloatArray]) -> dict[str, float]
     return combined
 
 
-def _combine_lengths(measured: Mapping[str, FloatArray], p: float) -> float:
+def _combine_lengths(measured: Mapping[str, Floats], p: float) -> float:
     lengths = (groups["norm"] for groups in _iterate_finite(measured))
     if math.isinf(p):
         return max((float(some.max()) for some in lengths), default=math.nan)
@@ -182,7 +182,7 @@ def _combine_lengths(measured: Mapping[str, FloatArray], p: float) -> float:
     return math.fsum(powers) ** (1.0 / p) if powers else math.nan
 
 
-def _iterate_finite(measured: Mapping[str, FloatArray]) -> Iterator[dict[str, FloatArray]]:
+def _iterate_finite(measured: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:
     for groups in _iterate_groups(measured):
         finite = np.logical_and.reduce([np.isfinite(array) for array in groups.values()])
         if finite.any():

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from normcli.dtypes import Floats
+
 
 ESTIMATED = "estimated"
 """The way of a gamma and a beta that nobody gave."""

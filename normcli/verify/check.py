@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Geometry, Slices
     from normcli.engine.inputs import Inputs, Selection
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
     from normcli.verify.ulp import Tolerance
 
-    Floats = NDArray[np.float64]
 
 NORMALIZED = "normalized"
 """What the tensor is called among the things that can be compared; the others are the norm's statistics."""

@@ -18,11 +18,9 @@ from normcli.verify.hypothesis import Hypothesis, Sample
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
 
-    Floats = NDArray[np.float64]
 
 LEAST_VALUES = 8
 """A channel of fewer values proves nothing: two of them fit any line."""

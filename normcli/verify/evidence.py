@@ -19,9 +19,7 @@ from normcli.results.result import normalize
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+    from normcli.dtypes import Floats
 
 
 class Standard(NamedTuple):

@@ -17,12 +17,11 @@ from normcli.verify.groups import take_groups
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Window
     from normcli.verify.affine import AffineStep
     from normcli.verify.evidence import Model, Standard
-
-    Floats = NDArray[np.float64]
 
 
 _FLOAT32 = np.dtype(np.float32)

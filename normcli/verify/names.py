@@ -20,8 +20,7 @@ from normcli.verify.ulp import measure_distance
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
     from normcli.norms.table import Norm
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from normcli.verify.hypothesis import Hypothesis, Scope
     from normcli.verify.windows import FittedWindow
 
-    Floats = NDArray[np.float64]
 
 _ANY_DTYPE = np.dtype(np.float64)
 """For plans of which only the groups matter."""

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
     from normcli.verify.affine import AffineStep
     from normcli.verify.hypothesis import Scope
 
-    Floats = NDArray[np.float64]
 
 MOST_VALUES = 1 << 17
 """Values that a hypothesis is compared with; of larger tensors whole groups are sampled."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.tensors.pieces import forget, iterate_blocks, iterate_pieces
+from normcli.tensors.pieces import find_places, forget, iterate_blocks
 from normcli.verify.ulp import measure_distance
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.verify.ulp import Tolerance
 
-    Floats = NDArray[np.float64]
     MakeArray = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 
 _FIRST_BOUND = 0.5
@@ -192,11 +192,9 @@ class GroupTally:
 
     def _pieces(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.void]]]:
         """Yield the numbers of groups with mismatches, and what is known of each."""
-        start = 0
-        for cells in () if self._cells is None else iterate_pieces(self._cells):
-            found = np.flatnonzero(cells["mismatches"])
-            yield found + start, cells[found]
-            start += cells.size
+        if self._cells is not None:
+            for groups in find_places(lambda cells: cells["mismatches"] > 0, self._cells):
+                yield groups, self._cells.reshape(-1)[groups]
 
 
 def _choose_bins(ulp: Floats) -> NDArray[np.int64]:

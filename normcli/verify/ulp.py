@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from normcli.dtypes import Floats
+
 
 _EXPONENT = np.int64(0x7FF0_0000_0000_0000)
 """The bits of a float64's exponent: alone they are the power of two at or below it."""

@@ -14,9 +14,8 @@ from normcli.verify.evidence import choose_eps
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from normcli.dtypes import Floats
 
-    Floats = NDArray[np.float64]
 
 LARGEST_SIZE = 11
 """Channels in a window, at most."""
