@@ -91,10 +91,10 @@ class Result:
     @functools.cached_property
     def standardized(self) -> NDArray[Any]:
         """x̂ in the output's dtype: the normalized tensor without gamma and beta."""
+        if not self.inputs.scales:
+            return self.normalized
         bare = self.inputs._replace(gamma=None, beta=None)
-        return (
-            run(self.plan, self.input, bare, effort=self.effort)[0] if self.inputs.scales else self.normalized
-        )
+        return run(self.plan, self.input, bare, effort=self.effort)[0]
 
     @property
     def gamma(self) -> NDArray[Any] | None:

@@ -32,7 +32,7 @@ WAYS: Mapping[str, str] = MappingProxyType(
         ESTIMATED: ", then a gamma and a beta that were fitted to the values",
     }
 )
-"""Every way and its words in a sentence, in the order in which they are believed."""
+"""Every way and its words in a sentence, the likelier ones first."""
 
 
 class AffineStep(NamedTuple):

@@ -14,7 +14,6 @@ from normcli.engine.run import measure, run_into
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.tensors.pieces import forget, iterate_pieces
-from normcli.tensors.spool import make_scratch
 from normcli.verify.tally import Comparison, GroupTally
 from normcli.verify.ulp import choose_counting_dtype, choose_tolerance
 
@@ -158,7 +157,7 @@ def require_shape(plan: Plan, name: str, array: NDArray[Any]) -> None:
 
 
 def _compare_statistic(array: NDArray[Any], expected: Floats, tolerance: Tolerance) -> Comparison:
-    groups, flat = GroupTally((expected.size,), make_scratch), array.reshape(-1)
+    groups, flat = GroupTally((expected.size,)), array.reshape(-1)
     comparison = Comparison(tolerance, groups)
     with np.errstate(all="ignore"):
         for piece in iterate_pieces(expected, PIECE):
@@ -186,7 +185,7 @@ class ComparingSink:
 
     def __init__(self, plan: Plan, geometry: Geometry, source: Source, tolerance: Tolerance) -> None:
         windowed = plan.spec.window is not None
-        groups = None if windowed else GroupTally(geometry.kept_shape, source.make_array)
+        groups = None if windowed else GroupTally(geometry.kept_shape)
         self.comparison = Comparison(tolerance, groups)
         self._geometry, self._source = geometry, source
         self._lock = threading.Lock()

@@ -141,10 +141,10 @@ _OWN_ROUNDINGS = 2.0**-50
 
 def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[Model]:
     """Yield the divisors that agree with the factors of all groups."""
-    telling = (standard.size > 0.0) & np.isfinite(largest)
-    if not telling.any():
+    informative = (standard.size > 0.0) & np.isfinite(largest)
+    if not informative.any():
         return
-    size, least, largest = standard.size[telling], least[telling], largest[telling]
+    size, least, largest = standard.size[informative], least[informative], largest[informative]
     n = standard.group_size
     divisor = standard.divisor
     if divisor not in MOMENTS:
@@ -162,7 +162,7 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
                 floor = float(size.min()) * math.sqrt(share)
                 yield from _intersect(Model(divisor, mode, ddof, floor=floor), low - doubt, high + doubt)
         for p, lengths in standard.lengths.items():
-            yield from _fit_length(p, lengths[telling], size / largest, size / least)
+            yield from _fit_length(p, lengths[informative], size / largest, size / least)
 
 
 def _fit_length(p: float, length: Floats, low: Floats, high: Floats) -> Iterator[Model]:
@@ -186,7 +186,7 @@ def _intersect(model: Model, low: Floats, high: Floats) -> Iterator[Model]:
 _EUCLIDEAN = 2.0
 
 COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10, 2.0**-23, 2.0**-52, 1e-1)
-"""In the order in which they are believed: the defaults of the frameworks first."""
+"""The likelier ones first: those that are defaults of frameworks."""
 
 
 LENGTH_EPS = 1e-12

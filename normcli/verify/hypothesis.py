@@ -61,7 +61,7 @@ class Match(NamedTuple):
     axes : tuple of int
         Reduced, whole or (where there are groups) in part.
     precision : str
-        The dtype in which it was accumulated, as far as the distance tells.
+        The dtype in which it was accumulated, as far as the distance shows.
     like : tuple of str
         The frameworks whose defaults these are.
     max_ulp, max_abs : float

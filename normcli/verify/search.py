@@ -279,7 +279,7 @@ def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp]:
 
 
 def rank_match(match: Match) -> tuple[Any, ...]:
-    """Order matches: a usual eps first, then by distance as far as it tells, then what is a framework's own."""
+    """Order matches: a usual eps first, then by the size of the distance, then what is a framework's own."""
     return (
         not match.is_usual,
         _round_distance(match.max_abs),

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.tensors.pieces import find_places, forget, iterate_blocks
+from normcli.tensors.pieces import find_places, forget
+from normcli.tensors.spool import make_scratch
 from normcli.verify.ulp import measure_distance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
     from normcli.verify.ulp import Tolerance
 
-    MakeArray = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 
 _FIRST_BOUND = 0.5
 """Rounding once is off by half a unit at most: the first bin holds what is correctly rounded."""
@@ -151,26 +151,22 @@ class Comparison:
 
 
 class GroupTally:
-    """The mismatches of each group; the array for them is made at the first mismatch.
+    """The mismatches of each group; the array for them, on disk if it is large, is made at the first mismatch.
 
     Parameters
     ----------
     shape : tuple of int
         As many lengths as `add` has indices.
-    make_array : callable
-        Makes an array of a shape and a dtype; its content does not matter.
     """
 
-    def __init__(self, shape: tuple[int, ...], make_array: MakeArray) -> None:
-        self._shape, self._make_array = shape, make_array
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
         self._cells: NDArray[np.void] | None = None
 
     def add(self, index: tuple[slice, ...], ulp: Floats, axes: tuple[int, ...]) -> None:
         """Add the values of the groups at an index: their distances where they mismatch, 0 elsewhere."""
         if self._cells is None:
-            self._cells = self._make_array(self._shape, _CELL)
-            for part in iterate_blocks(self._cells):
-                part[...] = 0
+            self._cells = make_scratch(self._shape, _CELL)
         here = self._cells[index]
         here["mismatches"] += np.count_nonzero(ulp, axis=axes)
         np.maximum(here["max_ulp"], ulp.max(axis=axes), out=here["max_ulp"])

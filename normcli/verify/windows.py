@@ -73,12 +73,12 @@ def _fit(
     x: Floats, y: Floats, slack: Floats, squares: Floats, exponent: float
 ) -> Iterator[tuple[float, float, float]]:
     """Yield the first k that fits, if any, and the bounds of a."""
-    telling = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
-    if np.count_nonzero(telling) < _LEAST_VALUES or np.any(
-        np.abs(y[~telling]) > 2.0 * slack[~telling] + np.abs(x[~telling])
+    usable = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
+    if np.count_nonzero(usable) < _LEAST_VALUES or np.any(
+        np.abs(y[~usable]) > 2.0 * slack[~usable] + np.abs(x[~usable])
     ):
         return
-    ratio, size, margin = x[telling] / y[telling], squares[telling], slack[telling] / np.abs(y[telling])
+    ratio, size, margin = x[usable] / y[usable], squares[usable], slack[usable] / np.abs(y[usable])
     if np.any(ratio <= 0.0):
         return
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))

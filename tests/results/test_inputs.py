@@ -97,9 +97,9 @@ def test_extreme_values_that_do_not_count_are_nothing(norm, rng):
     mask[1, 2] = mask[3, 0] = False
     expected = normalize(x, norm, mask=mask, fill="zero")
     x[1, 2], x[3, 0] = 1e308, np.inf
-    spoilt = normalize(x, norm, mask=mask, fill="zero")
-    np.testing.assert_array_equal(spoilt.normalized, expected.normalized)
-    assert spoilt.warnings == ()
+    masked = normalize(x, norm, mask=mask, fill="zero")
+    np.testing.assert_array_equal(masked.normalized, expected.normalized)
+    assert masked.warnings == ()
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300])
@@ -193,7 +193,7 @@ def test_a_mapped_file_and_a_mapped_mask(tmp_path, rng):
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "told"),
+    ("said", "error", "message"),
     [
         ({"mask": np.ones((3, 3))}, DataError, r"the mask has the shape \(3, 3\), which does not broadcast"),
         ({"mask": np.ones((1, 1, 2, 3))}, DataError, "does not broadcast"),
@@ -209,8 +209,8 @@ def test_a_mapped_file_and_a_mapped_mask(tmp_path, rng):
         ({"fill": "zero"}, UsageError, "fill is for values that do not count"),
     ],
 )
-def test_what_is_refused(said, error, told):
-    with pytest.raises(error, match=told):
+def test_what_is_refused(said, error, message):
+    with pytest.raises(error, match=message):
         normalize(np.ones((2, 3)), "ln", **said)
 
 

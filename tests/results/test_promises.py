@@ -16,7 +16,7 @@ def test_what_was_calculated_keeps_its_promise(norm, dtype, rng):
 
 
 @pytest.mark.parametrize(
-    ("norm", "spoil", "quantity"),
+    ("norm", "change", "quantity"),
     [
         pytest.param("bn", lambda y: y + 1e-6, "mean", id="shifted"),
         pytest.param("bn", lambda y: y * 1.000001, "var", id="scaled"),
@@ -27,17 +27,17 @@ def test_what_was_calculated_keeps_its_promise(norm, dtype, rng):
         pytest.param("robust", lambda y: y + 1e-6, "median", id="shifted, robust"),
     ],
 )
-def test_a_spoiled_tensor_is_caught(norm, spoil, quantity, rng):
+def test_a_changed_tensor_is_caught(norm, change, quantity, rng):
     result = normalize(rng.normal(size=(50, 8)), norm)
-    failed = [c for c in check_promises(result.plan, result.statistics, spoil(result.normalized)) if not c.ok]
+    failed = [c for c in check_promises(result.plan, result.statistics, change(result.normalized)) if not c.ok]
     assert [check.quantity for check in failed] == [quantity]
 
 
-def test_one_spoiled_group_is_caught(rng):
+def test_one_changed_group_is_caught(rng):
     result = normalize(rng.normal(size=(50, 8)), "bn")
-    spoiled = result.normalized.copy()
-    spoiled[7, 3] += 1e-9
-    assert not all(check.ok for check in check_promises(result.plan, result.statistics, spoiled))
+    changed = result.normalized.copy()
+    changed[7, 3] += 1e-9
+    assert not all(check.ok for check in check_promises(result.plan, result.statistics, changed))
 
 
 def test_eps_and_constant_groups_are_predicted():
@@ -59,9 +59,9 @@ def test_a_tensor_of_which_no_group_is_finite_passes_no_check():
 
 def test_an_output_that_is_not_finite_fails_the_check(rng):
     result = normalize(rng.normal(size=(50, 8)), "bn")
-    spoiled = result.normalized.copy()
-    spoiled[7, 3] = np.nan
-    assert not all(check.ok for check in check_promises(result.plan, result.statistics, spoiled))
+    changed = result.normalized.copy()
+    changed[7, 3] = np.nan
+    assert not all(check.ok for check in check_promises(result.plan, result.statistics, changed))
 
 
 def test_norms_that_promise_nothing_have_no_check():

@@ -1,4 +1,4 @@
-"""Golden folders: what is written verifies, and what is spoiled is named."""
+"""Golden folders: what is written verifies, and what is damaged is named."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_it_holds_what_another_project_needs(folder):
     assert manifest["recipe"]["seed"] == 42
     assert manifest["convention"]["eps"] == 1e-5
     assert list(manifest["files"]) == ["input", "gamma", "normalized", "mean", "var", "std", "rstd"]
-    for told in manifest["files"].values():
-        assert told["sha256"] == hashlib.sha256((folder / told["file"]).read_bytes()).hexdigest()
+    for entry in manifest["files"].values():
+        assert entry["sha256"] == hashlib.sha256((folder / entry["file"]).read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -88,7 +88,7 @@ def test_a_recorded_convention_that_gives_another_result_is_exit_code_1(folder, 
     assert "✗ normalized: 12 of 12 values differ" in ran.out
 
 
-def spoil(name):
+def damage(name):
     def change(folder):
         data = bytearray((folder / name).read_bytes())
         data[-1] ^= 1
@@ -100,7 +100,7 @@ def spoil(name):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        pytest.param(spoil("mean.npy"), "mean.npy: not what was written (sha256)", id="damaged"),
+        pytest.param(damage("mean.npy"), "mean.npy: not what was written (sha256)", id="damaged"),
         pytest.param(lambda f: [os.remove(f / n) for n in ("gamma.npy", "var.npy")], "gamma.npy, var.npy: missing", id="missing"),
         pytest.param(lambda f: os.remove(f / "manifest.json"), "manifest.json: there is no such file", id="no manifest"),
         pytest.param(lambda f: (f / "manifest.json").write_text("{"), "manifest.json is not valid JSON", id="no JSON"),
@@ -114,7 +114,7 @@ def spoil(name):
         pytest.param(lambda f: rewrite(f, lambda m: m["files"]["mean"].update(shape=[2])), "says float64 of [2]", id="shape"),
     ],
 )  # fmt: skip
-def test_what_is_spoiled_is_named(change, message, folder, normcli):
+def test_what_is_damaged_is_named(change, message, folder, normcli):
     change(folder)
     ran = normcli("check", folder)
     assert (ran.code, ran.raw) == (3, b"")
