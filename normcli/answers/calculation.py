@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,7 @@ class Answer:
             yield build_blocks("input", result.input, result, view)
         if view.shows("stats"):
             columns = {"count": count_values(result), **result.statistics}
-            yield list_groups(plan, columns, view, self.format_group)
+            yield list_groups(plan, columns, view, functools.partial(format_group, plan, self.tensor))
         if view.shows("normalized"):
             yield build_blocks("normalized", result.normalized, result, view)
         if view.shows("check"):
@@ -172,10 +173,6 @@ class Answer:
         counting = list_selection(plan, result.input, result.selection, result.counts)
         title = f"{plan.norm.name} · {plan.norm.title}"
         return build_header(title, plan, list_facts(self.tensor, result.dtype), view, parameters, counting)
-
-    def format_group(self, group: int) -> str:
-        """Return what a group is called, with the name of its column where the source named some."""
-        return format_group(self.result.plan, self.tensor, group)
 
     def _describe_selection(self) -> Mapping[str, Any]:
         selection, counts = self.result.selection, self.result.counts

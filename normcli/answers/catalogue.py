@@ -36,9 +36,8 @@ class Catalogue:
     def sections(self, view: View) -> Iterator[Section]:
         """Return one table."""
         columns = ("norm", "name", "axes by default", "formula", "eps", "gamma, beta", "source")
-        yield Table(
-            None, columns, (False,) * len(columns), [Row(_format_norm(norm)) for norm in NORMS.values()]
-        )
+        rows = [Row(_format_norm(norm)) for norm in NORMS.values()]
+        yield Table(None, columns, (False,) * len(columns), rows)
 
     def data(self) -> Mapping[str, Any]:
         """Return every row as an object."""
@@ -68,9 +67,7 @@ class Catalogue:
 
 
 def _format_norm(norm: Norm) -> tuple[str, ...]:
-    eps = "–" if norm.eps is None else f"{norm.eps:g}"
-    if norm.eps_mode is EpsMode.OUTSIDE:
-        eps += " outside"
+    eps = _format_eps(norm.eps) + (" outside" if norm.eps_mode is EpsMode.OUTSIDE else "")
     parameters = norm.parameters.value if norm.takes_beta else f"{norm.parameters.value}, gamma alone"
     name = ", ".join((norm.name, *dict(norm.presets)))
     return (name, norm.title, norm.axes.value, norm.formula(), eps, parameters, norm.source)

@@ -214,7 +214,7 @@ def _format_equality(equality: Equality) -> tuple[str, tuple[str, ...]]:
 
 
 def _format_before(names: Sequence[str]) -> str:
-    """Return ` before gamma and beta`, of those that a statement on x̂ leaves out; else nothing."""
+    """Return ` before gamma and beta`, of those that an equality leaves out; empty where it leaves out none."""
     return f" before {' and '.join(names)}" if names else ""
 
 

@@ -80,14 +80,10 @@ class Drawing(Answer):
 
 
 def _list_owners(owners: Owners, heading: str, count: int, view: View) -> Table:
+    """Return the legend; without colours each name stands behind the number that its cells show."""
     rows = [
-        Row((_number(entry.name, number, view), *entry.cells), number)
+        Row((entry.name if view.colour else f"{number}: {entry.name}", *entry.cells), number)
         for number, entry in owners.entries.items()
     ]
     note = None if isinstance(owners, WindowOwners) else format_hidden(count - len(rows), count, "group")
     return Table(None, (heading, *owners.statistics), (False, *(True for _ in owners.statistics)), rows, note)
-
-
-def _number(label: str, number: int, view: View) -> str:
-    """Return a name in the legend, behind its number in the cells where no colour says which is meant."""
-    return label if view.colour else f"{number}: {label}"

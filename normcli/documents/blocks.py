@@ -125,7 +125,7 @@ def _locate_nobody(index: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
 
 
 def _cut_excerpt(pick: Pick, grid: Grid, view: View, positions: list[Positions], locate: Locate) -> _Excerpt:
-    """Return the values at some positions, with as many columns as fit, or with all of them in panels."""
+    """Return the values at some positions: as many columns as fit, in a full view all of them, in panels."""
     texts, panels = _format_picked(pick, positions, view), [slice(None)]
     while positions and view.width is not None:
         fitting = _count_fitting_columns(view.width, texts)
@@ -195,7 +195,7 @@ class _Excerpt(NamedTuple):
                 yield self.build_matrix(f"{name} {label}".strip(), place, panel)
 
     def build_matrix(self, name: str, place: tuple[int, ...], panel: slice = slice(None)) -> Matrix:
-        """Return some columns of the matrix at a place along the outer axes."""
+        """Return the columns of a panel of the matrix at a place along the outer axes."""
         names, groups = self.grid.layout.names, self.owners.astype(object)
         groups[self.owners == NOBODY] = None
         rows, columns = ([Positions((0,))] * 2 + self.positions)[-2:]

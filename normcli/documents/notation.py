@@ -1,4 +1,4 @@
-"""Expressions in three notations: as plain text, as LaTeX and as code; and whether what is printed is so.
+"""Expressions in three notations: as plain text, as LaTeX and as code; and whether what is printed is exact.
 
 A sign `=` stands only between numbers that are equal as they are printed; where one is rounded, it is `≈`.
 """

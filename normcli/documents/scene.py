@@ -141,7 +141,7 @@ def stack(parts: list[Panel], gap: float) -> Panel:
 
 
 def flow(parts: list[Panel], gap: float, most: float) -> Panel:
-    """Return drawings side by side, in as many lines as a width of `most` asks for."""
+    """Return drawings side by side, in as many lines as a width of `most` needs."""
     x = y = width = tallest = 0.0
     shapes = []
     for part in parts:
