@@ -58,20 +58,6 @@ def _describe_norm(named: NamedNorm) -> str:
     )
 
 
-def _run(settings: Settings) -> None:
-    if _asks_for_tracking(settings):
-        from normcli.cli.track import track
-
-        track(settings)
-    else:
-        _calculate(settings)
-
-
-CALCULATE = Verb(
-    "", _run, options=_list_options, examples=("--shape 2,4,4,4", "-i x.npy -o y.npy"), describe=_describe_norm
-)
-
-
 def _asks_for_tracking(settings: Settings) -> bool:
     """Whether running statistics are to be updated: there is a place for them, and nothing is evaluated."""
     running, several = settings.running, len(settings.source.inputs) > 1
@@ -87,7 +73,12 @@ def _asks_for_tracking(settings: Settings) -> bool:
     return False
 
 
-def _calculate(settings: Settings) -> None:
+def _run(settings: Settings) -> None:
+    if _asks_for_tracking(settings):
+        from normcli.cli.track import track
+
+        track(settings)
+        return
     tensor, statistics, document = _choose_outputs(settings.answer)
     from normcli.answers.calculation import Answer
 
@@ -166,3 +157,8 @@ def _describe_tensor(answer: Answer) -> Saved:
         axis_names=answer.result.plan.grid.layout.names,
         describe=answer.columns,
     )
+
+
+CALCULATE = Verb(
+    "", _run, options=_list_options, examples=("--shape 2,4,4,4", "-i x.npy -o y.npy"), describe=_describe_norm
+)

@@ -111,8 +111,6 @@ def _prepare(spec: NormSpec, request: Request, settings: Settings, values: NDArr
 
     with name_subject(spec.text):
         plan = make_plan(request, values.shape, values.dtype)
-    if settings.parameters.affine_seed is None or not spec.norm.parameter_names:
-        return NamedPlan(spec.text, plan)
     return NamedPlan(spec.text, plan, fit_inputs(plan, values, load_parameters(plan, settings)))
 
 

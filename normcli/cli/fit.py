@@ -14,11 +14,10 @@ from normcli.cli.verbs import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from normcli.cli.settings import Settings
     from normcli.fitting.stats_file import Stats
-    from normcli.tensors.many import Named
 
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
 
@@ -70,10 +69,12 @@ def _fit(
     if not files and files_from is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
     from normcli.fitting.fit import Policy, fit
+    from normcli.tensors.many import expand, name_tensors, read_list
 
     policy = Policy(settings.selection.nan or "propagate", skips_bad=skip_bad)
     with settings.run.open_effort() as effort:
-        fitted = fit(settings.request, _list_sources(files, files_from), policy, effort)
+        listed = [] if files_from is None else read_list(files_from)
+        fitted = fit(settings.request, name_tensors([*expand(files), *listed]), policy, effort)
     _show(fitted.stats, settings, emit, destination)
     if fitted.bad:
         settings.run._replace(quiet=False).warn("left out", *fitted.bad)
@@ -81,13 +82,6 @@ def _fit(
         raise DataError(
             f"{count} file{'s were' if count > 1 else ' was'} left out; the statistics are of the others"
         )
-
-
-def _list_sources(files: Sequence[str], files_from: str | None) -> Iterator[Named]:
-    from normcli.tensors.many import expand, name_tensors, read_list
-
-    listed = [] if files_from is None else read_list(files_from)
-    return name_tensors([*expand(files), *listed])
 
 
 def _merge(settings: Settings, files: tuple[str, ...], emit: str | None) -> None:

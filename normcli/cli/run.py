@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -86,9 +87,8 @@ def _terminate(signum: int, frame: object) -> NoReturn:
 def _tolerate_narrow_encodings() -> None:
     """Let a terminal that cannot show √, or a file name that is no text, show ? rather than stop."""
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _close_stdout() -> None:

@@ -130,8 +130,9 @@ class TileSelection:
 
     def __init__(self, selection: Selection, plan: Plan, geometry: Geometry) -> None:
         self.omits_nan, self._fill = selection.omits_nan, selection.fill  # as in `Selection`
-        mask = None if selection.mask is None else plan.grid.view_mask(selection.mask)
-        self._mask = None if mask is None else Spread(mask, plan.grid.view_shape, geometry)
+        mask, grid = selection.mask, plan.grid
+        view = None if mask is None else mask.reshape(grid.split_shape(mask.shape))
+        self._mask = None if view is None else Spread(view, grid.view_shape, geometry)
 
     def select(self, x: NDArray[Any], tile: Slices, order: tuple[int, ...]) -> Selected:
         """Return which values of a tile count, of the shape of `x`: the tile, with its runs in an order."""

@@ -37,11 +37,6 @@ class Reach(NamedTuple):
     before: int
     after: int
 
-    @property
-    def length(self) -> int:
-        """The number of values in a window that no edge cuts."""
-        return self.before + self.after + 1
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -128,7 +123,7 @@ class Grid:
     def group_size(self) -> int:
         """The number of values in a group; of a window, where no edge cuts it."""
         if self.reach is not None:
-            return self.reach.length
+            return self.reach.before + self.reach.after + 1
         return math.prod(self.view_shape[axis] for axis in self.view_axes)
 
     @functools.cached_property
@@ -296,10 +291,6 @@ class Grid:
                 f"the mask has the shape {mask.shape}, which does not broadcast to {self.shape}"
             ) from error
         return mask.reshape((1,) * (len(self.shape) - mask.ndim) + mask.shape)
-
-    def view_mask(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of the tensor's rank at the rank of the view."""
-        return mask.reshape(self.split_shape(mask.shape))
 
     @functools.cached_property
     def running(self) -> Grid:

@@ -6,6 +6,7 @@ data, so they are cached.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from dataclasses import dataclass, field, replace
@@ -214,11 +215,8 @@ class Plan:
         if values.ndim == 2 and values.shape[1] == 1:
             candidates.append((values[:, 0], shape))
         for candidate, target in candidates:
-            if candidate.ndim <= len(target):
-                try:
-                    return np.broadcast_to(candidate, target).reshape(shape)
-                except ValueError:
-                    continue
+            with contextlib.suppress(ValueError):
+                return np.broadcast_to(candidate, target).reshape(shape)
         raise DataError(
             f"{name} has the shape {values.shape}; {self.norm.name} of {self.grid.shape} takes {shape}"
         )
@@ -309,15 +307,14 @@ def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tup
         return every[_PLACES[rule]]
     if rule in (AxesRule.CHANNEL, AxesRule.CHANNEL_WINDOW):
         return (_require_channel(layout),)
-    if rule is AxesRule.CHANNEL_GROUPS:
-        channel = _require_channel(layout)
-        return tuple(axis for axis in every if axis != layout.batch or axis == channel)
     if rule is AxesRule.GIVEN:
         raise UsageError("this convention has no default axes; give them (--axes)")
+    batch, channel = {layout.batch}, {layout.channel}
     kept = {
-        AxesRule.ALL_BUT_BATCH: (layout.batch,),
-        AxesRule.ALL_BUT_BATCH_AND_CHANNEL: (layout.batch, layout.channel),
-    }.get(rule, (layout.channel,))
+        AxesRule.ALL_BUT_BATCH: batch,
+        AxesRule.ALL_BUT_BATCH_AND_CHANNEL: batch | channel,
+        AxesRule.CHANNEL_GROUPS: batch - channel,
+    }.get(rule, channel)
     return tuple(axis for axis in every if axis not in kept)
 
 

@@ -96,16 +96,12 @@ class Choices:
             from normcli.norms.conventions import find_convention  # a long table, loaded only if asked for
 
             self.convention = find_convention(request.like, self.norm.name)
+        self.like = None if self.convention is None else self.convention.framework
         for option in OPTIONS:
             if getattr(request, option.name) is not None:
                 self._check(option)
         if request.axes is not None and request.keep is not None:
             raise UsageError("axes and keep say the same thing from two sides; give one of them")
-
-    @property
-    def like(self) -> str | None:
-        """The framework whose convention is followed."""
-        return None if self.convention is None else self.convention.framework
 
     def pick(self, name: str) -> Any:
         """Return the choice of a field of `Request`, `Convention` or `Norm`; None where there is none."""
