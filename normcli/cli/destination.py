@@ -194,18 +194,18 @@ def choose_files_for(names: Sequence[str], output: str) -> list[Destination]:
     UsageError
         If several results would go to one file, or one cannot be written.
     """
-    if not (output.endswith(os.sep) or os.path.isdir(output)):  # noqa: PTH112
-        if len(names) > 1:
-            raise UsageError(f"--output {output}: {len(names)} results need a folder: -o {output}{os.sep}")
-        return [cast("Destination", choose_values_file(output))]
-    paths = [str(Path(output, _name_result(name))) for name in names]
-    for path, next_path in itertools.pairwise(sorted(paths)):
-        if path == next_path:
-            raise UsageError(f"two of the files would both be written to {path}")
-    try:
-        Path(output).mkdir(exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
+    paths = [output]
+    if output.endswith(os.sep) or os.path.isdir(output):  # noqa: PTH112
+        paths = [str(Path(output, _name_result(name))) for name in names]
+        for path, next_path in itertools.pairwise(sorted(paths)):
+            if path == next_path:
+                raise UsageError(f"two of the files would both be written to {path}")
+        try:
+            Path(output).mkdir(exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
+    elif len(names) > 1:
+        raise UsageError(f"--output {output}: {len(names)} results need a folder: -o {output}{os.sep}")
     return [cast("Destination", choose_values_file(path)) for path in paths]
 
 

@@ -75,9 +75,7 @@ def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode
 
     like, eps = settings.request.like, settings.request.eps
     sources = {"--eps": eps, f"like {like}": like, f"of {settings.running.state}": state}
-    request = Request(_NORM.name, axes=0, eps=eps, like=like)
-    if state is not None:
-        request = adopt_eps(request, state)
+    request = adopt_eps(Request(_NORM.name, axes=0, eps=eps, like=like), state)
     spec = make_plan(request, (1, 1), np.dtype(np.float64)).spec
     source = next((name for name, given in sources.items() if given is not None), None)
     return spec.eps or 0.0, spec.eps_mode or EpsMode.INSIDE, source

@@ -77,8 +77,7 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
 
     evaluation, request = settings.running.evaluation, settings.request
     running = load_running(settings.running, find_norm(request.norm)[0].name)
-    if running is not None and running.state is not None:
-        request = adopt_eps(request, running.state)
+    request = adopt_eps(request, None if running is None else running.state)
     tensor = load_input(settings)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
     parameters = load_parameters(plan, settings)
@@ -112,9 +111,9 @@ class Running(NamedTuple):
     state: State | None = None
 
 
-def adopt_eps(request: Request, state: State) -> Request:
-    """Return a request with the eps that the state file keeps, where neither eps nor a framework is named."""
-    if request.like is not None:
+def adopt_eps(request: Request, state: State | None) -> Request:
+    """Return a request with the eps that a state file keeps, where neither eps nor a framework is named."""
+    if state is None or request.like is not None:
         return request
     kept = {name: getattr(state, name) for name in ("eps", "eps_mode") if getattr(request, name) is None}
     return request._replace(**kept)

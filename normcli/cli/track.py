@@ -38,8 +38,7 @@ def track(settings: Settings) -> None:
     entries: list[TrackedBatch] = []
     with contextlib.nullcontext() if path is None else hold(path):
         kept = None if path is None else read_state(path, norm)
-        if kept is not None:
-            settings = settings._replace(request=adopt_eps(request, kept))
+        settings = settings._replace(request=adopt_eps(request, kept))
         rule = choose_rule(norm, request.like, *settings.training)
         for file in settings.source.inputs or [None]:
             source = settings.source._replace(inputs=() if file is None else (file,))

@@ -270,7 +270,8 @@ def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
         gamma_offset=chosen.pick("gamma_offset") or 0,
         rounds_before_gamma=bool(chosen.pick("rounds_before_gamma")),
     )
-    _check_length(norm, spec)
+    if spec.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR) and spec.p not in (None, 2.0):
+        raise UsageError(f"{norm.name} like {spec.like} has eps among the squares of ℓ2; p {spec.p:g} has none")
     rule = chosen.pick("parameters")
     if rule is ParameterRule.NONE:  # the caller may give a gamma even where the framework's own norm has none
         rule = norm.parameters
@@ -346,12 +347,6 @@ def _choose_split(
     if channel not in axes:
         raise UsageError(f"{norm.name} reduces the channels of a group: axes must hold axis {channel}")
     return Split(channel, groups, GroupOrder(chosen.pick("group_order")))
-
-
-def _check_length(norm: Norm, spec: NumericSpec) -> None:
-    """Refuse an eps among the squares of a length that has none."""
-    if spec.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR) and spec.p not in (None, 2.0):
-        raise UsageError(f"{norm.name} like {spec.like} has eps among the squares of ℓ2; p {spec.p:g} has none")
 
 
 def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> float | None:
