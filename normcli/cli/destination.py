@@ -69,11 +69,9 @@ class Destination(NamedTuple):
 
     def _find_format(self, dtype: np.dtype[Any]) -> FileFormat:
         """Return the format of a tensor's file, or raise `UsageError` if it has no such dtype."""
-        from normcli.tensors.files import OUTGOING, find_format, require_holdable
+        from normcli.tensors.files import find_outgoing
 
-        path = str(self.path)
-        require_holdable(path, self.option, dtype)
-        return OUTGOING if path == STANDARD_STREAM else find_format(path, self.option)
+        return find_outgoing(str(self.path), self.option, dtype)
 
     def start_tensor(
         self, files: contextlib.ExitStack, values: NDArray[Any], dtype: np.dtype[Any]

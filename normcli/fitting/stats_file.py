@@ -31,7 +31,7 @@ from normcli.norms.options import OPTIONS, OptionKind
 from normcli.norms.request import Request
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.order_statistics import Quartiles
-from normcli.tensors.npz import load_members, write_npz
+from normcli.tensors.npz import load_members, require_member, write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _read_members(members: Mapping[str, NDArray[Any]]) -> Stats:
     shape = plan.grid.stats_shape
 
     def take(name: str, dtype: type[np.generic], *more: int) -> NDArray[Any]:
-        return _require_member(members, name, dtype, (*more, *shape)).reshape(*more, -1)
+        return require_member(members, name, dtype, (*more, *shape)).reshape(*more, -1)
 
     def take_exact(name: str) -> Fixed:
         return Fixed(take(name, np.int64, len(members[name])), int(members[f"{name}_low"]))
@@ -198,22 +198,12 @@ def _read_members(members: Mapping[str, NDArray[Any]]) -> Stats:
 
 
 def _read_quartiles(members: Mapping[str, NDArray[Any]], shape: tuple[int, ...], sums: Sums) -> Quartiles:
-    values = _require_member(members, "quartile_values", np.float64, (*shape, 6))
-    quarters = _require_member(members, "quartile_quarters", np.int64, (*shape, 3))
+    values = require_member(members, "quartile_values", np.float64, (*shape, 6))
+    quarters = require_member(members, "quartile_quarters", np.int64, (*shape, 3))
     if ((quarters < 0) | (quarters > 3)).any():
         raise ValueError("quartile_quarters")
     count = (sums.count + sums.above + sums.below).astype(np.float64)
     return Quartiles(count, values.reshape(-1, 6), quarters.reshape(-1, 3))
-
-
-def _require_member(
-    members: Mapping[str, NDArray[Any]], name: str, dtype: type[np.generic], shape: tuple[int, ...]
-) -> NDArray[Any]:
-    """Return a member; raise an error if it is missing, or of another dtype or shape."""
-    array = members[name]
-    if array.dtype != dtype or array.shape != shape:
-        raise ValueError(name)
-    return array
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:

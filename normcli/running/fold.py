@@ -15,7 +15,7 @@ from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, p
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.numerics.solution import Given
 
 
@@ -100,27 +100,29 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     bias = zero if layer.bias is None else layer.bias.astype(np.float64)
     dtype = layer.weight.dtype if is_float(layer.weight.dtype) else np.dtype(np.float64)
     with np.errstate(all="ignore"):
-        divisor = add_eps(
-            Pair(var, zero), pair_root(Pair(var, zero)), norm.eps, norm.eps_mode, None, exact=True
-        )
-        _require_finite(layer, norm, bias)
+        square = Pair(var, zero)
+        divisor = add_eps(square, pair_root(square), norm.eps, norm.eps_mode, None, exact=True)
+        endless = np.isinf(var)  # the low parts of pairs are NaN there, and the folded weights 0
+        given = {"running mean": mean, "gamma": gamma, "beta": beta, "bias": bias}
+        for name, values in {**given, "running variance": np.where(endless, 0.0, var)}.items():
+            wrong = ~np.isfinite(values)
+            _refuse(wrong, f"the {name} is {values[wrong][0] if wrong.any() else ''}")
+        _refuse(_find_not_finite(layer), "the weight holds NaN or an infinity")
         _refuse(divisor.hi == 0.0, f"{format_divisor(norm)} is 0, by which nothing can be divided")
         # Without their exponents, products of pairs stay within float64 wherever the result does.
         gamma, exponent = np.frexp(gamma)
         factor = pair_divide(Pair(gamma, zero), divisor)
-        endless = np.isinf(var)  # where the low parts of pairs are NaN
         factor = Pair(np.where(endless, 0.0, factor.hi), np.where(endless, 0.0, factor.lo))
         difference = two_diff(bias, mean)
         size = np.frexp(difference.hi)[1]
         shift = pair_multiply(difference.map(lambda a: np.ldexp(a, -size)), factor)
         shift = pair_add(shift.map(lambda a: np.ldexp(a, size + exponent)), Pair(beta, zero))
-        weight = _scale(layer, factor, exponent).astype(dtype)
         folded_bias = np.asarray(shift.hi).astype(dtype)
-        spoilt = ~np.isfinite(_by_channel(layer, weight)).all(axis=1)
+        folded = layer._replace(weight=_scale(layer, factor, exponent).astype(dtype), bias=folded_bias)
         wider = "" if dtype == np.float64 else "; give the weight in a wider dtype"
-        _refuse(spoilt, f"the folded weight is beyond {dtype.name}{wider}")
+        _refuse(_find_not_finite(folded), f"the folded weight is beyond {dtype.name}{wider}")
         _refuse(~np.isfinite(folded_bias), f"the folded bias is beyond {dtype.name}{wider}")
-    return layer._replace(weight=weight, bias=folded_bias)
+    return folded
 
 
 def format_divisor(norm: Affine) -> str:
@@ -128,32 +130,22 @@ def format_divisor(norm: Affine) -> str:
     return "√(var + eps)" if norm.eps_mode is EpsMode.INSIDE else "√var + eps"
 
 
-def _require_finite(layer: Layer, norm: Affine, bias: Floats) -> None:
-    """Raise `DataError` for what would make weights NaN or infinite; an infinite variance makes them 0."""
-    mean, var, gamma, beta = spread(norm, layer.channels)
-    finite_var = np.where(np.isinf(var), 0.0, var)
-    names = ("running mean", "gamma", "beta", "bias", "running variance")
-    for name, values in zip(names, (mean, gamma, beta, bias, finite_var), strict=True):
-        spoilt = ~np.isfinite(values)
-        _refuse(spoilt, f"the {name} is {values[spoilt][0] if spoilt.any() else ''}")
-    spoilt = ~np.isfinite(_by_channel(layer, layer.weight)).all(axis=1)
-    _refuse(spoilt, "the weight holds NaN or an infinity")
-
-
-def _refuse(spoilt: NDArray[np.bool_], reason: str) -> None:
-    """Raise `DataError` with a reason if any channel is spoilt."""
-    if spoilt.any():
-        first, others = int(np.flatnonzero(spoilt)[0]), int(spoilt.sum()) - 1
+def _refuse(wrong: Selected, reason: str) -> None:
+    """Raise `DataError` with a reason if something is wrong with any channel."""
+    if wrong.any():
+        first, others = int(np.flatnonzero(wrong)[0]), int(wrong.sum()) - 1
         more = f" (and {others} more)" if others else ""
         raise DataError(f"channel {first}{more} cannot be folded: {reason}")
 
 
-def _by_channel(layer: Layer, weight: NDArray[Any]) -> NDArray[Any]:
-    """Return a weight with one row for each output channel."""
-    if not layer.transposed:
-        return weight.reshape(layer.channels, -1)
-    grouped = weight.reshape(layer.groups, -1, weight.shape[1], *weight.shape[2:])
-    return grouped.swapaxes(1, 2).reshape(layer.channels, -1)
+def _find_not_finite(layer: Layer) -> Selected:
+    """Return which output channels have a weight that is not finite."""
+    wrong = ~np.isfinite(layer.weight)
+    rows = wrong.reshape(layer.channels, -1)
+    if layer.transposed:
+        grouped = wrong.reshape(layer.groups, -1, wrong.shape[1], wrong[0, 0].size)
+        rows = grouped.swapaxes(1, 2).reshape(layer.channels, -1)
+    return np.asarray(rows.any(axis=1))
 
 
 def spread(norm: Affine, channels: int) -> tuple[Floats, Floats, Floats, Floats]:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,13 +19,12 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.table import EpsMode
 from normcli.numerics.solution import Given
 from normcli.running.average import State
-from normcli.tensors.npz import load_members, read_word, write_npz
+from normcli.tensors.npz import load_members, read_word, require_member, write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
 
 SCHEMA = "normcli-state/1"
 
@@ -53,11 +52,18 @@ def read_state(path: str, norm: str) -> State | None:
     named = read_word(members, "norm")
     if named != norm:
         raise DataError(f"{path} holds running statistics of {named}, not of {norm}")
-    missing = np.empty(0, np.bool_)  # of a dtype that none of them may have
-    mean, var, batches, eps = (members.get(name, missing) for name in ("mean", "var", "batches", "eps"))
-    eps_mode = read_word(members, "eps_mode")
-    if eps_mode not in _EPS_MODES or not _is_state(mean, var, batches, eps):
-        raise DataError(f"{path} is no state file of normcli: its statistics are not what they should be")
+    try:
+        channels = members["mean"].shape
+        mean, var = (require_member(members, field, np.float64, channels) for field in ("mean", "var"))
+        eps, eps_mode = require_member(members, "eps", np.float64, ()), read_word(members, "eps_mode")
+        batches = members["batches"]
+        is_count = batches.dtype.kind == "i" and batches.ndim == 0 and batches >= 0
+        if not is_count or eps_mode not in _EPS_MODES or not 0.0 <= eps < np.inf or (var < 0.0).any():
+            raise ValueError(path)
+    except (KeyError, ValueError) as error:
+        raise DataError(
+            f"{path} is no state file of normcli: its statistics are not what they should be"
+        ) from error
     for name, values in (("mean", mean), ("variance", var)):
         if not np.isfinite(values).all():
             bad = values[~np.isfinite(values)].reshape(-1)[0]
@@ -138,18 +144,3 @@ def _hold_by_file(lock: Path) -> Iterator[None]:
         yield
     finally:
         lock.unlink(missing_ok=True)
-
-
-def _is_state(mean: NDArray[Any], var: NDArray[Any], batches: NDArray[Any], eps: NDArray[Any]) -> bool:
-    """Whether members of a file have the dtypes, shapes and ranges of a state's."""
-    return (
-        eps.dtype == np.float64
-        and eps.ndim == 0
-        and 0.0 <= float(eps) < np.inf
-        and mean.dtype == var.dtype == np.float64
-        and mean.shape == var.shape
-        and batches.dtype.kind == "i"
-        and batches.ndim == 0
-        and int(batches) >= 0
-        and not (var < 0.0).any()
-    )

@@ -142,9 +142,6 @@ FORMATS: Mapping[str, FileFormat] = {
 }
 """Suffix → format. To add a format, add a module that reads and writes it, and an entry here."""
 
-OUTGOING = FORMATS[".npy"]
-"""The format of what goes to standard output."""
-
 _KEYED = re.compile(rf"(.*?({'|'.join(map(re.escape, FORMATS))})):(.+)", re.IGNORECASE | re.DOTALL)
 """`FILE:KEY`: the file ends at the first known suffix before a colon."""
 
@@ -191,23 +188,29 @@ def load(specification: str) -> Tensor:
         raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
 
 
-def require_holdable(path: str, option: str, dtype: np.dtype[Any]) -> None:
-    """Raise `UsageError` where the format of a file of that name has not got a dtype."""
-    file_format = OUTGOING if path == STANDARD_STREAM else find_format(path, option)
+def find_outgoing(path: str, option: str, dtype: np.dtype[Any]) -> FileFormat:
+    """Return the format that a tensor is written in: `.npy` to standard output, else that of the path's suffix.
+
+    Raises
+    ------
+    UsageError
+        If the suffix is not known, or its format has no such dtype.
+    """
+    file_format = FORMATS[".npy"] if path == STANDARD_STREAM else find_format(path, option)
     if is_bfloat16(dtype) and not file_format.has_bfloat16:
         others = ", ".join(suffix for suffix, other in FORMATS.items() if other.has_bfloat16)
         raise UsageError(
             f"{option} {path}: NumPy's formats have no {dtype}; {others} do, or choose another dtype"
         )
+    return file_format
 
 
-def find_format(path: str, option: str, suffixes: Sequence[str] = ()) -> FileFormat:
+def find_format(path: str, option: str) -> FileFormat:
     """Return the format of a path's suffix, or raise `UsageError` if it is not known."""
-    suffixes = suffixes or tuple(FORMATS)
     suffix = Path(path).suffix.lower()
-    if suffix not in suffixes:
+    if suffix not in FORMATS:
         what = f"the suffix {suffix}" if suffix else "no suffix"
-        raise UsageError(f"{option} {path} has {what}; {', '.join(suffixes)} are known")
+        raise UsageError(f"{option} {path} has {what}; {', '.join(FORMATS)} are known")
     return FORMATS[suffix]
 
 
