@@ -70,19 +70,17 @@ def measure_quartiles(rows: NDArray[Any], selected: Selected | None = None) -> Q
         With NaN where a value that counts is NaN, or none counts.
     """
     nan = np.isnan(rows)
-    spoilt = np.asarray((nan if selected is None else nan & selected).any(axis=-1))
-    count: Any = rows.shape[1]
-    if selected is None:
-        ranks, quarters = find_ranks(np.array([count]))
-        ordered = np.partition(rows, np.unique(ranks), axis=-1)
-        values = ordered[:, ranks[0]].astype(np.float64)
-        quarters = np.repeat(quarters, len(rows), axis=0)
-    else:
+    has_nan = np.asarray((nan if selected is None else nan & selected).any(axis=-1))
+    count = np.full(len(rows), rows.shape[1])
+    if selected is not None:
         count = np.add.reduce(selected, axis=-1, dtype=np.int64)
-        ranks, quarters = find_ranks(count)
+    ranks, quarters = find_ranks(count)
+    if selected is None:
+        ordered = np.partition(rows, np.unique(ranks[:1]), axis=-1)
+    else:
         ordered = np.sort(np.where(selected, rows, rows.dtype.type(np.nan)), axis=-1)  # NaN are last
-        values = np.take_along_axis(ordered, ranks, axis=-1).astype(np.float64)
-    values[spoilt] = np.nan
+    values = np.take_along_axis(ordered, ranks, axis=-1).astype(np.float64)
+    values[has_nan] = np.nan
     return Quartiles(count, values + 0.0, quarters)  # −0 and 0 have no order
 
 

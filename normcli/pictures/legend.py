@@ -35,7 +35,7 @@ LISTED = 2
 """The legend lists so many of each group's statistics: the others follow from these."""
 
 VALUE, WINDOW, OTHER = range(3)
-"""The owners where a window slides: the value whose window is shown, the rest of that window, all else."""
+"""The owners where a window slides: the value whose window is shown, the rest of that window, all others."""
 
 
 _SIZE, _LINE, _SWATCH, _GUTTER = 11.5, 20.0, 14.0, 16.0
@@ -157,7 +157,7 @@ def choose_owners(result: Result, tensor: Tensor, digits: int | None, shown: Seq
 
 
 def draw_legend(owners: Owners, most: float) -> Panel:
-    """Return the legend, in columns where it is long, within a width of `most` if it can."""
+    """Return the legend: in columns where it is long, side by side as far as a width of `most` has room."""
     entries = list(owners.entries.values())
     columns = max(1, math.ceil(len(entries) / _TALL))
     lines = math.ceil(len(entries) / columns)

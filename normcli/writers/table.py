@@ -31,7 +31,7 @@ _FIXED_SPACE = "\0"
 """Stands for a space at which no line is broken."""
 
 _DEEPEST = 4
-"""Operations are cut within so many nested brackets at most."""
+"""A line is broken before operations within so many nested brackets at most."""
 
 UNBOUNDED = 1_000_000
 """A width that no line reaches."""
@@ -108,7 +108,7 @@ def _separate(parts: Iterable[Iterable[Text]]) -> Iterator[Text]:
 
 
 def _fold_equation(text: str, width: int) -> Iterator[str]:
-    """Break arithmetic that is longer than a line: each equality under the first, its terms behind it."""
+    """Break arithmetic that is longer than a line: a line for each `=`, terms that do not fit below it."""
     margin = " " * 3
     if len(margin) + len(text) <= width:
         yield margin + text
@@ -126,14 +126,14 @@ def _fold_equation(text: str, width: int) -> Iterator[str]:
 
 
 def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -> list[str]:
-    """Return lines of pieces, with a gap between those on one line, behind the first or any other margin."""
+    """Set pieces on as few lines as fit, a gap between them; `first` and `other` are the lines' margins."""
     text = gap.join(piece.replace(" ", _FIXED_SPACE) for piece in pieces)
     wrapper = TextWrapper(width, first, other, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_FIXED_SPACE, " ") for line in wrapper.wrap(text) or [first]]
 
 
 def _break_operations(text: str, room: int) -> list[str]:
-    """Cut arithmetic before its operations: the outer ones, and those in brackets where it takes them."""
+    """Cut arithmetic before its operations: before those in brackets too where pieces would be too long."""
     pieces = [text]
     for depth in range(_DEEPEST):
         pieces = _cut_at_depth(text, depth)
