@@ -165,21 +165,15 @@ def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
                 values = values * (1.0 - plan.spec.ddof / weights) + (groups["mean"] - combined["mean"]) ** 2
             total, count = total + float((values * weights).sum()), count + float(weights.sum())
         combined[name] = total / count if count else math.nan
-    for name, extreme in (("min", np.min), ("max", np.max)):
-        if name in measured:
-            found = [extreme(groups[name]) for groups in _iterate_finite(measured)]
-            combined[name] = float(extreme(found)) if found else math.nan
-    if "norm" in measured:
-        combined["norm"] = _combine_lengths(measured, plan.spec.p or 0.0)
+    p = plan.spec.p or 0.0
+    extremes = {"min": np.min, "max": np.max, **({"norm": np.max} if math.isinf(p) else {})}
+    for name in extremes.keys() & measured.keys():
+        found = [extremes[name](groups[name]) for groups in _iterate_finite(measured)]
+        combined[name] = float(extremes[name](found)) if found else math.nan
+    if "norm" in measured and "norm" not in extremes:
+        powers = [float((groups["norm"] ** p).sum()) for groups in _iterate_finite(measured)]
+        combined["norm"] = math.fsum(powers) ** (1.0 / p) if powers else math.nan
     return combined
-
-
-def _combine_lengths(measured: Mapping[str, Floats], p: float) -> float:
-    lengths = (groups["norm"] for groups in _iterate_finite(measured))
-    if math.isinf(p):
-        return max((float(some.max()) for some in lengths), default=math.nan)
-    powers = [float((some**p).sum()) for some in lengths]
-    return math.fsum(powers) ** (1.0 / p) if powers else math.nan
 
 
 def _iterate_finite(measured: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:

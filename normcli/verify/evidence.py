@@ -140,7 +140,7 @@ _OWN_ROUNDINGS = 2.0**-50
 
 
 def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[Model]:
-    """Yield the divisors that agree with the factors of all groups."""
+    """Yield the divisors that agree with the factors of all groups, which have two values at least."""
     informative = (standard.size > 0.0) & np.isfinite(largest)
     if not informative.any():
         return
@@ -153,8 +153,6 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
         return
     with np.errstate(all="ignore"):
         for ddof in (0, 1) if standard.centred else (0,):
-            if n <= ddof:
-                continue
             share = n / (n - ddof)
             for mode, unit, power in ((EpsMode.INSIDE, size**2, 2.0), (EpsMode.OUTSIDE, size, 1.0)):
                 low, high = (unit * (1.0 / bound**power - share ** (power / 2.0)) for bound in (largest, least))

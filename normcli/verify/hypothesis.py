@@ -13,6 +13,7 @@ from normcli.numerics.rounding import store
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS
 from normcli.verify.groups import take_groups
+from normcli.verify.ulp import ROUNDED_ONCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 
 _FLOAT32 = np.dtype(np.float32)
-
-_ROUNDED_ONCE = 0.501
-"""The ulp that a result is off at most which is the exact one, rounded."""
 
 
 class Scope(NamedTuple):
@@ -185,5 +183,5 @@ class Hypothesis(NamedTuple):
             store(result, self.standardize(eps))
             store(result, self.sample.place(self.affine).apply(result.astype(np.float64)))
         first = np.array_equal(self.sample.actual, result.astype(np.float64))
-        once = ulp <= _ROUNDED_ONCE
+        once = ulp <= ROUNDED_ONCE
         return None if first == once else first

@@ -11,7 +11,7 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.table import NORMS, EpsMode
-from normcli.verify.affine import NO_AFFINE, WAYS
+from normcli.verify.affine import WAYS
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (
     COMMON_EPS,
@@ -26,7 +26,7 @@ from normcli.verify.evidence import (
 from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.names import WINDOWED, describe_hypothesis, describe_window
-from normcli.verify.ulp import measure_unit
+from normcli.verify.ulp import ROUNDED_ONCE, measure_unit
 from normcli.verify.windows import find_windows
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Level(NamedTuple):
     roundings: float
 
 
-LEVELS = (Level(0.501, 0.0), Level(2.0, 0.0), *(Level(1.0, 2.0**k) for k in range(6)))
+LEVELS = (Level(ROUNDED_ONCE, 0.0), Level(2.0, 0.0), *(Level(1.0, 2.0**k) for k in range(6)))
 """From rounded once to careless. The first level at which anything fits is the one that counts."""
 
 _MOSTLY = 0.5
@@ -158,7 +158,7 @@ class Search:
         models = [
             hypothesis.model._replace(eps_mode=mode, ddof=ddof, low=eps, high=eps)
             for mode, ddof, eps in itertools.product((EpsMode.INSIDE, EpsMode.OUTSIDE), (0, 1), COMMON_EPS)
-            if hypothesis.model.divisor in MOMENTS and ddof < sample.standard.group_size
+            if hypothesis.model.divisor in MOMENTS
         ]
         refined = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
         best = min(refined, key=lambda h: self._judge(h)[0])
@@ -194,7 +194,7 @@ class Search:
     def _find_windows(self, level: Level) -> list[Match]:
         """Return the windows of local response normalization that fit, tried on the first samples."""
         dtype = self.scope.dtype
-        if self.scope.norm not in (None, WINDOWED) or self.x.ndim < 2 or NO_AFFINE not in self.affines:
+        if self.scope.norm not in (None, WINDOWED) or self.x.ndim < 2:
             return []
         count = max(1, self._count_samples())
         x, y = _widen(self.x[:count]), _widen(self.y[:count])

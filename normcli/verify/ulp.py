@@ -24,6 +24,10 @@ _EXPONENT = np.int64(0x7FF0_0000_0000_0000)
 """The bits of a float64's exponent: alone they are the power of two at or below it."""
 
 
+ROUNDED_ONCE = 0.501
+"""How many ulp a result may be off that was rounded once: half of one, and a little for the comparison."""
+
+
 class _Format(NamedTuple):
     """A float format: the least exponent of a normal number, and what torch tolerates."""
 
