@@ -97,7 +97,8 @@ def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...
 
 def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, inverts: bool) -> list[str]:
     """Write the result of one file; return what to warn of."""
-    from normcli.fitting.use import apply_stats, invert_stats
+    from normcli.engine.run import run
+    from normcli.fitting.use import invert_stats
     from normcli.tensors.files import Saved
 
     values = one.load().values
@@ -109,7 +110,7 @@ def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, 
             if inverts:
                 result, loss = invert_stats(use, plan, values, out, effort)
             else:
-                result, loss = apply_stats(use, plan, values, out, effort), None
+                result, loss = run(plan, values, use.fit_inputs(plan), out, effort)[0], None
         if out is None:
             destination.write_tensor(files, Saved(result, "normalized", axis_names=plan.grid.layout.names))
     return [] if loss is None else list(_describe_loss(loss, values.size))

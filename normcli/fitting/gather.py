@@ -69,10 +69,8 @@ class _Gatherer:
         if by_sample:
             batch = find_batch(plan)
             self._samples = plan.grid.view_shape[batch]
-            kept = [
-                axis for axis in range(batch + 1, len(plan.grid.view_shape)) if axis not in plan.grid.view_axes
-            ]
-            self._inner = math.prod(plan.grid.view_shape[axis] for axis in kept)
+            behind = range(batch + 1, len(plan.grid.view_shape))
+            self._inner = math.prod(plan.grid.view_shape[a] for a in behind if a not in plan.grid.view_axes)
 
     def add(self, batch: Batch) -> None:
         """Add a tile."""

@@ -60,7 +60,7 @@ def round_stats(stats: Stats) -> Rounded:
     fields |= {
         "min": solved.low,
         "max": solved.high,
-        "count": solved.counts.astype(np.int64),
+        "count": solved.moments.count.astype(np.int64),
         "nan_count": stats.sums.nan,
     }
     shape = plan.grid.stats_shape

@@ -82,17 +82,14 @@ class Solved(NamedTuple):
 
     Parameters
     ----------
-    counts : ndarray
-        Of the values that the statistics are of.
     moments : Moments, Lengths or Extremes
-        As `solve` takes them.
+        As `solve` takes them; their count is that of the values that the statistics are of.
     low, high : ndarray
         NaN where there is no value, or NaN has spread.
     image_std : ndarray or None
         The mean of the samples' own deviations.
     """
 
-    counts: Floats
     moments: Moments | Lengths | Extremes
     low: Floats
     high: Floats
@@ -112,30 +109,30 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
         Whether samples have deviations of their own.
     """
     infinite = sums.above + sums.below
-    count = sums.count + infinite + (0 if omits_nan else sums.nan)
-    spoiled = np.zeros(len(count), bool) if omits_nan else sums.nan > 0
+    count = (sums.count + infinite + (0 if omits_nan else sums.nan)).astype(np.float64)
+    has_nan = np.zeros(len(count), bool) if omits_nan else sums.nan > 0
     nothing = count == 0
-    low = np.where(spoiled | nothing, np.nan, sums.low)
-    high = np.where(spoiled | nothing, np.nan, sums.high)
+    low = np.where(has_nan | nothing, np.nan, sums.low)
+    high = np.where(has_nan | nothing, np.nan, sums.high)
     moments: Moments | Lengths | Extremes
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
-        moments = Extremes(low, high, np.zeros(len(low), np.bool_), count.astype(np.float64))
+        moments = Extremes(low, high, np.zeros(len(low), np.bool_), count)
     elif plan.spec.p is not None and np.isinf(plan.spec.p):
         largest = np.maximum(np.abs(low), np.abs(high))
         scale = choose_scale_where(largest, _SMALL, _LARGE)
         length = largest if scale is None else np.ldexp(largest, scale)
-        moments = Lengths(count.astype(np.float64), Pair(length, np.zeros_like(length)), scale)
+        moments = Lengths(count, Pair(length, np.zeros_like(length)), scale)
     else:
-        moments = _make_moments(plan, sums, count.astype(np.float64))
-        _spoil(plan, moments, sums, spoiled | nothing)
+        moments = _make_moments(plan, sums, count)
+        _set_not_finite(plan, moments, sums, has_nan | nothing)
     image_std = None
     if images:
         integers, exponent = sums.deviation.integers()
         quotients = [
             _divide(a, max(1, n), exponent)[0] for a, n in zip(integers, sums.images.tolist(), strict=True)
         ]
-        image_std = np.where(spoiled | (infinite > 0) | (sums.images == 0), np.nan, np.array(quotients))
-    return Solved(count.astype(np.float64), moments, low, high, image_std)
+        image_std = np.where(has_nan | (infinite > 0) | (sums.images == 0), np.nan, np.array(quotients))
+    return Solved(moments, low, high, image_std)
 
 
 def solve_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
@@ -161,7 +158,7 @@ def require_no_nan(sums: Sums, name: str) -> None:
         )
 
 
-def _spoil(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[np.bool_]) -> None:
+def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[np.bool_]) -> None:
     """Set the moments of groups that hold NaN or infinities."""
     above, below = sums.above > 0, sums.below > 0
     infinite = (above | below) & ~unknown

@@ -8,7 +8,6 @@ import numpy as np
 
 from normcli.engine.inputs import Inputs
 from normcli.engine.invert import Loss, invert
-from normcli.engine.run import run
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import find_moments
 from normcli.norms.plan import make_plan
@@ -72,28 +71,10 @@ class Use(NamedTuple):
         return Inputs(gamma, beta, measured=find_moments(plan, self.stats))
 
 
-def apply_stats(
-    use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
-) -> NDArray[Any]:
-    """Normalize a tensor with fitted statistics.
-
-    Parameters
-    ----------
-    use : Use
-    plan : Plan
-        As `Use.plan` returns it.
-    values : ndarray
-    out : ndarray or None
-        Where the result goes.
-    effort : Effort
-    """
-    return run(plan, values, use.fit_inputs(plan), out, effort)[0]
-
-
 def invert_stats(
     use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
 ) -> tuple[NDArray[Any], Loss]:
-    """Undo `apply_stats`, each result rounded once; also return what the rounding of y may have cost.
+    """Undo a normalization with `Use.fit_inputs`, each result rounded once; return also what rounding y may have cost.
 
     Raises
     ------

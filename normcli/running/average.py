@@ -176,10 +176,10 @@ def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:
 def _require_finite(plan: Plan, whose: str, statistics: Given) -> None:
     """Raise `DataError` if a statistic is not finite: the running ones would stay so."""
     for name, values in statistics._asdict().items():
-        spoilt = np.flatnonzero(~np.isfinite(values))
-        if spoilt.size:
-            where, value = plan.grid.running.group_name(int(spoilt[0])), values.reshape(-1)[spoilt[0]]
-            more = f" (and {spoilt.size - 1} more)" if spoilt.size > 1 else ""
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if wrong.size:
+            where, value = plan.grid.running.group_name(int(wrong[0])), values.reshape(-1)[wrong[0]]
+            more = f" (and {wrong.size - 1} more)" if wrong.size > 1 else ""
             raise DataError(
                 f"the {whose} {name} of {where}{more} is {value}: nothing would ever mend the average"
             )

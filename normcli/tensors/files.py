@@ -135,9 +135,7 @@ FORMATS: Mapping[str, FileFormat] = {
         read=lambda stream, name, key: (safetensors.read_safetensors(stream, name, key), None),
         write=lambda stream, saved: safetensors.write_safetensors(stream, saved.key, saved.values),
         has_keys=True,
-        start=lambda stream, shape, dtype: safetensors.start_safetensors(
-            stream, nested.TENSOR_KEY, shape, dtype
-        ),
+        start=partial(safetensors.start_safetensors, key=nested.TENSOR_KEY),
     ),
 }
 """Suffix → format. To add a format, add a module that reads and writes it, and an entry here."""

@@ -105,10 +105,20 @@ class Region(NamedTuple):
         Raises
         ------
         OSError
-            If there is no room.
+            If there is no room; the message says how much is needed and how much is free.
         """
         stream.flush()
-        _reserve(stream, self.offset + self.byte_count)
+        size = self.offset + self.byte_count
+        require_room(stream, size)
+        try:
+            os.posix_fallocate(stream.fileno(), 0, size)
+        except (AttributeError, OSError) as error:  # not every system has it, nor every disk
+            number = getattr(error, "errno", None)
+            if number in _HAS_NO_ROOM:
+                _refuse(number, size, _measure_free(stream))
+            if number is not None and number not in _CANNOT_RESERVE:
+                raise
+            os.truncate(stream.fileno(), size)
         return self.map(stream, "r+")
 
 
@@ -117,26 +127,6 @@ def require_room(stream: BinaryIO, size: int) -> None:
     free = _measure_free(stream)
     if free is not None and free < size:
         _refuse(errno.ENOSPC, size, free)
-
-
-def _reserve(stream: BinaryIO, size: int) -> None:
-    """Make an open file so many bytes long, all of which the disk has room for.
-
-    Raises
-    ------
-    OSError
-        If it has not; the message says how much is needed and how much is free.
-    """
-    require_room(stream, size)
-    try:
-        os.posix_fallocate(stream.fileno(), 0, size)
-    except (AttributeError, OSError) as error:  # not every system has it, nor every disk
-        number = getattr(error, "errno", None)
-        if number in _HAS_NO_ROOM:
-            _refuse(number, size, _measure_free(stream))
-        if number is not None and number not in _CANNOT_RESERVE:
-            raise
-        os.truncate(stream.fileno(), size)
 
 
 def _measure_free(stream: BinaryIO) -> int | None:

@@ -56,7 +56,7 @@ def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[An
     return _find_region(stream, name, key).load(stream, name)
 
 
-def start_safetensors(stream: BinaryIO, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def start_safetensors(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], key: str) -> NDArray[Any]:
     """Write the header of a single tensor; return the room for its values, behind it, as a writable memory map.
 
     Raises

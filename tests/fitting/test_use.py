@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from normcli import NORMS, normalize
+from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, UsageError
-from normcli.fitting.use import Use, apply_stats, invert_stats
+from normcli.fitting.use import Use, invert_stats
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.options import find_option
 from normcli.norms.request import Request
@@ -24,7 +25,8 @@ EFFORT = Effort(threads=2, block=512)
 
 def apply(stats, x, **options):
     use = Use(stats, **options)
-    return apply_stats(use, use.plan("x.npy", x), x, None, EFFORT)
+    plan = use.plan("x.npy", x)
+    return run(plan, x, use.fit_inputs(plan), effort=EFFORT)[0]
 
 
 def invert(stats, y, **options):
