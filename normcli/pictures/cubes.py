@@ -120,6 +120,7 @@ class Cubes:
         self._offsets = [edge.offsets for edge in self.edges]
         runs = reversed(self.edges[1].runs), reversed(self.edges[2].runs), self.edges[0].runs
         self._boxes = [(x, y, z) for y, z, x in itertools.product(*runs)]
+        self._bounds = list(map(self._bound, self._boxes))
         self._faces = [self._find_faces(box) for box in self._boxes]
         self.cells = [self._index(place) for place in sorted(set().union(*self._faces))]
         """The indices of the cells that can be seen."""
@@ -159,7 +160,7 @@ class Cubes:
     def _is_hidden(self, point: tuple[float, ...]) -> bool:
         """Whether a box is met on the way from a point (x, y, z) to the eye, along (1, −1, −1)."""
         x, y, z = point
-        for (x0, x1), (y0, y1), (z0, z1) in map(self._bound, self._boxes):
+        for (x0, x1), (y0, y1), (z0, z1) in self._bounds:
             end = min(x1 - x, y - y0, z - z0)
             if 0 < end >= max(x0 - x, y - y1, z - z1):
                 return True

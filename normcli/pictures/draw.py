@@ -178,11 +178,12 @@ def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: 
 
 def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDArray[Any]) -> Describe:
     """Return what describes cells, from their values at some positions along each axis."""
+    numbers = owners.locate(np.ix_(*places))
 
     def describe(index: tuple[int, ...]) -> tuple[Fill, Data]:
-        entry = owners.entries[owners.locate_cell(index)]
-        value = values[tuple(along.index(i) for along, i in zip(places, index, strict=True))]
-        data = (("index", ",".join(map(str, index))), *entry.data, ("value", _format_exactly(value)))
+        place = tuple(along.index(i) for along, i in zip(places, index, strict=True))
+        entry = owners.entries[int(numbers[place])]
+        data = (("index", ",".join(map(str, index))), *entry.data, ("value", _format_exactly(values[place])))
         return entry.fill, data
 
     return describe
