@@ -39,7 +39,7 @@ MOST_AXES = 64
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype is bfloat16, which NumPy casts to and from but has no format, `finfo` or kind for."""
-    return dtype.kind == "V" and dtype.name == _BFLOAT16  # a name takes a while to be spelled
+    return dtype.kind == "V" and dtype.name == _BFLOAT16  # the kind first: NumPy takes a while to make the name
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:

@@ -6,7 +6,7 @@ _CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)
 
 
 def make_printable(text: str) -> str:
-    r"""Return a text on one line, its control characters spelt out.
+    r"""Return a text on one line, its control characters as escape sequences.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -83,10 +83,9 @@ class _Commands(CommandGroup):
 
 
 def _build_command(module: str, verb: str, norm: str | None = None) -> click.Command:
-    """Return the command of a verb's record in a module of this folder; of one that a norm has, that norm's."""
+    """Import the module of a verb, and return the verb's command; with a norm's name, that of the norm."""
     record = getattr(import_module(f"normcli.cli.{module}"), verb.upper())
-    command: click.Command = record.make_command() if norm is None else record.make_norm_command(norm)
-    return command
+    return cast("click.Command", record.make_command() if norm is None else record.make_norm_command(norm))
 
 
 @click.command(

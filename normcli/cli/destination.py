@@ -114,7 +114,7 @@ class Destination(NamedTuple):
         file_format.write(files.enter_context(open_whole(str(self.path), least)), saved)
 
     def write_arrays(self, files: contextlib.ExitStack, arrays: Mapping[str, NDArray[np.float64]]) -> None:
-        """Write arrays under their names: nested lists in `.json`, arrays in `.npz`; else as `write_tensor`."""
+        """Write arrays under their names, as nested lists in `.json` or as arrays in `.npz`."""
         from normcli.tensors.nested import NestedLists
         from normcli.tensors.npz import write_npz
         from normcli.tensors.whole import open_whole

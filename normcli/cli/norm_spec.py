@@ -41,7 +41,7 @@ class NormSpec(NamedTuple):
 
 
 def parse_norm_spec(text: str) -> NormSpec:
-    """Return what `NAME:KEY=VALUE:KEY=VALUE` says.
+    """Parse `NAME:KEY=VALUE:KEY=VALUE`.
 
     Raises
     ------

@@ -68,7 +68,7 @@ def output(text: str, metavar: str = "FILE") -> Option:
 
 
 def declare(row: norms.Option, norm: Norm | None = None) -> Option:
-    """Return a row of the table of options as an option of a command of a norm, or of any norm."""
+    """Return a row of the table of options for click: with the default of a norm, or for commands of any norm."""
     default = row.default if norm is None else row.find_default(norm)
     if norm is None and row.name in ("eps", "eps_mode"):
         default = "each norm's"
@@ -183,14 +183,14 @@ def show(parts: tuple[str, ...]) -> Option:
 
 
 def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
-    """Return the options of a norm, without those that its name fixes, and without one that a verb has not."""
+    """Return the rows of the table that a norm has, except those that its name fixes and the one called `but`."""
     left_out = {but, *named.fixed}
     rows = (row for row in OPTIONS if row.belongs_to(named.norm) and row.name not in left_out)
     return [declare(row, named.norm) for row in rows]
 
 
 def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> list[Option]:
-    """Return the options of a tensor and a norm: what `of_norm` does, gamma, beta and running statistics."""
+    """Return the options of a tensor, those of a norm as `of_norm`, gamma, beta and running statistics."""
     affine = [{"gamma": GAMMA, "beta": BETA}[name] for name in named.norm.parameter_names]
     return [
         *_declare_source(several=several),

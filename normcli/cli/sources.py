@@ -120,5 +120,5 @@ def load_affine(parameters: ParameterOptions) -> dict[str, NDArray[Any] | None]:
 
 
 def load_optional(name: str, text: str | None) -> NDArray[Any] | None:
-    """Return `load_parameter`, or None where nothing is given."""
+    """Read a parameter as `load_parameter` does; return None where nothing is given."""
     return None if text is None else load_parameter(name, text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from normcli.cli.destination import choose_values_file, print_document
 from normcli.cli.problem import adopt_eps, load_problem
-from normcli.errors import DataError, UsageError
+from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.table import find_norm
 from normcli.writers import FORMATS
 
@@ -102,10 +102,8 @@ def _enter(state: State, problem: Problem, rule: RunningRule, settings: Settings
         result = problem.calculate(effort)
         if settings.run.strict:
             result.require_sound()
-        try:
+        with name_subject(problem.tensor.source):
             step = update(state, result, rule)
-        except DataError as error:
-            raise DataError(f"{problem.tensor.source}: {error}") from error
         gap = measure_gap(result, step.after)
     if not settings.run.quiet:
         settings.run.warn(f"{problem.plan.norm.name}: {problem.tensor.source}", *result.warnings)

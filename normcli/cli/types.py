@@ -47,7 +47,7 @@ def parse_momentum(text: str) -> float | str:
 
 
 def accept_parts(known: tuple[str, ...]) -> Callable[[str], frozenset[str]]:
-    """Return what splits a text at its commas, and accepts known words alone."""
+    """Return a function that splits a text at its commas, and refuses words that are not known."""
 
     def parse_parts(text: str) -> frozenset[str]:
         words = frozenset(word.strip() for word in text.split(",") if word.strip())

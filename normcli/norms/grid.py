@@ -128,7 +128,7 @@ class Grid:
 
     @functools.cached_property
     def canonical(self) -> Grid:
-        """These groups written in the one way that is equal for two grids of a shape where their groups are.
+        """These groups in a canonical form: two grids of one shape are equal in it exactly if their groups are.
 
         An axis of length 1 counts as kept, one group of all channels as a reduced axis, a group for each
         channel as a kept one; a window reaches no further than the axis is long.
@@ -201,7 +201,7 @@ class Grid:
         return tuple(next(index) if axis in kept else slice(None) for axis in range(len(self.view_shape)))
 
     def walk_groups(self) -> Iterator[tuple[dict[str, int], tuple[int | slice, ...]]]:
-        """Yield `group_index` and `select_group` of every group, in order: for many, much faster than those."""
+        """Yield `group_index` and `select_group` of every group, in order; much faster than a call for each."""
         names, kept = self.kept_names, self.kept_view_axes
         selection: list[int | slice] = [slice(None)] * len(self.view_shape)
         for index in itertools.product(*map(range, self.stats_shape)):
@@ -254,7 +254,7 @@ class Grid:
         return np.unravel_index(flat, self.shape) if self.shape else ()
 
     def split_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return a shape of the tensor's rank at the view's: an axis of 1 that is split stays two of 1."""
+        """Return a shape at the view's rank: the split axis becomes two, one of length 1 two of length 1."""
         if self.split is None:
             return shape
         axis, groups, order = self.split
@@ -299,7 +299,7 @@ class Grid:
         return replace(self, axes=tuple(sorted({*self.axes, *batch})))
 
     def spread_running(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a running statistic, one value for each group of `running`, as one for each group of this."""
+        """Return a running statistic, which has a value for each group of `running`, for each group of this grid."""
         whole = values.reshape(self.running.keepdims_shape)
         return np.broadcast_to(whole, self.keepdims_shape).reshape(self.stats_shape)
 

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -350,7 +350,7 @@ def _choose_split(
 
 
 def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> float | None:
-    """Return eps as a number; that of a machine is of the dtype that the framework calculates in."""
+    """Return eps as a number; a machine epsilon is that of the dtype that the framework calculates in."""
     match chosen.pick("eps"):
         case EpsRule.MACHINE:
             return get_eps(np.dtype(np.float32 if is_short_float(dtype) else np.float64))
@@ -359,8 +359,7 @@ def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> floa
         case EpsRule.GIVEN:
             raise UsageError(f"{chosen.norm.name} like {chosen.like} has no default eps; give it (--eps)")
         case eps:
-            number: float | None = eps
-            return number
+            return cast("float | None", eps)
 
 
 def _make_window(chosen: Choices) -> Window:

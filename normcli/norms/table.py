@@ -150,7 +150,7 @@ class Norm(NamedTuple):
     source : str
         The paper or specification that defines it.
     use : str
-        Where it is typically found, in a short phrase.
+        Where it is typically found, in a few words.
     """
 
     name: str
