@@ -24,7 +24,7 @@ from normcli.documents.plans import (
     name_inputs,
 )
 from normcli.errors import UsageError
-from normcli.tensors.nested import NestedLists, to_lists
+from normcli.tensors.nested import to_lists
 from normcli.tensors.pieces import forget, iterate_pieces
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ PRINTABLE = ("shape", "axes", "group_count", "group_size", "count", "normalized"
 
 _CHECKED = ("target", "lowest", "highest", "overall", "largest_error", "tolerance", "ok")
 """The members of a check in JSON."""
-
-_SHORT_GROUP = 4096
-"""The values of groups of at most so many are formatted at once."""
 
 _NEAR = 0.01
 """A check is written as ≈ its target where all groups are within this distance of it."""
@@ -99,8 +96,6 @@ class Answer:
         """Return one object per group: its index, count, statistics and normalized values."""
         result, plan = self.result, self.result.plan
         view = result.normalized.reshape(plan.grid.view_shape)
-        short = plan.spec.window is not None or plan.grid.group_size <= _SHORT_GROUP
-        describe = to_lists if short else NestedLists
         columns = {"count": count_values(result), **result.statistics}
         groups = plan.grid.walk_groups()
         for pieces in zip(*map(iterate_pieces, columns.values()), strict=True):
@@ -109,7 +104,7 @@ class Answer:
                 yield {
                     "group": index,
                     **dict(zip(columns, numbers, strict=True)),
-                    "normalized": describe(np.asarray(view[place])),
+                    "normalized": describe_value(np.asarray(view[place])),
                 }
             forget(view)
 
@@ -176,7 +171,7 @@ class Answer:
 
     def _describe_selection(self) -> Mapping[str, Any]:
         selection, counts = self.result.selection, self.result.counts
-        listed = None if counts is None else NestedLists(counts.astype(np.int64))
+        listed = None if counts is None else describe_value(counts.astype(np.int64))
         return {} if selection is None else {"counts": listed, **describe_selection(selection)}
 
     def _build_check(self) -> Line:

@@ -21,6 +21,7 @@ from normcli.documents.document import (
     Row,
     Table,
     describe_members,
+    describe_value,
     flatten_records,
 )
 from normcli.documents.excerpt import cut_beyond
@@ -29,7 +30,7 @@ from normcli.documents.plans import describe_tensor, find_reduction, format_form
 from normcli.norms.table import Centre
 from normcli.teach.equalities import PARAMETERS, Likeness, format_parameters
 from normcli.teach.place import format_index
-from normcli.tensors.nested import NestedLists, describe_number
+from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,7 +98,7 @@ class ComparisonAnswer:
             yield {
                 "name": column.name,
                 **_describe_column(column),
-                "first_group": NestedLists(column.first_group),
+                "first_group": describe_value(column.first_group),
                 **{key: value for key, value in own.items() if key not in ("schema", "input")},
             }
 

@@ -13,7 +13,7 @@ from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 from normcli.teach.place import format_index
 from normcli.teach.restore import ATOL
-from normcli.tensors.nested import NestedLists, to_lists
+from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,8 +67,8 @@ class RestorationAnswer:
             **describe_members(closeness, "compared", "different", "max_abs"),
             "max_abs_at": describe_value(closeness.place),
             **describe_members(self.restoration, "aligned", "why"),
-            "normalized_without_affine": NestedLists(result.standardized),
-            "restored": NestedLists(result.normalized),
+            "normalized_without_affine": describe_value(result.standardized),
+            "restored": describe_value(result.normalized),
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from normcli.tensors.nested import NestedLists, describe_number, join_json
+from normcli.tensors.nested import NestedLists, describe_number, join_json, to_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,6 +59,9 @@ class Facts(NamedTuple):
     title: str
     lines: tuple[tuple[str, tuple[str, ...]], ...]
 
+
+_SHORT = 4096
+"""Arrays of at most so many values are formatted at once."""
 
 GAP = "…"
 """What stands for cells, rows or columns that are left out."""
@@ -240,7 +243,7 @@ def describe_members(record: object, *names: str) -> dict[str, Any]:
 def describe_value(value: Any) -> Any:
     """Return a value as JSON can hold it: a member of an enumeration by its value, records as objects.
 
-    Arrays become `NestedLists`, whose text is made where it is written.
+    Arrays become lists; long ones `NestedLists`, whose text is made piece by piece where it is written.
 
     Examples
     --------
@@ -252,7 +255,7 @@ def describe_value(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, np.ndarray):
-        return NestedLists(value)
+        return to_lists(value) if value.size <= _SHORT else NestedLists(value)
     if isinstance(value, dict):
         return {name: describe_value(member) for name, member in value.items()}
     if hasattr(value, "_fields"):
