@@ -132,12 +132,8 @@ def measure(text: str, size: float, *, mono: bool = False, bold: bool = False) -
 
 
 def stack(parts: list[Panel], gap: float) -> Panel:
-    """Return drawings one below the other."""
-    y, shapes = 0.0, []
-    for part in parts:
-        shapes.append(part.at(0, y))
-        y += part.height + gap
-    return Panel(max((part.width for part in parts), default=0), max(0.0, y - gap), tuple(shapes))
+    """Return drawings one below the other: in lines that are too short for two."""
+    return flow(parts, gap, most=0.0)
 
 
 def flow(parts: list[Panel], gap: float, most: float) -> Panel:
