@@ -73,7 +73,7 @@ class Selection(NamedTuple):
         pieces = zip(iterate_pieces(values), iterate_pieces(mask), strict=True)
         return sum(int(np.count_nonzero(part & ~np.isnan(piece))) for piece, part in pieces)
 
-    def find_spoilt(self, values: NDArray[Any], places: Places) -> Selected:
+    def find_reported(self, values: NDArray[Any], places: Places) -> Selected:
         """Return which results that are not finite call for a warning: not those of values that do not count.
 
         Parameters

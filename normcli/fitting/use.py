@@ -74,7 +74,7 @@ class Use(NamedTuple):
 def invert_stats(
     use: Use, plan: Plan, values: NDArray[Any], out: NDArray[Any] | None, effort: Effort
 ) -> tuple[NDArray[Any], Loss]:
-    """Undo a normalization with `Use.fit_inputs`, each result rounded once; return also what rounding y may have cost.
+    """Undo a normalization by `Use.fit_inputs`, each result rounded once; also return what rounding y has cost.
 
     Raises
     ------

@@ -222,7 +222,7 @@ class _Search:
             if numbers.size:
                 places = np.unravel_index(numbers, shape)
                 if selection is not None:
-                    reported = selection.find_spoilt(self.values.reshape(shape), places)
+                    reported = selection.find_reported(self.values.reshape(shape), places)
                     places = tuple(index[reported] for index in places)
                 found.append(_unite(self.plan.grid.locate_groups(places)))
         return _unite(*found)
