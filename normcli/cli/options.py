@@ -68,7 +68,7 @@ def output(text: str, metavar: str = "FILE") -> Option:
 
 
 def declare(row: norms.Option, norm: Norm | None = None) -> Option:
-    """Return a row of the table of options for click: with the default of a norm, or for commands of any norm."""
+    """Return a row of the table of options for click, with the default that it has in a norm or in any."""
     default = row.default if norm is None else row.find_default(norm)
     if norm is None and row.name in ("eps", "eps_mode"):
         default = "each norm's"
@@ -183,7 +183,7 @@ def show(parts: tuple[str, ...]) -> Option:
 
 
 def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
-    """Return the rows of the table that a norm has, except those that its name fixes and the one called `but`."""
+    """Return the rows of the table that a norm has, except what its name fixes and the one called `but`."""
     left_out = {but, *named.fixed}
     rows = (row for row in OPTIONS if row.belongs_to(named.norm) and row.name not in left_out)
     return [declare(row, named.norm) for row in rows]

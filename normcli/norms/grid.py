@@ -299,7 +299,7 @@ class Grid:
         return replace(self, axes=tuple(sorted({*self.axes, *batch})))
 
     def spread_running(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a running statistic, which has a value for each group of `running`, for each group of this grid."""
+        """Return a running statistic, of a value for each group of `running`, for each group of this grid."""
         whole = values.reshape(self.running.keepdims_shape)
         return np.broadcast_to(whole, self.keepdims_shape).reshape(self.stats_shape)
 
