@@ -10,7 +10,7 @@ import numpy as np
 from normcli.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -49,6 +49,11 @@ class AffineStep(NamedTuple):
     way: str
     scale: Floats | None = None
     shift: Floats | None = None
+
+    def map(self, function: Callable[[Floats], Floats]) -> AffineStep:
+        """Return the step with a function applied to its scale and its shift, as far as it has them."""
+        scale, shift = (None if values is None else function(values) for values in (self.scale, self.shift))
+        return self._replace(scale=scale, shift=shift)
 
     def apply(self, standardized: Floats) -> Floats:
         """Return y."""

@@ -135,11 +135,7 @@ class Sample(NamedTuple):
 
     def place(self, affine: AffineStep) -> AffineStep:
         """Return an affine step with its scale and shift of the sampled values."""
-        scale, shift = (
-            None if values is None else take_groups(self.grid, values, self.chosen)
-            for values in (affine.scale, affine.shift)
-        )
-        return affine._replace(scale=scale, shift=shift)
+        return affine.map(lambda values: take_groups(self.grid, values, self.chosen))
 
 
 class Hypothesis(NamedTuple):

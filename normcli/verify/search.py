@@ -234,13 +234,9 @@ class Search:
         """Return how far each value may be off, given the affine step of the sampled values."""
         slack = level.ulp * measure_unit(sample.actual, self.scope.dtype)
         if level.roundings:
-            standard, (_, scale, shift) = sample.standard, placed
+            standard = sample.standard
             terms = (1.0 + np.abs(standard.values)) * (1.0 + standard.offset[:, None])
-            if scale is not None:
-                terms = terms * np.abs(scale)
-            if shift is not None:
-                terms = terms + np.abs(shift)
-            slack = slack + level.roundings * get_eps(self.scope.dtype) * terms
+            slack = slack + level.roundings * get_eps(self.scope.dtype) * placed.map(np.abs).apply(terms)
         return slack
 
     def _bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
