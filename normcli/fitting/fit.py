@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from normcli.engine.inputs import Selection
 from normcli.engine.order import find_quartiles
 from normcli.engine.walk import Effort, count_processors
@@ -72,22 +70,28 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
     DataError
         If one cannot be read or is unlike the first, unless such are left out; if none is left.
     """
-    waiting = list(sources)
-    fitting = _Fitting(request, policy, effort)
+    waiting, bad = list(sources), list[str]()
+    fitting: _Fitting | None = None
+    stats: Stats | None = None
     good: list[Named] = []
-    while waiting and fitting.subject is None:
+
+    def leave_out(problem: str) -> None:
+        if not policy.skips_bad:
+            raise DataError(problem)
+        bad.append(problem)
+
+    while waiting and fitting is None:
         try:
-            fitting.begin(waiting[0])
+            fitting = _begin(request, waiting[0], policy, effort)
         except (DataError, MemoryError) as error:
-            fitting.leave_out(_format_problem(waiting.pop(0), error))
-    for source, outcome in zip(waiting, fitting.survey_all(waiting), strict=True):
+            leave_out(_format_problem(waiting.pop(0), error))
+    for source, outcome in zip(waiting, fitting.survey_all(waiting) if fitting else (), strict=True):
         if isinstance(outcome, str):
-            fitting.leave_out(outcome)
+            leave_out(outcome)
         else:
-            fitting.add(outcome)
+            stats = outcome if stats is None else stats.add(outcome)
             good.append(source)
-    stats, bad = fitting.stats, fitting.bad
-    if stats is None:
+    if fitting is None or stats is None:
         raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
     if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
         stats = stats._replace(quartiles=_search_quartiles(stats, good, fitting.load, effort))
@@ -115,36 +119,22 @@ def _search_quartiles(
     return find_quartiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
 
 
-class _Fitting:
-    """The statistics of the tensors so far."""
+class _Fitting(NamedTuple):
+    """How tensors are fitted; the first, whose subject all must have, is kept: it may be standard input."""
 
-    def __init__(self, request: Request, policy: Policy, effort: Effort) -> None:
-        self.request, self.policy, self.effort = request, policy, effort
-        self.subject: Subject | None = None
-        self.stats: Stats | None = None
-        self.bad: list[str] = []
-        self._first: Named | None = None
-        self._values: NDArray[Any] = np.empty(0)
+    subject: Subject
+    first: Named
+    values: NDArray[Any]
+    policy: Policy
+    effort: Effort
 
     def load(self, source: Named) -> NDArray[Any]:
-        """Return a tensor; the first is loaded once, as it may be standard input."""
-        return self._values if source is self._first else _load(source)
-
-    def begin(self, source: Named) -> None:
-        """Load the first tensor; all others must have its subject."""
-        values = _load(source)
-        self.subject = choose_subject(self.request, values.shape, values.dtype)
-        self._first, self._values = source, values
-
-    def leave_out(self, problem: str) -> None:
-        """Note why a tensor is left out, or raise `DataError` if that is not the policy."""
-        if not self.policy.skips_bad:
-            raise DataError(problem)
-        self.bad.append(problem)
+        """Return a tensor."""
+        return self.values if source is self.first else _load(source)
 
     def survey_all(self, sources: Sequence[Named]) -> Iterator[Stats | str]:
         """Yield the statistics of each tensor, or what is wrong with it; of much data in processes."""
-        workers, size = min(self.effort.threads or count_processors(), len(sources)), self._values.nbytes
+        workers, size = min(self.effort.threads or count_processors(), len(sources)), self.values.nbytes
         if workers < 2 or size * len(sources) < MUCH or not can_fork():
             for source in sources:
                 yield self._try(source, self.effort)
@@ -164,19 +154,19 @@ class _Fitting:
             return _format_problem(source, error)
 
     def _survey(self, source: Named, effort: Effort) -> Stats:
-        assert self.subject is not None
         values, subject = self.load(source), self.subject
-        first = "" if self._first is None else self._first.name
-        require_alike(subject, values.shape, values.dtype, source.name, first)
+        require_alike(subject, values.shape, values.dtype, source.name, self.first.name)
         samples = values.shape[subject.plan(1).grid.layout.batch or 0]
         sums = gather(subject.plan(samples), values, effort)
         if self.policy.nan == "raise":
             require_no_nan(sums, source.name)
         return Stats(subject, self.policy.nan == "omit", 1, samples, sums)
 
-    def add(self, found: Stats) -> None:
-        """Add a tensor's statistics to those of all."""
-        self.stats = found if self.stats is None else self.stats.add(found)
+
+def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:
+    """Load the first tensor, and choose the subject that all others must have."""
+    values = _load(first)
+    return _Fitting(choose_subject(request, values.shape, values.dtype), first, values, policy, effort)
 
 
 def _load(source: Named) -> NDArray[Any]:
