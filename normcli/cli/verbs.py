@@ -80,16 +80,16 @@ class Verb(NamedTuple):
         assert callable(self.options)
         named = NamedNorm(name, *find_norm(name))
         groups = "--groups 2" if find_option("groups").belongs_to(named.norm) else ""
+        describe = self.describe or self._describe
         call = " ".join(filter(None, ("normcli", self.name, name, groups)))
-        text = "\n".join([self._describe(named), "\n\b", *(f"  {call} {example}" for example in self.examples)])
+        text = "\n".join([describe(named), "\n\b", *(f"  {call} {example}" for example in self.examples)])
         refused = {
             names: reason for names, reason in self.refused.items() if names != EVALUATION or named.norm.tracks
         }
         return make_command(name, self.run, text, self.options(named), refused, norm=name)
 
     def _describe(self, named: NamedNorm) -> str:
-        if self.describe is not None:
-            return self.describe(named)
+        """Return the verb's own help, with a paragraph on the norm behind its first."""
         prose = inspect.cleandoc(self.run.__doc__ or "").split("\n\n\b\n")[0]
         summary, *rest = prose.split("\n\n")
         return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
