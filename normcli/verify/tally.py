@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -175,8 +174,7 @@ class GroupTally:
     def __iter__(self) -> Iterator[GroupDifference]:
         """Yield the groups with mismatches, in order."""
         for groups, cells in self._pieces():
-            pairs = zip(groups.tolist(), cells.tolist(), strict=True)
-            yield from (GroupDifference(group, *cell) for group, cell in pairs)
+            yield from _join(groups, cells)
 
     def count(self) -> int:
         """Return how many groups have a mismatch."""
@@ -184,13 +182,21 @@ class GroupTally:
 
     def find_worst(self, most: int) -> list[GroupDifference]:
         """Return the groups with most mismatches, of those with equally many the ones that are further off."""
-        return heapq.nsmallest(most, self, lambda group: (-group.mismatches, -group.max_ulp))
+        worst: list[GroupDifference] = []
+        for groups, cells in self._pieces():  # few of each piece: millions of groups may differ
+            order = np.lexsort((-cells["max_ulp"], -cells["mismatches"]))[:most]
+            worst += _join(groups[order], cells[order])
+        return sorted(worst, key=lambda group: (-group.mismatches, -group.max_ulp))[:most]
 
     def _pieces(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.void]]]:
         """Yield the numbers of groups with mismatches, and what is known of each."""
         if self._cells is not None:
             for groups in find_places(lambda cells: cells["mismatches"] > 0, self._cells):
                 yield groups, self._cells.reshape(-1)[groups]
+
+
+def _join(groups: NDArray[np.intp], cells: NDArray[np.void]) -> Iterator[GroupDifference]:
+    return (GroupDifference(group, *cell) for group, cell in zip(groups.tolist(), cells.tolist(), strict=True))
 
 
 def _choose_bins(ulp: Floats) -> NDArray[np.int64]:
