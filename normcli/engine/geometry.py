@@ -204,15 +204,14 @@ class Geometry:
         starts = [tile[run].start // (self.chunk if run == self.cut else 1) for run in self.reduced_runs]
         return int(np.ravel_multi_index(starts, self.leaf_shape))
 
-    def cut_leaves(self, x: NDArray[Any], tile: Slices) -> Iterator[tuple[slice, NDArray[Any]]]:
+    def cut_leaves(self, x: NDArray[Any], tile: Slices) -> Iterator[NDArray[Any]]:
         """Cut a tile, of shape (groups, values), into views of shape (groups, outer, leaves, values of a leaf).
 
-        There are two at most: the full leaves, and the shorter last ones. The slice says which leaves along the
-        cut run they are.
+        There are two at most: the full leaves, and the shorter last ones.
         """
         groups = x.shape[0]
         if self.cut is None:
-            yield slice(0, 1), x.reshape(groups, 1, 1, -1)
+            yield x.reshape(groups, 1, 1, -1)
             return
         inner = math.prod(self.dims[i] for i in self.reduced_runs if i > self.cut)
         outer = math.prod(tile[i].stop - tile[i].start for i in self.reduced_runs if i < self.cut)
@@ -220,9 +219,9 @@ class Geometry:
         full, leaf = length // self.chunk, self.chunk * inner
         lines = x.reshape(groups, outer, length * inner)
         if full:
-            yield slice(0, full), lines[:, :, : full * leaf].reshape(groups, outer, full, leaf)
+            yield lines[:, :, : full * leaf].reshape(groups, outer, full, leaf)
         if length % self.chunk:
-            yield slice(full, full + 1), lines[:, :, None, full * leaf :]
+            yield lines[:, :, None, full * leaf :]
 
 
 def find_geometry(plan: Plan) -> Geometry:

@@ -141,7 +141,7 @@ class Run:
         def work_on(tile: Slices, work: Workspace) -> None:
             groups = geometry.number_groups(tile)
             rows = self._load(tile, work, order, dtype).reshape(len(groups), -1)
-            pieces = [piece for _, piece in geometry.cut_leaves(rows, tile)]
+            pieces = geometry.cut_leaves(rows, tile)
             batch = measure_batch(pieces, groups, work, need_sum=self.centred, whole=self.whole)
             with self._lock:
                 add(batch)
@@ -248,18 +248,16 @@ class Run:
         `selected` says which values of the rows count; the others are 0.
         """
         cut = self.geometry.cut_leaves
-        chosen = itertools.repeat(None) if selected is None else (piece for _, piece in cut(selected, tile))
-        parts = []
-        for (place, piece), some in zip(cut(rows, tile), chosen, strict=False):
+        chosen = itertools.repeat(None) if selected is None else cut(selected, tile)
+        parts: list[Records] = []
+        for piece, some in zip(cut(rows, tile), chosen, strict=False):
             flat = None if some is None else some.reshape(-1, piece.shape[-1])
             leaves = self.method.measure(piece.reshape(-1, piece.shape[-1]), work, flat)
-            parts.append((place, leaves.reshape(piece.shape[:-1])))
-        records: Records = parts[0][1]
+            parts.append(leaves.reshape(piece.shape[:-1]))
+        records = parts[0]
         if len(parts) > 1:
-            groups, outer, _ = records.count.shape
-            records = records.empty((groups, outer, parts[-1][0].stop))
-            for place, part in parts:
-                records.put((slice(None), slice(None), place), part)
+            columns = zip(*(part.arrays() for part in parts), strict=True)
+            records = type(records)(*(np.concatenate(arrays, axis=-1) for arrays in columns))
         return records.reshape((rows.shape[0], -1))
 
     def _merge(self, records: Records, scale: NDArray[np.int64] | None) -> Any:

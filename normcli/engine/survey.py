@@ -11,7 +11,7 @@ from normcli.numerics.moments import choose_scale
 from normcli.numerics.narrow import measure_narrow_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -62,13 +62,13 @@ class _Rows(NamedTuple):
 
 
 def measure_batch(
-    pieces: Sequence[NDArray[Any]], groups: Integers, work: Workspace, *, need_sum: bool, whole: bool
+    pieces: Iterable[NDArray[Any]], groups: Integers, work: Workspace, *, need_sum: bool, whole: bool
 ) -> Batch:
     """Measure a tile.
 
     Parameters
     ----------
-    pieces : sequence of ndarray
+    pieces : iterable of ndarray
         The leaves of the tile, with one array for each length of leaf, as `Geometry.cut_leaves` yields them; of
         float32 or float64.
     groups : ndarray of int
