@@ -1,0 +1,139 @@
+"""Damage: what disks, programs and people do to a file, drawn from a seeded stream."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zipfile
+import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+_NUMBER = re.compile(rb"-?\d+(\.\d+)?([eE][-+]?\d+)?")
+
+_WORDS = (
+    b"0", b"-0", b"-1", b"1", b"2147483648", b"9007199254740993", b"9223372036854775808", b"18446744073709551616",
+    b"1e400", b"-1e-400", b"nan", b"inf", b"-Infinity", b"1" * 400, b"1_000", b"0x10", b"NA", b"null", b"-", b"",
+    b"\"", b"[", b"]", b"{", b"}", b",", b"\t", b";", b"\n", b"\r", b"\x00", b"\xff\xfe", "٣".encode(),
+    "\u202e".encode(), b"True", b"None", b"(", b"'", b":", b"[[[[[[[[[[", b"{}", b"\x1b[31m",
+)  # fmt: skip
+
+_INTEGERS = (0, 1, 7, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
+
+
+def mutate(data: bytes, other: bytes, random: random.Random) -> bytes:
+    """Return a file with one to four kinds of damage; `other` is a valid file, of which parts may be taken."""
+    if _is_archive(data) and random.random() < 0.5:
+        return _mutate_member(data, other, random)
+    for _ in range(random.choice((1, 1, 1, 2, 4))):
+        data = random.choice(_KINDS)(data, other, random)
+    return data
+
+
+def _flip_bit(data: bytes, other: bytes, random: random.Random) -> bytes:
+    if not data:
+        return data
+    place = random.randrange(len(data))
+    return data[:place] + bytes([data[place] ^ 1 << random.randrange(8)]) + data[place + 1 :]
+
+
+def _set_bytes(data: bytes, other: bytes, random: random.Random) -> bytes:
+    place, count = _choose_part(data, random)
+    return data[:place] + random.randbytes(count) + data[place + count :]
+
+
+def _delete(data: bytes, other: bytes, random: random.Random) -> bytes:
+    place, count = _choose_part(data, random)
+    return data[:place] + data[place + count :]
+
+
+def _repeat(data: bytes, other: bytes, random: random.Random) -> bytes:
+    place, count = _choose_part(data, random)
+    return data[:place] + data[place : place + count] * random.choice((2, 3, 50)) + data[place + count :]
+
+
+def _cut(data: bytes, other: bytes, random: random.Random) -> bytes:
+    return data[: random.randrange(len(data) + 1)]
+
+
+def _splice(data: bytes, other: bytes, random: random.Random) -> bytes:
+    return data[: random.randrange(len(data) + 1)] + other[random.randrange(len(other) + 1) :]
+
+
+def _swap(data: bytes, other: bytes, random: random.Random) -> bytes:
+    a, b, c = sorted(random.randrange(len(data) + 1) for _ in range(3))
+    return data[:a] + data[b:c] + data[a:b] + data[c:]
+
+
+def _insert_word(data: bytes, other: bytes, random: random.Random) -> bytes:
+    place = random.randrange(len(data) + 1)
+    return data[:place] + random.choice(_WORDS) + data[place:]
+
+
+def _replace_number(data: bytes, other: bytes, random: random.Random) -> bytes:
+    numbers = list(_NUMBER.finditer(data))
+    if not numbers:
+        return data
+    found = random.choice(numbers)
+    return data[: found.start()] + random.choice(_WORDS) + data[found.end() :]
+
+
+def _set_integer(data: bytes, other: bytes, random: random.Random) -> bytes:
+    form = random.choice(("<H", "<I", "<Q", ">Q"))
+    packed = struct.pack(form, random.choice(_INTEGERS) & (1 << 8 * struct.calcsize(form)) - 1)
+    place = random.randrange(len(data) + 1)
+    return data[:place] + packed + data[place + len(packed) :]
+
+
+def _choose_part(data: bytes, random: random.Random) -> tuple[int, int]:
+    return random.randrange(len(data) + 1), random.choice((1, 1, 2, 4, 8, 64))
+
+
+def _is_archive(data: bytes) -> bool:
+    return data.startswith(b"PK")
+
+
+def _mutate_member(data: bytes, other: bytes, random: random.Random) -> bytes:
+    """Damage a member of an archive whose directory and checksums are right, or leave one out."""
+    import io
+
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = random.choice(list(members))
+    content = members[name]
+    if random.random() < 0.1:
+        del members[name]
+    elif (
+        random.random() < 0.6
+    ):  # a number of it, of the same size, so that what is behind the header is damaged
+        form = random.choice(("<d", "<q"))
+        value = random.choice(_NUMBERS[form])
+        start = _find_values(content)
+        place = start + 8 * random.randrange(max(1, (len(content) - start) // 8))
+        members[name] = content[:place] + struct.pack(form, value) + content[place + 8 :]
+    else:
+        members[name] = random.choice(_KINDS)(content, zlib.compress(other), random)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def _find_values(content: bytes) -> int:
+    """Return where the values of a `.npy` member of version 1 begin."""
+    return 10 + int.from_bytes(content[8:10], "little")
+
+
+_NUMBERS = {
+    "<d": (0.0, -0.0, -1.0, 1e-320, 1e300, -1e308, float("inf"), float("-inf"), float("nan"), 0.5, 2.0**53),
+    "<q": (-1, 0, 1, 2**31, 10**8, 2**53, 2**62, 2**63 - 1, -(2**63)),
+}
+
+_KINDS: tuple[Callable[[bytes, bytes, random.Random], bytes], ...] = (
+    _flip_bit, _set_bytes, _delete, _repeat, _cut, _splice, _swap, _insert_word, _insert_word, _replace_number,
+    _replace_number, _set_integer,
+)  # fmt: skip

@@ -1,0 +1,194 @@
+"""Valid files of every format that the program reads, to be damaged; and the commands that read them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import struct
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from normcli.cli.run import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Command = tuple[str, ...]
+"""Arguments, where `{file}` is the damaged file, `{whole}` a valid one of its kind, and `{out}` a new path."""
+
+_READERS: tuple[Command, ...] = (
+    ("bn", "-i", "{file}", "--print", "mean"),
+    ("ln", "-i", "{file}"),
+    ("ln", "-i", "{file}", "-f", "json"),
+    ("zscore", "-i", "{file}", "-o", "{out}.npy"),
+    ("rms", "-i", "{file}", "--nan", "omit", "-f", "jsonl"),
+    ("robust", "-i", "{file}", "-f", "markdown"),
+    ("minmax", "-i", "{file}", "-o", "{out}.json"),
+    ("fit", "zscore", "{file}", "--print", "mean"),
+    ("fit", "bn", "{whole}", "{file}", "-o", "{out}.npz"),
+    ("explain", "ln", "-i", "{file}", "--at", "0,0"),
+    ("check", "ln", "-i", "{whole}", "--actual", "{file}"),
+    ("identify", "-i", "{whole}", "--actual", "{file}"),
+    ("compare", "bn", "ln", "-i", "{file}", "-f", "json"),
+    ("bn", "-i", "{whole}", "--gamma", "{file}"),
+    ("bn", "-i", "{whole}", "--mask", "{file}"),
+    ("draw", "bn", "-i", "{file}", "-o", "{out}.svg"),
+)
+
+_OF_TABLES: tuple[Command, ...] = (
+    ("zscore", "-i", "{file}", "-f", "csv"),
+    ("zscore", "-i", "{file}", "-o", "{out}.csv"),
+    ("fit", "zscore", "{whole}", "{file}", "-f", "json"),
+)
+
+_OF_STATS: tuple[Command, ...] = (
+    ("merge", "{file}", "-f", "json"),
+    ("merge", "{whole}", "{file}", "-o", "{out}.npz"),
+    ("merge", "{file}", "--emit", "torchvision"),
+    ("apply", "{file}", "x.npy", "-o", "{out}.npy"),
+    ("invert", "{file}", "x.npy", "-o", "{out}.npy"),
+)
+
+_OF_STATES: tuple[Command, ...] = (
+    ("bn", "-i", "x.npy", "--state", "{file}"),
+    ("bn", "-i", "x.npy", "--state", "{file}", "--eval", "--print", "normalized"),
+)
+
+
+class Format(NamedTuple):
+    """A kind of file.
+
+    Parameters
+    ----------
+    suffix : str
+        Of the damaged file's name.
+    make : callable
+        Yields valid files; the first is the `{whole}` one.
+    commands : tuple
+    """
+
+    suffix: str
+    make: Callable[[], Iterator[bytes]]
+    commands: tuple[Command, ...]
+
+
+def prepare(folder: Path) -> None:
+    """Write the valid files that commands name."""
+    np.save(folder / "x.npy", _make_tensor())
+
+
+def _make_tensor() -> np.ndarray:
+    return np.random.default_rng(5).normal(3, 2, (4, 3)).round(3)
+
+
+def _save(array: np.ndarray, version: tuple[int, int] = (1, 0)) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, version)
+    return stream.getvalue()
+
+
+def _make_npy() -> Iterator[bytes]:
+    x = _make_tensor()
+    yield _save(x)
+    for dtype in ("i1", "u1", "i2", "<i8", ">i8", "u8", "f2", "f4", ">f4", "?"):
+        yield _save(x.astype(dtype))
+    yield _save(np.asfortranarray(x))
+    yield _save(x, (2, 0))
+    yield _save(x, (3, 0))
+    yield _save(x[0, 0])
+    yield _save(x[:0])
+    yield _save(np.array([2**53 + 1, 2**63 - 1, -(2**63)]).reshape(3, 1))
+    yield _save(np.array([[np.nan, np.inf], [-np.inf, 1e300]]))
+
+
+def _make_npz() -> Iterator[bytes]:
+    x = _make_tensor()
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", method) as archive:
+            archive.writestr("x.npy", _save(x))
+        yield stream.getvalue()
+    stream = io.BytesIO()
+    np.savez_compressed(stream, a=x, b=x.astype("f4"))
+    yield stream.getvalue()
+
+
+def _make_json() -> Iterator[bytes]:
+    x = _make_tensor()
+    yield json.dumps(x.tolist()).encode()
+    yield json.dumps({"normalized": x.tolist(), "dtype": "float32", "norm": "bn"}).encode()
+    yield json.dumps([["nan", "inf"], [1, -2.5e-3]]).encode()
+    yield json.dumps([{"x": 1, "y": 2.5, "z": None}, {"x": -3, "y": 4, "z": 1}]).encode()
+    yield b"[9007199254740993, 9223372036854775807, -1]"
+
+
+def _make_csv(delimiter: str = ",") -> Iterator[bytes]:
+    rows = [[repr(value) for value in row] for row in _make_tensor().tolist()]
+
+    def join(lines: list[list[str]], end: str = "\n") -> bytes:
+        return end.join(delimiter.join(line) for line in lines).encode() + end.encode()
+
+    yield join(rows)
+    yield join([["height", "weight", "age"], *rows])
+    yield join([['"a ""b"""', '"c\nd"', "é"], *rows], "\r\n")
+    yield join([["x", "y", "z"], ["1", "", "NA"], ["", "", ""], ["-3e5", "nan", "0"]])
+    yield b"\xef\xbb\xbf" + join([["t"], ["1700000000000000001"], ["1700000000000000003"]])
+    yield join([["name", "x", "y"], ["ann", "1", "2"], ["bob", "3", "4"]])
+
+
+def _make_jsonl() -> Iterator[bytes]:
+    yield "".join(
+        json.dumps(dict(zip("xyz", row, strict=True))) + "\n" for row in _make_tensor().tolist()
+    ).encode()
+    yield b"[1, 2]\n[3, 4.5]\n"
+    yield b'{"a": 1, "b": null}\n{"a": "nan", "b": 3}\n'
+
+
+def _make_safetensors() -> Iterator[bytes]:
+    def pack(values: np.ndarray, kind: str) -> bytes:
+        entry = {"dtype": kind, "shape": list(values.shape), "data_offsets": [0, values.nbytes]}
+        header = json.dumps({"__metadata__": {"format": "np"}, "x": entry}).encode()
+        return struct.pack("<Q", len(header)) + header + values.tobytes()
+
+    x = _make_tensor()
+    yield pack(x, "F64")
+    yield pack(x.astype("f4"), "F32")
+    yield pack(x.astype("i8"), "I64")
+    yield pack(x.astype("f4").view("u2")[:, 1::2], "BF16")
+
+
+def _write(arguments: str, made: str) -> bytes:
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
+        code = run([*arguments.split(), "-q"])
+    if code:
+        raise RuntimeError(f"normcli {arguments} left with {code}")
+    content = Path(made).read_bytes()
+    Path(made).unlink()
+    return content
+
+
+def _make_stats() -> Iterator[bytes]:
+    yield _write("fit zscore x.npy -o made.npz", "made.npz")
+    yield _write("fit robust x.npy -o made.npz", "made.npz")
+    yield _write("fit gn --groups 1 --axes NC x.npy -o made.npz", "made.npz")
+
+
+def _make_state() -> Iterator[bytes]:
+    yield _write("bn -i x.npy --state made.npz", "made.npz")
+
+
+FORMATS = {
+    "npy": Format(".npy", _make_npy, _READERS),
+    "npz": Format(".npz", _make_npz, _READERS),
+    "json": Format(".json", _make_json, _READERS),
+    "jsonl": Format(".jsonl", _make_jsonl, _READERS + _OF_TABLES),
+    "csv": Format(".csv", _make_csv, _READERS + _OF_TABLES),
+    "tsv": Format(".tsv", lambda: _make_csv("\t"), _READERS + _OF_TABLES),
+    "safetensors": Format(".safetensors", _make_safetensors, _READERS),
+    "stats": Format(".npz", _make_stats, _OF_STATS),
+    "state": Format(".npz", _make_state, _OF_STATES),
+}

@@ -1,0 +1,19 @@
+"""Damaged files, 2,000 a format: exit codes as documented, one line on stderr, little time and memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.runner import Fuzzer
+from tests.fuzz.samples import FORMATS
+
+CASES = [
+    pytest.param(count, id=f"{count} cases", marks=marks)
+    for count, marks in ((20, ()), (2000, pytest.mark.slow))
+]
+
+
+@pytest.mark.parametrize("count", CASES)
+@pytest.mark.parametrize("name", FORMATS)
+def test_damaged_files_end_as_documented(name, count, tmp_path):
+    assert list(Fuzzer(name, tmp_path).try_cases(range(count))) == []
