@@ -188,7 +188,7 @@ def test_calls_that_carry_a_part_of_what_they_were_asked_to(line, name, folder, 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_golden_folder_is_whole_or_not_there(fault, folder, normcli):
-    line = "golden ln -i x.npy -o g".split()
+    line = ["golden", "ln", "-i", "x.npy", "-o", "g"]
     disk = Disk()
     with pytest.MonkeyPatch.context() as patched:
         disk.patch(patched)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,10 @@ from normcli.documents.document import Line, Page, describe_members, describe_va
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import (
     build_header,
+    describe_column,
     describe_plan,
     describe_selection,
     describe_tensor,
-    format_group,
     list_facts,
     list_groups,
     list_selection,
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import Facts, Section, View
+    from normcli.documents.long import Column
     from normcli.norms.plan import Plan
     from normcli.results.promises import Check
     from normcli.results.result import Result
-    from normcli.tensors.delimited import Column
     from normcli.tensors.tensor import Tensor
 
 PRINTABLE = ("shape", "axes", "group_count", "group_size", "count", "normalized", "gamma", "beta")
@@ -71,7 +70,7 @@ class Answer:
             yield build_blocks("input", result.input, result, view)
         if view.shows("stats"):
             columns = {"count": count_values(result), **result.statistics}
-            yield list_groups(plan, columns, view, functools.partial(format_group, plan, self.tensor))
+            yield list_groups(plan, columns, view)
         if view.shows("normalized"):
             yield build_blocks("normalized", result.normalized, result, view)
         if view.shows("check"):
@@ -103,6 +102,7 @@ class Answer:
             for numbers, (index, place) in zip(zip(*lists, strict=True), groups, strict=False):
                 yield {
                     "group": index,
+                    **describe_column(plan.grid, index),
                     **dict(zip(columns, numbers, strict=True)),
                     "normalized": describe_value(np.asarray(view[place])),
                 }
@@ -110,14 +110,14 @@ class Answer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per value: its index per axis, the input, its group's statistics, the output."""
-        from normcli.tensors.delimited import iterate_long
+        from normcli.documents.long import iterate_long
 
         grid = self.result.plan.grid
         return iterate_long(grid.layout.names, grid.shape, self.columns())
 
     def columns(self) -> dict[str, Column]:
         """Return input, statistics and output: each a function from index arrays to the values there."""
-        from normcli.tensors.delimited import pick_from
+        from normcli.documents.long import pick_from
 
         result, grid, selection = self.result, self.result.plan.grid, self.result.selection
 

@@ -58,7 +58,7 @@ class Drawing(Answer):
         values = result.normalized if self.options.values == "normalized" else result.input
         yield Line((f"{plan.norm.name} · {plan.norm.title}",))
         positions = choose_positions(plan.grid.shape, full=view.full)
-        owners = choose_owners(result, self.tensor, view.digits, positions)
+        owners = choose_owners(result, view.digits, positions)
         sliding = plan.spec.window is not None
         title = "window" if sliding else "groups"
         build = functools.partial(build_map, result=result, view=view, locate=owners.locate)

@@ -80,7 +80,7 @@ class RestorationAnswer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per value: its index per axis, the input, x̂ and the restored value."""
-        from normcli.tensors.delimited import iterate_long, pick_from
+        from normcli.documents.long import iterate_long, pick_from
 
         grid = self.restoration.result.plan.grid
         columns = {name: pick_from(values) for name, values in self._tensors.items()}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from normcli.documents.document import Line, describe_members, describe_value, flatten_records
 from normcli.documents.numbers import format_shape
-from normcli.documents.plans import build_header, describe_plan, list_groups
+from normcli.documents.plans import build_header, describe_column, describe_plan, list_groups
 from normcli.errors import UsageError
-from normcli.printable import format_count
+from normcli.printable import format_count, make_printable
 from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ class StatisticsAnswer:
         """Return one object per group."""
         columns = [to_lists(values.reshape(-1)) for values in self.fields.values()]
         for number, values in enumerate(zip(*columns, strict=True)):
-            yield {"group": self.plan.grid.group_index(number), **dict(zip(self.fields, values, strict=True))}
+            index = self.plan.grid.group_index(number)
+            column = describe_column(self.plan.grid, index)
+            yield {"group": index, **column, **dict(zip(self.fields, values, strict=True))}
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per group."""
@@ -114,6 +116,8 @@ def _emit_torchvision(answer: StatisticsAnswer) -> str:
     _require(answer, "torchvision", 1)
     mean, std = answer.own["mean"].tolist(), answer.own["std"].tolist()
     lines = ["from torchvision import transforms", "", f"transforms.Normalize(mean={mean}, std={std})"]
+    if answer.plan.grid.columns is not None:
+        lines.append(_name_columns(answer))
     if "image_std" in answer.fields:
         lines.append(
             f"# the mean of each image's own std is another number: {answer.fields['image_std'].tolist()}"
@@ -127,7 +131,8 @@ def _emit_keras(answer: StatisticsAnswer) -> str:
     plan = _require(answer, "keras")
     axis = repr(plan.grid.kept[0] if len(plan.grid.kept) == 1 else plan.grid.kept) if plan.grid.kept else None
     mean, var = answer.own["mean"].tolist(), answer.own["var"].tolist()
-    return f"import keras\n\nkeras.layers.Normalization(axis={axis}, mean={mean}, variance={var})"
+    names = "" if plan.grid.columns is None else f"\n{_name_columns(answer)}"
+    return f"import keras\n\nkeras.layers.Normalization(axis={axis}, mean={mean}, variance={var}){names}"
 
 
 def _emit_sklearn(answer: StatisticsAnswer) -> str:
@@ -135,6 +140,8 @@ def _emit_sklearn(answer: StatisticsAnswer) -> str:
     mean, var, std = (answer.fields[name].reshape(-1).tolist() for name in ("mean", "var", "std"))
     counts = answer.fields["count"].reshape(-1)
     seen = repr(int(counts[0])) if (counts == counts[:1]).all() else f"np.array({counts.tolist()})"
+    columns = answer.plan.grid.columns
+    names = "" if columns is None else f"\nscaler.feature_names_in_ = np.array({list(columns)}, dtype=object)"
     return f"""import numpy as np
 from sklearn.preprocessing import StandardScaler
 
@@ -143,13 +150,21 @@ scaler.mean_ = np.array({mean})
 scaler.var_ = np.array({var})
 scaler.scale_ = np.array({[value or 1.0 for value in std]})
 scaler.n_features_in_ = {len(mean)}
-scaler.n_samples_seen_ = {seen}"""
+scaler.n_samples_seen_ = {seen}{names}"""
 
 
 def _emit_json(answer: StatisticsAnswer) -> str:
     import json
 
-    return json.dumps({name: to_lists(values) for name, values in answer.fields.items()}, allow_nan=False)
+    columns = answer.plan.grid.columns
+    named = {} if columns is None else {"columns": list(columns)}
+    fields = {name: to_lists(values) for name, values in answer.fields.items()}
+    return json.dumps({**named, **fields}, allow_nan=False)
+
+
+def _name_columns(answer: StatisticsAnswer) -> str:
+    """Return a comment that names the columns of a table in their order."""
+    return f"# columns: {', '.join(map(make_printable, answer.plan.grid.columns or ()))}"
 
 
 EMITTERS: Mapping[str, Callable[[StatisticsAnswer], str]] = {

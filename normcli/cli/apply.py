@@ -9,7 +9,7 @@ import click
 from click import option
 
 from normcli.cli import options
-from normcli.cli.destination import Destination, choose_files_for
+from normcli.cli.destination import Destination, choose_files_for, describe_left_out
 from normcli.cli.sources import load_affine
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError, name_subject
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from normcli.tensors.many import Named
 
 
-_OPTIONS = (
+_OPTIONS: tuple[options.Option, ...] = (
     click.argument("stats", required=False, metavar="STATS"),
     click.argument("files", nargs=-1, metavar="FILE…"),
-    options.output("Of the result; of several files, a folder; - is .npy on stdout.", "FILE|DIR/"),
+    options.output("Of the result; of several files, a folder; - is standard output.", "FILE|DIR/"),
+    options.TENSOR_FORMAT,
+    *options.TABLE_INPUT,
     option("--eps", type=float, help="Instead of that of the statistics."),
     options.GAMMA,
     options.BETA,
@@ -85,8 +87,8 @@ def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...
     from normcli.fitting.use import Use
     from normcli.tensors.many import expand, name_tensors
 
-    named = list(name_tensors(expand(files)))
-    destinations = choose_files_for([one.name for one in named], settings.answer.output)
+    named = list(name_tensors(expand(files), settings.source.table()))
+    destinations = choose_files_for([one.name for one in named], settings.answer)
     loaded = load_affine(settings.parameters)
     use = Use(read_stats(stats), **loaded, eps=settings.request.eps, dtype=settings.request.dtype)
     with settings.run.open_effort() as effort:
@@ -101,7 +103,8 @@ def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, 
     from normcli.fitting.use import invert_stats
     from normcli.tensors.files import Saved
 
-    values = one.load().values
+    tensor = one.load(use.wanted)
+    values = tensor.values
     plan = use.plan(one.name, values)
     dtype = plan.choose_output_dtype(values.dtype)
     with contextlib.ExitStack() as files:
@@ -112,8 +115,9 @@ def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, 
             else:
                 result, loss = run(plan, values, use.fit_inputs(plan), out, effort)[0], None
         if out is None:
-            destination.write_tensor(files, Saved(result, "normalized", axis_names=plan.grid.layout.names))
-    return [] if loss is None else list(_describe_loss(loss, values.size))
+            destination.write_tensor(files, Saved.like(tensor, result))
+    notes = [*([] if tensor.note is None else [tensor.note]), *describe_left_out(destination, tensor)]
+    return notes if loss is None else [*notes, *_describe_loss(loss, values.size)]
 
 
 APPLY = Verb("apply", _apply, options=_OPTIONS)

@@ -12,20 +12,20 @@ from normcli.cli.destination import (
     STATISTICS_SUFFIXES,
     Destination,
     choose_document_file,
+    choose_tensor_file,
     choose_values_file,
+    describe_left_out,
 )
 from normcli.cli.problem import load_problem
 from normcli.cli.verbs import NamedNorm, Verb
 from normcli.errors import UsageError
 from normcli.tensors.tensor import STANDARD_STREAM
-from normcli.writers import PAGE, PAGE_SUFFIXES, PARTS
+from normcli.writers import PAGE, PAGE_SUFFIXES, PARTS, WRITERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from normcli.answers.calculation import Answer
     from normcli.cli.settings import AnswerOptions, Settings
-    from normcli.tensors.files import Saved
 
 
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
@@ -35,7 +35,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *(options.TRACKING if norm.tracks else ()),
         *options.COUNTING,
         *options.SAVE,
-        options.ANY_FORMAT,
+        options.ANY_OR_TENSOR_FORMAT,
         options.PRINT,
         options.show(PARTS),
         *options.LOOK,
@@ -97,12 +97,16 @@ def _run(settings: Settings) -> None:
         if statistics is not None:
             statistics.write_arrays(files, result.statistics)
         if tensor is not None and out is None:
-            tensor.write_tensor(files, _describe_tensor(answer))
+            from normcli.tensors.files import Saved
+
+            tensor.write_tensor(files, Saved.like(problem.tensor, result.normalized))
         show = settings.answer.show
         if show is None and tensor is not None:  # of what is saved no values, and of a large file no check
             show = frozenset(("stats",) if out is not None else ("stats", "check"))
         if out is not None:
             result.settle(check=settings.answer.format_name == "json" or show is None or "check" in show)
+    if tensor is not None:
+        settings.run.warn(problem.tensor.source, *describe_left_out(tensor, problem.tensor))
     if not settings.run.quiet:
         settings.run.warn(result.plan.norm.name, *result.warnings)
     if field is not None:
@@ -124,9 +128,11 @@ def _choose_outputs(answer: AnswerOptions) -> tuple[Destination | None, ...]:
         raise UsageError("--print prints bare numbers; it has no --format, and no page")
     if output == STANDARD_STREAM and is_page:
         raise UsageError("-o - puts the tensor on standard output; --format html alone puts a page there")
-    if output == STANDARD_STREAM and (format_name or answer.field):
-        raise UsageError("-o - puts the tensor on standard output, where --format or --print would go too")
-    tensor = None if is_page else choose_values_file(output)
+    if output == STANDARD_STREAM and answer.field:
+        raise UsageError("-o - puts the tensor on standard output, where --print would go too")
+    if output != STANDARD_STREAM and format_name not in (None, *WRITERS):
+        raise UsageError(f"--format {format_name} is of tensors: -o - writes one to standard output")
+    tensor = None if is_page else choose_tensor_file(answer)
     statistics = choose_values_file(answer.stats_output, "--stats-output", STATISTICS_SUFFIXES)
     paths = [os.path.realpath(str(one.path)) for one in (tensor, statistics) if one is not None]
     if len(paths) > len(set(paths)):
@@ -144,19 +150,6 @@ def _asks_for_statistics_alone(answer: AnswerOptions) -> bool:
     if answer.show is None or answer.format_name not in (None, "table", "markdown"):
         return False
     return answer.show.isdisjoint(("normalized", "check"))
-
-
-def _describe_tensor(answer: Answer) -> Saved:
-    """Return the normalized tensor; as text, one of more than two axes gets the lines of `--format csv`."""
-    from normcli.tensors.files import Saved
-
-    return Saved(
-        answer.result.normalized,
-        key="normalized",
-        columns=answer.tensor.columns,
-        axis_names=answer.result.plan.grid.layout.names,
-        describe=answer.columns,
-    )
 
 
 CALCULATE = Verb(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,12 +19,11 @@ from normcli.writers import PICTURES, WRITERS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from normcli.cli.norm_spec import NormSpec
     from normcli.cli.settings import Settings
     from normcli.norms.request import Request
     from normcli.teach.equalities import NamedPlan
+    from normcli.tensors.tensor import Tensor
 
 _PARTS = ("facts", "equalities", "normalized", "groups")
 
@@ -56,9 +55,7 @@ def _run(settings: Settings, norms: tuple[str, ...]) -> None:
     from normcli.teach.comparison import compare
 
     tensor = load_input(settings)
-    entries = [
-        _prepare(spec, request, settings, tensor.values) for spec, request in zip(specs, requests, strict=True)
-    ]
+    entries = [_prepare(spec, request, settings, tensor) for spec, request in zip(specs, requests, strict=True)]
     with settings.run.open_effort() as effort:
         comparison = compare(entries, tensor.values, effort, settings.request.layout)
     found = [(column.name, warning) for column in comparison.columns for warning in column.result.warnings]
@@ -104,14 +101,14 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
     return option in spec.open_options
 
 
-def _prepare(spec: NormSpec, request: Request, settings: Settings, values: NDArray[Any]) -> NamedPlan:
+def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tensor) -> NamedPlan:
     from normcli.norms.plan import make_plan
     from normcli.results.inputs import fit_inputs
     from normcli.teach.equalities import NamedPlan
 
     with name_subject(spec.text):
-        plan = make_plan(request, values.shape, values.dtype)
-    return NamedPlan(spec.text, plan, fit_inputs(plan, values, load_parameters(plan, settings)))
+        plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
+    return NamedPlan(spec.text, plan, fit_inputs(plan, tensor.values, load_parameters(plan, settings)))
 
 
 COMPARE = Verb(

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from normcli.errors import UsageError
-from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
 from normcli.writers import PICTURES, SUFFIXES, write, write_picture
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from normcli.cli.settings import AnswerOptions
     from normcli.documents.document import Document, Drawable, View
     from normcli.tensors.files import FileFormat, Saved
+    from normcli.tensors.tensor import Tensor
 
 STATISTICS_SUFFIXES = (".json", ".npz")
 """The files that several arrays are saved in, each under its name."""
@@ -36,7 +37,7 @@ class Destination(NamedTuple):
     path : str or None
         None is standard output, of text; `-` is standard output, of a tensor.
     format_name : str
-        The format of text and pictures; empty where values are saved, whose format the path's suffix says.
+        The format of text, of pictures, and of a tensor.
     option : str
         The option that named the path.
     """
@@ -67,11 +68,14 @@ class Destination(NamedTuple):
             text.flush()
             text.detach()
 
-    def _find_format(self, dtype: np.dtype[Any]) -> FileFormat:
-        """Return the format of a tensor's file, or raise `UsageError` if it has no such dtype."""
-        from normcli.tensors.files import find_outgoing
+    def _find_format(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FileFormat:
+        """Return the format of a tensor's file, or raise `UsageError` if such a tensor is not read back."""
+        from normcli.tensors.files import FORMATS, require_holdable
 
-        return find_outgoing(str(self.path), self.option, dtype)
+        suffix = f".{self.format_name}"
+        chosen = f" --format {self.format_name}" if self.path == STANDARD_STREAM else ""
+        require_holdable(suffix, f"{self.option} {self.path}{chosen}", shape, dtype)
+        return FORMATS[suffix]
 
     def start_tensor(
         self, files: contextlib.ExitStack, values: NDArray[Any], dtype: np.dtype[Any]
@@ -94,7 +98,7 @@ class Destination(NamedTuple):
         from normcli.tensors.spool import open_outgoing
         from normcli.tensors.whole import open_whole
 
-        start = self._find_format(dtype).start
+        start = self._find_format(values.shape, dtype).start
         if start is None or not isinstance(values, np.memmap):
             return None
         path = str(self.path)
@@ -102,10 +106,10 @@ class Destination(NamedTuple):
         return start(stream, values.shape, dtype)
 
     def write_tensor(self, files: contextlib.ExitStack, saved: Saved) -> None:
-        """Write a tensor, in the format of the path's suffix; the file takes its place when `files` closes."""
+        """Write a tensor; the file takes its place when `files` closes."""
         from normcli.tensors.whole import open_whole
 
-        file_format = self._find_format(saved.values.dtype)
+        file_format = self._find_format(saved.values.shape, saved.values.dtype)
         if self.path == STANDARD_STREAM:
             file_format.write(sys.stdout.buffer, saved)
             sys.stdout.buffer.flush()
@@ -121,12 +125,24 @@ class Destination(NamedTuple):
         from normcli.writers.structured import format_json
 
         stream = files.enter_context(open_whole(str(self.path)))
-        if str(self.path).lower().endswith(".npz"):
+        if self.format_name == "npz":
             write_npz(stream, arrays)
             return
         lists = {name: NestedLists(array) for name, array in arrays.items()}
         stream.writelines(piece.encode() for piece in format_json(lists))
         stream.write(b"\n")
+
+
+def describe_left_out(destination: Destination, tensor: Tensor) -> Iterator[str]:
+    """Yield which columns of a tensor's table are not written, as the format holds numbers alone."""
+    from normcli.tensors.files import FORMATS
+    from normcli.tensors.tables import name_column
+
+    table = tensor.table
+    if table is None or not table.has_others or FORMATS[f".{destination.format_name}"].is_text:
+        return
+    others = (name_column(table.rows, place) for place in range(table.rows.width) if place not in table.chosen)
+    yield f"{destination.format_name} holds numbers alone, without the columns {', '.join(others)}"
 
 
 def print_document(document: Document, answer: AnswerOptions) -> None:
@@ -157,15 +173,39 @@ def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Des
     return Destination(output, named)
 
 
+def choose_tensor_file(answer: AnswerOptions) -> Destination | None:
+    """Return where a tensor goes; None where that is not asked for.
+
+    A file's name says its format. On standard output (`-`) it is --format, .npy by default.
+
+    Raises
+    ------
+    UsageError
+        If the file's name ends in no format of tensors, or cannot be written; if the format is none of them, or
+        its bytes would go to a terminal.
+    """
+    if answer.output != STANDARD_STREAM:
+        return choose_values_file(answer.output)
+    from normcli.tensors.files import FORMATS
+
+    format_name = answer.format_name or STREAMED[0]
+    if format_name not in STREAMED:
+        raise UsageError(f"-o - writes the tensor: --format {', '.join(STREAMED)}, not {format_name}")
+    if not FORMATS[f".{format_name}"].is_text and sys.stdout.isatty():
+        texts = ", ".join(name for name in STREAMED if FORMATS[f".{name}"].is_text)
+        raise UsageError(f"-o - would write {format_name}, which no terminal shows; --format {texts} are text")
+    return Destination(STANDARD_STREAM, format_name)
+
+
 def choose_values_file(
     output: str | None, option: str = "--output", suffixes: Sequence[str] = ()
 ) -> Destination | None:
-    """Return where a tensor, or arrays by name, are saved; None where that is not asked for.
+    """Return the file where a tensor, or arrays by name, are saved; None where that is not asked for.
 
     Parameters
     ----------
     output : str or None
-        The file, as the caller named it; `-` is standard output where any format of tensors will do.
+        The file, as the caller named it.
     option : str
     suffixes : sequence of str
         The formats that will do; by default every one of tensors.
@@ -177,14 +217,13 @@ def choose_values_file(
     """
     if output is None:
         return None
-    if output != STANDARD_STREAM or suffixes:
-        from normcli.tensors.files import FORMATS
+    from normcli.tensors.files import FORMATS
 
-        _require_file(output, suffixes or tuple(FORMATS), option)
-    return Destination(output, option=option)
+    suffix = _require_file(output, suffixes or tuple(FORMATS), option)
+    return Destination(output, suffix.removeprefix("."), option)
 
 
-def choose_files_for(names: Sequence[str], output: str) -> list[Destination]:
+def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destination]:
     """Return where the result of each of several files goes: in a folder, which is made, or in one file.
 
     Raises
@@ -192,6 +231,7 @@ def choose_files_for(names: Sequence[str], output: str) -> list[Destination]:
     UsageError
         If several results would go to one file, or one cannot be written.
     """
+    output = str(answer.output)
     paths = [output]
     if output.endswith(os.sep) or os.path.isdir(output):  # noqa: PTH112
         paths = [str(Path(output, _name_result(name))) for name in names]
@@ -204,7 +244,7 @@ def choose_files_for(names: Sequence[str], output: str) -> list[Destination]:
             raise UsageError(f"--output {output}: the folder cannot be made: {error.strerror}") from error
     elif len(names) > 1:
         raise UsageError(f"--output {output}: {len(names)} results need a folder: -o {output}{os.sep}")
-    return [cast("Destination", choose_values_file(path)) for path in paths]
+    return [cast("Destination", choose_tensor_file(answer._replace(output=path))) for path in paths]
 
 
 def _require_file(path: str, suffixes: Sequence[str], option: str = "--output") -> str:

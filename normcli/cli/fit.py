@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -39,6 +40,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
             metavar="FILE",
             help="Also what FILE lists, one file a line (or NUL between); - is stdin.",
         ),
+        *options.TABLE_INPUT,
         *options.of_norm(named, but="dtype"),
         options.NAN,
         option("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
@@ -57,8 +59,8 @@ def _fit(
     (robust) follow from no sums: fit all their files at once. normcli merge, apply and invert use it.
 
     FILE… are files, FILE:KEY, quoted patterns and folders; of an .npz all arrays are taken. They are joined
-    along the batch axis: their other axes and dtypes must agree. Where samples have statistics of their own
-    there is nothing to fit; --axes and --keep choose others.
+    along the batch axis: their other axes and dtypes must agree, and the columns of tables by their names.
+    Where samples have statistics of their own there is nothing to fit; --axes and --keep choose others.
 
     \b
       normcli fit bn 'train/*.npy' -o stats.npz
@@ -74,7 +76,11 @@ def _fit(
     policy = Policy(settings.selection.nan or "propagate", skips_bad=skip_bad)
     with settings.run.open_effort() as effort:
         listed = [] if files_from is None else read_list(files_from)
-        fitted = fit(settings.request, name_tensors([*expand(files), *listed]), policy, effort)
+        paths = [*expand(files), *listed]
+        _warn_of_repeated(settings, paths)
+        fitted = fit(settings.request, name_tensors(paths, settings.source.table()), policy, effort)
+    for name, note in fitted.notes:
+        settings.run.warn(name, note)
     _show(fitted.stats, settings, emit, destination)
     if fitted.bad:
         settings.run._replace(quiet=False).warn("left out", *fitted.bad)
@@ -82,6 +88,12 @@ def _fit(
         raise DataError(
             f"{count} file{'s were' if count > 1 else ' was'} left out; the statistics are of the others"
         )
+
+
+def _warn_of_repeated(settings: Settings, paths: Sequence[str]) -> None:
+    for path, count in Counter(paths).items():
+        if count > 1:
+            settings.run.warn(path, f"it is given {count} times, and counts as often")
 
 
 def _merge(settings: Settings, files: tuple[str, ...], emit: str | None) -> None:
@@ -99,9 +111,15 @@ def _merge(settings: Settings, files: tuple[str, ...], emit: str | None) -> None
     destination = _choose_output(settings, emit)
     from normcli.fitting.stats_file import merge_stats, read_stats
 
+    _warn_of_repeated(settings, files)
     merged = read_stats(files[0])
     for name in files[1:]:
-        merged = merge_stats(merged, read_stats(name), files[0], name)
+        other = read_stats(name)
+        if (other.subject.columns is None) != (merged.subject.columns is None):
+            settings.run.warn(
+                name, f"its columns are taken to be those of {files[0]}: one of them has no names"
+            )
+        merged = merge_stats(merged, other, files[0], name)
     _show(merged, settings, emit, destination)
 
 

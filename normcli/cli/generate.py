@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from normcli.cli import options
-from normcli.cli.destination import choose_values_file
+from normcli.cli.destination import choose_tensor_file
 from normcli.cli.sources import make_recipe
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
+from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
+    from normcli.cli.destination import Destination
     from normcli.cli.settings import Settings
 
 
 def _run(settings: Settings) -> None:
     """Write a seeded tensor and nothing else.
 
-    Without -o it goes to standard output as JSON, which -i - reads.
+    Without -o it goes to standard output as JSON, or as -f says; -i - reads all of them.
 
     \b
       normcli generate --shape 2,3,4,4
@@ -28,19 +28,16 @@ def _run(settings: Settings) -> None:
     """
     if settings.source.shape is None:
         raise UsageError("generate needs --shape N,N,…")
-    destination = choose_values_file(settings.answer.output)
-    from normcli.norms.layout import make_layout
+    answer = settings.answer
+    if answer.output is None:
+        answer = answer._replace(output=STANDARD_STREAM, format_name=answer.format_name or "json")
+    destination = cast("Destination", choose_tensor_file(answer))
     from normcli.tensors.files import Saved
     from normcli.tensors.generate import generate
-    from normcli.tensors.nested import to_lists
 
     values = generate(make_recipe(settings.source)).values
-    if destination is None:
-        sys.stdout.write(json.dumps(to_lists(values), allow_nan=False) + "\n")
-        return
-    saved = Saved(values, key="x", axis_names=make_layout(None, values.ndim).names)
     with contextlib.ExitStack() as files:
-        destination.write_tensor(files, saved)
+        destination.write_tensor(files, Saved(values, key="x"))
 
 
 GENERATE = Verb(
@@ -49,6 +46,7 @@ GENERATE = Verb(
     options=(
         *options.RECIPE,
         options.DTYPE,
-        options.output("Where to; - is .npy on standard output."),
+        options.output("Where to; - is standard output. [default: - as JSON]"),
+        options.TENSOR_FORMAT,
     ),
 )

@@ -70,7 +70,7 @@ def _list_tensor_files() -> Topic:
         facts = {
             "text": form.is_text,
             "several arrays, FILE:KEY picks one": form.has_keys,
-            "no bfloat16": not form.has_bfloat16,
+            form.limits: bool(form.limits),
             f"from {format_bytes(SMALLEST_MAPPED)} on worked on where it lies": form.start is not None,
         }
         return "; ".join(fact for fact, holds in facts.items() if holds)

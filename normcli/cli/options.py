@@ -11,6 +11,7 @@ from normcli.cli.types import Framework, accept_parts, parse_lengths, parse_mome
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
 from normcli.norms.request import Fill, NanRule
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
+from normcli.tensors.tensor import STREAMED
 from normcli.writers import FORMATS, WRITERS
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def _require_one(ctx: click.Context, param: click.Parameter, given: tuple[str, .
 
 def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
     """Return the options that name the tensor, or several that each are a batch."""
-    text = ".npy, .npz, .json, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is standard input."
+    text = ".npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is standard input."
     return (
         option(
             "-i", "--input", "inputs", metavar="FILE", multiple=True,
@@ -48,6 +49,24 @@ def _declare_bound(name: str, text: str) -> Option:
     return option(name, type=parse_number, metavar="NUMBER", help=text)
 
 
+TABLE_INPUT: tuple[Option, ...] = (
+    option(
+        "--columns", metavar="NAME,…",
+        help="Of a table: the columns to work on, by name or number from 0 (0-3). The others pass through.",
+    ),
+    option("--exclude", metavar="NAME,…", help="Of a table: the columns to leave out; they pass through."),
+    option(
+        "--delimiter", metavar="NAME",
+        help="Between the cells of a table: comma, semicolon, tab, bar or any character. [default: guessed]",
+    ),
+    option("--decimal", type=click.Choice((".", ",")), help="The decimal point of a table. [default: .]"),
+    option(
+        "--header", type=click.Choice(("yes", "no")),
+        help="Whether a table's first row is names. [default: if no cell is a number, nor all missing]",
+    ),
+)  # fmt: skip
+"""How a table is read: CSV, TSV, JSON records, JSON Lines."""
+
 RECIPE = (
     option("--shape", type=parse_shape, metavar="N,N,…", help="Generate a tensor of this shape instead."),
     option("--dist", type=click.Choice(DISTRIBUTIONS), help="Its distribution. [default: randint]"),
@@ -58,7 +77,7 @@ RECIPE = (
     option("--skip", type=click.IntRange(min=0), metavar="N", help="Pass over N values of the stream first."),
 )
 
-TENSOR = (*_declare_source(), *RECIPE)
+TENSOR: tuple[Option, ...] = (*_declare_source(), *TABLE_INPUT, *RECIPE)
 """Where the one tensor comes from that a verb works on."""
 
 
@@ -132,12 +151,19 @@ COUNTING = (
 STATE = option("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
 
 SAVE = (
-    output("Save the normalized tensor, or as .html a page; - is .npy on standard output."),
+    output("Save the normalized tensor, or as .html a page; - is standard output."),
     option("--stats-output", metavar="FILE", help="Save the statistics, as .json or .npz."),
 )
 
 FORMAT = option("-f", "--format", "format_name", type=click.Choice(FORMATS), help="[default: table]")
 ANY_FORMAT = option("-f", "--format", "format_name", type=click.Choice(tuple(WRITERS)), help="[default: table]")
+ANY_OR_TENSOR_FORMAT = option(
+    "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*WRITERS, *STREAMED)))),
+    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table]",
+)  # fmt: skip
+TENSOR_FORMAT = option(
+    "-f", "--format", "format_name", type=click.Choice(STREAMED), help="Of the tensor on standard output."
+)
 ANSWER_FILE = output("Write the answer to a file, in the format that its name ends in.")
 PRINT = option("--print", "field", metavar="FIELD", help="Print one field, a number a line, in full precision.")
 
@@ -194,6 +220,7 @@ def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> lis
     affine = [{"gamma": GAMMA, "beta": BETA}[name] for name in named.norm.parameter_names]
     return [
         *_declare_source(several=several),
+        *TABLE_INPUT,
         *RECIPE,
         *of_norm(named, but=but),
         *((*affine, AFFINE_SEED) if affine else ()),

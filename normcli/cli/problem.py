@@ -79,7 +79,7 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     running = load_running(settings.running, find_norm(request.norm)[0].name)
     request = adopt_eps(request, None if running is None else running.state)
     tensor = load_input(settings)
-    plan = make_plan(request, tensor.values.shape, tensor.values.dtype)
+    plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     parameters = load_parameters(plan, settings)
     known = None if running is None else fit_given(plan, running.statistics, running.names)
     if evaluation and known is None:

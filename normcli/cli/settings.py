@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import View
     from normcli.engine.walk import Effort
+    from normcli.tensors.tables import TableOptions
 
 
 class SourceOptions(NamedTuple):
@@ -33,6 +34,24 @@ class SourceOptions(NamedTuple):
     rng: str | None = None
     skip: int | None = None
     dtype: str | None = None
+    columns: str | None = None
+    exclude: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    header: str | None = None
+
+    def table(self) -> TableOptions:
+        """Return how a table is read."""
+        from normcli.tensors.delimited import find_delimiter
+        from normcli.tensors.tables import TableOptions
+
+        return TableOptions(
+            columns=self.columns,
+            exclude=self.exclude,
+            delimiter=None if self.delimiter is None else find_delimiter(self.delimiter),
+            decimal=self.decimal or ".",
+            header=None if self.header is None else self.header == "yes",
+        )
 
 
 class ParameterOptions(NamedTuple):

@@ -58,7 +58,7 @@ def load_file(name: str, settings: Settings) -> Tensor:
     """Return the tensor of a file; what there is to know of how it was read goes to stderr."""
     from normcli.tensors.files import load
 
-    tensor = load(name)
+    tensor = load(name, settings.source.table())
     if tensor.note is not None:
         settings.run.warn(tensor.source, tensor.note)
     return tensor

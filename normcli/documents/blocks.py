@@ -14,6 +14,7 @@ import numpy as np
 from normcli.documents.document import GAP, Blocks, Matrix
 from normcli.documents.excerpt import Positions, choose_positions, cut, format_hidden, make_index
 from normcli.documents.numbers import format_cells
+from normcli.printable import make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -201,7 +202,7 @@ class _Excerpt(NamedTuple):
         rows, columns = ([Positions((0,))] * 2 + self.positions)[-2:]
 
         row_labels = [f"{names[-2]}={i}" if len(names) > 1 else "" for i in rows.shown]
-        column_labels = [f"{names[-1]}={i}" if names else "value" for i in columns.shown[panel]]
+        column_labels = [self._name_column(i) if names else "value" for i in columns.shown[panel]]
         labels = rows.open_gap(row_labels, GAP), columns.open_gap(column_labels, GAP)
 
         def open_gaps(cells: NDArray[Any], mark: Any) -> list[list[Any]]:
@@ -209,6 +210,10 @@ class _Excerpt(NamedTuple):
             return rows.open_gap(opened, [mark] * len(labels[1]))
 
         return Matrix(name, open_gaps(self.texts, GAP), open_gaps(groups, None), *labels)
+
+    def _name_column(self, place: int) -> str:
+        columns = self.grid.columns
+        return f"{self.grid.layout.names[-1]}={place}" if columns is None else make_printable(columns[place])
 
 
 def _format_picked(pick: Pick, positions: list[Positions], view: View) -> NDArray[Any]:

@@ -14,13 +14,14 @@ from normcli.printable import format_count, make_printable
 from normcli.tensors.nested import describe_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from normcli.documents.document import View
     from normcli.engine.inputs import Inputs, Selection
+    from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
 
@@ -55,6 +56,7 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
         "formula": plan.formula,
         **subject,
         "layout": grid.layout.letters,
+        **({} if grid.columns is None else describe_members(grid, "columns")),
         **describe_members(grid, "axes", "kept", "group_count", "group_size"),
         **({} if grid.groups is None else describe_members(grid, "groups", "group_order")),
         **describe_members(spec, "eps", "eps_mode"),
@@ -64,6 +66,12 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
         "like": spec.like,
         **(describe_members(spec, "gamma_offset") if spec.gamma_offset else {}),
     }
+
+
+def describe_column(grid: Grid, index: Mapping[str, int]) -> Mapping[str, Any]:
+    """Return the name of the column that a group lies in, as a member of JSON; none where it has no name."""
+    column = grid.find_column(index)
+    return {} if column is None else {"column": column}
 
 
 def describe_tensor(tensor: Tensor) -> Mapping[str, Any]:
@@ -141,12 +149,7 @@ def list_selection(
     )
 
 
-def list_groups(
-    plan: Plan,
-    columns: Mapping[str, NDArray[Any]],
-    view: View,
-    name_group: Callable[[int], str] | None = None,
-) -> Table:
+def list_groups(plan: Plan, columns: Mapping[str, NDArray[Any]], view: View) -> Table:
     """Return the table of groups: the name of each on its colour, and its statistics.
 
     Parameters
@@ -155,14 +158,11 @@ def list_groups(
     columns : mapping of str to ndarray
         By their titles: integers, or numbers to be rounded for the reader; of `Grid.stats_shape`.
     view : View
-    name_group : function of a group's number, optional
-        Instead of `Grid.group_name`.
     """
 
     def make_row(group: int) -> Row:
         cells = (_format_value(values.flat[group], view) for values in columns.values())
-        name = (name_group or plan.grid.group_name)(group)
-        return Row((name, *cells), None if plan.spec.window is not None else group)
+        return Row((plan.grid.group_name(group), *cells), None if plan.spec.window is not None else group)
 
     table = Table(None, ("group", *columns), (False, *(True,) * len(columns)))
     return build_excerpt(table, make_row, plan.grid.group_count, "group", view)
@@ -275,16 +275,6 @@ def format_options(plan: Plan) -> str:
     if spec.like is not None:
         parts.append(f"like {spec.like}")
     return ", ".join(parts)
-
-
-def format_group(plan: Plan, tensor: Tensor, group: int) -> str:
-    """Return what a group is called, with the name of its column where the tensor's source named some."""
-    name, columns, grid = plan.grid.group_name(group), tensor.columns, plan.grid
-    last = len(grid.shape) - 1
-    if columns is None or last not in grid.kept or grid.groups is not None:
-        return name
-    column = grid.group_index(group)[grid.kept_names[grid.kept.index(last)]]
-    return f"{name} {make_printable(columns[column])}"
 
 
 def _abbreviate(parameter: NDArray[Any], view: View) -> tuple[str, ...]:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from normcli.norms.request import Request
     from normcli.numerics.order_statistics import Quartiles
     from normcli.tensors.many import Named
+    from normcli.tensors.tensor import Tensor
 
+    _Surveyed = tuple[Stats, str | None]
 
 MUCH = 1 << 26
 """Bytes of all tensors: fewer are read in less time than it takes to start workers."""
@@ -46,10 +48,11 @@ class Policy(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Statistics, and what is wrong with the files that were left out."""
+    """Statistics, what is wrong with the files that were left out, and how others were read, by their names."""
 
     stats: Stats
     bad: tuple[str, ...]
+    notes: tuple[tuple[str, str], ...]
 
 
 def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effort) -> Fitted:
@@ -71,6 +74,7 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
         If one cannot be read or is unlike the first, unless such are left out; if none is left.
     """
     waiting, bad = list(sources), list[str]()
+    notes: list[tuple[str, str]] = []
     fitting: _Fitting | None = None
     stats: Stats | None = None
     good: list[Named] = []
@@ -89,13 +93,16 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
         if isinstance(outcome, str):
             leave_out(outcome)
         else:
-            stats = outcome if stats is None else stats.add(outcome)
+            found, note = outcome
+            stats = found if stats is None else stats.add(found)
+            if note is not None:
+                notes.append((source.name, note))
             good.append(source)
     if fitting is None or stats is None:
         raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
     if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
         stats = stats._replace(quartiles=_search_quartiles(stats, good, fitting.load, effort))
-    return Fitted(stats, tuple(bad))
+    return Fitted(stats, tuple(bad), tuple(notes))
 
 
 def _format_problem(source: Named, error: BaseException) -> str:
@@ -105,7 +112,7 @@ def _format_problem(source: Named, error: BaseException) -> str:
 
 
 def _search_quartiles(
-    stats: Stats, sources: Sequence[Named], load: Callable[[Named], NDArray[Any]], effort: Effort
+    stats: Stats, sources: Sequence[Named], load: Callable[[Named], Tensor], effort: Effort
 ) -> Quartiles:
     """Read all tensors again, once for each digit that the quartiles are found by."""
     subject = stats.subject
@@ -113,7 +120,7 @@ def _search_quartiles(
 
     def load_all() -> Iterator[tuple[Plan, NDArray[Any]]]:
         for source in sources:
-            values = load(source)
+            values = load(source).values
             yield subject.plan(values.shape[batch]), values
 
     return find_quartiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
@@ -124,17 +131,18 @@ class _Fitting(NamedTuple):
 
     subject: Subject
     first: Named
-    values: NDArray[Any]
+    tensor: Tensor
     policy: Policy
     effort: Effort
 
-    def load(self, source: Named) -> NDArray[Any]:
-        """Return a tensor."""
-        return self.values if source is self.first else _load(source)
+    def load(self, source: Named) -> Tensor:
+        """Return a tensor, its columns in the order of the first."""
+        return self.tensor if source is self.first else _load(source, self.tensor.columns)
 
-    def survey_all(self, sources: Sequence[Named]) -> Iterator[Stats | str]:
+    def survey_all(self, sources: Sequence[Named]) -> Iterator[_Surveyed | str]:
         """Yield the statistics of each tensor, or what is wrong with it; of much data in processes."""
-        workers, size = min(self.effort.threads or count_processors(), len(sources)), self.values.nbytes
+        workers = min(self.effort.threads or count_processors(), len(sources))
+        size = self.tensor.values.nbytes
         if workers < 2 or size * len(sources) < MUCH or not can_fork():
             for source in sources:
                 yield self._try(source, self.effort)
@@ -147,30 +155,33 @@ class _Fitting(NamedTuple):
                 observer.advance(size)
             yield outcome
 
-    def _try(self, source: Named, effort: Effort) -> Stats | str:
+    def _try(self, source: Named, effort: Effort) -> _Surveyed | str:
         try:
             return self._survey(source, effort)
         except (DataError, MemoryError) as error:
             return _format_problem(source, error)
 
-    def _survey(self, source: Named, effort: Effort) -> Stats:
-        values, subject = self.load(source), self.subject
+    def _survey(self, source: Named, effort: Effort) -> _Surveyed:
+        tensor, subject = self.load(source), self.subject
+        values, note = tensor.values, tensor.note
+        if tensor.columns is not None and subject.columns is None:
+            note = "the first file names no columns: those of this one are taken in its order"
         require_alike(subject, values.shape, values.dtype, source.name, self.first.name)
         samples = values.shape[subject.plan(1).grid.layout.batch or 0]
         sums = gather(subject.plan(samples), values, effort)
         if self.policy.nan == "raise":
             require_no_nan(sums, source.name)
-        return Stats(subject, self.policy.nan == "omit", 1, samples, sums)
+        return Stats(subject, self.policy.nan == "omit", 1, samples, sums), note
 
 
 def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:
     """Load the first tensor, and choose the subject that all others must have."""
-    values = _load(first)
-    return _Fitting(choose_subject(request, values.shape, values.dtype), first, values, policy, effort)
+    tensor = _load(first, None)
+    return _Fitting(choose_subject(request, tensor), first, tensor, policy, effort)
 
 
-def _load(source: Named) -> NDArray[Any]:
+def _load(source: Named, wanted: tuple[str, ...] | None) -> Tensor:
     try:
-        return source.load().values
+        return source.load(wanted)
     except UsageError as error:  # of a suffix or a key: a fault of this file, which can be left out
         raise DataError(str(error)) from error

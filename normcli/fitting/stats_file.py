@@ -6,6 +6,7 @@ Its members are
 - what the statistics are of: `norm`, `axes`, `shape` (0 for the batch axis), `dtype`, `nan` (propagate or
   omit), and every other option by its name, where NaN, -1 and "" stand for the norm's own number, integer and
   word;
+- where the tensors were tables with names, `columns`: the names of the places of the last axis;
 - `files` and `samples`, how many;
 - what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
   `nan_count`, `inf_count` (of inf, then -inf), `min`, `max`, `images`; and as integers the exact sums of x,
@@ -123,6 +124,8 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
         "min": sums.low.reshape(shape),
         "max": sums.high.reshape(shape),
     }
+    if stats.subject.columns is not None:
+        members["columns"] = np.array(stats.subject.columns, dtype=np.str_)
     if stats.quartiles is not None:
         members["quartile_values"] = stats.quartiles.values.reshape(*shape, -1)
         members["quartile_quarters"] = stats.quartiles.quarters.reshape(*shape, -1)
@@ -170,7 +173,11 @@ def _read_members(members: Mapping[str, NDArray[Any]]) -> Stats:
 
     options = {option.name: _restore(option, members) for option in _STORED}
     request = Request(text("norm"), axes=tuple(members["axes"].tolist()), **options)
-    subject = Subject(request, tuple(members["shape"].tolist()), text("dtype"))
+    lengths, columns = tuple(members["shape"].tolist()), members.get("columns")
+    if columns is not None and (columns.dtype.kind != "U" or columns.shape != lengths[-1:]):
+        raise ValueError("columns")
+    names = None if columns is None else tuple(columns.tolist())
+    subject = Subject(request, lengths, text("dtype"), names)
     plan = subject.plan(1)
     require_fittable(plan)
     shape = plan.grid.stats_shape
@@ -212,8 +219,9 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
     Raises
     ------
     DataError
-        If they are not of the same norm, options, shape and dtype.
+        If they are not of the same norm, options, shape, columns and dtype.
     """
+    other = _arrange(other, first.subject.columns, name)
     mine, theirs = first.subject, other.subject
     for what, a, b in (
         ("norm", mine.request.norm, theirs.request.norm),
@@ -231,7 +239,29 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
         raise DataError(
             f"{name} and {first_name} hold quartiles, from which those of both do not follow; fit all at once"
         )
-    return first.add(other)
+    added = first.add(other)
+    return added._replace(subject=mine._replace(columns=mine.columns or theirs.columns))
+
+
+def _arrange(stats: Stats, wanted: tuple[str, ...] | None, name: str) -> Stats:
+    """Return statistics with their columns in the order in which the names of these are wanted.
+
+    Raises
+    ------
+    DataError
+        If there are others.
+    """
+    names, grid = stats.subject.columns, stats.subject.plan(1).grid
+    if wanted is None or names is None or names == wanted:
+        return stats
+    last = len(grid.shape) - 1
+    if sorted(names) != sorted(wanted) or len(set(names)) < len(names) or last not in grid.kept or grid.groups:
+        raise DataError(f"{name} is of the columns {', '.join(names)}, not of {', '.join(wanted)}")
+    order = [names.index(column) for column in wanted]
+    groups = (
+        np.arange(grid.group_count).reshape(grid.stats_shape).take(order, grid.kept.index(last)).reshape(-1)
+    )
+    return stats._replace(subject=stats.subject._replace(columns=wanted), sums=stats.sums.take(groups))
 
 
 def _format_choice(value: Any) -> str:

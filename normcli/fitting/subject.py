@@ -16,6 +16,7 @@ from normcli.norms.table import Centre
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
+    from normcli.tensors.tensor import Tensor
 
 _LENGTHS = (2.0, math.inf)
 """The exponents of an ℓp length that sums of squares and extremes give."""
@@ -32,18 +33,21 @@ class Subject(NamedTuple):
         Of the tensors, with 0 for the batch axis.
     dtype : str
         Of the tensors.
+    columns : tuple of str or None
+        The names of the places of their last axis.
     """
 
     request: Request
     shape: tuple[int, ...]
     dtype: str
+    columns: tuple[str, ...] | None = None
 
     def plan(self, samples: int) -> Plan:
         """Return the plan for a tensor of so many samples."""
         dtype = np.dtype(find_type(self.dtype))
         batch = make_plan(self.request, self.shape, dtype).grid.layout.batch
         shape = tuple(samples if axis == batch else n for axis, n in enumerate(self.shape))
-        return make_plan(self.request, shape, dtype)
+        return make_plan(self.request, shape, dtype, self.columns)
 
 
 def name_dtype(dtype: np.dtype[Any]) -> str:
@@ -51,7 +55,7 @@ def name_dtype(dtype: np.dtype[Any]) -> str:
     return dtype.newbyteorder("=").name
 
 
-def choose_subject(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Subject:
+def choose_subject(request: Request, tensor: Tensor) -> Subject:
     """Return the subject that a tensor belongs to.
 
     Raises
@@ -59,6 +63,7 @@ def choose_subject(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any
     UsageError
         If samples have statistics of their own, or what is asked for cannot be gathered.
     """
+    shape, dtype = tensor.values.shape, tensor.values.dtype
     plan = make_plan(request, shape, dtype)
     require_fittable(plan)
     resolved = request._replace(
@@ -70,7 +75,8 @@ def choose_subject(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any
         dtype=None,
     )
     lengths = tuple(0 if axis == plan.grid.layout.batch else n for axis, n in enumerate(shape))
-    return Subject(resolved, lengths, name_dtype(dtype))
+    columns = None if plan.grid.layout.batch == len(shape) - 1 else tensor.columns
+    return Subject(resolved, lengths, name_dtype(dtype), columns)
 
 
 def require_fittable(plan: Plan) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -66,6 +66,15 @@ class Sums:
         total, square, deviation = (Fixed.zeros(groups) for _ in range(3))
         low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
         return cls(total, square, count, nan, above, below, low, high, deviation, images)
+
+    def take(self, groups: NDArray[np.intp]) -> Sums:
+        """Return the sums of some groups, in an order."""
+        taken = Sums(**{member.name: getattr(self, member.name) for member in fields(self)})
+        for member in fields(self):
+            held = getattr(self, member.name)
+            part = Fixed(held.digits[:, groups], held.low) if isinstance(held, Fixed) else held[groups]
+            setattr(taken, member.name, part)
+        return taken
 
     def merge(self, other: Sums) -> None:
         """Add the sums of other values: exact, so that neither order nor grouping changes a bit."""

@@ -39,6 +39,12 @@ class Use(NamedTuple):
     eps: float | None = None
     dtype: str | None = None
 
+    @property
+    def wanted(self) -> tuple[str, ...] | None:
+        """The names of the columns that a tensor must have; None where they make no difference."""
+        grid = self.stats.subject.plan(self.stats.samples).grid
+        return self.stats.subject.columns if len(grid.shape) - 1 in grid.kept else None
+
     def plan(self, name: str, values: NDArray[Any]) -> Plan:
         """Return the plan for a tensor, whose positions and samples may be others than those fitted.
 
@@ -55,7 +61,7 @@ class Use(NamedTuple):
         fitted = subject.plan(self.stats.samples)
         eps = fitted.spec.eps if self.eps is None else self.eps  # which may depend on all that was fitted
         request = subject.request._replace(dtype=self.dtype, eps=eps)
-        plan = make_plan(request, values.shape, values.dtype)
+        plan = make_plan(request, values.shape, values.dtype, self.wanted)
         if plan.grid.stats_shape != fitted.grid.stats_shape:
             kept = " ".join(plan.grid.kept_names)
             raise DataError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,9 +13,10 @@ import numpy as np
 from normcli.errors import DataError
 from normcli.norms.layout import Layout
 from normcli.norms.table import GroupOrder
+from normcli.printable import make_printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,6 +58,8 @@ class Grid:
         The channel axis of `gn`.
     reach : Reach or None
         Of a sliding window: then each value has a group of its own, and groups overlap.
+    columns : tuple of str or None
+        The names of the places of the last axis, as a table has them.
     """
 
     shape: tuple[int, ...]
@@ -64,6 +67,7 @@ class Grid:
     axes: tuple[int, ...]
     split: Split | None = None
     reach: Reach | None = None
+    columns: tuple[str, ...] | None = field(default=None, compare=False)
 
     @property
     def groups(self) -> int | None:
@@ -157,8 +161,20 @@ class Grid:
         return dict(zip(self.kept_names, _unravel(group, self.stats_shape), strict=True))
 
     def group_name(self, group: int) -> str:
-        """Return what a group is called in tables and messages: `n=0 c=1`, or `all` if nothing is kept."""
-        return " ".join(f"{name}={i}" for name, i in self.group_index(group).items()) or ONLY_GROUP
+        """Return what a group is called in tables and messages: `n=0 c=1`, or `all` if nothing is kept.
+
+        A group of one column has the column's name behind that: `c=1 height`.
+        """
+        named = " ".join(f"{name}={i}" for name, i in self.group_index(group).items()) or ONLY_GROUP
+        column = self.find_column(self.group_index(group))
+        return f"{named} {make_printable(column)}" if column else named
+
+    def find_column(self, index: Mapping[str, int]) -> str | None:
+        """Return the name of the column that a group lies in; None where it has none, or lies in several."""
+        if self.columns is None or self.split is not None:
+            return None
+        place = index.get(self.layout.name(len(self.shape) - 1))
+        return None if place is None else self.columns[place]
 
     def locate_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
         """Return the numbers of the groups that cells belong to.

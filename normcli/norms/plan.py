@@ -223,7 +223,9 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=512)
-def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Plan:
+def make_plan(
+    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], columns: tuple[str, ...] | None = None
+) -> Plan:
     """Resolve a request against a shape.
 
     Parameters
@@ -233,6 +235,8 @@ def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
         The tensor's shape.
     dtype : dtype
         The tensor's, which an eps may depend on.
+    columns : tuple of str or None
+        The names of the places of its last axis.
 
     Returns
     -------
@@ -256,7 +260,7 @@ def make_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any]) ->
     split = _choose_split(chosen, layout, axes, shape)
     window = _make_window(chosen) if norm.divisor == WINDOW_POWER else None
     reach = None if window is None else Reach(window.before, window.after)
-    grid = Grid(shape, layout, axes, split, reach)
+    grid = Grid(shape, layout, axes, split, reach, columns)
     mode = chosen.pick("eps_mode")
     spec = NumericSpec(
         eps=_resolve_eps(chosen, dtype, grid.group_size),

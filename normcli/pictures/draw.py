@@ -108,9 +108,9 @@ def _draw_panel(
         body = [draw_lines(["This tensor has no values: there is nothing to draw."], 12.5)]
         words = "The tensor has no values."
     elif options.plot == "histogram":
-        body, words = _plot(result, tensor, options)
+        body, words = _plot(result, options)
     else:
-        body, words = _draw_groups(result, tensor, options, alone=alone)
+        body, words = _draw_groups(result, options, alone=alone)
     title = draw_lines([f"{name} · {plan.norm.title}"], _TITLE, bold=True)
     width = max(_NARROWEST if alone else 0, title.width, *(part.width for part in body))
     if alone:
@@ -119,10 +119,10 @@ def _draw_panel(
     return stack([heading, *body], 18), f"{', '.join(format_reduction(plan))}. {words}"
 
 
-def _draw_groups(result: Result, tensor: Tensor, options: Options, *, alone: bool) -> tuple[list[Panel], str]:
+def _draw_groups(result: Result, options: Options, *, alone: bool) -> tuple[list[Panel], str]:
     plan = result.plan
     shown = choose_drawn(plan)
-    owners = choose_owners(result, tensor, options.digits, shown)
+    owners = choose_owners(result, options.digits, shown)
     cubes = Cubes(plan, shown) if options.view in ("both", "cubes") else None
     flat = options.view != "cubes"
     seen = set(np.unique(owners.locate(make_index(shown))).tolist()) if flat else set()
@@ -189,8 +189,8 @@ def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDAr
     return describe
 
 
-def _plot(result: Result, tensor: Tensor, options: Options) -> tuple[list[Panel], str]:
-    owners = Owners(result, tensor, options.digits)
+def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
+    owners = Owners(result, options.digits)
     words = "Histograms of the input and of the normalized values, a pair for each group, with the same bins."
     legend = []
     if result.plan.spec.window is None:

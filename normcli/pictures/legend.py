@@ -11,7 +11,6 @@ import numpy as np
 
 from normcli.documents.blocks import NOBODY, locate_owners
 from normcli.documents.numbers import format_statistic
-from normcli.documents.plans import format_group
 from normcli.documents.scene import ASCENT, Panel, Rectangle, ShapeGroup, Text, flow, measure
 from normcli.teach.place import format_index
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from normcli.documents.scene import Data, Fill, Shape
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
-    from normcli.tensors.tensor import Tensor
 
     Indices = Sequence[NDArray[np.intp]]
 
@@ -56,8 +54,8 @@ class LegendEntry(NamedTuple):
 class Owners:
     """The groups of a result."""
 
-    def __init__(self, result: Result, tensor: Tensor, digits: int | None) -> None:
-        self._result, self._tensor, self._plan, self._digits = result, tensor, result.plan, digits
+    def __init__(self, result: Result, digits: int | None) -> None:
+        self._result, self._plan, self._digits = result, result.plan, digits
         self.statistics = tuple(result.statistics)[:LISTED]
         self.entries: dict[int, LegendEntry] = {}
         """The lines of the legend, by the owners that are shown."""
@@ -98,7 +96,7 @@ class Owners:
         return f"{sentence} Values that do not count are grey." if NOBODY in self.entries else sentence
 
     def _make_entry(self, owner: int, look: int) -> LegendEntry:
-        name, data = format_group(self._plan, self._tensor, owner), (("group", str(owner)),)
+        name, data = self._plan.grid.group_name(owner), (("group", str(owner)),)
         return LegendEntry(look, name, self._format_statistics(owner), data)
 
     def _format_statistics(self, group: int) -> tuple[str, ...]:
@@ -109,8 +107,8 @@ class Owners:
 class WindowOwners(Owners):
     """The window of one value, in the middle of the channels that are shown, at the start of all other axes."""
 
-    def __init__(self, result: Result, tensor: Tensor, digits: int | None, channels: Sequence[int]) -> None:
-        super().__init__(result, tensor, digits)
+    def __init__(self, result: Result, digits: int | None, channels: Sequence[int]) -> None:
+        super().__init__(result, digits)
         grid, window = result.plan.grid, result.plan.spec.window
         assert window is not None
         self._axis = grid.axes[0]
@@ -149,11 +147,11 @@ class WindowOwners(Owners):
         return LegendEntry(fill, name, cells, (("part", part),))
 
 
-def choose_owners(result: Result, tensor: Tensor, digits: int | None, shown: Sequence[Positions]) -> Owners:
+def choose_owners(result: Result, digits: int | None, shown: Sequence[Positions]) -> Owners:
     """Return the owners of a result's cells, of which those at some positions along each axis are shown."""
     if result.plan.spec.window is None:
-        return Owners(result, tensor, digits)
-    return WindowOwners(result, tensor, digits, shown[result.plan.grid.axes[0]].shown)
+        return Owners(result, digits)
+    return WindowOwners(result, digits, shown[result.plan.grid.axes[0]].shown)
 
 
 def draw_legend(owners: Owners, most: float) -> Panel:

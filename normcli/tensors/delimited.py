@@ -1,99 +1,269 @@
-"""CSV and TSV: a table of numbers, or for tensors of more than two axes one line a value."""
+"""CSV and its relatives: lines of cells, with a delimiter between them and quotes around what needs them."""
 
 from __future__ import annotations
 
-import csv
 import io
+import json
 import math
+import re
 import warnings
-from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from functools import lru_cache
+from itertools import chain, islice
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
-from normcli.tensors.pieces import decode, forget
+from normcli.tensors.spool import keep_open
+from normcli.tensors.tables import (
+    LARGEST_EXACT,
+    Block,
+    CellReader,
+    Table,
+    choose_columns,
+    iterate_rows,
+    to_number,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    Column = Callable[[tuple[NDArray[np.intp], ...]], NDArray[Any]]
+    from normcli.tensors.tables import TableOptions
 
-_ROWS_AT_ONCE = 8192
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+"""What may stand between cells, by name; the first that splits all of the first lines alike is taken."""
 
-_MISSING = frozenset(("", "NA", "N/A"))
-"""Cells of missing values, which are read as NaN."""
+_GUESSED_FROM = 20
+"""How many records are looked at to find the delimiter."""
+
+_TEXT_AT_ONCE = 1 << 20
+"""Characters that are read at a time."""
+
+_LONGEST_RECORD = 1 << 20
+"""Characters that a record with line ends in quotes may have."""
+
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+"""A number as JSON writes it."""
 
 
-def read_delimited(stream: BinaryIO, name: str, delimiter: str) -> tuple[NDArray[Any], tuple[str, ...] | None]:
-    """Read a table of numbers, shape (rows, columns), and the names of its columns if it has a header row.
+class _Records(NamedTuple):
+    """Consecutive records of a file.
 
-    A first row in which no cell is a number is the header. An empty cell, or `NA`, is NaN.
+    Parameters
+    ----------
+    line : int
+        That the first begins in.
+    texts : list of str
+        Without the ends of their lines.
+    """
+
+    line: int
+    texts: list[str]
+
+
+class Lines:
+    """The rows of a delimited text file; see `tables.Rows`.
+
+    A record is a line, or several where a quoted cell holds line ends. A line with nothing in it is no row,
+    unless the table has one column: there it is an empty cell, but at the end of the file.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str, options: TableOptions, usual: str) -> None:
+        self.name, self.decimal = name, options.decimal
+        self._stream = keep_open(stream, self)
+        first = list(islice((record for records in self._read() for record in records.texts), _GUESSED_FROM))
+        filled = [record for record in first if record.strip()]
+        if not filled:
+            raise DataError(f"{name} is empty; rows of numbers are expected")
+        self.delimiter = options.delimiter or _guess_delimiter(filled, usual, options.decimal)
+        cells = self._split_unquoted(filled[0])
+        self.width = len(cells)
+        has_header = _looks_like_header(cells, options.decimal) if options.header is None else options.header
+        self.names = tuple(cell.strip() for cell in cells) if has_header else None
+        self._skipped = first.index(filled[0]) + 1 if has_header else 0
+
+    def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
+        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+        for records in self._read_data():
+            block = self._parse_quickly(records.texts, chosen, dtype)
+            yield block or self._parse_slowly(records, chosen, dtype)
+
+    def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
+        """Yield the texts of each row's cells: as they stand in the file, if the delimiter is its own."""
+        for records in self._read_data():
+            for _, record in self._iterate_rows(records):
+                cells = self._split(record)
+                if delimiter is None:
+                    cells = [_to_json(_unquote(cell)) for cell in cells]
+                elif delimiter != self.delimiter:
+                    cells = [quote(_unquote(cell), delimiter) for cell in cells]
+                yield cells
+
+    def _read(self) -> Iterator[_Records]:
+        """Yield the records of the file, some at a time."""
+        self._stream.seek(0)
+        text = io.TextIOWrapper(self._stream, "utf-8-sig", newline="")
+        line = 1
+        try:
+            while piece := text.read(_TEXT_AT_ONCE):
+                piece += text.readline()
+                if '"' in piece:
+                    records = list(
+                        self._join_quoted(chain(io.StringIO(piece, newline=""), text), len(piece), line)
+                    )
+                else:
+                    records = piece.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+                yield _Records(line, records)
+                line += sum(1 + _count_ends(record) for record in records) if '"' in piece else len(records)
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self.name} is no text table: behind line {line - 1} it is not UTF-8") from error
+        finally:
+            text.detach()
+
+    def _join_quoted(self, lines: Iterator[str], least: int, number: int) -> Iterator[str]:
+        """Yield records of at least so many characters together; quoted cells may hold line ends."""
+        taken, record, opened = 0, "", number
+        for line in lines:
+            taken += len(line)
+            record += line
+            complete = record.rstrip("\r\n") if record[-1:] in "\r\n" else record
+            if '"' not in record or _is_complete(complete, getattr(self, "delimiter", ",")):
+                yield complete
+                record, opened = "", number + 1
+                if taken >= least:
+                    return
+            elif len(record) > _LONGEST_RECORD:
+                break
+            number += 1
+        if record:
+            raise DataError(f"{self.name} is no text table: a quote opens in line {opened} and never closes")
+
+    def _read_data(self) -> Iterator[_Records]:
+        """Yield the records behind the header, without the blank ones at the end."""
+        skipped, blank = self._skipped, 0
+        for line, texts in self._read():
+            if skipped:
+                line, texts, skipped = line + skipped, texts[skipped:], max(0, skipped - len(texts))
+            if self.width == 1:
+                texts, line, blank = [""] * blank + texts, line - blank, 0
+                while texts and not texts[-1].strip():
+                    texts.pop()
+                    blank += 1
+            if texts:
+                yield _Records(line, texts)
+
+    def _iterate_rows(self, records: _Records) -> Iterator[tuple[int, str]]:
+        """Yield the rows among records, each with its line."""
+        line = records.line
+        for record in records.texts:
+            if self.width == 1 or record.strip():
+                yield line, record
+            line += 1 + _count_ends(record)
+
+    def _parse_quickly(self, texts: list[str], chosen: Sequence[int], dtype: type[np.generic]) -> Block | None:
+        """Return the numbers of records, or None where a cell is missing or anything is wrong."""
+        has_quotes = any('"' in text for text in texts)
+        if has_quotes or set(map(methodcaller("count", self.delimiter), texts)) != {self.width - 1}:
+            return None
+        if self.decimal != ".":
+            texts = [text.replace(".", "_").replace(self.decimal, ".") for text in texts]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                values = np.loadtxt(
+                    texts,
+                    dtype,
+                    delimiter=self.delimiter,
+                    usecols=chosen,
+                    ndmin=2,
+                    comments=None,
+                    encoding=None,
+                )
+        except (ValueError, Warning):
+            return None
+        is_large = dtype is np.float64 and bool((np.abs(values) >= LARGEST_EXACT).any())
+        return None if is_large or len(values) != len(texts) else Block(values)
+
+    def _parse_slowly(self, records: _Records, chosen: Sequence[int], dtype: type[np.generic]) -> Block:
+        """Return the numbers of records cell by cell, or say where they are malformed."""
+        reader = CellReader(self, chosen, dtype, self.decimal)
+        for line, record in self._iterate_rows(records):
+            reader.add(self._split_unquoted(record, line), f"line {line}")
+        return reader.finish()
+
+    def _split(self, record: str, line: int = 0) -> list[str]:
+        """Return the cells of a record as they stand there."""
+        cells = record.split(self.delimiter) if '"' not in record else _split_raw(record, self.delimiter)
+        width = getattr(self, "width", len(cells))
+        if len(cells) != width:
+            raise DataError(f"{self.name} is ragged: line {line} has {len(cells)} cells, the first row {width}")
+        return cells
+
+    def _split_unquoted(self, record: str, line: int = 0) -> list[str]:
+        return [_unquote(cell) for cell in self._split(record, line)]
+
+
+def read_delimited(stream: BinaryIO, name: str, options: TableOptions, usual: str) -> tuple[Table, str | None]:
+    """Return the table that a text file holds, and a note of how its columns were found.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        Seekable; it is read again whenever rows are asked for.
+    name : str
+    options : TableOptions
+    usual : str
+        The delimiter of such files, where several would do.
 
     Raises
     ------
     DataError
-        If the table is empty or ragged, or a cell is not a number; the message says where.
+        If the file is empty, or its columns are not those that are wanted.
+    UsageError
+        If the options name a column that is not there.
     """
-    text = decode(stream.read(), name, "text table")
-    columns, header_lines = _find_header(text, name, delimiter)
-    values = _parse_quickly(text, delimiter, header_lines)
-    if values is None or not values.size or (columns is not None and values.shape[1] != len(columns)):
-        values = _parse_slowly(text, name, delimiter, columns)
-    return values, columns
+    lines = Lines(stream, name, options, usual)
+    chosen, note = choose_columns(lines, options)
+    return Table(lines, chosen, lines.delimiter, lines.decimal), note
 
 
-def write_rows(stream: TextIO, rows: Iterable[Iterable[Any]], delimiter: str) -> None:
-    """Write rows of cells, a line each."""
-    csv.writer(stream, delimiter=delimiter, lineterminator="\n").writerows(rows)
-
-
-def iterate_table(values: NDArray[Any], columns: Sequence[str] | None) -> Iterator[Iterable[str]]:
-    """Yield the names of the columns, if there are any, and the rows of a tensor of at most two axes.
-
-    A tensor of fewer axes has one value a row.
-    """
-    if columns is not None:
-        yield columns
-    rows = values.reshape(-1, 1) if values.ndim < 2 else values
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        yield from (map(to_cell, row) for row in rows[start : start + _ROWS_AT_ONCE].tolist())
-        forget(rows)
-
-
-def pick_from(values: NDArray[Any]) -> Column:
-    """Return a column of an array's values."""
-
-    def pick(index: tuple[NDArray[np.intp], ...]) -> NDArray[Any]:
-        picked: NDArray[Any] = np.asarray(values[index]).reshape(-1)
-        forget(values)
-        return picked
-
-    return pick
-
-
-def iterate_long(
-    axis_names: Sequence[str], shape: tuple[int, ...], columns: Mapping[str, Column]
-) -> Iterator[list[Any]]:
-    """Yield a header, then one row a value: its index along each axis, then each column's value there.
+def write_delimited(
+    stream: BinaryIO, values: NDArray[Any], names: Sequence[str] | None, table: Table | None, delimiter: str
+) -> None:
+    """Write a tensor of two axes, with the names of its columns if it has any.
 
     Parameters
     ----------
-    axis_names : sequence of str
-        One for each axis of the shape.
-    shape : tuple of int
-    columns : mapping of str to callable
-        Each returns the values at some indices, given as one array an axis.
+    stream : BinaryIO
+    values : ndarray
+        Shape (rows, columns).
+    names : sequence of str or None
+        Of the values' columns.
+    table : Table or None
+        Where the values came from: they are written in their places among its other columns, as it is
+        delimited itself.
+    delimiter : str
+        Otherwise.
     """
-    yield [*axis_names, *columns]
-    size = math.prod(shape)
-    for start in range(0, size, _ROWS_AT_ONCE):
-        index = np.unravel_index(np.arange(start, min(size, start + _ROWS_AT_ONCE)), shape) if shape else ()
-        cells = [map(to_cell, pick(index).reshape(-1).tolist()) for pick in columns.values()]
-        yield from map(list, zip(*(i.tolist() for i in index), *cells, strict=True))
+    decimal = "."
+    if table is not None:
+        names = table.rows.names
+        if table.delimiter is not None and "\t" not in (delimiter, table.delimiter):
+            delimiter, decimal = table.delimiter, table.decimal
+
+    def format_rows(rows: NDArray[Any]) -> list[list[str]]:
+        texts = [[to_cell(value) for value in row] for row in rows.tolist()]
+        return texts if decimal == "." else [[text.replace(".", decimal) for text in row] for row in texts]
+
+    if names is not None:
+        stream.write(f"{delimiter.join(quote(name, delimiter) for name in names)}\n".encode())
+    rows = iterate_rows(values, table, format_rows, delimiter)
+    while block := list(islice(rows, 1024)):
+        stream.write("".join(f"{delimiter.join(cells)}\n" for cells in block).encode())
 
 
 def to_cell(value: float | bool) -> str:
@@ -101,80 +271,87 @@ def to_cell(value: float | bool) -> str:
     return repr(int(value)) if isinstance(value, bool) else repr(value)
 
 
-def _split(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, each with the number of its last line."""
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    for row in reader:
-        if row and any(cell.strip() for cell in row):
-            yield reader.line_num, row
+def find_delimiter(word: str) -> str:
+    """Return the delimiter that an option names: one character, or its name.
 
-
-def _find_header(text: str, name: str, delimiter: str) -> tuple[tuple[str, ...] | None, int]:
-    """Return the header's cells and the lines it takes: None and 0 where the first row is numbers."""
-    try:
-        line, first = next(_split(text, delimiter), (0, []))
-    except csv.Error as error:
-        raise DataError(f"{name} is no text table: its first row cannot be read") from error
-    if not first:
-        raise DataError(f"{name} is empty; rows of numbers are expected")
-    numbers = [_to_number(cell) for cell in first]
-    words = [cell for cell, number in zip(first, numbers, strict=True) if number is None]
-    if not words:
-        return None, 0
-    if any(number is not None and not math.isnan(number) for number in numbers):
-        raise DataError(
-            f"{name}, line {line}: {shorten(words[0])!r} is not a number; a header row has no numbers"
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    if word.lower() in DELIMITERS:
+        return DELIMITERS[word.lower()]
+    character = "\t" if word == r"\t" else word
+    if len(character) != 1 or character in '"\r\n\0' or character.isalnum():
+        raise UsageError(
+            f"--delimiter {shorten(word)!r} is no delimiter; give {', '.join(DELIMITERS)} or one character"
         )
-    return tuple(cell.strip() for cell in first), line
+    return character
 
 
-def _parse_quickly(text: str, delimiter: str, skiprows: int) -> NDArray[Any] | None:
-    """Return the numbers of a table, or None where a cell is empty or anything is wrong."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # "no data": the caller looks at the size
-            return np.loadtxt(
-                io.StringIO(text),
-                delimiter=delimiter,
-                skiprows=skiprows,
-                ndmin=2,
-                comments=None,
-                quotechar='"',
-            )
-    except ValueError:
-        return None
+def quote(cell: str, delimiter: str) -> str:
+    """Return a cell as it is written: in quotes, where it would otherwise be read as another."""
+    if any(character in cell for character in (delimiter, '"', "\n", "\r")) or cell != cell.strip():
+        return '"' + cell.replace('"', '""') + '"'
+    return cell
 
 
-def _parse_slowly(text: str, name: str, delimiter: str, columns: tuple[str, ...] | None) -> NDArray[Any]:
-    """Return the numbers of a table with empty cells, or say where it is malformed."""
-    rows: list[list[float]] = []
-    width = len(columns or ())
-    try:
-        for line, row in islice(_split(text, delimiter), 0 if columns is None else 1, None):
-            width = width or len(row)
-            if len(row) != width:
-                raise DataError(f"{name} is ragged: line {line} has {len(row)} cells, the first row {width}")
-            rows.append([_require_number(cell, name, line, i + 1) for i, cell in enumerate(row)])
-    except csv.Error as error:
-        raise DataError(f"{name} is no text table: {len(rows)} rows were read, the next cannot be") from error
-    if not rows:
-        raise DataError(f"{name} has a header and no rows of numbers")
-    return np.array(rows, dtype=np.float64)
+def _unquote(cell: str) -> str:
+    """Return what a cell holds."""
+    if not cell.startswith('"'):
+        return cell
+    inside, _, behind = cell[1:].rpartition('"')
+    return inside.replace('""', '"') + behind
 
 
-def _require_number(cell: str, name: str, line: int, column: int) -> float:
-    number = _to_number(cell)
-    if number is None:
-        raise DataError(f"{name}, line {line}, column {column}: {shorten(cell)!r} is not a number")
-    return number
+def _to_json(text: str) -> str:
+    return text if _NUMBER.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-def _to_number(cell: str) -> float | None:
-    if cell.strip() in _MISSING:
-        return math.nan
-    if "_" in cell:  # Python would read 1_000 as a number
-        return None
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+@lru_cache
+def _match_cell(delimiter: str) -> re.Pattern[str]:
+    other = f"[^{re.escape(delimiter)}]*"
+    return re.compile(rf'(?:"(?:[^"]|"")*"{other}|(?!"){other})')
+
+
+def _is_complete(record: str, delimiter: str) -> bool:
+    """Whether every quote that opens a cell is closed."""
+    place, cell = 0, _match_cell(delimiter)
+    while found := cell.match(record, place):
+        if found.end() == len(record):
+            return True
+        place = found.end() + 1
+    return False
+
+
+def _split_raw(record: str, delimiter: str) -> list[str]:
+    """Return the cells of a record with quotes, as they stand there."""
+    cells, place, cell = [], 0, _match_cell(delimiter)
+    while found := cell.match(record, place):
+        cells.append(found[0])
+        if found.end() == len(record):
+            break
+        place = found.end() + 1
+    return cells
+
+
+def _count_ends(record: str) -> int:
+    """Return how many line ends a record holds."""
+    return record.count("\n") + record.count("\r") - record.count("\r\n")
+
+
+def _guess_delimiter(records: Sequence[str], usual: str, decimal: str) -> str:
+    """Return the first delimiter that splits all records alike, into several cells; else the usual one."""
+    for delimiter in dict.fromkeys((usual, *DELIMITERS.values())):
+        counts = {len(_split_raw(record, delimiter)) for record in records}
+        if delimiter != decimal and len(counts) == 1 and counts != {1}:
+            return delimiter
+    return usual
+
+
+def _looks_like_header(cells: Sequence[str], decimal: str) -> bool:
+    """Whether no cell is a number, and at least one is no missing value either."""
+    numbers = [to_number(cell, decimal) for cell in cells]
+    return any(number is None for number in numbers) and all(
+        number is None or math.isnan(number) for number in numbers
+    )

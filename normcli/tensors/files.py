@@ -14,21 +14,24 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from normcli.dtypes import is_bfloat16
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_bytes
-from normcli.tensors import delimited, nested, npy, npz, safetensors
+from normcli.tensors import nested, npy, npz, records, safetensors
+from normcli.tensors.delimited import read_delimited, write_delimited
 from normcli.tensors.spool import spool
+from normcli.tensors.tables import AS_FOUND, UNNAMED
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
 
-    Columns = tuple[str, ...] | None
+    from normcli.tensors.tables import Table, TableOptions
 
 STANDARD_INPUT_NAME = "standard input"
 
 _SNIFFED_BYTES = 4096
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Saved(NamedTuple):
@@ -41,18 +44,26 @@ class Saved(NamedTuple):
         Its name in an archive.
     columns : tuple of str or None
         The names of the last axis.
-    axis_names : sequence of str
-        What the axes are called in a long table.
-    describe : callable or None
-        Returns the columns of the long table that a text file of a tensor of more than two axes becomes;
-        the values alone by default.
+    table : Table or None
+        The table that it was made from, in whose other columns' midst it is written.
     """
 
     values: NDArray[Any]
     key: str
     columns: tuple[str, ...] | None = None
-    axis_names: Sequence[str] = ()
-    describe: Callable[[], Mapping[str, delimited.Column]] | None = None
+    table: Table | None = None
+
+    @classmethod
+    def like(cls, tensor: Tensor, values: NDArray[Any]) -> Saved:
+        """Return what was calculated from a tensor, value for value, as it is saved."""
+        return cls(values, nested.TENSOR_KEY, tensor.columns, tensor.table)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of its columns, where it is a table of named columns, or stands among others' cells."""
+        if self.columns is None and self.table is not None and self.table.has_others:
+            return tuple(map(str, self.table.chosen))
+        return self.columns if self.values.ndim == 2 else None
 
 
 class FileFormat(NamedTuple):
@@ -60,23 +71,29 @@ class FileFormat(NamedTuple):
 
     Parameters
     ----------
-    read, write : callable
+    read : callable
+        Returns the array of that key in a seekable stream, or the table that the stream is, and a note of how
+        its columns were found.
+    write : callable
+    refuses : callable
+        Returns what keeps an array of a shape and dtype from being read back as it was, or None.
+    limits : str
+        Which arrays those are.
     has_keys : bool
         Whether a file holds several arrays by name.
     is_text : bool
         Whether values are written as decimal digits.
-    has_bfloat16 : bool
-        Whether bfloat16 can be written and read back.
     start : callable or None
         Writes the header of a file, and returns the array behind it, of a shape and dtype, to be filled in any
         order. Large files of such formats are read where they lie. None where values have no fixed places.
     """
 
-    read: Callable[[BinaryIO, str, str | None], tuple[NDArray[Any], Columns]]
+    read: Callable[[BinaryIO, str, str | None, TableOptions], NDArray[Any] | tuple[Table, str | None]]
     write: Callable[[BinaryIO, Saved], None]
+    refuses: Callable[[tuple[int, ...], np.dtype[Any]], str | None] = lambda shape, dtype: None
+    limits: str = ""
     has_keys: bool = False
     is_text: bool = False
-    has_bfloat16: bool = True
     start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
 
     def measure_least(self, values: NDArray[Any]) -> int:
@@ -84,55 +101,93 @@ class FileFormat(NamedTuple):
         return 2 * values.size if self.is_text else values.nbytes
 
 
-def _write_delimited(stream: BinaryIO, saved: Saved, delimiter: str) -> None:
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    if saved.values.ndim <= 2:
-        rows = delimited.iterate_table(saved.values, saved.columns)
-    else:
-        columns = saved.describe() if saved.describe else {saved.key: delimited.pick_from(saved.values)}
-        rows = delimited.iterate_long(saved.axis_names, saved.values.shape, columns)
-    delimited.write_rows(text, rows, delimiter)
-    text.flush()
-    text.detach()
+def _refuse_bfloat16(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
+    return f"NumPy's formats have no {dtype}" if is_bfloat16(dtype) else None
 
 
-def _separate_by(delimiter: str) -> FileFormat:
-    """Return the format of tables whose cells a delimiter separates."""
+def _refuse_lost_lengths(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
+    return f"empty lists do not say what lengths {shape} has behind its 0" if 0 in shape[:-1] else None
+
+
+def _refuse_lines(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
+    if not shape or not shape[0]:
+        return f"lines hold the items of a first axis, and a tensor of the shape {shape} has none"
+    return _refuse_lost_lengths(shape, dtype)
+
+
+def _refuse_all_but_tables(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
+    if len(shape) == 2 and 0 not in shape:
+        return None
+    return f"it holds rows of columns, and this tensor has the shape {shape}; -f csv prints the answer's table"
+
+
+def _make_delimited(delimiter: str) -> FileFormat:
     return FileFormat(
-        read=lambda stream, name, key: delimited.read_delimited(stream, name, delimiter),
-        write=partial(_write_delimited, delimiter=delimiter),
+        read=lambda stream, name, key, options: read_delimited(stream, name, options, delimiter),
+        write=lambda stream, saved: write_delimited(stream, saved.values, saved.names, saved.table, delimiter),
+        refuses=_refuse_all_but_tables,
+        limits="tensors of two axes, none of them empty",
         is_text=True,
     )
 
 
+def _read_json(
+    stream: BinaryIO, name: str, key: str | None, options: TableOptions
+) -> NDArray[Any] | tuple[Table, str | None]:
+    if key is None and records.starts_like_records(stream.read(_SNIFFED_BYTES)):
+        return records.read_records(stream, name, options, is_lines=False)
+    stream.seek(0)
+    return nested.read_json(stream, name, key)
+
+
 def _write_json(stream: BinaryIO, saved: Saved) -> None:
+    if saved.names is not None:
+        records.write_records(stream, saved.values, saved.names, saved.table, is_lines=False)
+        return
     stream.writelines(piece.encode() for piece in nested.NestedLists(saved.values).format_json())
     stream.write(b"\n")
 
 
+def _read_json_lines(
+    stream: BinaryIO, name: str, key: str | None, options: TableOptions
+) -> NDArray[Any] | tuple[Table, str | None]:
+    if stream.read(_SNIFFED_BYTES).removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"{":
+        return records.read_records(stream, name, options, is_lines=True)
+    return records.read_lists(stream, name)
+
+
+def _write_json_lines(stream: BinaryIO, saved: Saved) -> None:
+    if saved.names is not None:
+        records.write_records(stream, saved.values, saved.names, saved.table, is_lines=True)
+    else:
+        records.write_lists(stream, saved.values)
+
+
 FORMATS: Mapping[str, FileFormat] = {
     ".npy": FileFormat(
-        read=lambda stream, name, key: (npy.read_npy(stream, name), None),
+        read=lambda stream, name, key, options: npy.read_npy(stream, name),
         write=lambda stream, saved: npy.write_npy(stream, saved.values),
-        has_bfloat16=False,
+        refuses=_refuse_bfloat16,
+        limits="no bfloat16",
         start=npy.start_npy,
     ),
     ".npz": FileFormat(
-        read=lambda stream, name, key: (npz.read_npz(stream, name, key), None),
+        read=lambda stream, name, key, options: npz.read_npz(stream, name, key),
         write=lambda stream, saved: npz.write_npz(stream, {saved.key: saved.values}),
+        refuses=_refuse_bfloat16,
+        limits="no bfloat16",
         has_keys=True,
-        has_bfloat16=False,
     ),
     ".json": FileFormat(
-        read=lambda stream, name, key: (nested.read_json(stream, name, key), None),
-        write=_write_json,
-        has_keys=True,
-        is_text=True,
+        _read_json, _write_json, _refuse_lost_lengths, "no empty axis but the last", has_keys=True, is_text=True
     ),
-    ".csv": _separate_by(","),
-    ".tsv": _separate_by("\t"),
+    ".jsonl": FileFormat(
+        _read_json_lines, _write_json_lines, _refuse_lines, "an item of the first axis a line", is_text=True
+    ),
+    ".csv": _make_delimited(","),
+    ".tsv": _make_delimited("\t"),
     ".safetensors": FileFormat(
-        read=lambda stream, name, key: (safetensors.read_safetensors(stream, name, key), None),
+        read=lambda stream, name, key, options: safetensors.read_safetensors(stream, name, key),
         write=lambda stream, saved: safetensors.write_safetensors(stream, saved.key, saved.values),
         has_keys=True,
         start=partial(safetensors.start_safetensors, key=nested.TENSOR_KEY),
@@ -147,7 +202,7 @@ _DEVICES = Path("/dev")
 """Files of this folder (`/dev/stdin`) have no suffix: their first bytes tell the format."""
 
 
-def load(specification: str) -> Tensor:
+def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
     """Load a tensor.
 
     Parameters
@@ -155,6 +210,8 @@ def load(specification: str) -> Tensor:
     specification : str
         `FILE`, `FILE:KEY` for an array of an archive, or `-` for standard input, whose first bytes tell its
         format (as do those of a pipe such as `<(command)`).
+    options : TableOptions
+        How it is read if it is a table.
 
     Raises
     ------
@@ -166,7 +223,7 @@ def load(specification: str) -> Tensor:
     if specification == STANDARD_STREAM:
         if sys.stdin is None:
             raise DataError(f"{STANDARD_INPUT_NAME} is closed")
-        return _load_stream(sys.stdin.buffer, STANDARD_INPUT_NAME, None)
+        return _load_stream(sys.stdin.buffer, STANDARD_INPUT_NAME, None, options)
     path, key = _split_key(specification)
     try:
         mode = path.stat().st_mode
@@ -174,10 +231,10 @@ def load(specification: str) -> Tensor:
             raise DataError(f"{path}: this is a folder, not a file")
         if not stat.S_ISREG(mode) or path.parent == _DEVICES:
             with path.open("rb") as stream:
-                return _load_stream(stream, str(path), key)
+                return _load_stream(stream, str(path), key, options)
         file_format = find_format(str(path), "input")
         with path.open("rb") as stream:
-            return _load_whole(stream, str(path), key, file_format)._replace(source=specification)
+            return _load_whole(stream, str(path), key, options, file_format)._replace(source=specification)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
     except ValueError as error:  # a name with a null byte
@@ -186,21 +243,22 @@ def load(specification: str) -> Tensor:
         raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
 
 
-def find_outgoing(path: str, option: str, dtype: np.dtype[Any]) -> FileFormat:
-    """Return the format that a tensor is written in: `.npy` to standard output, else that of the path's suffix.
+def require_holdable(suffix: str, where: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise `UsageError` where a file would not be read back as an array of a shape and dtype.
 
-    Raises
-    ------
-    UsageError
-        If the suffix is not known, or its format has no such dtype.
+    Parameters
+    ----------
+    suffix : str
+        Of the file's format.
+    where : str
+        The option that names the file, and its name.
+    shape, dtype
+        The array's.
     """
-    file_format = FORMATS[".npy"] if path == STANDARD_STREAM else find_format(path, option)
-    if is_bfloat16(dtype) and not file_format.has_bfloat16:
-        others = ", ".join(suffix for suffix, other in FORMATS.items() if other.has_bfloat16)
-        raise UsageError(
-            f"{option} {path}: NumPy's formats have no {dtype}; {others} do, or choose another dtype"
-        )
-    return file_format
+    problem = FORMATS[suffix].refuses(shape, dtype)
+    if problem is not None:
+        others = ", ".join(other for other, form in FORMATS.items() if form.refuses(shape, dtype) is None)
+        raise UsageError(f"{where}: {problem}; {others} hold it")
 
 
 def find_format(path: str, option: str) -> FileFormat:
@@ -224,16 +282,17 @@ def _split_key(specification: str) -> tuple[Path, str | None]:
     return Path(path), key
 
 
-def _load_stream(stream: BinaryIO, name: str, key: str | None) -> Tensor:
+def _load_stream(stream: BinaryIO, name: str, key: str | None, options: TableOptions) -> Tensor:
     """Load a tensor from a stream, which is stored first unless it is a file (`< x.npy`) at its start."""
     if _is_file_at_start(stream):
-        return _load_whole(stream, name, key)
+        return _load_whole(stream, name, key, options)
     with spool(stream, name) as whole:
-        tensor = _load_whole(whole, name, key)
+        tensor = _load_whole(whole, name, key, options)
         if isinstance(whole, io.BytesIO):
             return tensor
         size = format_bytes(os.fstat(whole.fileno()).st_size)
-        return tensor._replace(note=f"{size} spooled to a temporary file")
+        notes = [f"{size} spooled to a temporary file", tensor.note]
+        return tensor._replace(note="; ".join(note for note in notes if note))
 
 
 def _is_file_at_start(stream: BinaryIO) -> bool:
@@ -243,7 +302,9 @@ def _is_file_at_start(stream: BinaryIO) -> bool:
         return False
 
 
-def _load_whole(stream: BinaryIO, name: str, key: str | None, file_format: FileFormat | None = None) -> Tensor:
+def _load_whole(
+    stream: BinaryIO, name: str, key: str | None, options: TableOptions, file_format: FileFormat | None = None
+) -> Tensor:
     """Load a tensor from a stream that can be read again: where it lies, or into memory.
 
     Without a format the first bytes tell it.
@@ -253,8 +314,22 @@ def _load_whole(stream: BinaryIO, name: str, key: str | None, file_format: FileF
         raise DataError(f"{name} is empty")
     file_format = file_format or FORMATS[_sniff(head, name)]
     stream.seek(0)
-    values, columns = file_format.read(stream, name, key)
-    return Tensor(values, name, columns)
+    found = file_format.read(stream, name, key, options)
+    if not isinstance(found, tuple):
+        if options.columns is not None or options.exclude is not None:
+            raise UsageError(f"--columns and --exclude are of tables; {name} is none")
+        return _name_columns(Tensor(found, name), options.wanted)
+    table, how = found
+    values, note = table.read()
+    notes = "; ".join(text for text in (how, note) if text)
+    return Tensor(values, name, table.columns or options.wanted, notes or None, table)
+
+
+def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
+    """Return a tensor without names with those that are wanted, if it has as many columns."""
+    if wanted is None or tensor.values.shape[-1:] != (len(wanted),):
+        return tensor
+    return tensor._replace(columns=wanted, note=UNNAMED.format(", ".join(wanted)))
 
 
 def _sniff(head: bytes, name: str) -> str:
@@ -265,9 +340,9 @@ def _sniff(head: bytes, name: str) -> str:
         return ".npz"
     if safetensors.starts_like_safetensors(head):
         return ".safetensors"
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
     if text[:1] in (b"[", b"{"):
-        return ".json"
+        return ".jsonl" if records.starts_like_lines(text) else ".json"
     if b"\x00" in head:
         raise DataError(f"{name} is none of {', '.join(FORMATS)}, by its first bytes")
     return ".tsv" if b"\t" in text.split(b"\n", 1)[0] else ".csv"

@@ -15,19 +15,28 @@ import numpy as np
 from normcli.errors import DataError
 from normcli.tensors.files import FORMATS, load
 from normcli.tensors.npz import find_arrays
+from normcli.tensors.tables import AS_FOUND
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from normcli.tensors.tables import TableOptions
     from normcli.tensors.tensor import Tensor
 
 
 class Named(NamedTuple):
-    """A tensor that is yet to be loaded."""
+    """A tensor that is yet to be loaded.
+
+    Parameters
+    ----------
+    name : str
+    load : callable
+        Returns it; the columns of a table in the order of the names that it is given, if any.
+    """
 
     name: str
-    load: Callable[[], Tensor]
+    load: Callable[[tuple[str, ...] | None], Tensor]
 
 
 def expand(arguments: Sequence[str]) -> list[str]:
@@ -78,13 +87,13 @@ def read_list(path: str) -> list[str]:
     return names
 
 
-def name_tensors(paths: Sequence[str]) -> Iterator[Named]:
+def name_tensors(paths: Sequence[str], options: TableOptions = AS_FOUND) -> Iterator[Named]:
     """Yield what each path names: every array of an `.npz`, one of any other file."""
     for path in paths:
         if path.lower().endswith(".npz") and os.path.isfile(path):  # noqa: PTH113
-            yield from (Named(name, partial(_load, name)) for name in _list_members(path))
+            yield from (Named(name, partial(_load, name, options)) for name in _list_members(path))
         else:
-            yield Named(path, partial(_load, path))
+            yield Named(path, partial(_load, path, options))
 
 
 def _list_members(path: str) -> list[str]:
@@ -96,9 +105,10 @@ def _list_members(path: str) -> list[str]:
     return [path] if len(members) < 2 else [f"{path}:{name}" for name in members]
 
 
-def _load(path: str) -> Tensor:
-    tensor = load(path)
-    suffix = next((suffix for suffix, form in FORMATS.items() if form.is_text and suffix in path.lower()), None)
-    if suffix is None or tensor.values.dtype.kind == "f":
+def _load(name: str, options: TableOptions, wanted: tuple[str, ...] | None) -> Tensor:
+    tensor = load(name, options._replace(wanted=wanted))
+    forms = (form for suffix, form in FORMATS.items() if suffix in name.lower())
+    is_text, dtype = any(form.is_text for form in forms), tensor.values.dtype
+    if not is_text or dtype.kind == "f" or tensor.table is not None:
         return tensor
-    return tensor._replace(values=tensor.values.astype(np.float64))  # text does not say of what dtype it is
+    return tensor._replace(values=tensor.values.astype(np.float64))  # nested lists do not say of what dtype

@@ -27,6 +27,8 @@ DTYPE_KEY = "dtype"
 _FORMATTED_AT_ONCE = 8192
 """How many values are formatted at a time: their text is in memory."""
 
+_BEYOND_INT64 = 2.0**63
+
 _NOT_FINITE = frozenset(("nan", "inf", "+inf", "-inf"))
 """What stands for numbers that strict JSON does not have."""
 
@@ -86,11 +88,24 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(value)
         if is_real(array.dtype):
-            return array
+            return _hold_whole_numbers(value, array)
     except (ValueError, OverflowError):  # ragged, or too deep: what is wrong is found below
         pass
     shape = _find_shape(value, name)
     return np.array(list(_flatten(value, shape, name)), dtype=np.float64).reshape(shape)
+
+
+def _hold_whole_numbers(value: Any, array: NDArray[Any]) -> NDArray[Any]:
+    """Return nested lists as integers where NumPy has made floats of them, as some lie beyond int64."""
+    if array.dtype != np.float64 or not (np.abs(array) >= _BEYOND_INT64).any():
+        return array
+    members = np.asarray(value, dtype=object)
+    if any(type(member) is not int for member in members.flat):
+        return array
+    try:
+        return members.astype(np.uint64)
+    except OverflowError:  # beyond that too, or some are negative
+        return array
 
 
 def to_lists(array: NDArray[Any]) -> Any:

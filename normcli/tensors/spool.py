@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
+import os
 import sys
+import weakref
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -49,6 +52,15 @@ def spool(stream: BinaryIO, name: str) -> BinaryIO:
     return spooled
 
 
+def keep_open(stream: BinaryIO, owner: object) -> BinaryIO:
+    """Return a stream of the same bytes that stays open as long as its owner lives."""
+    if isinstance(stream, io.BytesIO):
+        return io.BytesIO(stream.getvalue())  # which shares its bytes
+    kept = os.fdopen(os.dup(stream.fileno()), "rb")
+    weakref.finalize(owner, kept.close)
+    return kept
+
+
 @contextlib.contextmanager
 def open_outgoing() -> Iterator[BinaryIO]:
     """Open a temporary file that is copied to standard output when the block ends without an error.
@@ -83,6 +95,60 @@ def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         scratch = region.reserve(stream)
     scratch.temporary = True
     return scratch
+
+
+class Collected:
+    """Blocks of values that are joined: in memory, or in a temporary file if they are many.
+
+    Parameters
+    ----------
+    name : str
+        Of the file that they come from, for messages.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._blocks: list[NDArray[Any]] = []
+        self._size = 0
+        self._stream: BinaryIO | None = None
+
+    def __enter__(self) -> Collected:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def add(self, block: NDArray[Any]) -> None:
+        """Append a block.
+
+        Raises
+        ------
+        DataError
+            If the temporary folder has no room.
+        """
+        self._blocks.append(np.ascontiguousarray(block))
+        self._size += block.nbytes
+        if self._size >= SMALLEST_SCRATCH:
+            with _explain(self._name):
+                self._stream = self._stream or _open_temporary()
+                self._stream.writelines(stored.data for stored in self._blocks)
+            self._blocks.clear()
+            self._size = 0
+
+    def finish(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return all values in a shape, of which one length may be -1."""
+        if self._stream is None:
+            joined = np.concatenate(self._blocks) if self._blocks else np.empty(0, dtype)
+            return joined.reshape(shape)
+        with _explain(self._name):
+            self._stream.writelines(stored.data for stored in self._blocks)
+            self._stream.flush()
+        count = self._stream.tell() // dtype.itemsize
+        lengths = tuple(count // abs(math.prod(shape)) if n < 0 else n for n in shape)
+        scratch = mapped.Region(dtype, lengths).map(self._stream)
+        scratch.temporary = True
+        return scratch
 
 
 def _open_temporary() -> BinaryIO:

@@ -11,8 +11,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.tensors.tables import Table
+
 STANDARD_STREAM = "-"
 """What stands for standard input and output where a file is named."""
+
+
+STREAMED = ("npy", "csv", "tsv", "json", "jsonl")
+"""The formats of a tensor on standard output; the first is the usual one."""
 
 
 class Tensor(NamedTuple):
@@ -28,12 +34,15 @@ class Tensor(NamedTuple):
         The names of the last axis, where the source had some (the header row of a CSV file).
     note : str or None
         What was done to get them that a person should know of.
+    table : Table or None
+        The table that they are columns of: a result is written among its other columns.
     """
 
     values: NDArray[Any]
     source: str
     columns: tuple[str, ...] | None = None
     note: str | None = None
+    table: Table | None = None
 
 
 def choose_key(names: Collection[str], archive: str, key: str | None) -> str:

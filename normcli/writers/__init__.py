@@ -15,6 +15,7 @@ WRITERS = {
     "json": ("normcli.writers.structured", "write_json"),
     "jsonl": ("normcli.writers.structured", "write_json_lines"),
     "csv": ("normcli.writers.structured", "write_csv"),
+    "tsv": ("normcli.writers.structured", "write_tsv"),
     "markdown": ("normcli.writers.markdown", "write"),
     "html": ("normcli.page", "write"),
 }
@@ -29,7 +30,7 @@ PICTURES = {"svg": ("normcli.pictures.svg", "write"), "png": ("normcli.pictures.
 """Format of a picture → the module and function that write it."""
 
 SUFFIXES = {
-    ".txt": "table", ".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "markdown",
+    ".txt": "table", ".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".md": "markdown",
     ".html": "html", ".htm": "html", ".svg": "svg", ".png": "png",
 }  # fmt: skip
 """The end of a file's name → the format of what is written there."""

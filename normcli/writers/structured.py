@@ -38,6 +38,11 @@ def write_csv(document: Document, stream: TextIO, view: View) -> None:
     csv.writer(stream, lineterminator="\n").writerows(document.rows())
 
 
+def write_tsv(document: Document, stream: TextIO, view: View) -> None:
+    """Write the same as csv, with tabs between the cells."""
+    csv.writer(stream, delimiter="\t", lineterminator="\n").writerows(document.rows())
+
+
 def write_field(values: NDArray[Any], stream: TextIO) -> None:
     """Write values in C order, each on a line, so that they read back to the same bits."""
     from normcli.tensors.delimited import to_cell

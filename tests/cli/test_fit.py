@@ -165,7 +165,7 @@ def test_apply_writes_every_format_and_standard_output(data, normcli):
     expected = normalize(data, "bn").normalized[:3]
     ran = normcli("apply", "stats.npz", "x0.npy", "-o", "-")
     np.testing.assert_array_equal(np.load(__import__("io").BytesIO(ran.raw)), expected)
-    for suffix in ("json", "npz", "csv"):
+    for suffix in ("json", "npz", "jsonl"):
         assert normcli("apply", "stats.npz", "x0.npy", "-o", f"y.{suffix}").code == 0
     np.testing.assert_array_equal(np.load("y.npz")["normalized"], expected)
 

@@ -26,7 +26,7 @@ DTYPES = ["float16", "float32", "float64", "int16"]
 
 
 def fit_all(arrays, policy=None, request=None, **effort):
-    sources = [Named(f"{i}.npy", lambda x=x, i=i: Tensor(x, f"{i}.npy")) for i, x in enumerate(arrays)]
+    sources = [Named(f"{i}.npy", lambda wanted, x=x, i=i: Tensor(x, f"{i}.npy")) for i, x in enumerate(arrays)]
     return fit(request or Request("bn"), sources, policy or Policy(), Effort(**effort))
 
 

@@ -17,11 +17,14 @@ from normcli.documents.excerpt import MOST_AXES, MOST_CELLS, MOST_COLOURS, choos
 from normcli.documents.palette import HATCHES, PALETTE, choose_look
 from normcli.documents.scene import measure, wrap
 from normcli.errors import UsageError
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.norms.table import AxesRule
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.draw import draw
 from normcli.pictures.svg import DARK, LIGHT, write
+from normcli.results.result import calculate
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
@@ -261,8 +264,9 @@ def test_values_of_any_dtype_are_numbers(dtype):
 
 
 def test_columns_that_have_names_are_named_in_the_legend():
-    result, tensor = make("zscore", (4, 2))
-    root = ET.fromstring(spell(draw([result], tensor._replace(columns=("length", "width")))))
+    tensor = generate(Recipe((4, 2)))
+    plan = make_plan(Request("zscore"), (4, 2), tensor.values.dtype, ("length", "width"))
+    root = ET.fromstring(spell(draw([calculate(plan, tensor.values)], tensor)))
     names = [entry[1].text for entry in root.iter(f"{SVG}g") if entry.get("class") == "entry"]
     assert names == ["c=0 length", "c=1 width"]
 

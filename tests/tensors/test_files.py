@@ -6,8 +6,9 @@ import threading
 import numpy as np
 import pytest
 
+from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
-from normcli.tensors.files import FORMATS, Saved, find_format, load
+from normcli.tensors.files import FORMATS, Saved, find_format, load, require_holdable
 from normcli.tensors.whole import require_writable
 
 X = np.random.default_rng(0).normal(size=(3, 4))
@@ -39,10 +40,47 @@ def test_the_columns_of_a_table_survive(tmp_path):
     assert load(path).columns == ("a", "b", "c", "d")
 
 
-def test_a_text_file_of_three_axes_is_one_line_a_value(tmp_path):
-    path = tmp_path / "x.csv"
-    save(str(path), Saved(np.arange(4).reshape(1, 2, 2), "x", axis_names=("n", "c", "l")))
-    assert path.read_text().splitlines() == ["n,c,l,x", "0,0,0,0", "0,0,1,1", "0,1,0,2", "0,1,1,3"]
+SHAPES = [(), (1,), (3,), (1, 1), (3, 1), (2, 3), (0,), (0, 3), (3, 0), (2, 3, 4), (2, 0, 3), (2, 1, 3, 2)]
+
+DTYPES = ["float64", "float32", "float16", "bfloat16", "int64", "uint64", "int8", "bool"]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_written_is_read_back_or_refused(dtype, shape, suffix, tmp_path):
+    values = _fill(shape, find_type(dtype))
+    path = str(tmp_path / f"x{suffix}")
+    if FORMATS[suffix].refuses(shape, values.dtype) is not None:
+        with pytest.raises(UsageError, match=r"\.safetensors hold it"):
+            require_holdable(suffix, f"--output {path}", shape, values.dtype)
+        return
+    save(path, Saved(values, "x"))
+    read = load(path).values
+    assert read.shape == shape
+    exact = object if values.dtype.kind in "iu" else np.float64
+    np.testing.assert_array_equal(read.astype(exact), values.astype(exact))
+
+
+def _fill(shape, dtype):
+    """Return a tensor with the values of a dtype that are hardest to write."""
+    if np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(dtype)
+        hard = [limits.max, limits.min, limits.max - 2, 0, 1]
+    elif np.dtype(dtype) == np.bool_:
+        hard = [True, False]
+    else:
+        hard = [np.nan, 0.1, -0.0, np.inf, -np.inf, 1e-7, 60000.0, 1 / 3]
+    return np.resize(np.array(hard, dtype=dtype), shape)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".jsonl"])
+def test_names_of_columns_are_written_and_read_back(suffix, tmp_path):
+    path = str(tmp_path / f"x{suffix}")
+    save(path, Saved(np.array([[1.5, 2.0], [np.nan, 4.0]]), "x", columns=("a, b", 'say "c"')))
+    read = load(path)
+    assert read.columns == ("a, b", 'say "c"')
+    np.testing.assert_array_equal(read.values, [[1.5, 2.0], [np.nan, 4.0]])
 
 
 def test_a_key_picks_an_array(tmp_path):
@@ -84,7 +122,7 @@ def test_impossible_names(name):
     [
         pytest.param("x.npy", None, DataError, "there is no such file", id="missing"),
         pytest.param("x.npy", b"", DataError, "is empty", id="empty"),
-        pytest.param("x.txt", b"1", UsageError, "has the suffix .txt; .npy, .npz, .json, .csv, .tsv, .safetensors are known", id="suffix"),
+        pytest.param("x.txt", b"1", UsageError, "has the suffix .txt; .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors are known", id="suffix"),
         pytest.param("x", b"1", UsageError, "has no suffix", id="no suffix"),
         pytest.param("x.npy", b"random bytes", DataError, "no readable .npy", id="random npy"),
         pytest.param("x.npz", b"random bytes", DataError, "no readable .npz", id="random npz"),

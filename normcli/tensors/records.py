@@ -1,0 +1,291 @@
+"""JSON as tables: an array of records (`[{"x": 1, "y": 2}, …]`), and JSON Lines, a record or a list a line."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from normcli.errors import DataError
+from normcli.printable import shorten
+from normcli.tensors.delimited import quote
+from normcli.tensors.nested import TENSOR_KEY, NestedLists, describe_number, to_array
+from normcli.tensors.spool import keep_open
+from normcli.tensors.tables import (
+    LARGEST_EXACT,
+    ROWS_AT_ONCE,
+    Block,
+    CellReader,
+    Table,
+    choose_columns,
+    iterate_rows,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.tensors.tables import TableOptions
+
+_TEXT_AT_ONCE = 1 << 20
+"""Characters that are read at a time."""
+
+_NUMBERS = {int, float, bool, type(None)}
+
+_BLANK = " \t\n\r"
+_FILLED = re.compile(f"[^{_BLANK}]")
+
+
+class Records:
+    """The rows of a file of JSON objects, all with the same names; see `tables.Rows`.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        Seekable; it is read again whenever rows are asked for.
+    name : str
+    is_lines : bool
+        Whether it is JSON Lines, and not one array.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str, *, is_lines: bool) -> None:
+        self.name = name
+        self._stream, self._is_lines = keep_open(stream, self), is_lines
+        first = next(self._read(), None)
+        if first is None:
+            raise DataError(f"{name} is empty; records of numbers are expected")
+        self.names: tuple[str, ...] | None = tuple(first)
+        self._keys = tuple(first)
+        self.width = len(self._keys)
+
+    def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
+        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+        names = [self._keys[place] for place in chosen]
+        records = self._read()
+        first = 1
+        while block := list(islice(records, ROWS_AT_ONCE)):
+            rows = [[record[name] for name in names] for record in block]
+            yield _convert_quickly(rows, dtype) or self._convert_slowly(block, first, chosen, dtype)
+            first += len(block)
+
+    def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
+        """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
+        for record in self._read():
+            cells = (record[name] for name in self._keys)
+            if delimiter is None:
+                yield [json.dumps(cell, ensure_ascii=False) for cell in cells]
+            else:
+                yield [quote(_to_text(cell), delimiter) for cell in cells]
+
+    def _read(self) -> Iterator[dict[str, Any]]:
+        """Yield the records, each held against the names of the first."""
+        names: set[str] | None = None
+        items = read_lines(self._stream, self.name) if self._is_lines else read_items(self._stream, self.name)
+        for number, item in enumerate(items, 1):
+            if not isinstance(item, dict):
+                raise DataError(f"{self.name}, record {number} is no object, as those before it are")
+            names = names or set(item)
+            if item.keys() != names:
+                missing, more = names - item.keys(), item.keys() - names
+                what = f"has no {_join(missing)}" if missing else f"also has {_join(more)}"
+                raise DataError(f"{self.name}, record {number} {what}; all records have the names of the first")
+            yield item
+
+    def _convert_slowly(
+        self, records: Sequence[dict[str, Any]], first: int, chosen: Sequence[int], dtype: type[np.generic]
+    ) -> Block:
+        reader = CellReader(self, chosen, dtype)
+        for number, record in enumerate(records, first):
+            cells = (record[name] for name in self._keys)
+            reader.add(
+                [_to_text(int(cell) if isinstance(cell, bool) else cell) for cell in cells], f"record {number}"
+            )
+        return reader.finish()
+
+
+def read_records(
+    stream: BinaryIO, name: str, options: TableOptions, *, is_lines: bool
+) -> tuple[Table, str | None]:
+    """Return the table that JSON records are, and a note of how its columns were found.
+
+    Raises
+    ------
+    DataError
+        If the file is empty or malformed, or its columns are not those that are wanted.
+    UsageError
+        If the options name a column that is not there.
+    """
+    records = Records(stream, name, is_lines=is_lines)
+    chosen, note = choose_columns(records, options)
+    return Table(records, chosen), note
+
+
+def read_lists(stream: BinaryIO, name: str) -> NDArray[Any]:
+    """Return the tensor whose items along the first axis stand in JSON Lines, one a line.
+
+    Raises
+    ------
+    DataError
+        If the lines are no such items.
+    """
+    return to_array(list(read_lines(stream, name)), name)
+
+
+def write_records(
+    stream: BinaryIO, values: NDArray[Any], names: Sequence[str], table: Table | None, *, is_lines: bool
+) -> None:
+    """Write a tensor of two axes as records, a line each; without `is_lines`, as one array.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+    values : ndarray
+        Shape (rows, columns).
+    names : sequence of str
+        Of the values' columns.
+    table : Table or None
+        Where the values came from: they are written in their places among its other columns.
+    is_lines : bool
+    """
+    if table is not None:
+        chosen = dict(zip(table.chosen, names, strict=True))
+        names = table.rows.names or [chosen.get(place, str(place)) for place in range(table.rows.width)]
+    keys = [json.dumps(name, ensure_ascii=False) for name in names]
+    rows = iterate_rows(values, table, _format_rows, None)
+    before, between, after = ("", "\n", "\n") if is_lines else ("[\n", ",\n", "\n]\n")
+    stream.write(before.encode())
+    separator = ""
+    while block := list(islice(rows, 1024)):
+        texts = ("{" + ", ".join(map(": ".join, zip(keys, cells, strict=True))) + "}" for cells in block)
+        stream.write((separator + between.join(texts)).encode())
+        separator = between
+    stream.write(after.encode())
+
+
+def write_lists(stream: BinaryIO, values: NDArray[Any]) -> None:
+    """Write the items of a tensor's first axis as JSON, one a line."""
+    for item in values:
+        stream.writelines(piece.encode() for piece in NestedLists(item).format_json())
+        stream.write(b"\n")
+
+
+def read_lines(stream: BinaryIO, name: str) -> Iterator[Any]:
+    """Yield the values of JSON Lines; blank lines are none."""
+    stream.seek(0)
+    text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
+    number = 0
+    try:
+        for number, line in enumerate(text, 1):
+            if line.strip(_BLANK):
+                yield _parse(line, f"{name}, line {number}")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} is no JSON: behind line {number} it is not UTF-8 text") from error
+    finally:
+        text.detach()
+
+
+def read_items(stream: BinaryIO, name: str) -> Iterator[Any]:
+    """Yield the items of a JSON array of objects, which is read piece by piece."""
+    stream.seek(0)
+    text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
+    decoder = json.JSONDecoder(object_pairs_hook=_make_object)
+    number = 0
+    try:
+        buffer = text.read(_TEXT_AT_ONCE)
+        place = _skip_blanks(buffer, 0) + 1
+        while True:
+            problem: Exception | None = None
+            try:
+                item, end = decoder.raw_decode(buffer, _skip_blanks(buffer, place))
+            except (ValueError, RecursionError) as error:
+                problem, end = error, len(buffer)
+            end = _skip_blanks(buffer, end)
+            if end == len(buffer):  # the item, or what is behind it, may go on
+                more = text.read(max(_TEXT_AT_ONCE, len(buffer)))
+                if not more:
+                    raise DataError(f"{name} is not valid JSON behind record {number}") from problem
+                buffer, place = buffer[place:] + more, 0
+                continue
+            number += 1
+            yield item
+            if buffer[end] == "]" and not (buffer[end + 1 :] + text.read(_TEXT_AT_ONCE)).strip(_BLANK):
+                return
+            if buffer[end] != ",":
+                raise DataError(f"{name} is not valid JSON behind record {number}")
+            place = end + 1
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} is no JSON: behind record {number} it is not UTF-8 text") from error
+    finally:
+        text.detach()
+
+
+def starts_like_records(head: bytes) -> bool:
+    """Whether the first bytes of a JSON text are those of an array of objects."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return text[:1] == b"[" and text[1:].lstrip()[:1] == b"{"
+
+
+def starts_like_lines(text: bytes) -> bool:
+    """Whether a text begins with a line of JSON, a record or a list, and then another of its kind or none."""
+    first, _, behind = text.partition(b"\n")
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    if behind.lstrip():
+        return behind.lstrip()[:1] == first[:1]
+    return isinstance(value, dict) and TENSOR_KEY not in value
+
+
+def _skip_blanks(text: str, place: int) -> int:
+    """Return the place of the first character from a place on that is not blank, or the end."""
+    found = _FILLED.search(text, place)
+    return found.start() if found else len(text)
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_make_object)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where} is not valid JSON") from error
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name is given twice")
+    return made
+
+
+def _convert_quickly(rows: list[list[Any]], dtype: type[np.generic]) -> Block | None:
+    """Return records of plain numbers as a block, or None where a cell is anything else, or large."""
+    if dtype is not np.float64 or not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
+        return None
+    try:
+        values = np.array(rows, dtype)
+    except OverflowError:
+        return None
+    return None if (np.abs(values) >= LARGEST_EXACT).any() else Block(values)
+
+
+def _to_text(cell: Any) -> str:
+    """Return what a cell of a delimited file has for a value."""
+    if cell is None:
+        return ""
+    return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False)
+
+
+def _format_rows(rows: NDArray[Any]) -> list[list[str]]:
+    return [
+        [json.dumps(value if isinstance(value, int) else describe_number(value)) for value in row]
+        for row in rows.tolist()
+    ]
+
+
+def _join(names: set[str]) -> str:
+    return ", ".join(shorten(repr(name)) for name in sorted(names))

@@ -1,0 +1,373 @@
+"""Tables of named columns: which columns are numbers to work on, and which pass through as they stand."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import shlex
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from normcli.errors import DataError, UsageError
+from normcli.printable import shorten
+from normcli.tensors.pieces import forget
+from normcli.tensors.spool import Collected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import NoReturn
+
+    from numpy.typing import NDArray
+
+MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
+"""What stands in the cell of a missing value, in upper or lower case: it is read as NaN."""
+
+_MISSING = frozenset(word.lower() for word in MISSING)
+
+ROWS_AT_ONCE = 8192
+"""How many rows are read or written at a time: they are in memory."""
+
+LARGEST_EXACT = 2.0**53
+"""Up to this, every whole number is a float64."""
+
+_WHOLE = re.compile(r"\s*[-+]?[0-9]+\s*")
+
+_PLACES = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+"""A column by its number, or a range of them."""
+
+
+class TableOptions(NamedTuple):
+    """What the caller says of a table; the file itself tells the rest.
+
+    Parameters
+    ----------
+    columns, exclude : str or None
+        The columns that are worked on, or those that are not: names and numbers from 0, with commas between;
+        `2-5` is a range of numbers.
+    delimiter : str or None
+        What stands between the cells of a line.
+    decimal : str
+        The decimal point of its numbers: `.` or `,`.
+    header : bool or None
+        Whether the first row is the names of the columns.
+    wanted : tuple of str or None
+        The names of the columns that the tensor must have, in its order.
+    """
+
+    columns: str | None = None
+    exclude: str | None = None
+    delimiter: str | None = None
+    decimal: str = "."
+    header: bool | None = None
+    wanted: tuple[str, ...] | None = None
+
+
+AS_FOUND = TableOptions()
+"""All columns of a table, as the file itself tells."""
+
+
+UNNAMED = "its columns have no names: they are taken to be {}"
+"""What there is to know of a table or an array without names, where names are wanted."""
+
+
+class Block(NamedTuple):
+    """Some rows of a table, as numbers.
+
+    Parameters
+    ----------
+    values : ndarray
+        Shape (rows, chosen columns).
+    rounded : str or None
+        The first whole number that a float64 cannot hold, and where it stands.
+    """
+
+    values: NDArray[Any]
+    rounded: str | None = None
+
+
+class NotWholeError(Exception):
+    """A cell is no whole number of the dtype that is asked for."""
+
+
+class Rows(Protocol):
+    """The rows of a text file, as often as they are asked for.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, for messages.
+    names : tuple of str or None
+        Of all its columns.
+    width : int
+        How many columns there are.
+    """
+
+    name: str
+    names: tuple[str, ...] | None
+    width: int
+
+    def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
+        """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
+
+    def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
+        """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
+
+
+class Table(NamedTuple):
+    """A text file of rows, and the columns of it that are the tensor.
+
+    Parameters
+    ----------
+    rows : Rows
+    chosen : tuple of int
+        The places of the tensor's columns in the file, in the tensor's order.
+    delimiter, decimal : str or None
+        Of the file; None if it is JSON.
+    """
+
+    rows: Rows
+    chosen: tuple[int, ...]
+    delimiter: str | None = None
+    decimal: str = "."
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the tensor's columns."""
+        names = self.rows.names
+        return None if names is None else tuple(names[place] for place in self.chosen)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the file has columns that are not of the tensor."""
+        return len(self.chosen) < self.rows.width
+
+    def read(self) -> tuple[NDArray[Any], str | None]:
+        """Return the numbers, shape (rows, chosen columns), and what there is to know of how they were read.
+
+        They are float64; where that cannot hold all whole numbers, and there are no others, int64 or uint64.
+
+        Raises
+        ------
+        DataError
+            If a cell is not a number, or there are no rows.
+        """
+        values, rounded = self._collect(np.float64)
+        if not values.size:
+            raise DataError(f"{self.rows.name} has names of columns and no rows of numbers")
+        if rounded is None:
+            return values, None
+        for dtype in (np.int64, np.uint64):
+            try:
+                return self._collect(dtype)
+            except NotWholeError:
+                continue
+        return values, f"{rounded} is rounded to float64, as are all numbers beyond 2^53 beside fractions"
+
+    def _collect(self, dtype: type[np.generic]) -> tuple[NDArray[Any], str | None]:
+        collected, rounded = Collected(self.rows.name), None
+        with collected:
+            for block in self.rows.read_blocks(self.chosen, dtype):
+                collected.add(block.values)
+                rounded = rounded or block.rounded
+            return collected.finish((-1, len(self.chosen)), np.dtype(dtype)), rounded
+
+
+def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], str | None]:
+    """Return the places of the columns that are the tensor, and a note where they have no names to go by.
+
+    Raises
+    ------
+    UsageError
+        If a column that is named is not there, or none is left.
+    DataError
+        If the columns are not those that are wanted.
+    """
+    if options.columns is not None and options.exclude is not None:
+        raise UsageError("--columns and --exclude each say which columns are worked on; give one of them")
+    chosen = tuple(range(rows.width))
+    if options.columns is not None:
+        chosen = tuple(sorted(_find_places(rows, options.columns, "--columns")))
+    elif options.exclude is not None:
+        left_out = _find_places(rows, options.exclude, "--exclude")
+        chosen = tuple(place for place in chosen if place not in left_out)
+    if not chosen:
+        raise UsageError(f"{rows.name}: no column is left to work on")
+    if options.wanted is None:
+        return chosen, None
+    return match_columns(rows, chosen, options.wanted)
+
+
+def match_columns(
+    rows: Rows, chosen: tuple[int, ...], wanted: tuple[str, ...]
+) -> tuple[tuple[int, ...], str | None]:
+    """Return the chosen columns in the order in which their names are wanted."""
+    listed = ", ".join(wanted)
+    if rows.names is None:
+        if len(chosen) != len(wanted):
+            raise DataError(f"{rows.name} has {len(chosen)} columns without names; wanted are {listed}")
+        return chosen, UNNAMED.format(listed)
+    names = [rows.names[place] for place in chosen]
+    problems = [
+        f"{what} {', '.join(map(shorten, found))}"
+        for what, found in (
+            ("there is no", [name for name in wanted if name not in names]),
+            ("there is also", [name for name in names if name not in wanted]),
+            ("there are two of", sorted({name for name in names if names.count(name) > 1})),
+        )
+        if found
+    ]
+    if problems:
+        what = "; ".join(problems)
+        raise DataError(f"{rows.name} has other columns than {listed}: {what}; --columns and --exclude choose")
+    return tuple(chosen[names.index(name)] for name in wanted), None
+
+
+def _find_places(rows: Rows, text: str, option: str) -> set[int]:
+    """Return the places of the columns that an option names."""
+    found: set[int] = set()
+    for part in next(csv.reader([text], skipinitialspace=True), []):
+        named = [place for place, name in enumerate(rows.names or ()) if name == part.strip()]
+        numbered = _PLACES.fullmatch(part.strip())
+        if named:
+            found.update(named)
+            continue
+        if numbered is None:
+            known = ", ".join(map(shorten, rows.names[:12])) if rows.names else f"0 to {rows.width - 1}"
+            raise UsageError(f"{option}: {rows.name} has no column {shorten(part)!r}; it has {known}")
+        first, last = int(numbered[1]), int(numbered[2] or numbered[1])
+        if not first <= last < rows.width:
+            raise UsageError(f"{option} {part}: {rows.name} has the columns 0 to {rows.width - 1}")
+        found.update(range(first, last + 1))
+    if not found:
+        raise UsageError(f"{option} names no column")
+    return found
+
+
+def name_column(rows: Rows, place: int) -> str:
+    """Return what a column is called in messages and options: its name, or its number from 0."""
+    return str(place) if rows.names is None else shorten(rows.names[place])
+
+
+def _join_names(columns: Sequence[str]) -> str:
+    """Return names as --columns and --exclude take them: in quotes where they hold a comma."""
+    return ",".join(f'"{name}"' if "," in name else name for name in columns)
+
+
+def to_number(cell: str, decimal: str = ".") -> float | None:
+    """Return the number that a cell holds, NaN for a missing one, or None if it holds neither."""
+    text = cell.strip()
+    if text.lower() in _MISSING:
+        return math.nan
+    if decimal != ".":
+        text = text.replace(".", "_").replace(decimal, ".")
+    if "_" in text or not text.isascii():  # Python would read 1_000 as a number
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+class CellReader:
+    """From the texts of cells to numbers, one by one: what is slow, and exact about what is wrong.
+
+    Parameters
+    ----------
+    rows : Rows
+    chosen : sequence of int
+    dtype : type
+    decimal : str
+    """
+
+    def __init__(self, rows: Rows, chosen: Sequence[int], dtype: type[np.generic], decimal: str = ".") -> None:
+        self._rows, self._chosen, self._dtype, self._decimal = rows, chosen, dtype, decimal
+        self._values: list[list[float]] = []
+        self._rounded: str | None = None
+
+    def add(self, cells: Sequence[str], where: str) -> None:
+        """Read a row, which stands in a line or a record that is named for messages.
+
+        Raises
+        ------
+        DataError
+            If a chosen cell is not a number.
+        NotWholeError
+            If it is no whole number that the dtype can hold.
+        """
+        if self._dtype is np.float64:
+            self._values.append(self._to_numbers(cells, where))
+        else:
+            self._values.append([self._to_whole(cells[place]) for place in self._chosen])
+
+    def finish(self) -> Block:
+        """Return the rows as a block."""
+        return Block(np.array(self._values, self._dtype).reshape(-1, len(self._chosen)), self._rounded)
+
+    def _to_numbers(self, cells: Sequence[str], where: str) -> list[float]:
+        found = [to_number(cells[place], self._decimal) for place in self._chosen]
+        numbers = [number for number in found if number is not None]
+        if len(numbers) < len(found):
+            texts = [place for place, number in zip(self._chosen, found, strict=True) if number is None]
+            self._refuse(texts, cells, where)
+        for place, number in zip(self._chosen, numbers, strict=True):
+            if self._rounded is None and abs(number) >= LARGEST_EXACT and is_rounded(cells[place], number):
+                self._rounded = f"{cells[place].strip()} in {where}, column {name_column(self._rows, place)},"
+        return numbers
+
+    def _refuse(self, texts: Sequence[int], cells: Sequence[str], where: str) -> NoReturn:
+        """Raise an error with the first cell that is no number, and the option that leaves all such out."""
+        columns = [name_column(self._rows, place) for place in texts]
+        remedy = (
+            f"--exclude {shlex.quote(_join_names(columns))} leaves {'it' if len(texts) == 1 else 'them'} out"
+        )
+        if self._rows.names is None and not self._values:
+            remedy += ", --header yes takes the first row for names"
+        cell = shorten(cells[texts[0]])
+        raise DataError(f"{self._rows.name}, {where}, column {columns[0]}: {cell!r} is not a number; {remedy}")
+
+    def _to_whole(self, cell: str) -> int:
+        limits = np.iinfo(self._dtype)  # type: ignore[type-var]
+        if _WHOLE.fullmatch(cell) is None or not limits.min <= (number := int(cell)) <= limits.max:
+            raise NotWholeError
+        return number
+
+
+def is_rounded(cell: str, number: float) -> bool:
+    """Whether a cell holds a whole number, and another than the float64 that it is read as."""
+    return _WHOLE.fullmatch(cell) is not None and len(cell) < 400 and int(cell) != number
+
+
+def iterate_rows(
+    values: NDArray[Any],
+    table: Table | None,
+    format_rows: Callable[[NDArray[Any]], list[list[str]]],
+    delimiter: str | None,
+) -> Iterator[list[str]]:
+    """Yield the texts of each row's cells: those of a tensor, in their places among what passes through.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of two axes.
+    table : Table or None
+        Where the values came from.
+    format_rows : callable
+        Returns the texts of some rows.
+    delimiter : str or None
+        As of `Rows.read_cells`.
+    """
+    in_order = table is None or table.chosen == tuple(range(table.rows.width))
+    others = table.rows.read_cells(delimiter) if table is not None and table.has_others else None
+    for start in range(0, len(values), ROWS_AT_ONCE):
+        texts = format_rows(values[start : start + ROWS_AT_ONCE])
+        forget(values)
+        if table is None or in_order:
+            yield from texts
+            continue
+        for numbers in texts:
+            cells = [""] * table.rows.width if others is None else next(others)
+            for place, text in zip(table.chosen, numbers, strict=True):
+                cells[place] = text
+            yield cells

@@ -1,0 +1,346 @@
+"""Tables on the command line: columns keep their names, from reading to every output."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+P = "x,y\n1,100\n3,102\n"
+Q = "y,x\n200,1\n202,3\n"
+PEOPLE = 'name,height,"weight, kg",note\nann, 160 ,50.5,"a ""b"""\n"bob\nlee",NA,80,\ncid,180,95.5,-\n'
+NUMBERS = [[160, 50.5], [np.nan, 80], [180, 95.5]]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = {"p.csv": P, "q.csv": Q, "people.csv": PEOPLE, "bare.csv": "1,100\n3,102\n", "z.csv": "x,z\n1,2\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(text.encode())
+    np.save("x.npy", [[1.0, 100.0], [3.0, 102.0]])
+    return tmp_path
+
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def read_lines(ran):
+    assert ran.code == 0, ran.err
+    return ran.lines
+
+
+class TestFittedByName:
+    def test_another_order_is_taken_by_name(self, normcli):
+        assert normcli("fit", "zscore", "p.csv", "q.csv", "-f", "json").json["stats"]["mean"] == [2, 151]
+        assert normcli("fit", "zscore", "q.csv", "p.csv", "-f", "json").json["stats"]["mean"] == [151, 2]
+
+    def test_statistics_are_applied_by_name_and_the_file_keeps_its_order(self, normcli):
+        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
+        assert read_lines(normcli("apply", "p.npz", "q.csv", "-o", "-", "-f", "csv")) == [
+            "y,x",
+            "99.0,-1.0",
+            "101.0,1.0",
+        ]
+        normcli("apply", "p.npz", "q.csv", "-o", "z.csv")
+        assert read_lines(normcli("invert", "p.npz", "z.csv", "-o", "-", "-f", "csv")) == [
+            "y,x",
+            "200.0,1.0",
+            "202.0,3.0",
+        ]
+
+    def test_statistics_are_merged_by_name(self, normcli):
+        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
+        normcli("fit", "zscore", "q.csv", "-o", "q.npz")
+        merged = normcli("merge", "p.npz", "q.npz", "-f", "json").json
+        both = normcli("fit", "zscore", "p.csv", "q.csv", "-f", "json").json
+        assert merged == both
+        assert merged["columns"] == ["x", "y"]
+
+    @pytest.mark.parametrize(
+        "line", ["fit zscore p.csv z.csv", "apply p.npz z.csv -o out.csv", "merge p.npz z.npz"]
+    )
+    def test_other_names_are_an_error_that_lists_them(self, line, normcli):
+        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
+        normcli("fit", "zscore", "z.csv", "-o", "z.npz")
+        ran = normcli(*line.split())
+        assert (ran.code, ran.raw) == (3, b"")
+        assert "x, y" in ran.err
+        assert "z" in ran.err
+
+    @pytest.mark.parametrize("name", ["bare.csv", "x.npy"])
+    def test_what_has_no_names_is_taken_with_a_note(self, name, normcli):
+        ran = normcli("fit", "zscore", "p.csv", name, "--print", "mean")
+        assert ran.lines == ["2.0", "101.0"]
+        assert ran.err == f"normcli: {name}: its columns have no names: they are taken to be x, y\n"
+        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
+        ran = normcli("apply", "p.npz", name, "-o", "-", "-f", "json")
+        assert "its columns have no names" in ran.err
+
+    def test_names_behind_a_file_without_are_told_of(self, normcli):
+        ran = normcli("fit", "zscore", "bare.csv", "q.csv", "--print", "mean")
+        assert (
+            ran.err
+            == "normcli: q.csv: the first file names no columns: those of this one are taken in its order\n"
+        )
+
+    def test_merging_what_has_no_names_is_told_of(self, normcli):
+        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
+        normcli("fit", "zscore", "bare.csv", "-o", "bare.npz")
+        for order in (("p.npz", "bare.npz"), ("bare.npz", "p.npz")):
+            ran = normcli("merge", *order, "-f", "json")
+            assert "one of them has no names" in ran.err
+            assert ran.json["columns"] == ["x", "y"]
+
+    def test_a_file_that_is_given_twice_is_told_of(self, normcli):
+        ran = normcli("fit", "zscore", "p.csv", "p.csv", "--print", "count")
+        assert ran.err == "normcli: p.csv: it is given 2 times, and counts as often\n"
+        assert ran.lines == ["4", "4"]
+
+    def test_quartiles_are_by_name_too(self, normcli):
+        stats = normcli("fit", "robust", "p.csv", "q.csv", "-f", "json").json["stats"]
+        assert stats["median"] == [2, 151]
+
+
+class TestNames:
+    def test_groups_warnings_and_json_have_them(self, normcli):
+        Path("c.csv").write_text("flat,steep\n1,2\n1,5\n")
+        ran = normcli("zscore", "-i", "c.csv")
+        assert "c=0 flat" in ran.out
+        assert "flat" in ran.err
+        assert normcli("zscore", "-i", "c.csv", "-f", "json").json["columns"] == ["flat", "steep"]
+        lines = read_lines(normcli("zscore", "-i", "c.csv", "-f", "jsonl"))
+        assert [json.loads(line)["column"] for line in lines] == ["flat", "steep"]
+        ran = normcli("fit", "zscore", "c.csv")
+        assert "c=1 steep" in ran.out
+        assert "flat" in ran.err
+
+    def test_matrices_have_them(self, normcli):
+        assert "|  | x | y |" in normcli("zscore", "-i", "p.csv", "-f", "markdown").out
+
+    @pytest.mark.parametrize("framework", ["sklearn", "torchvision", "keras", "json"])
+    def test_emitted_code_has_them(self, framework, normcli):
+        out = normcli("fit", "zscore", "p.csv", "--emit", framework).out
+        assert "x" in out.split("mean")[-1]
+        assert "columns" in out or "feature_names_in_ = np.array(['x', 'y'], dtype=object)" in out
+
+
+class TestChosenColumns:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            ["--columns", 'height,"weight, kg"'],
+            ["--columns", "1-2"],
+            ["--columns", "2,1"],
+            ["--exclude", "name,note"],
+            ["--exclude", "0,3"],
+        ],
+        ids=" ".join,
+    )
+    @pytest.mark.parametrize("verb", ["zscore", "apply", "invert"])
+    def test_the_others_pass_through_cell_by_cell(self, verb, options, normcli):
+        if verb == "zscore":
+            ran = normcli("zscore", "-i", "people.csv", "--nan", "omit", *options, "-o", "out.csv")
+        else:
+            normcli("fit", "zscore", "people.csv", "--nan", "omit", *options, "-o", "s.npz")
+            ran = normcli(verb, "s.npz", "people.csv", *options, "-o", "out.csv")
+        assert ran.code == 0, ran.err
+        written = Path("out.csv").read_bytes().decode()
+        cells = [
+            ("name", "height", '"weight, kg"', "note"), ("ann", None, None, '"a ""b"""'),
+            ('"bob\nlee"', None, None, ""), ("cid", None, None, "-"),
+        ]  # fmt: skip
+        assert written.startswith('name,height,"weight, kg",note\nann,')
+        for row in cells[1:]:
+            assert f"{row[0]}," in written
+            assert f",{row[3]}\n" in written
+
+    def test_a_column_of_text_is_named_with_its_remedy(self, normcli):
+        ran = normcli("zscore", "-i", "people.csv")
+        assert (ran.code, ran.raw) == (3, b"")
+        assert ran.err == (
+            "normcli: people.csv, line 2, column name: 'ann' is not a number; --exclude name,note leaves them out\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ("--columns tall", "has no column 'tall'; it has name, height, weight, kg, note"),
+            ("--columns 9", "has the columns 0 to 3"),
+            ("--columns height --exclude name", "give one of them"),
+            ("--exclude 0-3", "no column is left"),
+        ],
+    )
+    def test_what_cannot_be_chosen(self, options, message, normcli):
+        ran = normcli("zscore", "-i", "people.csv", *options.split())
+        assert (ran.code, ran.raw) == (2, b"")
+        assert message in ran.err
+
+    @pytest.mark.parametrize("option", ["--columns", "--exclude", "--delimiter"])
+    def test_an_empty_option_is_an_error(self, option, normcli):
+        ran = normcli("zscore", "-i", "p.csv", option, "")
+        assert (ran.code, ran.raw) == (2, b"")
+
+    def test_columns_are_of_tables(self, normcli):
+        ran = normcli("zscore", "-i", "x.npy", "--columns", "0")
+        assert (ran.code, ran.raw) == (2, b"")
+        assert "of tables; x.npy is none" in ran.err
+
+    def test_a_table_may_replace_itself(self, normcli):
+        before = Path("p.csv").read_text()
+        assert normcli("zscore", "-i", "p.csv", "-o", "p.csv").code == 0
+        assert Path("p.csv").read_text() == "x,y\n-1.0,-1.0\n1.0,1.0\n" != before
+
+
+class TestDialects:
+    def test_a_table_of_semicolons_and_commas_stays_one(self, normcli):
+        Path("d.csv").write_text("n;x;y\na;1,5;1.000\nb;2,5;x\n")
+        assert read_lines(normcli("zscore", "-i", "d.csv", "--decimal", ",", "--columns", "x", "-o", "-", "-f", "csv")) == [
+            "n;x;y", "a;-1,0;1.000", "b;1,0;x",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("word", "character"), [("semicolon", ";"), ("bar", "|"), ("tab", "\t"), ("^", "^")]
+    )
+    def test_delimiters(self, word, character, normcli):
+        Path("d.csv").write_text(P.replace(",", character))
+        assert normcli("zscore", "-i", "d.csv", "--delimiter", word, "--print", "mean").lines == [
+            "2.0",
+            "101.0",
+        ]
+
+    def test_a_header_of_numbers(self, normcli):
+        Path("d.csv").write_text("2019,2020\n1,100\n3,102\n")
+        assert normcli("zscore", "-i", "d.csv", "--header", "yes", "--print", "mean").lines == ["2.0", "101.0"]
+        assert normcli("zscore", "-i", "d.csv", "--print", "count").lines == ["3", "3"]
+
+    @pytest.mark.parametrize("row", ["null,null", "-,-", "NA,"])
+    def test_missing_values_are_no_header(self, row, normcli):
+        Path("d.csv").write_text(f"{row}\n1,2\n3,5\n")
+        assert normcli("zscore", "-i", "d.csv", "--nan", "omit", "--print", "count").lines == ["2", "2"]
+        assert normcli("zscore", "-i", "d.csv", "-o", "-", "-f", "csv").lines[0] == "nan,nan"
+
+    def test_rows_of_empty_cells_stay(self, normcli):
+        Path("d.csv").write_text("x,y\n1,2\n,\n3,4\n")
+        ran = normcli("zscore", "-i", "d.csv", "--nan", "omit", "-o", "-", "-f", "csv")
+        assert ran.lines == ["x,y", "-1.0,-1.0", "nan,nan", "1.0,1.0"]
+
+
+TABLES = {
+    "csv": P,
+    "tsv": P.replace(",", "\t"),
+    "json": '[{"x": 1, "y": 100}, {"x": 3, "y": 102}]',
+    "jsonl": '{"x": 1, "y": 100}\n{"x": 3, "y": 102}\n',
+}
+
+
+class TestFilters:
+    @pytest.mark.parametrize("target", TABLES)
+    @pytest.mark.parametrize("source", TABLES)
+    def test_from_every_format_to_every_other(self, source, target, normcli):
+        ran = normcli("zscore", "-i", "-", "-o", "-", "-f", target, stdin=TABLES[source].encode())
+        assert ran.code == 0, ran.err
+        again = normcli("zscore", "-i", "-", "-o", "-", "-f", "json", stdin=ran.raw)
+        assert again.json == [{"x": -1.0, "y": -1.0}, {"x": 1.0, "y": 1.0}]
+
+    def test_npy_is_the_usual_one(self, normcli):
+        ran = normcli("zscore", "-i", "p.csv", "-o", "-")
+        np.testing.assert_array_equal(np.load(io.BytesIO(ran.raw)), [[-1, -1], [1, 1]])
+        assert normcli("zscore", "-i", "p.csv", "-o", "-", "-f", "npy").raw == ran.raw
+
+    @pytest.mark.parametrize("source", TABLES)
+    def test_text_passes_through_from_every_format(self, source, normcli):
+        ran = normcli(
+            "zscore", "-i", "people.csv", "--exclude", "name,note", "--nan", "omit", "-o", "-", "-f", source
+        )
+        assert ran.code == 0, ran.err
+        ran = normcli(
+            "zscore",
+            "-i",
+            "-",
+            "--exclude",
+            "name,note",
+            "--nan",
+            "omit",
+            "-o",
+            "-",
+            "-f",
+            "json",
+            stdin=ran.raw,
+        )
+        assert [row["name"] for row in ran.json] == ["ann", "bob\nlee", "cid"]
+        assert [row["note"] for row in ran.json] == ['a "b"', "", "-"]
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            (
+                "zscore -i p.csv -o - -f table",
+                "-o - writes the tensor: --format npy, csv, tsv, json, jsonl, not table",
+            ),
+            ("zscore -i p.csv -f npy", "--format npy is of tensors: -o - writes one"),
+            ("bn --shape 2,3,4 -o - -f csv", "it holds rows of columns"),
+            ("bn --shape 2,3,4 -o y.tsv", ".npy, .npz, .json, .jsonl, .safetensors hold it"),
+            ("bn --data [] -o y.csv", "it holds rows of columns"),
+            ("ln --shape 3 -o y.csv", "it holds rows of columns"),
+        ],
+    )
+    def test_what_is_refused(self, line, message, normcli):
+        ran = normcli(*line.split())
+        assert (ran.code, ran.raw) == (2, b"")
+        assert message in ran.err
+
+    def test_columns_that_a_format_cannot_hold_are_told_of(self, normcli):
+        ran = normcli("zscore", "-i", "people.csv", "--columns", "2", "-o", "y.npy", "-q")
+        assert (ran.code, ran.err) == (0, "")
+        ran = normcli("zscore", "-i", "people.csv", "--columns", "2", "-o", "y.npy")
+        assert (
+            ran.err == "normcli: people.csv: npy holds numbers alone, without the columns name, height, note\n"
+        )
+        assert np.load("y.npy").shape == (3, 1)
+
+    def test_columns_without_names_are_numbered_in_json(self, normcli):
+        Path("d.csv").write_text("ann,1\nbob,3\n")
+        ran = normcli("zscore", "-i", "d.csv", "--exclude", "0", "-o", "-", "-f", "json")
+        assert ran.json == [{"0": "ann", "1": -1.0}, {"0": "bob", "1": 1.0}]
+        again = normcli("zscore", "-i", "-", "--exclude", "0", "--print", "mean", stdin=ran.raw)
+        assert again.lines == ["0.0"]
+
+    def test_nothing_that_no_terminal_shows_goes_to_one(self, normcli, monkeypatch):
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        ran = normcli("zscore", "-i", "p.csv", "-o", "-")
+        assert (ran.code, ran.raw) == (2, b"")
+        assert "no terminal shows; --format csv, tsv, json, jsonl are text" in ran.err
+        assert normcli("zscore", "-i", "p.csv", "-o", "-", "-f", "csv").code == 0
+
+    def test_generate_and_apply_are_filters_too(self, normcli):
+        assert normcli("generate", "--shape", "2,3", "-f", "csv").lines == ["6,3,7", "4,6,9"]
+        assert normcli("generate", "--shape", "2,3", "-o", "-", "-f", "jsonl").lines == [
+            "[6, 3, 7]",
+            "[4, 6, 9]",
+        ]
+        assert normcli("generate", "--shape", "2,3").lines == ["[[6, 3, 7], [4, 6, 9]]"]
+
+
+class TestWholeNumbers:
+    STAMPS = (1700000000000000001, 1700000000000000003, 1700000000000000005)
+
+    @pytest.mark.parametrize("way", ["csv", "json", "jsonl", "--data"])
+    def test_beyond_float64_they_reach_the_tensor_as_they_are(self, way, normcli):
+        texts = {
+            "csv": "t\n" + "".join(f"{stamp}\n" for stamp in self.STAMPS),
+            "json": json.dumps([[stamp] for stamp in self.STAMPS]),
+            "jsonl": "".join(f"[{stamp}]\n" for stamp in self.STAMPS),
+        }
+        source = ["--data", texts["json"]] if way == "--data" else ["-i", "-"]
+        stdin = texts.get(way, "").encode()
+        ran = normcli("zscore", *source, "-f", "json", stdin=stdin)
+        assert ran.json["input"]["dtype"] == "int64"
+
+    def test_beside_fractions_what_is_rounded_is_told_of(self, normcli):
+        Path("t.csv").write_text("t,x\n1700000000000000001,0.5\n3,1\n")
+        ran = normcli("zscore", "-i", "t.csv", "--print", "mean")
+        assert "1700000000000000001 in line 2, column t, is rounded to float64" in ran.err

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError
+from normcli.tensors.delimited import write_delimited
+from normcli.tensors.records import read_lists, read_records, starts_like_lines, write_lists, write_records
+from normcli.tensors.tables import TableOptions
+
+NAN = np.nan
+
+
+def open_table(text: str, *, is_lines: bool, **options):
+    return read_records(io.BytesIO(text.encode()), "x.json", TableOptions(**options), is_lines=is_lines)[0]
+
+
+def write(table, values, *, is_lines: bool):
+    stream = io.BytesIO()
+    write_records(stream, np.array(values), table.columns, table, is_lines=is_lines)
+    return stream.getvalue().decode()
+
+
+def join(records, is_lines):
+    return "\n".join(map(json.dumps, records)) + "\n" if is_lines else json.dumps(records)
+
+
+@pytest.fixture(params=[pytest.param(False, id="array"), pytest.param(True, id="lines")])
+def is_lines(request):
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("records", "values", "columns"),
+    [
+        pytest.param(
+            [{"x": 1, "y": 2.5}, {"y": 4, "x": 3}], [[1, 2.5], [3, 4]], ("x", "y"), id="any order of names"
+        ),
+        pytest.param([{"x": None}, {"x": ""}, {"x": "NA"}], [[NAN]] * 3, ("x",), id="missing values"),
+        pytest.param([{"x": "nan"}, {"x": "-inf"}], [[NAN], [-np.inf]], ("x",), id="not finite"),
+        pytest.param([{"x": "1.5"}, {"x": True}], [[1.5], [1]], ("x",), id="numbers in quotes, and truth"),
+    ],
+)
+def test_what_is_read(records, values, columns, is_lines):
+    table = open_table(join(records, is_lines), is_lines=is_lines)
+    np.testing.assert_array_equal(table.read()[0], values)
+    assert table.columns == columns
+
+
+def test_columns_are_chosen_and_others_pass_through(is_lines):
+    records = [{"name": "é, a", "x": 1, "ok": None}, {"name": {"a": [1]}, "x": 2, "ok": True}]
+    table = open_table(join(records, is_lines), is_lines=is_lines, columns="x")
+    np.testing.assert_array_equal(table.read()[0], [[1], [2]])
+    written = write(table, [[0.5], [NAN]], is_lines=is_lines)
+    found = [json.loads(line) for line in written.splitlines()] if is_lines else json.loads(written)
+    assert found == [{**records[0], "x": 0.5}, {**records[1], "x": "nan"}]
+    stream = io.BytesIO()
+    write_delimited(stream, np.array([[0.5], [NAN]]), table.columns, table, ",")
+    assert stream.getvalue().decode() == 'name,x,ok\n"é, a",0.5,\n"{""a"": [1]}",nan,true\n'
+
+
+def test_whole_numbers_beyond_float64_are_read_as_they_are(is_lines):
+    table = open_table(join([{"t": 2**60 + 1}, {"t": -3}], is_lines), is_lines=is_lines)
+    values, note = table.read()
+    assert (values.tolist(), values.dtype, note) == ([[2**60 + 1], [-3]], np.int64, None)
+
+
+def test_many_records(is_lines):
+    records = [{"i": i, "text": "[" * (i % 7), "x": i / 4} for i in range(30000)]
+    table = open_table(join(records, is_lines), is_lines=is_lines, exclude="text")
+    np.testing.assert_array_equal(table.read()[0], [[i, i / 4] for i in range(30000)])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param('[{"x": 1}, {"y": 1}]', "record 2 has no 'x'", id="missing name"),
+        pytest.param('[{"x": 1}, {"x": 1, "y": 1}]', "record 2 also has 'y'", id="a name more"),
+        pytest.param('[{"x": 1}, 3]', "record 2 is no object", id="no object"),
+        pytest.param('[{"x": 1, "x": 2}]', "not valid JSON behind record 0", id="a name twice"),
+        pytest.param('[{"x": 1}, {"x": 2},]', "not valid JSON behind record 2", id="a comma at the end"),
+        pytest.param('[{"x": 1} {"x": 2}]', "not valid JSON behind record 1", id="no comma"),
+        pytest.param('[{"x": 1}, {"x": 2}', "not valid JSON", id="cut short"),
+        pytest.param('[{"x": 1}] 5', "not valid JSON", id="more behind"),
+        pytest.param('[{"x": [1]}]', r"record 1, column x: '\[1\]' is not a number; --exclude x", id="a list"),
+        pytest.param('[{"x": 1}, {"x": "ann"}]', "record 2, column x: 'ann' is not a number", id="text"),
+        pytest.param('[{"x": ' + "[" * 100000, "not valid JSON", id="too deep"),
+        pytest.param('[{"x": ' + "1" * 5000 + "}]", "x.json", id="too many digits"),
+    ],
+)
+def test_what_is_refused(text, message):
+    with pytest.raises(DataError, match=message):
+        open_table(text, is_lines=False).read()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param('{"x": 1}\n{"x": 2\n', "line 2 is not valid JSON", id="cut short"),
+        pytest.param('{"x": 1}\n\n{"y": 2}\n', "record 2 has no 'x'", id="missing name"),
+        pytest.param("\n\n", "is empty", id="empty"),
+    ],
+)
+def test_what_is_refused_of_lines(text, message):
+    with pytest.raises(DataError, match=message):
+        open_table(text, is_lines=True).read()
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (2, 0), (1, 1)], ids=str)
+def test_lists_a_line_read_back_as_the_same_tensor(shape):
+    values = np.random.default_rng(0).normal(size=shape)
+    stream = io.BytesIO()
+    write_lists(stream, values)
+    assert len(stream.getvalue().splitlines()) == shape[0]
+    stream.seek(0)
+    read = read_lists(stream, "x.jsonl")
+    assert read.shape == shape
+    np.testing.assert_array_equal(read, values)
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        pytest.param(b'{"x": 1}\n{"x": 2}\n', True, id="records"),
+        pytest.param(b'{"x": 1}\n', True, id="one record"),
+        pytest.param(b"[1, 2]\n[3, 4]\n", True, id="lists"),
+        pytest.param(b"[[1, 2],\n[3, 4]]\n", False, id="one list over lines"),
+        pytest.param(b"[[1, 2], [3, 4]]\n", False, id="one list"),
+        pytest.param(b'{"normalized": [1]}\n', False, id="an answer"),
+        pytest.param(b'{\n"normalized": [1]}\n', False, id="an answer over lines"),
+    ],
+)
+def test_lines_are_told_from_one_value(head, expected):
+    assert starts_like_lines(head) is expected
