@@ -54,18 +54,19 @@ def _list_tensor_files() -> Topic:
 
     What -o writes, -i reads back as the same tensor, shape and values; where a format cannot hold a tensor, -o
     refuses and names those that can. -o FILE takes the format of the file's name; -o - writes the tensor to
-    standard output, in the format of -f (npy by default). Without -o, -f is the format of the answer. -i - reads
-    standard input, whose first bytes tell the format. Text keeps the numbers and not the dtype. In JSON, NaN and
-    infinities are the strings "nan", "inf" and "-inf". .safetensors and bfloat16 need the extra: pip install
-    'normcli[safetensors]'.
+    standard output, in the format of -f (npy by default). Without -o, -f is the format of the answer. -i -
+    reads standard input, whose first bytes tell the format. Text keeps the numbers and not the dtype. In JSON,
+    NaN and infinities are the strings "nan", "inf" and "-inf". .safetensors and bfloat16 need the extra: pip
+    install 'normcli[safetensors]'.
 
-    Tables are CSV, TSV, JSON records ([{"x": 1, "y": 2}, …]) and JSON Lines of records. Their columns keep their
-    names in every answer, and files that are fitted or applied together are matched by them. --columns and
-    --exclude choose the columns to work on; the others pass through as they stand. The first row of CSV and TSV
-    is a header if none of its cells is a number and not all are missing values: an empty cell, -, NA, N/A, #N/A,
-    <NA>, nan, null and none, in upper or lower case, which are read as NaN. A line with nothing in it is no row,
-    but in a table of one column. The delimiter is the first of the usual one, comma, semicolon, tab and bar that
-    splits the first 20 lines alike. Whole numbers beyond 2^53 are read exactly where all numbers are whole.
+    Tables are CSV, TSV, JSON records ([{"x": 1, "y": 2}, …]) and JSON Lines of records. Their columns keep
+    their names in every answer, and files that are fitted or applied together are matched by them. --columns
+    and --exclude choose the columns to work on; the others pass through as they stand. The first row of CSV
+    and TSV is a header if none of its cells is a number and not all are missing values: an empty cell, -, NA,
+    N/A, #N/A, <NA>, nan, null and none, in upper or lower case, which are read as NaN. A line with nothing in
+    it is no row, but in a table of one column. The delimiter is the first of the usual one, comma, semicolon,
+    tab and bar that splits the first 20 lines alike. Whole numbers beyond 2^53 are read exactly where all
+    numbers are whole.
 
     A file is written whole or not at all, and input and output may be one path. What comes through a pipe, and
     what does not fit into memory, waits in a temporary file without a name, in the folder of TMPDIR.
