@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+import re
+
+_UNPRINTABLE = re.compile(
+    "["
+    r"\x00-\x1f\x7f-\x9f"  # control characters
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # which turn the direction of writing round
+    r"\u2028\u2029"  # separators of lines and paragraphs
+    r"\ud800-\udfff"  # halves of a character: bytes of file names that are no text
+    "]"
+)
 
 
 def make_printable(text: str) -> str:
     r"""Return a text on one line, its control characters as escape sequences.
 
+    So are those that turn the direction of writing round, which would show a name in another order than it has,
+    and what is no character at all.
+
     Examples
     --------
-    >>> make_printable("red \x1b[31m")
-    'red \\x1b[31m'
+    >>> make_printable("red \x1b[31m"), make_printable("exe.\u202egnp")
+    ('red \\x1b[31m', 'exe.\\u202egnp')
     """
-    return text.translate(_CONTROL)
+    return _UNPRINTABLE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def shorten(text: str, most: int = 24) -> str:

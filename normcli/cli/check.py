@@ -162,8 +162,9 @@ def _find_folder(name: str) -> click.Command | None:
 def _verify(folder: str, settings: Settings) -> None:
     """Verify a folder of golden files.
 
-    Its files must be those that were written, and what is calculated anew from them the same. Exit code: 0
-    if so, 1 if a value differs, 3 if a file is missing or damaged.
+    Its files must be those that were written, what is calculated anew from them the same, and all that the
+    manifest says true: convention, shapes, recipe. Exit code: 0 if so, 1 if a value differs, 3 if a file is
+    missing or damaged, or the manifest was changed.
 
     \b
       normcli check DIR
@@ -174,7 +175,9 @@ def _verify(folder: str, settings: Settings) -> None:
     from normcli.verify.golden import verify_golden
 
     with settings.run.open_effort() as effort:
-        plan, tensor, inputs, checked = verify_golden(Path(folder), effort)
+        plan, tensor, inputs, checked, note = verify_golden(Path(folder), effort)
+    if note is not None:
+        settings.run.warn(folder, note)
     sources = {name: str(Path(folder, f"{name}.npy")) for name in checked.comparisons}
     _report(settings, Problem(tensor, plan, inputs), checked, sources)
 

@@ -9,6 +9,7 @@ from normcli.cli.problem import load_problem
 from normcli.cli.sources import make_recipe
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
+from normcli.tensors.recipe import DEFAULT_RNG
 
 if TYPE_CHECKING:
     from normcli.cli.settings import Settings
@@ -18,9 +19,9 @@ def _run(settings: Settings) -> None:
     """Write input, parameters and exact results for another project's tests.
 
     The folder has them as .npy (input, gamma, beta, running statistics, mask, normalized, each statistic),
-    and a manifest.json that says how they came: norm, options, seed, shapes, dtypes, SHA-256 sums, version.
-    normcli check DIR verifies it: exit code 0; 1 if a value differs, 3 if a file is missing or not what was
-    written.
+    and a manifest.json that says how they came: norm, options, seed, shapes, dtypes, SHA-256 sums, version; and
+    its own sum, of what it says as JSON with sorted keys, no spaces and without that sum. normcli check DIR
+    verifies it: exit code 0; 1 if a value differs, 3 if a file is missing or not what was written.
 
     \b
       normcli golden ln --shape 4,16 --dist normal --dtype float32 -o golden-ln
@@ -52,7 +53,7 @@ def _describe_recipe(settings: Settings) -> dict[str, Any] | None:
         low, high = made.bounds
         recipe = {**made._asdict(), "low": low, "high": high}
     if seed is not None:
-        recipe |= {"rng": recipe.get("rng", source.rng), "affine_seed": seed}
+        recipe |= {"rng": recipe.get("rng", source.rng or DEFAULT_RNG), "affine_seed": seed}
     return recipe or None
 
 

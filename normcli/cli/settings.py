@@ -12,6 +12,7 @@ import click
 from normcli.errors import DegenerateError
 from normcli.norms.options import NAMES
 from normcli.norms.request import Request
+from normcli.printable import make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -141,7 +142,7 @@ class RunOptions(NamedTuple):
         """Write messages about a norm or a file to standard error, a line each; nothing under `--quiet`."""
         if not self.quiet:
             for message in messages:
-                click.echo(f"normcli: {subject}: {message}", err=True)
+                click.echo(make_printable(f"normcli: {subject}: {message}"), err=True)
 
     def warn_of_groups(self, norm: str, warnings: Sequence[str]) -> None:
         """Write what is degenerate to standard error, as `warn`; under `--strict` raise `DegenerateError`."""

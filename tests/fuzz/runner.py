@@ -81,8 +81,9 @@ class Fuzzer:
     def try_case(self, number: int) -> Finding | None:
         """Run a case; return what went wrong, or None."""
         stream = random.Random(f"{self.name} {number}")
-        damaged = self.folder / f"damaged{self.format.suffix}"
-        damaged.write_bytes(mutate(stream.choice(self.samples), stream.choice(self.samples), stream))
+        damaged = self.folder / (self.format.inside or f"damaged{self.format.suffix}")
+        content = mutate(stream.choice(self.samples), stream.choice(self.samples), stream)
+        damaged.write_bytes(content)
         arguments = self._fill(stream.choice(self.format.commands), damaged.name)
         if self.keep is not None:
             shutil.copy(damaged, self.keep)
@@ -90,6 +91,8 @@ class Fuzzer:
         try:
             code, out, err = self._run(arguments)
             problem = _judge(code, out, err)
+            if code == 0 and not self.format.believe(content, self.samples):
+                problem = problem or "was believed"
         except Exception as error:  # the program translates every error of its own
             problem = f"{type(error).__name__} got out: {error}"
         except _Hanging:
@@ -141,7 +144,7 @@ class Fuzzer:
         """Remove what a case wrote; return the names of what no command was asked to write."""
         strange = []
         for path in self.folder.iterdir():
-            if path.name in ("x.npy", self.whole):
+            if path.name in ("x.npy", self.whole, *Path(self.format.inside or "").parts[:1]):
                 continue
             if not path.name.startswith(("out.", "damaged.")):
                 strange.append(path.name)

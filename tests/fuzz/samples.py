@@ -15,7 +15,7 @@ import numpy as np
 from normcli.cli.run import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 Command = tuple[str, ...]
 """Arguments, where `{file}` is the damaged file, `{whole}` a valid one of its kind, and `{out}` a new path."""
@@ -53,6 +53,8 @@ _OF_STATS: tuple[Command, ...] = (
     ("invert", "{file}", "x.npy", "-o", "{out}.npy"),
 )
 
+_OF_GOLDEN: tuple[Command, ...] = (("check", "golden"), ("check", "golden", "-f", "json"))
+
 _OF_STATES: tuple[Command, ...] = (
     ("bn", "-i", "x.npy", "--state", "{file}"),
     ("bn", "-i", "x.npy", "--state", "{file}", "--eval", "--print", "normalized"),
@@ -69,11 +71,17 @@ class Format(NamedTuple):
     make : callable
         Yields valid files; the first is the `{whole}` one.
     commands : tuple
+    inside : str or None
+        What the damaged file is called, where commands take it by that name: in a folder that `make` made.
+    believe : callable
+        Whether a damaged file, of a valid one, may be taken for right: whether exit code 0 is right.
     """
 
     suffix: str
     make: Callable[[], Iterator[bytes]]
     commands: tuple[Command, ...]
+    inside: str | None = None
+    believe: Callable[[bytes, Sequence[bytes]], bool] = lambda damaged, samples: True
 
 
 def prepare(folder: Path) -> None:
@@ -181,6 +189,27 @@ def _make_state() -> Iterator[bytes]:
     yield _write("bn -i x.npy --state made.npz", "made.npz")
 
 
+def _make_golden() -> Iterator[bytes]:
+    recipe = "--shape 3,4 --dist normal --rng torch --dtype float32 --affine-seed 1 --ddof 1"
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
+        code = run(["golden", "bn", *recipe.split(), "-o", "golden", "-q"])
+    if code:
+        raise RuntimeError(f"normcli golden left with {code}")
+    yield Path("golden", "manifest.json").read_bytes()
+
+
+def _says_the_same(damaged: bytes, samples: Sequence[bytes]) -> bool:
+    """Whether a damaged manifest is the JSON that was written."""
+
+    def sort(data: bytes) -> str:
+        return json.dumps(json.loads(data), sort_keys=True)
+
+    try:
+        return sort(damaged) in map(sort, samples)
+    except (ValueError, RecursionError):
+        return False
+
+
 FORMATS = {
     "npy": Format(".npy", _make_npy, _READERS),
     "npz": Format(".npz", _make_npz, _READERS),
@@ -191,4 +220,5 @@ FORMATS = {
     "safetensors": Format(".safetensors", _make_safetensors, _READERS),
     "stats": Format(".npz", _make_stats, _OF_STATS),
     "state": Format(".npz", _make_state, _OF_STATES),
+    "golden": Format(".json", _make_golden, _OF_GOLDEN, "golden/manifest.json", _says_the_same),
 }

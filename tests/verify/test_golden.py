@@ -41,7 +41,7 @@ def test_it_holds_what_another_project_needs(folder):
         np.testing.assert_array_equal(np.load(folder / f"{name}.npy"), result.statistics[name])
     manifest = json.loads((folder / "manifest.json").read_text())
     assert (manifest["schema"], manifest["norm"], manifest["options"]) == (
-        "normcli-golden/1",
+        "normcli-golden/2",
         "bn",
         {"dtype": "float32"},
     )
@@ -81,11 +81,120 @@ def test_verifying_has_help(folder, normcli):
     assert f"  normcli check {folder}" in ran.out
 
 
-def test_a_recorded_convention_that_gives_another_result_is_exit_code_1(folder, normcli):
-    rewrite(folder, lambda manifest: manifest["options"].update(eps=1e-3))
+def hash_members(manifest):
+    members = {name: value for name, value in manifest.items() if name != "sha256"}
+    text = json.dumps(members, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_the_manifest_carries_its_own_hash(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["sha256"] == hash_members(manifest)
+
+
+def test_options_that_give_another_result_are_exit_code_1(folder, normcli):
+    def change(manifest):
+        manifest["options"].update(eps=1e-3)
+        manifest["convention"].update(eps=1e-3)
+
+    rewrite(folder, change)
     ran = normcli("check", folder)
-    assert (ran.code, ran.err) == (1, "")
+    assert ran.code == 1
+    assert "manifest.json is not what was written (sha256)" in ran.err
     assert "✗ normalized: 12 of 12 values differ" in ran.out
+
+
+def test_a_manifest_of_the_version_without_hashes_verifies_with_a_note(folder, normcli):
+    rewrite(folder, lambda manifest: (manifest.pop("sha256"), manifest.update(schema="normcli-golden/1")))
+    ran = normcli("check", folder)
+    assert (ran.code, ran.err.count("\n")) == (0, 1)
+    assert "manifest.json is of a version that wrote no hash of it" in ran.err
+    assert normcli("check", folder, "-q").err == ""
+
+
+def test_the_formula_of_another_version_may_be_in_other_words(folder, normcli):
+    def change(manifest):
+        manifest["normcli"] = "0.0.9"
+        manifest["convention"]["formula"] = "y"
+        manifest["sha256"] = hash_members(manifest)
+
+    rewrite(folder, change)
+    assert normcli("check", folder).code == 0
+
+
+LIES = [
+    pytest.param(lambda m: m["options"].update(eps=1e-3), "convention.eps is 1e-05, and should be 0.001", id="eps"),
+    pytest.param(lambda m: m["convention"].update(eps=1e-4), "convention.eps is 0.0001, and should be 1e-05", id="convention"),
+    pytest.param(lambda m: m["convention"].update(axes=[1]), "convention.axes is [1], and should be [0]", id="axes"),
+    pytest.param(lambda m: m["convention"].update(formula="x"), 'convention.formula is "x"', id="formula"),
+    pytest.param(lambda m: m["options"].update(ddof=None), "options.ddof is null, and should not be there", id="nothing"),
+    pytest.param(lambda m: m.update(selection={"nan": "propagate"}), "and should be null", id="selection"),
+    pytest.param(lambda m: m.update(author="me"), '"author" is no member of a manifest', id="member"),
+    pytest.param(lambda m: m.update(source="mine"), 'source is "mine"; the recipe is \'normal, seed 42', id="source"),
+    pytest.param(lambda m: m.update(normcli=1), "normcli is 1, and no text", id="version"),
+    pytest.param(lambda m: m["recipe"].update(seed=43), "source is ", id="seed"),
+    pytest.param(lambda m: (m["recipe"].update(seed=43), m.update(source="normal, seed 43, numpy-legacy")),
+                 "the recipe does not give input.npy", id="seed and source"),
+    pytest.param(lambda m: m["recipe"].update(shape=[4, 3]), "recipe.shape is [4, 3]; that of input.npy is [3, 4]", id="shape"),
+    pytest.param(lambda m: m["recipe"].update(seed="a"), 'recipe is none that can be followed: "a" is no integer', id="no seed"),
+    pytest.param(lambda m: m["recipe"].update(affine_seed=1), "recipe.affine_seed does not give gamma.npy", id="affine"),
+    pytest.param(lambda m: m["recipe"].pop("low"), "recipe is none that can be followed", id="no low"),
+    pytest.param(lambda m: m["recipe"].pop("shape"), "recipe has no shape", id="no shape"),
+    pytest.param(lambda m: m.update(recipe=[1]), "recipe is [1], and no object", id="no recipe"),
+    pytest.param(lambda m: m["files"]["mean"].update(file="../x"), 'files.mean.file is "../x", and should be "mean.npy"', id="leaves"),
+    pytest.param(lambda m: m["files"]["mean"].update(file="/x"), 'files.mean.file is "/x"', id="absolute"),
+    pytest.param(lambda m: m["files"]["mean"].update(more=1), "files.mean.more is 1, and should not be there", id="more"),
+    pytest.param(lambda m: m["files"].pop("var"), "files does not list var", id="statistic"),
+    pytest.param(lambda m: m["files"].update(running_mean={}), "files does not list running_var", id="running"),
+    pytest.param(lambda m: m["files"].update(mean=1), "files.mean is no object", id="file"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "message"), LIES)
+def test_a_lie_is_named_even_with_its_hash_made_anew(change, message, folder, normcli):
+    def lie(manifest):
+        change(manifest)
+        manifest["sha256"] = hash_members(manifest)
+
+    rewrite(folder, lie)
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw, len(ran.err.splitlines())) == (3, b"", 1)
+    assert message in ran.err
+
+
+def test_a_recipe_of_the_parameters_alone_is_held_against_them(normcli, tmp_path):
+    folder, x = tmp_path / "g", tmp_path / "x.json"
+    x.write_text("[[1, 2, 3], [4, 5, 7]]")
+    assert normcli("golden", "ln", "-i", x, "--affine-seed", "3", "-o", folder).code == 0
+    assert normcli("check", folder).code == 0
+    rewrite(folder, lambda m: m["recipe"].update(affine_seed=4))
+    assert "recipe.affine_seed does not give gamma.npy" in normcli("check", folder).err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda m: m["options"].update(eps=1.0000000000000003e-05) or m["convention"].update(eps=1.0000000000000003e-05), id="a little"),
+        pytest.param(lambda m: m.update(normcli="9"), id="version"),
+        pytest.param(lambda m: m.pop("recipe"), id="recipe"),
+        pytest.param(lambda m: m.pop("sha256"), id="the hash"),
+        pytest.param(lambda m: m.update(sha256=None), id="no hash"),
+    ],
+)  # fmt: skip
+def test_what_nothing_else_shows_its_hash_shows(change, folder, normcli):
+    rewrite(folder, change)
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "manifest.json is not what was written (sha256)" in ran.err
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400", '1e-05, "eps": 1e-05'])
+def test_what_is_no_strict_json_is_refused(number, folder, normcli):
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace("1e-05", number, 1))
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "is not valid JSON" in ran.err
 
 
 def damage(name):
@@ -105,13 +214,13 @@ def damage(name):
         pytest.param(lambda f: os.remove(f / "manifest.json"), "manifest.json: there is no such file", id="no manifest"),
         pytest.param(lambda f: (f / "manifest.json").write_text("{"), "manifest.json is not valid JSON", id="no JSON"),
         pytest.param(lambda f: (f / "manifest.json").write_text("[1]"), "is not the manifest of golden files", id="another"),
-        pytest.param(lambda f: rewrite(f, lambda m: m.update(files={})), "names no files", id="no files"),
+        pytest.param(lambda f: rewrite(f, lambda m: m.update(files=[])), "names no files", id="no files"),
         pytest.param(lambda f: rewrite(f, lambda m: m.update(norm="xn")), "there is no norm 'xn'", id="no norm"),
         pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(eps="a")), 'no option eps = "a"', id="eps"),
         pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(foo=1)), "no option foo = 1", id="option"),
         pytest.param(lambda f: rewrite(f, lambda m: m["options"].update(eps=-1)), "eps -1.0 is not a finite", id="negative"),
         pytest.param(lambda f: rewrite(f, lambda m: m["files"].update({"../x": {}})), "'../x' is the name of no", id="path"),
-        pytest.param(lambda f: rewrite(f, lambda m: m["files"]["mean"].update(shape=[2])), "says float64 of [2]", id="shape"),
+        pytest.param(lambda f: rewrite(f, lambda m: m["files"]["mean"].update(shape=[2])), "files.mean.shape is [2], and should be [4]", id="shape"),
     ],
 )  # fmt: skip
 def test_what_is_damaged_is_named(change, message, folder, normcli):
