@@ -19,6 +19,7 @@ from normcli.answers.verdict import Verdict
 from normcli.documents.document import View
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.results.result import calculate
 from normcli.teach.explain import explain
 from normcli.teach.restore import restore
 from normcli.tensors.generate import generate
@@ -32,9 +33,15 @@ SNAPSHOTS = DATA / "snapshots"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def answer(shape, norm="bn", columns=None, recipe=None, **options) -> Answer:
+def answer(shape, norm="bn", recipe=None, **options) -> Answer:
     tensor = generate(recipe or Recipe(shape))
-    return Answer(normalize(tensor.values, norm, **options), Tensor(tensor.values, tensor.source, columns))
+    return Answer(normalize(tensor.values, norm, **options), tensor)
+
+
+def answer_of_table(shape, norm, columns) -> Answer:
+    tensor = generate(Recipe(shape))._replace(columns=columns)
+    plan = make_plan(Request(norm), shape, tensor.values.dtype, columns)
+    return Answer(calculate(plan, tensor.values), tensor)
 
 
 def render(document, view: View, format_name: str = "table") -> str:
@@ -72,7 +79,7 @@ CASES = {
     "empty": lambda: (answer((0, 3)), View(width=80)),
     "gn-affine": lambda: (answer((2, 4, 3), "gn", groups=2, gamma=[1, 2, 3, 4], beta=0.5), View(width=80)),
     "lrn": lambda: (answer((1, 4, 2), "lrn", size=4, like="torch"), View(width=80)),
-    "zscore-columns": lambda: (answer((3, 2), "zscore", columns=("height", "weight")), View(width=80)),
+    "zscore-columns": lambda: (answer_of_table((3, 2), "zscore", ("height", "weight")), View(width=80)),
     "ln-6d": lambda: (answer((2, 2, 2, 2, 2, 3), "ln"), View(width=80)),
     "bn-large": lambda: (answer((8, 64, 32, 32)), View(width=80)),
     "zscore-wide-80": lambda: (answer((3, 40), "zscore"), View(width=80, show=frozenset(("normalized",)))),
