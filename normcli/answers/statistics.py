@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from normcli.documents.document import Line, describe_members, describe_value, flatten_records
 from normcli.documents.numbers import format_shape
@@ -15,7 +18,6 @@ from normcli.tensors.nested import to_lists
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from normcli.documents.document import Section, View
@@ -114,15 +116,14 @@ def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) 
 
 def _emit_torchvision(answer: StatisticsAnswer) -> str:
     _require(answer, "torchvision", 1)
-    mean, std = answer.own["mean"].tolist(), answer.own["std"].tolist()
+    mean, std = (_format_list(answer.own[name]) for name in ("mean", "std"))
     lines = ["from torchvision import transforms", "", f"transforms.Normalize(mean={mean}, std={std})"]
     if answer.plan.grid.columns is not None:
         lines.append(_name_columns(answer))
     if "image_std" in answer.fields:
-        lines.append(
-            f"# the mean of each image's own std is another number: {answer.fields['image_std'].tolist()}"
-        )
-    if 0.0 in std:
+        image_std = _format_list(answer.fields["image_std"])
+        lines.append(f"# the mean of each image's own std is another number: {image_std}")
+    if 0.0 in answer.own["std"]:
         lines.append("# a channel is constant: torchvision refuses its std of 0; 1 leaves it centred")
     return "\n".join(lines)
 
@@ -130,14 +131,14 @@ def _emit_torchvision(answer: StatisticsAnswer) -> str:
 def _emit_keras(answer: StatisticsAnswer) -> str:
     plan = _require(answer, "keras")
     axis = repr(plan.grid.kept[0] if len(plan.grid.kept) == 1 else plan.grid.kept) if plan.grid.kept else None
-    mean, var = answer.own["mean"].tolist(), answer.own["var"].tolist()
+    mean, var = (_format_list(answer.own[name]) for name in ("mean", "var"))
     names = "" if plan.grid.columns is None else f"\n{_name_columns(answer)}"
     return f"import keras\n\nkeras.layers.Normalization(axis={axis}, mean={mean}, variance={var}){names}"
 
 
 def _emit_sklearn(answer: StatisticsAnswer) -> str:
     _require(answer, "sklearn")
-    mean, var, std = (answer.fields[name].reshape(-1).tolist() for name in ("mean", "var", "std"))
+    mean, var, std = (answer.fields[name].reshape(-1) for name in ("mean", "var", "std"))
     counts = answer.fields["count"].reshape(-1)
     seen = repr(int(counts[0])) if (counts == counts[:1]).all() else f"np.array({counts.tolist()})"
     columns = answer.plan.grid.columns
@@ -146,9 +147,9 @@ def _emit_sklearn(answer: StatisticsAnswer) -> str:
 from sklearn.preprocessing import StandardScaler
 
 scaler = StandardScaler()
-scaler.mean_ = np.array({mean})
-scaler.var_ = np.array({var})
-scaler.scale_ = np.array({[value or 1.0 for value in std]})
+scaler.mean_ = np.array({_format_list(mean)})
+scaler.var_ = np.array({_format_list(var)})
+scaler.scale_ = np.array({_format_list(np.where(std == 0.0, 1.0, std))})
 scaler.n_features_in_ = {len(mean)}
 scaler.n_samples_seen_ = {seen}{names}"""
 
@@ -160,6 +161,11 @@ def _emit_json(answer: StatisticsAnswer) -> str:
     named = {} if columns is None else {"columns": list(columns)}
     fields = {name: to_lists(values) for name, values in answer.fields.items()}
     return json.dumps({**named, **fields}, allow_nan=False)
+
+
+def _format_list(values: NDArray[Any]) -> str:
+    """Return an array as nested lists of Python's own, where `nan` and `inf` are calls."""
+    return re.sub(r"\b(nan|inf)\b", r'float("\1")', repr(values.tolist()))
 
 
 def _name_columns(answer: StatisticsAnswer) -> str:

@@ -82,7 +82,7 @@ def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...
     if stats is None or not files:
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
     if settings.answer.output is None:
-        raise UsageError("say where the result goes: -o FILE, or -o DIR/ for several files")
+        raise UsageError("say where it goes: -o FILE, -o DIR/ for several files, -o - for standard output")
     from normcli.fitting.stats_file import read_stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import expand, name_tensors

@@ -110,7 +110,9 @@ def _merge(settings: Settings, files: tuple[str, ...], emit: str | None) -> None
         raise UsageError("merge needs stats files: normcli merge a.npz b.npz -o all.npz")
     destination = _choose_output(settings, emit)
     from normcli.fitting.stats_file import merge_stats, read_stats
+    from normcli.tensors.many import expand
 
+    files = tuple(expand(files))
     _warn_of_repeated(settings, files)
     merged = read_stats(files[0])
     for name in files[1:]:

@@ -41,6 +41,10 @@ def run(arguments: Sequence[str]) -> int:
         # Not `main`, which makes of a broken pipe an exit code of its own.
         with commands.make_context(PROGRAM, list(arguments)) as context:
             commands.invoke(context)
+            from normcli.cli.settings import NOTES  # not for those who ask for help
+
+            for write_note in context.meta.get(NOTES, ()):
+                write_note()
         sys.stdout.flush()
     except BrokenPipeError:
         _close_stdout()

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from normcli.tensors.tables import TableOptions
 
 
+NOTES = "normcli.notes"
+"""Under this a command's context keeps what is written when it has succeeded."""
+
+
 class SourceOptions(NamedTuple):
     """Where the input comes from; None where nothing is said."""
 
@@ -143,6 +147,11 @@ class RunOptions(NamedTuple):
         if not self.quiet:
             for message in messages:
                 click.echo(make_printable(f"normcli: {subject}: {message}"), err=True)
+
+    def note(self, subject: str, message: str) -> None:
+        """Write how a file was read, as `warn`, once the command has succeeded: an error is the only line."""
+        context = click.get_current_context()
+        context.meta.setdefault(NOTES, []).append(lambda: self.warn(subject, message))
 
     def warn_of_groups(self, norm: str, warnings: Sequence[str]) -> None:
         """Write what is degenerate to standard error, as `warn`; under `--strict` raise `DegenerateError`."""

@@ -60,7 +60,7 @@ def load_file(name: str, settings: Settings) -> Tensor:
 
     tensor = load(name, settings.source.table())
     if tensor.note is not None:
-        settings.run.warn(tensor.source, tensor.note)
+        settings.run.note(tensor.source, tensor.note)
     return tensor
 
 

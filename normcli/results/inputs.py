@@ -14,7 +14,7 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, NanRule
 from normcli.numerics.solution import Given
-from normcli.printable import format_count
+from normcli.printable import format_count, make_printable
 from normcli.tensors.pieces import find_places, iterate_pieces
 
 if TYPE_CHECKING:
@@ -191,4 +191,6 @@ def _refuse_nan(plan: Plan, values: NDArray[Any]) -> None:
         if found.size:
             index = np.unravel_index(int(found[0]), plan.grid.shape or (1,))
             place = " ".join(f"{name}={i}" for name, i in zip(plan.grid.layout.names, index, strict=False))
-            raise DataError(f"there is a NaN at {place or 'the only value'}")
+            columns = plan.grid.columns
+            column = "" if columns is None else f", in the column {make_printable(columns[int(index[-1])])}"
+            raise DataError(f"there is a NaN at {place or 'the only value'}{column}")

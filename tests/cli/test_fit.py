@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -277,3 +278,30 @@ def test_a_long_table_is_cut_and_full_shows_all(normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(200.0).reshape(2, 100))
     assert "84 of 100 groups hidden; --full shows all" in normcli("fit", "zscore", tmp_path / "x.npy").out
     assert "axis1=50" in normcli("fit", "zscore", tmp_path / "x.npy", "--full").out.replace("c=", "axis1=")
+
+
+@pytest.mark.parametrize("framework", ["sklearn", "torchvision", "keras"])
+def test_emitted_code_needs_no_names_for_what_is_not_finite(framework, tmp_path, normcli):
+    np.save(tmp_path / "x.npy", [[np.nan, 1.0], [2.0, np.inf]])
+    code = normcli("fit", "zscore", tmp_path / "x.npy", "--emit", framework, "-q").out
+    lists = re.findall(r"\[[^]]*\]", code)
+    assert lists
+    for text in lists:
+        assert "nan" in text
+        assert len(eval(text)) == 2
+
+
+def test_merge_takes_patterns_and_folders(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", [[1.0], [3.0]])
+    (tmp_path / "kept").mkdir()
+    for name in "ab":
+        normcli("fit", "zscore", "a.npy", "-o", f"kept/{name}.npz")
+    for asked in ("kept/*.npz", "kept"):
+        assert normcli("merge", asked, "--print", "count").lines == ["4"]
+
+
+def test_how_a_file_was_read_is_not_said_beside_an_error(normcli, tmp_path):
+    (tmp_path / "t.csv").write_text("t,x\n1700000000000000001,0.5\n3,1\n")
+    ran = normcli("bn", "-i", tmp_path / "t.csv", "--gamma", "[1,2,3]")
+    assert (ran.code, len(ran.err.splitlines())) == (3, 1)
