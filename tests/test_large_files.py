@@ -397,3 +397,23 @@ def test_a_disk_that_cannot_reserve_room_is_written_to_all_the_same(normcli, tmp
     monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
     assert normcli("ln", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy").code == 0
     assert bits(np.load(tmp_path / "y.npy")) == bits(normalize(x, "ln").normalized)
+
+
+@pytest.mark.usefixtures("always_mapped")
+@pytest.mark.parametrize("suffix", [".npy", ".safetensors", *slowly([".npz", ".csv"])])
+def test_a_pipe_takes_what_is_calculated_from_disk(suffix, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.random.default_rng(2).normal(size=(6, 8)))
+    assert normcli("bn", "-i", "x.npy", "-o", f"y{suffix}").code == 0
+    os.mkfifo(f"pipe{suffix}")
+    reader = os.open(f"pipe{suffix}", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert normcli("bn", "-i", "x.npy", "-o", f"pipe{suffix}").code == 0
+        got = os.read(reader, 1 << 16)
+    finally:
+        os.close(reader)
+    if suffix == ".npz":  # zip marks what was written without seeking
+        (tmp_path / "got.npz").write_bytes(got)
+        np.testing.assert_array_equal(np.load("got.npz")["normalized"], np.load("y.npz")["normalized"])
+    else:
+        assert got == (tmp_path / f"y{suffix}").read_bytes()

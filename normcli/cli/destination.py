@@ -102,7 +102,9 @@ class Destination(NamedTuple):
         if start is None or not isinstance(values, np.memmap):
             return None
         path = str(self.path)
-        stream = files.enter_context(open_outgoing() if path == STANDARD_STREAM else open_whole(path))
+        stream = files.enter_context(
+            open_outgoing(sys.stdout.buffer) if path == STANDARD_STREAM else open_whole(path, seeks=True)
+        )
         return start(stream, values.shape, dtype)
 
     def write_tensor(self, files: contextlib.ExitStack, saved: Saved) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import find_lengths
+from normcli.tensors.mapped import Mapped
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 
@@ -173,13 +174,22 @@ def shorten_floats(values: NDArray[Any]) -> NDArray[Any]:
 
 @contextlib.contextmanager
 def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Iterator[Source]:
-    """Open the source of a tensor of the plan's shape: by position if it lies in a file."""
+    """Open the source of a tensor of the plan's shape: by position if it lies in a file.
+
+    Raises
+    ------
+    DataError
+        When the block ends, if the file has changed since it was opened: some tiles may be of another version.
+    """
+    opened = values.opened if isinstance(values, Mapped) else None
     values = shorten_floats(values)
     if not lies_in_file(values):
         yield ArraySource(values, plan.grid.view_shape, geometry)
-        return
-    with contextlib.closing(FileSource(values, geometry)) as source:
-        yield source
+    else:
+        with contextlib.closing(FileSource(values, geometry)) as source:
+            yield source
+    if opened is not None:
+        opened.require_unchanged()
 
 
 def open_parameter(

@@ -16,6 +16,8 @@ from normcli.errors import DataError, UsageError
 from normcli.printable import format_bytes
 from normcli.tensors import nested, npy, npz, records, safetensors
 from normcli.tensors.delimited import read_delimited, write_delimited
+from normcli.tensors.mapped import Mapped
+from normcli.tensors.opened import Opened
 from normcli.tensors.spool import spool
 from normcli.tensors.tables import AS_FOUND, UNNAMED
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
@@ -224,6 +226,8 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
         if sys.stdin is None:
             raise DataError(f"{STANDARD_INPUT_NAME} is closed")
         return _load_stream(sys.stdin.buffer, STANDARD_INPUT_NAME, None, options)
+    if "\0" in specification:
+        raise DataError(f"{specification} is no file's name")
     path, key = _split_key(specification)
     try:
         mode = path.stat().st_mode
@@ -234,11 +238,11 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
                 return _load_stream(stream, str(path), key, options)
         file_format = find_format(str(path), "input")
         with path.open("rb") as stream:
-            return _load_whole(stream, str(path), key, options, file_format)._replace(source=specification)
+            opened = Opened.describe(stream, str(path), path)
+            tensor = _load_whole(stream, str(path), key, options, file_format)
+            return _hold_to(tensor, opened)._replace(source=specification)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
-    except ValueError as error:  # a name with a null byte
-        raise DataError(f"{path!s} is no file's name") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
 
@@ -285,7 +289,8 @@ def _split_key(specification: str) -> tuple[Path, str | None]:
 def _load_stream(stream: BinaryIO, name: str, key: str | None, options: TableOptions) -> Tensor:
     """Load a tensor from a stream, which is stored first unless it is a file (`< x.npy`) at its start."""
     if _is_file_at_start(stream):
-        return _load_whole(stream, name, key, options)
+        opened = Opened.describe(stream, name)
+        return _hold_to(_load_whole(stream, name, key, options), opened)
     with spool(stream, name) as whole:
         tensor = _load_whole(whole, name, key, options)
         if isinstance(whole, io.BytesIO):
@@ -293,6 +298,21 @@ def _load_stream(stream: BinaryIO, name: str, key: str | None, options: TableOpt
         size = format_bytes(os.fstat(whole.fileno()).st_size)
         notes = [f"{size} spooled to a temporary file", tensor.note]
         return tensor._replace(note="; ".join(note for note in notes if note))
+
+
+def _hold_to(tensor: Tensor, opened: Opened) -> Tensor:
+    """Return what was read of a file; what is yet to be read of it will be held against what the file was.
+
+    Raises
+    ------
+    DataError
+        If the file has changed already.
+    """
+    opened.require_unchanged()
+    if isinstance(tensor.values, Mapped) and not tensor.values.temporary:
+        tensor.values.opened = opened
+    table = tensor.table
+    return tensor if table is None else tensor._replace(table=table._replace(opened=opened))
 
 
 def _is_file_at_start(stream: BinaryIO) -> bool:

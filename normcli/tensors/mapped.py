@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.tensors.opened import Opened
+
 SMALLEST_MAPPED = 1 << 26
 """Arrays of so many bytes and more are not read into memory, but worked on where they lie, tile by tile."""
+
+_PIECE = 1 << 20
+"""Bytes that are read at a time."""
 
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 _HAS_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -35,9 +40,12 @@ class Mapped(np.memmap[Any, Any]):
         Of the open file, from which whole arrays can be read by position. None of views and copies.
     temporary : bool
         Whether the file ends with the process, so that it need never reach the disk.
+    opened : Opened or None
+        What the file was when it was opened, where other processes may write to it. None of views and copies.
     """
 
     descriptor: int | None = None
+    opened: Opened | None = None
     temporary: bool = False
 
 
@@ -64,6 +72,11 @@ class Region(NamedTuple):
         """The size of the values, in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
+    @property
+    def is_large(self) -> bool:
+        """Whether the array is worked on where it lies."""
+        return self.byte_count >= SMALLEST_MAPPED
+
     def load(self, stream: BinaryIO, name: str) -> NDArray[Any]:
         """Return the array: read into memory, or as a read-only memory map if it is large and lies in a file.
 
@@ -75,22 +88,41 @@ class Region(NamedTuple):
         """
         available = stream.seek(0, io.SEEK_END) - self.offset
         if available < self.byte_count:
-            raise DataError(
-                f"{name} is cut short: its header says {self.shape} {self.dtype}, "
-                f"{self.byte_count} bytes; {available} are there"
-            )
-        if self.byte_count >= SMALLEST_MAPPED and not isinstance(stream, io.BytesIO):
+            self.refuse_short(name, available)
+        if self.is_large and not isinstance(stream, io.BytesIO):
             return self.map(stream)
+        stream.seek(self.offset)
+        return self.read(stream, name)
+
+    def read(self, stream: BinaryIO, name: str) -> NDArray[Any]:
+        """Return the array that follows in a stream, read into memory.
+
+        Raises
+        ------
+        DataError
+            As `load`; also if the stream ends before the array does.
+        """
         try:
             values = np.empty(math.prod(self.shape), self.dtype)
-        except MemoryError as error:
+        except (MemoryError, ValueError) as error:  # the latter where NumPy cannot count so many
             raise DataError(f"{name} of {self.byte_count} bytes does not fit into memory") from error
-        stream.seek(self.offset)
-        stream.readinto(values.view(np.uint8))  # type: ignore[attr-defined]  # every seekable binary stream has it
+        missing = values.view(np.uint8).data
+        while missing:
+            count = stream.readinto(missing[:_PIECE])  # type: ignore[attr-defined]  # every binary stream has it
+            if not count:
+                self.refuse_short(name, self.byte_count - len(missing))
+            missing = missing[count:]
         try:
             return values.reshape(self.shape, order=self.order)
         except ValueError as error:  # (2**62, 0, 16): no values, and yet beyond what NumPy can index
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
+
+    def refuse_short(self, name: str, available: int) -> NoReturn:
+        """Raise `DataError`: only so many bytes of the values are there."""
+        raise DataError(
+            f"{name} is cut short: its header says {self.shape} {self.dtype}, "
+            f"{self.byte_count} bytes; {available} are there"
+        )
 
     def map(self, stream: BinaryIO, mode: Literal["r", "r+"] = "r") -> Mapped:
         """Return the array as a memory map; the stream may be closed while it is used."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -18,26 +20,36 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x93NUMPY"
 
+_LONGEST_HEADER = 10_000
+"""In bytes; NumPy reads no longer one."""
 
-def _read_header(stream: BinaryIO, name: str) -> Region:
-    """Read and check the header at the start of a stream; return where the array lies.
+
+def read_header(stream: BinaryIO, name: str) -> Region:
+    """Read and check the header at the start of a stream, not a byte more; return where the array lies.
 
     Raises
     ------
     DataError
-        If it is not one, or of a dtype that holds no real numbers.
+        If it is not one.
     """
     try:
         version = npy_format.read_magic(stream)
         # Version 3 differs from 2 in the encoding of field names alone, and dtypes with fields are refused.
-        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-        shape, fortran_order, dtype = read(stream)
+        is_first = version == (1, 0)
+        read = npy_format.read_array_header_1_0 if is_first else npy_format.read_array_header_2_0
+        length = stream.read(2 if is_first else 4)
+        size = int.from_bytes(length, "little")
+        if size > _LONGEST_HEADER:  # before NumPy asks for so much memory
+            raise ValueError(size)
+        with warnings.catch_warnings(action="ignore"):  # of headers by Python 2, and odd literals
+            shape, fortran_order, dtype = read(io.BytesIO(length + stream.read(size)))
+    except OSError:
+        raise
     except Exception as error:  # NumPy's parser of untrusted headers raises a dozen kinds
         raise DataError(f"{name} is no readable .npy file: its header is damaged or missing") from error
     if len(shape) > MOST_AXES or any(type(n) is not int or not 0 <= n <= sys.maxsize for n in shape):
         raise DataError(f"{name} is no readable .npy file: its header claims an impossible shape")
-    require_real(dtype, name)
-    return Region(dtype, shape, stream.tell(), "F" if fortran_order else "C")
+    return Region(dtype, shape, npy_format.MAGIC_LEN + len(length) + size, "F" if fortran_order else "C")
 
 
 def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
@@ -46,9 +58,11 @@ def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
     Raises
     ------
     DataError
-        If the header is damaged, or claims more data than there is.
+        If the header is damaged, claims more data than there is, or a dtype that holds no real numbers.
     """
-    return _read_header(stream, name).load(stream, name)
+    region = read_header(stream, name)
+    require_real(region.dtype, name)
+    return region.load(stream, name)
 
 
 def start_npy(stream: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

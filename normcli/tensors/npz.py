@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
+from normcli.dtypes import require_real
 from normcli.errors import DataError, NormError
-from normcli.tensors.npy import read_npy, write_npy
+from normcli.tensors.npy import read_header, write_npy
+from normcli.tensors.opened import Opened
+from normcli.tensors.spool import store
 from normcli.tensors.tensor import choose_key
 
 if TYPE_CHECKING:
@@ -18,10 +21,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
+    from normcli.tensors.mapped import Region
+
 MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 """The first bytes of a zip file, and of an empty one."""
 
 _SUFFIX = ".npy"
+
+_PIECE = 1 << 20
+"""Bytes that are unpacked at a time."""
+
+_LEAST_UNPACKED = 1 << 26
+"""To so many bytes the members of a stats or state file may unpack, and to no more than the file itself has."""
+
+_MEMBER_KINDS = "biufU"
+"""NumPy's kinds of dtype in stats and state files: numbers, and text."""
+
+_LARGEST_CHARACTER = 0x10FFFF
+"""Of Unicode."""
+
+_LOCAL_HEADER = 30
+"""Bytes before a member's name; the last four are the lengths of the name and of what is behind it."""
 
 
 def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
@@ -30,14 +50,16 @@ def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
 
 
 def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
-    """Read one array of an archive: the one called `key`, or the only one.
+    """Return one array of an archive: the one called `key`, or the only one.
+
+    A large one is a read-only map: of the archive where it lies there as it is, otherwise of a temporary file.
 
     Raises
     ------
     UsageError
         If there are several arrays and no key, or none of that name.
     DataError
-        If the archive or the array is damaged.
+        If the archive or the array is damaged, or the array not as long as its header says.
     """
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -45,12 +67,50 @@ def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
             if key is not None and key not in members:
                 key = key.removesuffix(_SUFFIX)
             chosen = choose_key(members, name, key)
-            data = archive.read(members[chosen])
+            return _read_array(archive, archive.getinfo(members[chosen]), stream, f"{name}:{chosen}")
     except (NormError, MemoryError):
         raise
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise DataError(f"{name} is no readable .npz archive: it is damaged or cut short") from error
-    return read_npy(io.BytesIO(data), f"{name}:{chosen}")
+
+
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, stream: BinaryIO, name: str) -> NDArray[Any]:
+    """Return the array of a member, which is unpacked once, piece by piece, and its checksum compared."""
+    with archive.open(info) as unpacked:
+        member = cast("BinaryIO", unpacked)
+        region = _read_header(member, info, name)
+        require_real(region.dtype, name)
+        if not region.is_large:
+            return region.read(member, name)
+        if info.compress_type != zipfile.ZIP_STORED or isinstance(stream, io.BytesIO):
+            return store(member, region, name)
+        while member.read(_PIECE):  # to the checksum
+            pass
+    return region._replace(offset=_find_content(stream, info) + region.offset).map(stream)
+
+
+def _read_header(member: BinaryIO, info: zipfile.ZipInfo, name: str) -> Region:
+    """Return where the array of a member lies in it, once the member is as long as its header says."""
+    region = read_header(member, name)
+    there = info.file_size - region.offset
+    if there < region.byte_count:
+        region.refuse_short(name, there)
+    if there > region.byte_count:
+        raise DataError(
+            f"{name} is damaged: its header says {region.shape} {region.dtype}, {region.byte_count} bytes; "
+            f"{there} are there"
+        )
+    return region
+
+
+def _find_content(stream: BinaryIO, info: zipfile.ZipInfo) -> int:
+    """Return where in an archive the bytes of a member begin."""
+    stream.seek(info.header_offset)
+    header = stream.read(_LOCAL_HEADER)
+    lengths = (int.from_bytes(header[at : at + 2], "little") for at in (_LOCAL_HEADER - 4, _LOCAL_HEADER - 2))
+    return info.header_offset + _LOCAL_HEADER + sum(lengths)
 
 
 def load_members(path: str, kind: str, schema: str) -> dict[str, NDArray[Any]]:
@@ -64,20 +124,50 @@ def load_members(path: str, kind: str, schema: str) -> dict[str, NDArray[Any]]:
         If it cannot be read, or is of another schema; the message calls it a file of a kind.
     """
     try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            members = {name: archive[name] for name in archive.files}
+        with Path(path).open("rb") as stream:
+            opened = Opened.describe(stream, path, Path(path))
+            with zipfile.ZipFile(stream) as archive:
+                members = _read_members(archive, stream.seek(0, io.SEEK_END))
     except FileNotFoundError:
         raise
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
         if isinstance(error, OSError) and error.errno is not None:
             raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
         raise DataError(f"{path} is no readable {kind} file: it is damaged, cut short, or none") from error
+    opened.require_unchanged()
     found = read_word(members, "schema")
     if found is None:
         raise DataError(f"{path} is no {kind} file of normcli: it has no schema")
     if found != schema:
         raise DataError(f"{path} is of the version {found}, not {schema}")
     return members
+
+
+def _read_members(archive: zipfile.ZipFile, size: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an archive of so many bytes, numbers and text; raise any error if it is damaged."""
+    infos = {name: archive.getinfo(member) for name, member in find_arrays(archive).items()}
+    if sum(info.file_size for info in infos.values()) > max(_LEAST_UNPACKED, size):
+        raise ValueError("the archive unpacks to more than such files hold")
+    members = {}
+    for name, info in infos.items():
+        with archive.open(info) as unpacked:
+            member = cast("BinaryIO", unpacked)
+            region = _read_header(member, info, name)
+            if region.dtype.kind not in _MEMBER_KINDS or not region.dtype.itemsize:
+                raise ValueError(name)
+            members[name] = region.read(member, name)
+        if region.dtype.kind == "U":
+            _require_characters(members[name])
+    return members
+
+
+def _require_characters(text: NDArray[Any]) -> None:
+    """Raise `ValueError` if text has what is no character; Python fails wherever it is used."""
+    codes = text.reshape(-1).view(np.uint32)
+    if not text.dtype.isnative:
+        codes = codes.byteswap()
+    if (codes > _LARGEST_CHARACTER).any():
+        raise ValueError("no text")
 
 
 def read_word(members: Mapping[str, NDArray[Any]], name: str) -> str | None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from normcli.dtypes import EXTRA, find_type
+from normcli.dtypes import EXTRA, MOST_AXES, find_type
 from normcli.errors import DataError, MissingExtraError
 from normcli.tensors.mapped import Region
+from normcli.tensors.opened import refuse_changed
 from normcli.tensors.tensor import choose_key
 
 if TYPE_CHECKING:
@@ -88,12 +89,17 @@ def _find_region(stream: BinaryIO, name: str, key: str | None) -> Region:
     _validate(stream, name)
     stream.seek(0)
     length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
-    header: dict[str, Mapping[str, Any]] = json.loads(stream.read(length))
+    try:
+        header: dict[str, Mapping[str, Any]] = json.loads(stream.read(min(length, _LONGEST_HEADER)))
+    except ValueError:  # another file than the one that was checked
+        refuse_changed(name)
     header.pop("__metadata__", None)
     chosen = choose_key(header, name, key)
     entry = header[chosen]
     if entry["dtype"] not in _DTYPES:
         raise DataError(f"{name}:{chosen} holds {entry['dtype']}; {', '.join(_DTYPES)} are taken")
+    if len(entry["shape"]) > MOST_AXES:
+        raise DataError(f"{name}:{chosen} has {len(entry['shape'])} axes; at most {MOST_AXES} are taken")
     offset = _LENGTH_BYTES + length + entry["data_offsets"][0]
     dtype = np.dtype(find_type(_DTYPES[entry["dtype"]])).newbyteorder("<")
     return Region(dtype, tuple(entry["shape"]), offset)

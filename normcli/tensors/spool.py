@@ -6,7 +6,6 @@ import contextlib
 import io
 import math
 import os
-import sys
 import weakref
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -52,6 +51,40 @@ def spool(stream: BinaryIO, name: str) -> BinaryIO:
     return spooled
 
 
+def store(stream: BinaryIO, region: mapped.Region, name: str) -> mapped.Mapped:
+    """Return the array that follows in a stream, from a temporary file.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+    region : Region
+        Of which dtype, shape and order are used.
+    name : str
+        For messages, which begin with it.
+
+    Raises
+    ------
+    DataError
+        If the stream ends before the array does, or the temporary folder has no room.
+    """
+    with _open_temporary() as stored:
+        missing = region.byte_count
+        with _explain(name):
+            mapped.require_room(stored, missing)
+        while missing:
+            piece = stream.read(min(_PIECE, missing))
+            if not piece:
+                region.refuse_short(name, region.byte_count - missing)
+            with _explain(name):
+                stored.write(piece)
+            missing -= len(piece)
+        with _explain(name):
+            stored.flush()
+            array = region._replace(offset=0).map(stored)
+    array.temporary = True
+    return array
+
+
 def keep_open(stream: BinaryIO, owner: object) -> BinaryIO:
     """Return a stream of the same bytes that stays open as long as its owner lives."""
     if isinstance(stream, io.BytesIO):
@@ -62,8 +95,13 @@ def keep_open(stream: BinaryIO, owner: object) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def open_outgoing() -> Iterator[BinaryIO]:
-    """Open a temporary file that is copied to standard output when the block ends without an error.
+def open_outgoing(target: BinaryIO) -> Iterator[BinaryIO]:
+    """Open a temporary file that is copied to a stream when the block ends without an error.
+
+    Parameters
+    ----------
+    target : BinaryIO
+        A stream that cannot seek: standard output, a pipe, a device.
 
     Raises
     ------
@@ -76,8 +114,8 @@ def open_outgoing() -> Iterator[BinaryIO]:
             spooled.seek(0)
         import shutil
 
-        shutil.copyfileobj(spooled, sys.stdout.buffer, _PIECE)
-        sys.stdout.buffer.flush()
+        shutil.copyfileobj(spooled, target, _PIECE)
+        target.flush()
 
 
 def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
+from normcli.tensors.opened import refuse_changed
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import Collected
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from numpy.typing import NDArray
+
+    from normcli.tensors.opened import Opened
 
 MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
 """What stands in the cell of a missing value, in upper or lower case: it is read as NaN."""
@@ -125,12 +128,15 @@ class Table(NamedTuple):
         The places of the tensor's columns in the file, in the tensor's order.
     delimiter, decimal : str or None
         Of the file; None if it is JSON.
+    opened : Opened or None
+        What the file was when it was opened, where other processes may write to it.
     """
 
     rows: Rows
     chosen: tuple[int, ...]
     delimiter: str | None = None
     decimal: str = "."
+    opened: Opened | None = None
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -357,6 +363,11 @@ def iterate_rows(
         Returns the texts of some rows.
     delimiter : str or None
         As of `Rows.read_cells`.
+
+    Raises
+    ------
+    DataError
+        If the table's file has changed since its numbers were read.
     """
     in_order = table is None or table.chosen == tuple(range(table.rows.width))
     others = table.rows.read_cells(delimiter) if table is not None and table.has_others else None
@@ -367,7 +378,11 @@ def iterate_rows(
             yield from texts
             continue
         for numbers in texts:
-            cells = [""] * table.rows.width if others is None else next(others)
+            cells = [""] * table.rows.width if others is None else next(others, None)
+            if cells is None:  # fewer rows than were read before
+                refuse_changed(table.rows.name)
             for place, text in zip(table.chosen, numbers, strict=True):
                 cells[place] = text
             yield cells
+    if others is not None and table is not None and table.opened is not None:
+        table.opened.require_unchanged()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from normcli.errors import DataError, UsageError
 from normcli.tensors.mapped import require_room
+from normcli.tensors.spool import open_outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ def require_writable(path: str, option: str) -> None:
 
 
 @contextlib.contextmanager
-def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
+def open_whole(path: str, least: int = 0, *, seeks: bool = False) -> Iterator[BinaryIO]:
     """Open a file that replaces `path` when the block ends without an error, and is removed otherwise.
 
     The data go to a file without a name, which ends with its last descriptor, so that a process that is killed
@@ -44,6 +45,8 @@ def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
     path : str
     least : int
         The least number of bytes that will be written: without room for them, the block is not entered.
+    seeks : bool
+        Whether the block writes in any order: what goes to a pipe or a device is then stored first.
 
     Raises
     ------
@@ -53,8 +56,11 @@ def open_whole(path: str, least: int = 0) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():
-            with target.open("wb") as device:
-                yield device
+            with (
+                target.open("wb") as device,
+                open_outgoing(device) if seeks else contextlib.nullcontext(device) as stream,
+            ):
+                yield stream
             return
         with contextlib.ExitStack() as at_end:
             draft = _name_draft(target)

@@ -141,3 +141,30 @@ def test_a_shape_that_numpy_cannot_index_is_refused():
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**62}, 0, 16), }}".encode().ljust(128)
     with pytest.raises(DataError, match="which NumPy cannot hold"):
         read_npy(io.BytesIO(b"\x93NUMPY\x01\x00\x80\x00" + header), "x.npy")
+
+
+def test_a_header_that_python_2_wrote_is_read_without_a_warning():
+    data = saved(np.arange(3)).getvalue().replace(b"(3,)", b"(3L,)").replace(b" \n", b"\n", 1)
+    np.testing.assert_array_equal(read_npy(io.BytesIO(data), "x.npy"), np.arange(3))
+
+
+def test_a_header_that_claims_to_be_long_is_not_read():
+    class Stream(io.BytesIO):
+        def read(self, size=-1):
+            assert 0 <= size <= 10_000
+            return super().read(size)
+
+    data = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**31) + b" " * 100
+    with pytest.raises(DataError, match="header is damaged"):
+        read_npy(Stream(data), "x.npy")
+
+
+def test_a_stream_that_ends_early_is_cut_short():
+    class Stream(io.BytesIO):
+        """It ends after 50 values, and yet says that it has 100."""
+
+        def readinto(self, buffer):
+            return super().readinto(memoryview(buffer)[: max(0, 528 - self.tell())])
+
+    with pytest.raises(DataError, match=r"cut short: its header says .* 800 bytes; 400 are there"):
+        read_npy(Stream(saved(np.ones(100)).getvalue()), "x.npy")

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
-from normcli.tensors.npz import read_npz, write_npz
+from normcli.tensors.files import load
+from normcli.tensors.mapped import Mapped
+from normcli.tensors.npz import load_members, read_npz, write_npz
 
 
 def archive(compressed=False, **arrays) -> io.BytesIO:
@@ -61,3 +65,128 @@ def test_what_is_written_is_read_by_numpy():
     with np.load(stream) as loaded:
         assert set(loaded) == {"mean", "var"}
         np.testing.assert_array_equal(loaded["mean"], np.arange(3.0))
+
+
+def member(array) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array)
+    return stream.getvalue()
+
+
+def pack(path, **members: bytes):
+    """Write an archive of members, compressed, that need not be what their names say."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in members.items():
+            packed.writestr(f"{name}.npy", content)
+    return str(path)
+
+
+@pytest.fixture
+def always_mapped(monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+
+
+@pytest.mark.usefixtures("always_mapped")
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_large_member_is_not_read_into_memory(compressed, order, tmp_path):
+    x = np.asarray(np.random.default_rng(0).normal(size=(7, 5)).astype(">f4"), order=order)
+    path = tmp_path / "x.npz"
+    path.write_bytes(archive(compressed, first=np.arange(3), x=x).getvalue())
+    values = load(f"{path}:x").values
+    assert isinstance(values, Mapped)
+    assert values.temporary == compressed
+    assert values.dtype == x.dtype
+    np.testing.assert_array_equal(values, x)
+
+
+@pytest.mark.usefixtures("always_mapped")
+def test_a_large_member_of_a_stream_is_stored():
+    np.testing.assert_array_equal(read_npz(archive(x=np.arange(9)), "standard input", None), np.arange(9))
+
+
+@pytest.mark.usefixtures("always_mapped")
+@pytest.mark.parametrize("compressed", [False, True])
+def test_the_checksum_of_a_large_member_is_held_against_it(compressed, tmp_path):
+    data = bytearray(archive(compressed, x=np.arange(10_000)).getvalue())
+    data[data.index(b"PK\x01\x02") + 16] ^= 1
+    (tmp_path / "x.npz").write_bytes(data)
+    with pytest.raises(DataError, match=r"x\.npz is no readable \.npz archive: it is damaged or cut short"):
+        load(str(tmp_path / "x.npz"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(lambda data: data[:-8], "cut short: .* 80 bytes; 72 are there", id="less"),
+        pytest.param(lambda data: data + bytes(8), "damaged: .* 80 bytes; 88 are there", id="more"),
+    ],
+)
+def test_a_member_is_as_long_as_its_header_says(change, message, tmp_path):
+    path = pack(tmp_path / "x.npz", x=change(member(np.arange(10.0))))
+    with pytest.raises(DataError, match=f"x.npz:x is {message}"):
+        load(path)
+
+
+def test_what_a_header_does_not_claim_is_not_unpacked(tmp_path):
+    path = pack(tmp_path / "x.npz", x=member(np.arange(3.0)) + bytes(1 << 25))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="its header says"):
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 21
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_member_is_unpacked_piece_by_piece(tmp_path):
+    path = pack(tmp_path / "x.npz", x=member(np.zeros(1 << 23, "u1")))
+    tracemalloc.start()
+    try:
+        assert load(path).values.size == 1 << 23
+        assert tracemalloc.get_traced_memory()[1] < 14 << 20
+    finally:
+        tracemalloc.stop()
+
+
+SCHEMA = "normcli/state/0"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"no array", id="no array"),
+        pytest.param(member(np.array([1j])), id="complex"),
+        pytest.param(member(np.array(["2020-01-01"], "M8[D]")), id="dates"),
+        pytest.param(member(np.array("a")).replace(b"a\0\0\0", b"\xff\xff\xff\x7f"), id="no character"),
+        pytest.param(
+            member(np.array("a")).replace(b"<U", b">U").replace(b"a\0\0\0", b"\0\x11\0\0"),
+            id="no character in the other byte order",
+        ),
+        pytest.param(member(np.array("a")).replace(b"<U1", b"<U0")[:-4], id="text of no length"),
+        pytest.param(member(np.zeros(1 << 26, "u1")) + bytes(1), id="too much"),
+        pytest.param(member(np.arange(3)) + bytes(1), id="more than the header says"),
+    ],
+)
+def test_a_member_of_a_state_that_is_none(content, tmp_path):
+    path = pack(tmp_path / "s.npz", schema=member(np.array(SCHEMA)), mean=content)
+    with pytest.raises(
+        DataError, match=r"^.*s\.npz is no readable state file: it is damaged, cut short, or none$"
+    ):
+        load_members(path, "state", SCHEMA)
+
+
+def test_a_state_may_have_been_packed_again(tmp_path):
+    text = np.array("é", ">U1")
+    path = pack(
+        tmp_path / "s.npz", schema=member(np.array(SCHEMA)), mean=member(np.zeros(9)), name=member(text)
+    )
+    members = load_members(path, "state", SCHEMA)
+    assert (members["mean"].shape, str(members["name"])) == ((9,), "é")
+
+
+def test_a_stats_file_may_be_as_large_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.npz._LEAST_UNPACKED", 1000)
+    with (tmp_path / "s.npz").open("wb") as stream:
+        write_npz(stream, {"schema": np.array(SCHEMA), "sums": np.zeros(1000)})
+    assert load_members(str(tmp_path / "s.npz"), "stats", SCHEMA)["sums"].size == 1000

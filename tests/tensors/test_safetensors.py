@@ -92,6 +92,11 @@ ONE = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
         pytest.param(build({"x": ONE | {"data_offsets": [-8, 8]}}, bytes(16)), "damaged", id="a negative offset"),
         pytest.param(build(b"{" * 1000), "damaged", id="no JSON"),
         pytest.param((10**8 + 1).to_bytes(8, "little") + b"{}", "damaged", id="a header too long"),
+        pytest.param(
+            build({"x": {"dtype": "U8", "shape": [1] * 70, "data_offsets": [0, 1]}}, bytes(1)),
+            "x.safetensors:x has 70 axes; at most 64 are taken",
+            id="70 axes",
+        ),
         pytest.param(build({}), "holds no arrays", id="no tensors"),
         pytest.param(build({"__metadata__": {"a": "b"}}), "holds no arrays", id="metadata alone"),
         pytest.param(

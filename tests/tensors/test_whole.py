@@ -105,3 +105,31 @@ def test_a_device_is_written_to_directly():
     with open_whole("/dev/null") as stream:
         stream.write(b"gone")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_what_seeks_is_stored_before_it_goes_to_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "x")
+    reader = os.open(tmp_path / "x", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with open_whole(str(tmp_path / "x"), seeks=True) as stream:
+            stream.write(b"___ second")
+            stream.seek(0)
+            stream.write(b"one")
+            with pytest.raises(BlockingIOError):
+                os.read(reader, 100)
+        assert os.read(reader, 100) == b"one second"
+    finally:
+        os.close(reader)
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_nothing_reaches_a_pipe_after_a_failure(tmp_path):
+    os.mkfifo(tmp_path / "x")
+    reader = os.open(tmp_path / "x", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(RuntimeError), open_whole(str(tmp_path / "x"), seeks=True) as stream:
+            stream.write(b"half")
+            raise RuntimeError
+        assert os.read(reader, 100) == b""
+    finally:
+        os.close(reader)
