@@ -232,7 +232,7 @@ def test_nothing_but_bad_files(normcli, tmp_path):
         (["merge", "x0.npy"], 3, "x0.npy is no readable stats file"),
         (["merge", "no.npz"], 3, "there is no such file"),
         (["apply", "s.npz"], 2, "give a stats file and the files"),
-        (["apply", "s.npz", "x0.npy"], 2, "say where the result goes"),
+        (["apply", "s.npz", "x0.npy"], 2, "say where it goes"),
         (["apply", "s.npz", "x0.npy", "x1.npy", "-o", "y.npy"], 2, "2 results need a folder"),
         (["apply", "s.npz", "x0.npy", "x0.npy", "-o", "y/"], 2, "two of the files"),
         (["apply", "s.npz", "x0.npy", "-o", "y.npy"], 3, "s.npz: there is no such file"),
