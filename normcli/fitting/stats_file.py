@@ -24,15 +24,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.dtypes import MOST_AXES
 from normcli.errors import DataError, NormError
-from normcli.fitting.subject import Subject, require_fittable
+from normcli.fitting.subject import Subject, is_dtype_name, require_fittable
 from normcli.fitting.sums import Sums
 from normcli.norms.divisors import Measurement
 from normcli.norms.options import OPTIONS, OptionKind
 from normcli.norms.request import Request
-from normcli.numerics.fixed import Fixed
+from normcli.numerics.fixed import DIGIT, MOST_PLACES, Fixed
 from normcli.numerics.order_statistics import Quartiles
-from normcli.tensors.npz import load_members, require_member, write_npz
+from normcli.tensors.members import MOST_COUNTED, Members
+from normcli.tensors.npz import write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
@@ -49,6 +51,11 @@ _STORED = tuple(option for option in OPTIONS if option.kind not in (OptionKind.A
 
 _OPEN: Mapping[OptionKind, float] = {OptionKind.INTEGER: -1, OptionKind.NUMBER: np.nan}
 """What stands for an option that the caller left open; of words, the empty one."""
+
+_NAN_RULES = ("omit", "propagate")
+
+_LARGEST = 2**63 - 1
+"""Of int64."""
 
 _COUNTS = {"count": "count", "nan": "nan_count", "images": "images"}
 _EXACT = {"total": "sum", "square": "square", "deviation": "image_std_sum"}
@@ -116,7 +123,7 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
         "axes": np.array(request.axes, dtype=np.int64),
         "shape": np.array(stats.subject.shape, dtype=np.int64),
         "dtype": stats.subject.dtype,
-        "nan": "omit" if stats.omits_nan else "propagate",
+        "nan": _NAN_RULES[not stats.omits_nan],
         "files": stats.files,
         "samples": stats.samples,
         **{option.name: _store(option, getattr(request, option.name)) for option in _STORED},
@@ -138,15 +145,24 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
 
 
 def _store(option: Option, value: Any) -> Any:
-    return _OPEN.get(option.kind, "") if value is None else value
+    if value is None:
+        return _OPEN.get(option.kind, "")
+    return float(value) if option.kind is OptionKind.NUMBER else value
 
 
-def _restore(option: Option, members: Mapping[str, NDArray[Any]]) -> Any:
+def _restore(option: Option, members: Members) -> Any:
     """Return an option's value; None if it was left open, as are those that files of earlier versions lack."""
     if option.name not in members:
         return None
-    value = members[option.name].item()
-    return None if value == _store(option, None) or value != value else option.read(value)  # NaN is not itself
+    if option.kind is OptionKind.INTEGER:
+        value: Any = members.take_integer(option.name, -1, _LARGEST)
+    elif option.kind is OptionKind.NUMBER:
+        value = members.take_floats(option.name, ()).item()
+    else:
+        value = members.take_word(option.name)
+    if value == _store(option, None) or value != value:  # NaN is not itself
+        return None
+    return option.read(value)
 
 
 def read_stats(path: str) -> Stats:
@@ -155,62 +171,92 @@ def read_stats(path: str) -> Stats:
     Raises
     ------
     DataError
-        If there is no such file, or it is damaged, of another version, or no stats file.
+        If there is no such file, or it is damaged, of another version, or no stats file: the member that is not
+        what it can be is named.
     """
     try:
-        members = load_members(path, "stats", SCHEMA)
+        members = Members(path, "stats", SCHEMA)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
-    try:
-        return _read_members(members)
-    except (NormError, KeyError, ValueError, TypeError) as error:
-        raise DataError(f"{path} is no stats file of normcli: its members do not fit together") from error
-
-
-def _read_members(members: Mapping[str, NDArray[Any]]) -> Stats:
-    def text(name: str) -> str:
-        return str(members[name][()])
-
-    options = {option.name: _restore(option, members) for option in _STORED}
-    request = Request(text("norm"), axes=tuple(members["axes"].tolist()), **options)
-    lengths, columns = tuple(members["shape"].tolist()), members.get("columns")
-    if columns is not None and (columns.dtype.kind != "U" or columns.shape != lengths[-1:]):
-        raise ValueError("columns")
-    names = None if columns is None else tuple(columns.tolist())
-    subject = Subject(request, lengths, text("dtype"), names)
+    subject = _read_subject(members)
     plan = subject.plan(1)
-    require_fittable(plan)
-    shape = plan.grid.stats_shape
-
-    def take(name: str, dtype: type[np.generic], *more: int) -> NDArray[Any]:
-        return require_member(members, name, dtype, (*more, *shape)).reshape(*more, -1)
-
-    def take_exact(name: str) -> Fixed:
-        return Fixed(take(name, np.int64, len(members[name])), int(members[f"{name}_low"]))
-
-    above, below = take("inf_count", np.int64, 2)
-    total, square, deviation = map(take_exact, _EXACT.values())
-    count, nan_count, images = (take(name, np.int64) for name in _COUNTS.values())
-    low, high = take("min", np.float64), take("max", np.float64)
-    if any((array < 0).any() for array in (above, below, count, nan_count, images)):
-        raise ValueError("a count is negative")
-    sums = Sums(total, square, count, nan_count, above, below, low, high, deviation, images)
-    nan = text("nan")
-    if nan not in ("omit", "propagate"):
-        raise ValueError(nan)
+    files, samples = (members.take_integer(name, 0, MOST_COUNTED) for name in ("files", "samples"))
+    omits_nan = members.take_word("nan", _NAN_RULES) == _NAN_RULES[0]
+    sums = _read_sums(members, plan.grid.stats_shape, samples)
+    size = samples * plan.grid.group_size
+    counted = sums.count + sums.nan + sums.above + sums.below
+    members.require("count", counted == size, counted, f"with the other counts, and a group has {size} values")
     quartiles = None
     if plan.norm.divisor.measurement is Measurement.QUARTILES:
-        quartiles = _read_quartiles(members, shape, sums)
-    return Stats(subject, nan == "omit", int(members["files"]), int(members["samples"]), sums, quartiles)
+        quartiles = _read_quartiles(members, plan.grid.stats_shape, sums)
+    return Stats(subject, omits_nan, files, samples, sums, quartiles)
 
 
-def _read_quartiles(members: Mapping[str, NDArray[Any]], shape: tuple[int, ...], sums: Sums) -> Quartiles:
-    values = require_member(members, "quartile_values", np.float64, (*shape, 6))
-    quarters = require_member(members, "quartile_quarters", np.int64, (*shape, 3))
-    if ((quarters < 0) | (quarters > 3)).any():
-        raise ValueError("quartile_quarters")
+def _read_subject(members: Members) -> Subject:
+    lengths = _take_list(members, "shape")
+    rank = len(lengths)
+    axes = _take_list(members, "axes", -rank, rank - 1)
+    names = members.take_words("columns", *lengths[-1:]) if "columns" in members and rank else None
+    dtype = members.take_word("dtype")
+    if not is_dtype_name(dtype):
+        members.refuse("dtype", f"is {dtype!r}, and no dtype of real numbers")
+    options = {option.name: _restore(option, members) for option in _STORED}
+    request = Request(members.take_word("norm"), axes=axes, **options)
+    subject = Subject(request, lengths, dtype, names)
+    try:
+        plan = subject.plan(1)
+        require_fittable(plan)
+    except NormError as error:
+        members.refuse("its norm", f"does not fit the shape and the options: {error}")
+    batch = plan.grid.layout.batch or 0
+    if lengths[batch]:
+        members.refuse("shape", f"is {lengths}, and the length of its batch axis is not 0")
+    return subject
+
+
+def _take_list(members: Members, name: str, low: int = 0, high: int = MOST_COUNTED) -> tuple[int, ...]:
+    """Return a member with a number for each of some axes."""
+    shape = members.get_shape(name)
+    if len(shape) != 1 or shape[0] > MOST_AXES:
+        members.refuse(name, f"has the shape {shape}, and there are up to {MOST_AXES} axes")
+    return tuple(members.take_integers(name, shape, low, high).tolist())
+
+
+def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
+    above, below = members.take_integers("inf_count", (2, *shape), 0, MOST_COUNTED).reshape(2, -1)
+    most = {"images": samples}
+    count, nan, images = (
+        members.take_integers(name, shape, 0, most.get(field, MOST_COUNTED)).reshape(-1)
+        for field, name in _COUNTS.items()
+    )
+    low, high = (members.take_floats(name, shape).reshape(-1) for name in ("min", "max"))
+    some = count + above + below > 0
+    right = np.where(some, (low <= high) & ((low == -np.inf) == (below > 0)), low == np.inf)
+    members.require("min", right, low, "which its counts and max do not allow")
+    right = np.where(some, (high == np.inf) == (above > 0), high == -np.inf)
+    members.require("max", right, high, "which its counts do not allow")
+    total, square, deviation = (_read_exact(members, name, shape) for name in _EXACT.values())
+    return Sums(total, square, count, nan, above, below, low, high, deviation, images)
+
+
+def _read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
+    """Return a sum of each group, as `Fixed.settle` leaves it."""
+    places = members.get_shape(name)[:1]
+    if not places or not 1 <= places[0] <= 2 * MOST_PLACES:
+        members.refuse(name, f"has the shape {members.get_shape(name)}, not (places, *{shape})")
+    digits = members.take_integers(name, (*places, *shape), -(2 ** (DIGIT - 1)), 2**DIGIT - 1)
+    members.require(name, digits[:-1] >= 0, digits[:-1], "and no digit but the highest is negative")
+    low = members.take_integer(f"{name}_low", -MOST_PLACES, MOST_PLACES - places[0])
+    return Fixed(digits.reshape(*places, -1), low)
+
+
+def _read_quartiles(members: Members, shape: tuple[int, ...], sums: Sums) -> Quartiles:
+    values = members.take_floats("quartile_values", (*shape, 6)).reshape(-1, 6)
+    inside = (values >= sums.low[:, None]) & (values <= sums.high[:, None])
+    members.require("quartile_values", inside | np.isnan(values), values, "not from min to max")
+    quarters = members.take_integers("quartile_quarters", (*shape, 3), 0, 3)
     count = (sums.count + sums.above + sums.below).astype(np.float64)
-    return Quartiles(count, values.reshape(-1, 6), quarters.reshape(-1, 3))
+    return Quartiles(count, values, quarters.reshape(-1, 3))
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import find_type
+from normcli.dtypes import find_type, is_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
@@ -53,6 +53,15 @@ class Subject(NamedTuple):
 def name_dtype(dtype: np.dtype[Any]) -> str:
     """Return what a dtype is called, whatever its byte order."""
     return dtype.newbyteorder("=").name
+
+
+def is_dtype_name(name: str) -> bool:
+    """Whether a text is what `name_dtype` calls a dtype of real numbers."""
+    try:
+        dtype = np.dtype(find_type(name))
+    except (TypeError, ValueError, SyntaxError):  # NumPy reads lists of fields too, as Python does
+        return False
+    return is_real(dtype) and name_dtype(dtype) == name
 
 
 def choose_subject(request: Request, tensor: Tensor) -> Subject:

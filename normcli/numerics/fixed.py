@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 DIGIT = 32
 """Bits of a digit: an int64 then has room for the carries of 2³⁰ additions."""
 
+MOST_PLACES = 80
+"""Sums of doubles and of their squares have digits from -68 (2⁻²¹⁴⁸) to 66 (2²⁰⁴⁸ times their number)."""
+
 _MASK = np.int64((1 << DIGIT) - 1)
 
 _DOUBLE = 52

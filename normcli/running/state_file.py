@@ -18,8 +18,9 @@ import numpy as np
 from normcli.errors import DataError, UsageError
 from normcli.norms.table import EpsMode
 from normcli.numerics.solution import Given
-from normcli.running.average import State
-from normcli.tensors.npz import load_members, read_word, require_member, write_npz
+from normcli.running.average import MOST_BATCHES, State
+from normcli.tensors.members import Members
+from normcli.tensors.npz import write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
@@ -46,29 +47,24 @@ def read_state(path: str, norm: str) -> State | None:
     """
     require_state_path(path)
     try:
-        members = load_members(path, "state", SCHEMA)
+        members = Members(path, "state", SCHEMA)
     except FileNotFoundError:
         return None
-    named = read_word(members, "norm")
+    named = members.take_word("norm")
     if named != norm:
         raise DataError(f"{path} holds running statistics of {named}, not of {norm}")
-    try:
-        channels = members["mean"].shape
-        mean, var = (require_member(members, field, np.float64, channels) for field in ("mean", "var"))
-        eps, eps_mode = require_member(members, "eps", np.float64, ()), read_word(members, "eps_mode")
-        batches = members["batches"]
-        is_count = batches.dtype.kind == "i" and batches.ndim == 0 and batches >= 0
-        if not is_count or eps_mode not in _EPS_MODES or not 0.0 <= eps < np.inf or (var < 0.0).any():
-            raise ValueError(path)
-    except (KeyError, ValueError) as error:
-        raise DataError(
-            f"{path} is no state file of normcli: its statistics are not what they should be"
-        ) from error
+    channels = members.get_shape("mean")
+    mean, var = (members.take_floats(field, channels) for field in ("mean", "var"))
     for name, values in (("mean", mean), ("variance", var)):
         if not np.isfinite(values).all():
             bad = values[~np.isfinite(values)].reshape(-1)[0]
             raise DataError(f"{path} holds a running {name} of {bad}: no batch could ever mend that")
-    return State(norm, Given(mean, var), float(eps), eps_mode, int(batches))
+    members.require("var", np.asarray(var >= 0.0), var, "and no variance is negative")
+    eps = members.take_floats("eps", ())
+    members.require("eps", np.asarray((eps >= 0.0) & (eps < np.inf)), eps, "not a finite number ≥ 0")
+    eps_mode = members.take_word("eps_mode", _EPS_MODES)
+    batches = members.take_integer("batches", 0, MOST_BATCHES)
+    return State(norm, Given(mean, var), float(eps), eps_mode, batches)
 
 
 def require_state_path(path: str) -> None:

@@ -19,7 +19,7 @@ from normcli.tensors.tensor import choose_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import NDArray
 
     from normcli.tensors.mapped import Region
 
@@ -174,16 +174,6 @@ def read_word(members: Mapping[str, NDArray[Any]], name: str) -> str | None:
     """Return the text that a member holds; None if there is no such member, or it is no single text."""
     member = members.get(name)
     return str(member) if member is not None and member.dtype.kind == "U" and member.ndim == 0 else None
-
-
-def require_member(
-    members: Mapping[str, NDArray[Any]], name: str, dtype: DTypeLike, shape: tuple[int, ...]
-) -> NDArray[Any]:
-    """Return a member; raise `KeyError` if it is missing, `ValueError` if it is of another dtype or shape."""
-    array = members[name]
-    if array.dtype != dtype or array.shape != shape:
-        raise ValueError(name)
-    return array
 
 
 def write_npz(stream: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -70,14 +70,42 @@ def test_numpy_reads_it_without_pickle_and_finds_the_statistics(rng, tmp_path):
             "of the version normcli-stats/9",
             id="version",
         ),
-        pytest.param(lambda m: m.pop("sum"), "do not fit together", id="missing"),
-        pytest.param(lambda m: m.update(count=m["count"][:1]), "do not fit together", id="shape"),
-        pytest.param(lambda m: m.update(norm=np.array("nosuch")), "do not fit together", id="unknown norm"),
-        pytest.param(lambda m: m.update(axes=np.array([2, 3])), "do not fit together", id="axes"),
-        pytest.param(lambda m: m.update(square=m["square"].astype(float)), "do not fit together", id="dtype"),
-        pytest.param(lambda m: m.update(count=-m["count"]), "do not fit together", id="negative"),
+        pytest.param(lambda m: m.pop("sum"), "sum is missing", id="missing"),
+        pytest.param(lambda m: m.update(count=m["count"][:1]), r"count has the shape \(1,\), not \(3,\)", id="shape"),
+        pytest.param(lambda m: m.update(norm=np.array("nosuch")), "there is no norm 'nosuch'", id="unknown norm"),
+        pytest.param(lambda m: m.update(axes=np.array([2, 3])), "its norm does not fit", id="other axes"),
+        pytest.param(lambda m: m.update(axes=np.array([4])), "axes is 4, not from -4 to 3", id="axes"),
+        pytest.param(lambda m: m.update(axes=np.array(0)), r"axes has the shape \(\)", id="no list of axes"),
+        pytest.param(lambda m: m.update(shape=np.array([5, 3, 4, 4])), "the length of its batch axis is not 0", id="batch"),
+        pytest.param(lambda m: m.update(shape=np.zeros(65, int)), "up to 64 axes", id="too many axes"),
+        pytest.param(lambda m: m.update(shape=np.array([0, 3, -4, 4])), "shape is -4", id="length"),
+        pytest.param(lambda m: m.update(shape=np.array([0, 3, 4, 5])), "a group has 100 values", id="another length"),
+        pytest.param(lambda m: m.update(dtype=np.array("f8,f8")), "dtype is 'f8,f8', and no dtype of real", id="dtypes"),
+        pytest.param(lambda m: m.update(dtype=np.array("complex64")), "dtype is 'complex64', and no dtype", id="complex"),
+        pytest.param(lambda m: m.update(square=m["square"].astype(float)), "square is float64, not int64", id="dtype"),
+        pytest.param(lambda m: m.update(count=-m["count"]), "count is -80, not from 0", id="negative"),
+        pytest.param(lambda m: m.update(count=m["count"] + 1), "count is 81, with the other counts, and a group has 80", id="count"),
+        pytest.param(lambda m: m.update(samples=np.array(6)), "count is 80, with the other counts, and a group has 96", id="samples"),
+        pytest.param(lambda m: m.update(samples=np.array(2**62)), "samples is 4611686018427387904, not from 0", id="many samples"),
+        pytest.param(lambda m: m.update(files=np.array(-1)), "files is -1", id="files"),
+        pytest.param(lambda m: m.update(images=m["images"] + 1), "images is 6, not from 0 to 5", id="images"),
+        pytest.param(lambda m: m.update(min=m["max"] + 1), "min is .* which its counts and max do not allow", id="min"),
+        pytest.param(lambda m: m.update(min=m["min"] * np.nan), "min is nan", id="no min"),
+        pytest.param(lambda m: m.update(max=np.full(3, np.inf)), "max is inf, which its counts do not allow", id="max"),
+        pytest.param(lambda m: m.update(inf_count=np.ones((2, 3), int)), "min is ", id="infinities"),
+        pytest.param(lambda m: m.update(sum_low=np.array(10**8)), "sum_low is 100000000, not from -80 to", id="place"),
+        pytest.param(lambda m: m.update(sum_low=np.array(2**62)), "sum_low is 4611686018427387904", id="far place"),
+        pytest.param(lambda m: m.update(sum=m["sum"] + 2**32), "sum is .*, not from -2147483648 to 4294967295", id="digit"),
+        pytest.param(lambda m: m.update(sum=np.full((2, 3), -1)), "no digit but the highest is negative", id="sign"),
+        pytest.param(lambda m: m.update(sum=np.zeros((161, 3), int)), r"sum has the shape \(161, 3\)", id="places"),
+        pytest.param(lambda m: m.update(sum=np.array(0)), r"sum has the shape \(\), not \(places, \*\(3,\)\)", id="no places"),
+        pytest.param(lambda m: m.update(nan=np.array("raise")), "nan is 'raise', none of omit, propagate", id="nan"),
+        pytest.param(lambda m: m.update(eps=np.array(-1.0)), "eps -1.0 is not a finite number", id="eps"),
+        pytest.param(lambda m: m.update(eps=np.array("a")), "eps is <U1, not float64", id="no eps"),
+        pytest.param(lambda m: m.update(ddof=np.array(-2)), "ddof is -2, not from -1", id="ddof"),
+        pytest.param(lambda m: m.update(columns=np.array(["a"])), r"columns has the shape \(1,\), not \(4,\)", id="columns"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_is_no_stats_file_is_refused(change, told, rng, tmp_path):
     path = write(tmp_path / "s.npz", [make(rng, (5, 3, 4, 4), "float64")])
     with np.load(path) as archive:
@@ -86,6 +114,25 @@ def test_a_file_that_is_no_stats_file_is_refused(change, told, rng, tmp_path):
     np.savez(path, **members)
     with pytest.raises(DataError, match=told):
         read_stats(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        pytest.param(lambda m: m.update(quartile_values=m["quartile_values"] + 9), "not from min to max", id="values"),
+        pytest.param(lambda m: m.update(quartile_quarters=m["quartile_quarters"] + 4), "not from 0 to 3", id="quarters"),
+    ],
+)  # fmt: skip
+def test_quartiles_that_cannot_be_are_refused(change, told, normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(8.0).reshape(4, 2))
+    path = tmp_path / "s.npz"
+    normcli("fit", "robust", tmp_path / "x.npy", "-o", path, "-q")
+    with np.load(path) as archive:
+        members = dict(archive)
+    change(members)
+    np.savez(path, **members)
+    with pytest.raises(DataError, match=told):
+        read_stats(str(path))
 
 
 @pytest.mark.parametrize("part", [0.2, 0.6, 0.98])
