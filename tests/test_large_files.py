@@ -286,6 +286,36 @@ def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, m
     assert measure_peak(*arguments, "-i", big) < 150
 
 
+@pytest.fixture(scope="module")
+def long_table(tmp_path_factory):
+    """A table of 40 MB, one of whose columns is text."""
+    path = tmp_path_factory.mktemp("table") / "x.csv"
+    rows = np.random.default_rng(0).normal(size=(1000, 4)).round(6).tolist()
+    lines = "".join(f"{a},{b},name {a},{c},{d}\n" for a, b, c, d in rows)
+    path.write_text("a,b,name,c,d\n" + 800 * lines)
+    yield path
+    path.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
+@pytest.mark.parametrize("extra", ["with pyarrow", "without pyarrow"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["--print", "mean"], id="statistics"),
+        pytest.param(["-o", "y.csv"], id="to a file"),
+        pytest.param(["-o", "-", "-f", "tsv"], id="to a pipe"),
+    ],
+)
+def test_long_tables_take_little_memory(arguments, extra, long_table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if extra == "without pyarrow":
+        (tmp_path / "pyarrow.py").write_text("raise ImportError")
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert measure_peak("zscore", "-i", long_table, "--exclude", "name", *arguments) < 150
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize("norm", ["bn", "in"])

@@ -8,14 +8,15 @@ import math
 import re
 import warnings
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
+from normcli.tensors.arrow import find_formatter, find_parser, map_ahead
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables import (
     LARGEST_EXACT,
@@ -23,6 +24,7 @@ from normcli.tensors.tables import (
     CellReader,
     Table,
     choose_columns,
+    iterate_row_blocks,
     iterate_rows,
     to_number,
 )
@@ -40,8 +42,10 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 _GUESSED_FROM = 20
 """How many records are looked at to find the delimiter."""
 
-_TEXT_AT_ONCE = 1 << 20
-"""Characters that are read at a time."""
+_BYTES_AT_ONCE = 1 << 20
+"""How much is read at a time."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _LONGEST_RECORD = 1 << 20
 """Characters that a record with line ends in quotes may have."""
@@ -50,19 +54,35 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 """A number as JSON writes it."""
 
 
-class _Records(NamedTuple):
-    """Consecutive records of a file.
+class _Records:
+    """Consecutive records of a file, which are taken apart when they are asked for.
 
     Parameters
     ----------
     line : int
         That the first begins in.
-    texts : list of str
-        Without the ends of their lines.
+    data : bytes or None
+        The lines that the records are, if none of them has quotes.
+    texts : list of str or None
+        The records without the ends of their lines, where they are taken apart already.
     """
 
-    line: int
-    texts: list[str]
+    def __init__(self, line: int, data: bytes | None, texts: list[str] | None = None) -> None:
+        self.line, self.data, self._texts = line, data, texts
+
+    @property
+    def texts(self) -> list[str]:
+        if self._texts is None:
+            text = (self.data or b"").decode()
+            if "\r" in text:
+                text = text.replace("\r\n", "\n").replace("\r", "\n")
+            self._texts = text.removesuffix("\n").split("\n")
+        return self._texts
+
+    def skip(self, count: int) -> _Records:
+        """Return the records behind the first ones."""
+        line = self.line + sum(1 + _count_ends(text) for text in self.texts[:count])
+        return _Records(line, None, self.texts[count:])
 
 
 class Lines:
@@ -75,11 +95,11 @@ class Lines:
     def __init__(self, stream: BinaryIO, name: str, options: TableOptions, usual: str) -> None:
         self.name, self.decimal = name, options.decimal
         self._stream = keep_open(stream, self)
-        first = list(islice((record for records in self._read() for record in records.texts), _GUESSED_FROM))
-        filled = [record for record in first if record.strip()]
+        self.delimiter = options.delimiter or self._guess_delimiter(usual)
+        first = self._read_first()
+        filled = [record for record in first if not _is_blank(record, self.delimiter)]
         if not filled:
             raise DataError(f"{name} is empty; rows of numbers are expected")
-        self.delimiter = options.delimiter or _guess_delimiter(filled, usual, options.decimal)
         cells = self._split_unquoted(filled[0])
         self.width = len(cells)
         has_header = _looks_like_header(cells, options.decimal) if options.header is None else options.header
@@ -88,9 +108,24 @@ class Lines:
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
-        for records in self._read_data():
-            block = self._parse_quickly(records.texts, chosen, dtype)
-            yield block or self._parse_slowly(records, chosen, dtype)
+        for records, values in self._convert(chosen, dtype):
+            if values is not None:
+                yield Block(values)
+            else:
+                block = self._parse_quickly(records, chosen, dtype)
+                yield block or self._parse_slowly(records, chosen, dtype)
+
+    def _convert(
+        self, chosen: Sequence[int], dtype: type[np.generic]
+    ) -> Iterator[tuple[_Records, NDArray[Any] | None]]:
+        """Yield the records, and their numbers where pyarrow gives what is read here otherwise."""
+        parse = None
+        if dtype is np.float64:
+            size = self._stream.seek(0, io.SEEK_END)
+            parse = find_parser(size, self.width, chosen, self.delimiter, self.decimal)
+        if parse is None:
+            return ((records, None) for records in self._read_data())
+        return map_ahead(lambda records: parse(records.data) if records.data else None, self._read_data())
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the texts of each row's cells: as they stand in the file, if the delimiter is its own."""
@@ -103,70 +138,101 @@ class Lines:
                     cells = [quote(_unquote(cell), delimiter) for cell in cells]
                 yield cells
 
+    def _guess_delimiter(self, usual: str) -> str:
+        """Return the first delimiter that splits the first records alike, into several cells, or the usual."""
+        for delimiter in dict.fromkeys((usual, *DELIMITERS.values())):
+            self.delimiter = delimiter
+            filled = [record for record in self._read_first() if not _is_blank(record, delimiter)]
+            counts = {len(_split_raw(record, delimiter)) for record in filled}
+            if delimiter != self.decimal and len(counts) == 1 and counts != {1}:
+                return delimiter
+        return usual
+
+    def _read_first(self) -> list[str]:
+        """Return the first records, as the delimiter splits them."""
+        return list(islice((record for records in self._read() for record in records.texts), _GUESSED_FROM))
+
     def _read(self) -> Iterator[_Records]:
         """Yield the records of the file, some at a time."""
         self._stream.seek(0)
-        text = io.TextIOWrapper(self._stream, "utf-8-sig", newline="")
-        line = 1
-        try:
-            while piece := text.read(_TEXT_AT_ONCE):
-                piece += text.readline()
-                if '"' in piece:
-                    records = list(
-                        self._join_quoted(chain(io.StringIO(piece, newline=""), text), len(piece), line)
-                    )
-                else:
-                    records = piece.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
-                yield _Records(line, records)
-                line += sum(1 + _count_ends(record) for record in records) if '"' in piece else len(records)
-        except UnicodeDecodeError as error:
-            raise DataError(f"{self.name} is no text table: behind line {line - 1} it is not UTF-8") from error
-        finally:
-            text.detach()
-
-    def _join_quoted(self, lines: Iterator[str], least: int, number: int) -> Iterator[str]:
-        """Yield records of at least so many characters together; quoted cells may hold line ends."""
-        taken, record, opened = 0, "", number
-        for line in lines:
-            taken += len(line)
-            record += line
-            complete = record.rstrip("\r\n") if record[-1:] in "\r\n" else record
-            if '"' not in record or _is_complete(complete, getattr(self, "delimiter", ",")):
-                yield complete
-                record, opened = "", number + 1
-                if taken >= least:
+        line, rest = 1, self._stream.read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
+        while True:
+            more = self._stream.read(max(_BYTES_AT_ONCE, len(rest)))
+            data = rest + more
+            end = _find_last_end(data) if more else len(data)
+            data, rest = data[:end], data[end:]
+            if not data:
+                if not more:
                     return
-            elif len(record) > _LONGEST_RECORD:
-                break
-            number += 1
-        if record:
-            raise DataError(f"{self.name} is no text table: a quote opens in line {opened} and never closes")
+                continue
+            if not data.isascii():
+                self._require_text(data, line)
+            if b'"' not in data:
+                yield _Records(line, data)
+                line += _count_ends(data)
+                continue
+            text = data.decode()
+            texts, opened = self._join_quoted(text)
+            if opened and (not more or len(opened) > _LONGEST_RECORD):
+                line += _count_ends(text.removesuffix(opened))
+                raise DataError(f"{self.name} is no text table: a quote opens in line {line} and never closes")
+            if texts:
+                yield _Records(line, None, texts)
+            line += _count_ends(text.removesuffix(opened))
+            rest = opened.encode() + rest
+
+    def _require_text(self, data: bytes, line: int) -> None:
+        """Raise an error if lines are not UTF-8."""
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            line += _count_ends(data[: error.start])
+            raise DataError(f"{self.name} is no text table: line {line} is not UTF-8") from error
+
+    def _join_quoted(self, text: str) -> tuple[list[str], str]:
+        """Return the records of a text, whose quoted cells may hold line ends, and the part of the last."""
+        records: list[str] = []
+        opened: list[str] = []
+        whole, continued = _match_lines(self.delimiter)
+        for line in io.StringIO(text, newline=""):
+            if (continued if opened else whole).fullmatch(line) is None:
+                opened.append(line)
+            elif opened:
+                records.append("".join([*opened, line]).rstrip("\r\n"))
+                opened = []
+            else:
+                records.append(line.rstrip("\r\n"))
+        return records, "".join(opened)
 
     def _read_data(self) -> Iterator[_Records]:
-        """Yield the records behind the header, without the blank ones at the end."""
+        """Yield the records behind the header, without the blank ones at the end of a single column."""
         skipped, blank = self._skipped, 0
-        for line, texts in self._read():
+        for records in self._read():
             if skipped:
-                line, texts, skipped = line + skipped, texts[skipped:], max(0, skipped - len(texts))
+                count = len(records.texts)
+                records, skipped = records.skip(skipped), max(0, skipped - count)
             if self.width == 1:
-                texts, line, blank = [""] * blank + texts, line - blank, 0
+                texts, line = [""] * blank + records.texts, records.line - blank
+                blank = 0
                 while texts and not texts[-1].strip():
                     texts.pop()
                     blank += 1
-            if texts:
-                yield _Records(line, texts)
+                records = _Records(line, None, texts)
+            if records.data or records.texts:
+                yield records
 
     def _iterate_rows(self, records: _Records) -> Iterator[tuple[int, str]]:
         """Yield the rows among records, each with its line."""
         line = records.line
         for record in records.texts:
-            if self.width == 1 or record.strip():
+            if self.width == 1 or not _is_blank(record, self.delimiter):
                 yield line, record
             line += 1 + _count_ends(record)
 
-    def _parse_quickly(self, texts: list[str], chosen: Sequence[int], dtype: type[np.generic]) -> Block | None:
+    def _parse_quickly(self, records: _Records, chosen: Sequence[int], dtype: type[np.generic]) -> Block | None:
         """Return the numbers of records, or None where a cell is missing or anything is wrong."""
-        has_quotes = any('"' in text for text in texts)
+        texts = records.texts
+        has_quotes = records.data is None and any('"' in text for text in texts)
         if has_quotes or set(map(methodcaller("count", self.delimiter), texts)) != {self.width - 1}:
             return None
         if self.decimal != ".":
@@ -255,15 +321,41 @@ def write_delimited(
         if table.delimiter is not None and "\t" not in (delimiter, table.delimiter):
             delimiter, decimal = table.delimiter, table.decimal
 
-    def format_rows(rows: NDArray[Any]) -> list[list[str]]:
-        texts = [[to_cell(value) for value in row] for row in rows.tolist()]
-        return texts if decimal == "." else [[text.replace(".", decimal) for text in row] for row in texts]
-
     if names is not None:
         stream.write(f"{delimiter.join(quote(name, delimiter) for name in names)}\n".encode())
-    rows = iterate_rows(values, table, format_rows, delimiter)
+    if table is None or table.is_whole:
+        stream.writelines(text.encode() for text in _format_blocks(values, delimiter, decimal))
+        return
+
+    def format_cells(rows: NDArray[Any]) -> list[list[str]]:
+        return [line.split("\n") for line in _format_rows(rows, "\n", decimal)]
+
+    rows = iterate_rows(values, table, format_cells, delimiter)
     while block := list(islice(rows, 1024)):
         stream.write("".join(f"{delimiter.join(cells)}\n" for cells in block).encode())
+
+
+def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterator[str]:
+    """Yield the lines of a tensor of two axes, some at a time."""
+
+    def format_block(rows: NDArray[Any]) -> str:
+        return "".join(f"{line}\n" for line in _format_rows(rows, delimiter, decimal))
+
+    blocks = iterate_row_blocks(values)
+    format_quickly = find_formatter(values, delimiter, format_block) if decimal == "." else None
+    if format_quickly is None:
+        return map(format_block, blocks)
+    return (text for _, text in map_ahead(format_quickly, blocks))
+
+
+def _format_rows(rows: NDArray[Any], delimiter: str, decimal: str) -> list[str]:
+    """Return the numbers of each row, in full precision, with a delimiter between them; booleans as 0 and 1.
+
+    They are formatted all at once, in a list's own text, which is faster than one by one.
+    """
+    numbers = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
+    text = repr(numbers.tolist())[2:-2].replace(".", decimal)
+    return [line.replace(", ", delimiter) for line in text.split("], [")]
 
 
 def to_cell(value: float | bool) -> str:
@@ -309,44 +401,44 @@ def _to_json(text: str) -> str:
 
 
 @lru_cache
-def _match_cell(delimiter: str) -> re.Pattern[str]:
-    other = f"[^{re.escape(delimiter)}]*"
-    return re.compile(rf'(?:"(?:[^"]|"")*"{other}|(?!"){other})')
+def _match_lines(delimiter: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what matches a line after which no quote is open: one where none was, and one where one was."""
+    between, cell, closing = _match_cells(delimiter)
+    return re.compile(f"{cell}(?:{between}{cell})*+"), re.compile(f"{closing}(?:{between}{cell})*+")
 
 
-def _is_complete(record: str, delimiter: str) -> bool:
-    """Whether every quote that opens a cell is closed."""
-    place, cell = 0, _match_cell(delimiter)
-    while found := cell.match(record, place):
-        if found.end() == len(record):
-            return True
-        place = found.end() + 1
-    return False
+@lru_cache
+def _match_first_or_next(delimiter: str) -> re.Pattern[str]:
+    between, cell, _ = _match_cells(delimiter)
+    return re.compile(rf"(?:\A|{between})({cell})")
+
+
+def _match_cells(delimiter: str) -> tuple[str, str, str]:
+    """Return the patterns of a delimiter, a cell, and the rest of a cell whose quote is open."""
+    between = re.escape(delimiter)
+    closing = f'(?:[^"]|"")*+"[^{between}]*+'
+    return between, f'(?:"{closing}|(?!")[^{between}]*+)', closing
 
 
 def _split_raw(record: str, delimiter: str) -> list[str]:
     """Return the cells of a record with quotes, as they stand there."""
-    cells, place, cell = [], 0, _match_cell(delimiter)
-    while found := cell.match(record, place):
-        cells.append(found[0])
-        if found.end() == len(record):
-            break
-        place = found.end() + 1
-    return cells
+    return _match_first_or_next(delimiter).findall(record)
 
 
-def _count_ends(record: str) -> int:
-    """Return how many line ends a record holds."""
-    return record.count("\n") + record.count("\r") - record.count("\r\n")
+def _find_last_end(data: bytes) -> int:
+    """Return the length of the lines in a part of a file: a carriage return at its end may go on."""
+    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
 
 
-def _guess_delimiter(records: Sequence[str], usual: str, decimal: str) -> str:
-    """Return the first delimiter that splits all records alike, into several cells; else the usual one."""
-    for delimiter in dict.fromkeys((usual, *DELIMITERS.values())):
-        counts = {len(_split_raw(record, delimiter)) for record in records}
-        if delimiter != decimal and len(counts) == 1 and counts != {1}:
-            return delimiter
-    return usual
+def _is_blank(record: str, delimiter: str) -> bool:
+    """Whether a record has nothing in it, not even cells that are empty."""
+    return not record.strip() and delimiter not in record
+
+
+def _count_ends(text: str | bytes) -> int:
+    """Return how many line ends a text holds."""
+    data = text.encode() if isinstance(text, str) else text
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
 def _looks_like_header(cells: Sequence[str], decimal: str) -> bool:

@@ -17,7 +17,6 @@ from normcli.tensors.nested import TENSOR_KEY, NestedLists, describe_number, to_
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables import (
     LARGEST_EXACT,
-    ROWS_AT_ONCE,
     Block,
     CellReader,
     Table,
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
 
 _TEXT_AT_ONCE = 1 << 20
 """Characters that are read at a time."""
+
+_RECORDS_AT_ONCE = 4096
+"""How many records are read at a time: they are in memory."""
 
 _NUMBERS = {int, float, bool, type(None)}
 
@@ -68,7 +70,7 @@ class Records:
         names = [self._keys[place] for place in chosen]
         records = self._read()
         first = 1
-        while block := list(islice(records, ROWS_AT_ONCE)):
+        while block := list(islice(records, _RECORDS_AT_ONCE)):
             rows = [[record[name] for name in names] for record in block]
             yield _convert_quickly(rows, dtype) or self._convert_slowly(block, first, chosen, dtype)
             first += len(block)

@@ -29,8 +29,8 @@ MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
 
 _MISSING = frozenset(word.lower() for word in MISSING)
 
-ROWS_AT_ONCE = 8192
-"""How many rows are read or written at a time: they are in memory."""
+_VALUES_AT_ONCE = 1 << 15
+"""How many numbers are written at a time: their text is in memory."""
 
 LARGEST_EXACT = 2.0**53
 """Up to this, every whole number is a float64."""
@@ -148,6 +148,11 @@ class Table(NamedTuple):
     def has_others(self) -> bool:
         """Whether the file has columns that are not of the tensor."""
         return len(self.chosen) < self.rows.width
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the tensor's columns are all of the file's, in its order."""
+        return self.chosen == tuple(range(self.rows.width))
 
     def read(self) -> tuple[NDArray[Any], str | None]:
         """Return the numbers, shape (rows, chosen columns), and what there is to know of how they were read.
@@ -369,12 +374,10 @@ def iterate_rows(
     DataError
         If the table's file has changed since its numbers were read.
     """
-    in_order = table is None or table.chosen == tuple(range(table.rows.width))
     others = table.rows.read_cells(delimiter) if table is not None and table.has_others else None
-    for start in range(0, len(values), ROWS_AT_ONCE):
-        texts = format_rows(values[start : start + ROWS_AT_ONCE])
-        forget(values)
-        if table is None or in_order:
+    for block in iterate_row_blocks(values):
+        texts = format_rows(block)
+        if table is None or table.is_whole:
             yield from texts
             continue
         for numbers in texts:
@@ -386,3 +389,11 @@ def iterate_rows(
             yield cells
     if others is not None and table is not None and table.opened is not None:
         table.opened.require_unchanged()
+
+
+def iterate_row_blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield the rows of a tensor, some at a time."""
+    count = max(1, _VALUES_AT_ONCE // max(1, values.shape[1]))
+    for start in range(0, len(values), count):
+        yield values[start : start + count]
+        forget(values)

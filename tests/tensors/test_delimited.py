@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +9,26 @@ import pytest
 from normcli.errors import DataError, UsageError
 from normcli.tensors.delimited import find_delimiter, read_delimited, write_delimited
 from normcli.tensors.tables import MISSING, TableOptions
+
+
+@pytest.fixture(
+    autouse=True,
+    params=[
+        "without pyarrow",
+        pytest.param("in small blocks", marks=pytest.mark.slow),
+        pytest.param("with pyarrow", marks=pytest.mark.slow),
+    ],
+)
+def way(request, monkeypatch):
+    """How tables are read and written; the fast tests of pyarrow are in test_arrow.py."""
+    if request.param == "with pyarrow":
+        pytest.importorskip("pyarrow")
+        monkeypatch.setattr("normcli.tensors.arrow.LEAST_BYTES", 0)
+        monkeypatch.setattr("normcli.tensors.arrow.LEAST_VALUES", 0)
+    else:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    if request.param != "without pyarrow":
+        monkeypatch.setattr("normcli.tensors.delimited._BYTES_AT_ONCE", 16)
 
 
 def open_table(text: str | bytes, usual: str = ",", **options):
@@ -52,6 +73,13 @@ NAN = np.nan
         pytest.param("1e3,-2.5e-3\n", [[1000, -0.0025]], None, id="exponents"),
         pytest.param("nan,inf,-inf\n", [[NAN, np.inf, -np.inf]], None, id="not finite"),
         pytest.param("1,\n,4\n", [[1, NAN], [NAN, 4]], None, id="empty cells"),
+        pytest.param(
+            "x\ty\n1\t2\n\t\n3\t4\n", [[1, 2], [NAN, NAN], [3, 4]], ("x", "y"), id="empty cells between tabs"
+        ),
+        pytest.param(" \n1,2\n\t \n", [[1, 2]], None, id="lines of spaces"),
+        pytest.param(
+            'a;"b\nc"\n1;2\n3;4\n', [[1, 2], [3, 4]], ("a", "b\nc"), id="a line end behind a semicolon"
+        ),
         pytest.param('1,""\n"",4\n', [[1, NAN], [NAN, 4]], None, id="empty cells in quotes"),
         pytest.param("a,b\n1,\n", [[1, NAN]], ("a", "b"), id="header and empty cells"),
         pytest.param("NA,1\n2,N/A\n", [[NAN, 1], [2, NAN]], None, id="NA in the first row"),
@@ -153,7 +181,13 @@ def test_names_that_are_only_taken_to_be_there_are_told_of():
         ),
         pytest.param("1,2\n" + "y" * 200000 + ",3\n", {}, DataError, "line 2", id="an endless cell"),
         pytest.param('1,2\n"3,4\n' + "5,6\n" * 9, {}, DataError, "a quote opens in line 2", id="an open quote"),
-        pytest.param(b"1,2\n\xff,3\n", {}, DataError, "is not UTF-8", id="no text"),
+        pytest.param(b"1,2\n\xff,3\n", {}, DataError, "line 2 is not UTF-8", id="no text"),
+        pytest.param(
+            '"a\nb",x\n1,2\n3,c\n', {}, DataError, "line 4, column x", id="lines behind a header of two"
+        ),
+        pytest.param(
+            '1,2\n"' + "3\n" * 600_000, {}, DataError, "a quote opens in line 2", id="a long open quote"
+        ),
         pytest.param(
             "x,y\n1,2\n", {"columns": "z"}, UsageError, "has no column 'z'; it has x, y", id="no column"
         ),
@@ -234,6 +268,16 @@ def test_other_columns_pass_through_cell_by_cell():
     assert write(table, [[0.5, 1.0], [2.0, -3.0]]) == (
         'name;x;y;"a ""q"""\nann;0,5;1,0;"x;y"\n"b\r\no";2,0;-3,0;\n'
     )
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ['"say ""hi""\nmore"', '"a\n\n"', '"\n"', '"a"b', 'a"b"', '"a,\n""b"""', '"é\r\n"', '""', '"a""\n"', '"a" "b"'],
+)  # fmt: skip
+def test_a_cell_in_quotes_passes_through(cell):
+    text = f"n,x\n{cell},1.0\n,2.0\n{cell},3.0\n"
+    table = open_table(text, exclude="n")
+    assert write(table, table.read()[0]) == text
 
 
 def test_other_columns_are_quoted_as_another_delimiter_needs():

@@ -1,0 +1,171 @@
+"""pyarrow (the extra `tables`) for large delimited files: what is read and written otherwise, only faster."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from normcli.tensors.tables import LARGEST_EXACT, MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+
+    from numpy.typing import NDArray
+
+    Parser = Callable[[bytes], "NDArray[np.float64] | None"]
+    Formatter = Callable[["NDArray[Any]"], str]
+
+    T = TypeVar("T")
+    Result = TypeVar("Result")
+
+LEAST_BYTES = 4 << 20
+"""From so many bytes of text on: importing pyarrow takes as long as reading some MiB without it."""
+
+LEAST_VALUES = LEAST_BYTES // 16
+"""From so many numbers on to be written."""
+
+_DELIMITERS = ",;\t|"
+
+_MOST_COLUMNS = 256
+"""With more, a block has so few rows that pyarrow's work for each column takes longer than the parsing."""
+
+_AT_ONCE = 2
+"""Blocks that are worked on at a time, each in a thread."""
+
+_LEAST_FRACTION, _LEAST_POWER = 1e-4, 1e10
+"""Between these, pyarrow writes fractions as Python does; others, and whole numbers, in another way."""
+
+
+def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, decimal: str) -> Parser | None:
+    """Return a function that parses lines with pyarrow, or None where that is missing or gains nothing.
+
+    It takes lines without quotes and returns the numbers of the chosen columns, shape (rows, columns); or None
+    where a cell may be no number, missing in unusual words, or a whole number that float64 may have rounded.
+
+    Parameters
+    ----------
+    size : int
+        Of the whole text in bytes.
+    width : int
+        How many columns it has.
+    chosen : sequence of int
+    delimiter, decimal : str
+    """
+    if size < LEAST_BYTES or not 1 < width <= _MOST_COLUMNS or delimiter not in _DELIMITERS:
+        return None
+    try:
+        import pyarrow
+        from pyarrow import csv
+    except ImportError:
+        return None
+    names = [str(place) for place in range(width)]
+    kept = [names[place] for place in chosen]
+    missing = {spelled for word in MISSING for spelled in (word, word.lower(), word.upper(), word.capitalize())}
+    pool = pyarrow.system_memory_pool()
+    parsing = csv.ParseOptions(delimiter=delimiter, quote_char=False, double_quote=False)
+    converting = csv.ConvertOptions(
+        column_types=dict.fromkeys(kept, pyarrow.float64()),
+        include_columns=kept,
+        null_values=sorted(missing | {"NaN"}),
+        decimal_point=decimal,
+        check_utf8=False,
+    )
+
+    def parse(data: bytes) -> NDArray[np.float64] | None:
+        if data.startswith(b"\xef"):  # pyarrow would take it for a byte order mark
+            return None
+        reading = csv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False)
+        try:
+            table = csv.read_csv(pyarrow.BufferReader(data), reading, parsing, converting, pool)
+        except pyarrow.ArrowInvalid:
+            return None
+        values = np.empty((table.num_rows, len(kept)))
+        for column, numbers in zip(values.T, table.columns, strict=True):
+            _copy_column(numbers.chunks, column)
+            if np.isnan(column).sum() > numbers.null_count:  # of words that only pyarrow may know
+                return None
+        return None if (np.abs(values) >= LARGEST_EXACT).any() else values
+
+    return parse
+
+
+def _copy_column(chunks: Sequence[Any], column: NDArray[np.float64]) -> None:
+    """Copy the numbers of pyarrow's arrays, and NaN for what is missing.
+
+    From their buffers: pyarrow's own way to NumPy imports pandas where that is installed.
+    """
+    start = 0
+    for chunk in chunks:
+        bits, numbers = chunk.buffers()
+        behind, end = chunk.offset + len(chunk), start + len(chunk)
+        column[start:end] = np.frombuffer(numbers, np.float64, behind)[chunk.offset :]
+        if chunk.null_count:
+            is_there = np.unpackbits(np.frombuffer(bits, np.uint8), count=behind, bitorder="little")
+            column[start:end][is_there[chunk.offset :] == 0] = np.nan
+        start = end
+
+
+def find_formatter(values: NDArray[Any], delimiter: str, format_rows: Formatter) -> Formatter | None:
+    """Return a function that formats rows with pyarrow, or None where that is missing or gains nothing.
+
+    Parameters
+    ----------
+    values : ndarray
+        All that is to be written.
+    delimiter : str
+    format_rows : callable
+        Formats those rows that pyarrow would write in another way; what is returned gives the same text.
+    """
+    if values.size < LEAST_VALUES or values.dtype.kind != "f" or values.shape[1] > _MOST_COLUMNS:
+        return None
+    if delimiter not in _DELIMITERS:
+        return None
+    try:
+        import pyarrow
+        from pyarrow import csv
+    except ImportError:
+        return None
+    names = [str(place) for place in range(values.shape[1])]
+
+    def format_quickly(rows: NDArray[Any]) -> str:
+        with np.errstate(invalid="ignore"):  # of signaling NaN
+            numbers = rows.astype(np.float64)
+            sizes = np.abs(numbers)
+            others = (sizes < _LEAST_FRACTION) | (sizes >= _LEAST_POWER) | (sizes == np.rint(sizes))
+        places = np.flatnonzero(others.any(axis=1))
+        if 8 * len(places) > len(rows):
+            return format_rows(rows)
+        columns = [pyarrow.py_buffer(column) for column in np.ascontiguousarray(numbers.T)]
+        arrays = [
+            pyarrow.Array.from_buffers(pyarrow.float64(), len(rows), [None, column]) for column in columns
+        ]
+        batch = pyarrow.RecordBatch.from_arrays(arrays, names)
+        stream = pyarrow.BufferOutputStream()
+        writing = csv.WriteOptions(
+            include_header=False, batch_size=len(rows), delimiter=delimiter, quoting_style="none"
+        )
+        csv.write_csv(batch, stream, writing)
+        lines = stream.getvalue().to_pybytes().decode().split("\n")
+        for place in places.tolist():
+            lines[place] = format_rows(rows[place : place + 1]).removesuffix("\n")
+        return "\n".join(lines)
+
+    return format_quickly
+
+
+def map_ahead(function: Callable[[T], Result], items: Iterable[T]) -> Iterator[tuple[T, Result]]:
+    """Yield each item with what a function returns for it, while threads go on with those behind it."""
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and small files need none
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        pending: deque[tuple[T, Future[Result]]] = deque()
+        for item in items:
+            pending.append((item, pool.submit(function, item)))
+            if len(pending) > _AT_ONCE:
+                first, future = pending.popleft()
+                yield first, future.result()
+        for first, future in pending:
+            yield first, future.result()

@@ -1,0 +1,228 @@
+"""What pyarrow reads and writes, held against what is read and written without it."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError
+from normcli.tensors import arrow, delimited
+from normcli.tensors.delimited import Lines, read_delimited, write_delimited
+from normcli.tensors.tables import AS_FOUND, MISSING, TableOptions
+from tests.engine.test_engine import bits
+
+pytest.importorskip("pyarrow")
+
+ODD_CELLS = [
+    "1", "-2.5", "+1", ".5", "5.", "-.5", ".", "-", "+", "", " ", " 1", "1 ", "\t1", "1 2", "1_000", "1e5", "1E+05", "1e", "e5", "1e+",
+    "0x1F", "0x1p3", "0b1", "1,5", "1.5.2", "1..2", "--1", "+-1", "- 1", "1e400", "-1e400", "1e-400", "-1e-400", "5e-324", "2e-324",
+    "inf", "-inf", "+inf", "Infinity", "INF", "-infinity", "infinit", "in", "nan", "NaN", "-nan", "+nan", "nAn", "nan()", "nan(1)",
+    "-nan(ind)", "1.#IND", "1.#QNAN", "#N/A", "N/A", "NA", "na", "n/a", "Null", "NULL", "none", "None", "<NA>", "<na>", "true", "TRUE",
+    "false", "x", "ann", "1f", "1d", "1L", "1j", "1%", "$1", "(1)", "'1'", "\\1", "1\\", "#1", "1;2", "1|2", "\x00", "1\x00", "\x0b1",
+    "\x1c1", "\u00a01", "\u0661", "\uff11", "\ufeff1", "é", "−1", "9007199254740991", "9007199254740992", "9007199254740993",
+    "123456789012345678901234567890", "0.1" + "0" * 400, "0" * 400 + "1", "1" + "0" * 400, "00012", "-0", "-0.0", "0e0", "1e0000000005",
+    "4.35", "2.2250738585072011e-308", "179769313486231580793728971405301e276", "1e23", "8.5e22", "9007199254740993e-1",
+]  # fmt: skip
+"""What a cell may hold: of all that somebody once took for a number, and all that somebody once took for none."""
+
+ENDS = ["\n", "\r\n", "\r", "\n\n", "\n \n", "\n\r", "\r\n\r\n"]
+
+
+def read_without(data: bytes, options: TableOptions, chosen):
+    """Return what is read without pyarrow, or None if it is refused."""
+    try:
+        lines = Lines(io.BytesIO(data), "x.csv", options, ",")
+        blocks = [block.values for block in lines.read_blocks(chosen, np.float64)]
+    except DataError:
+        return None
+    return np.concatenate(blocks) if blocks else np.empty((0, len(chosen)))
+
+
+def make_table(generator, delimiter: str) -> tuple[bytes, int]:
+    width, rows = generator.integers(2, 5), generator.integers(1, 6)
+    odd = generator.choice([0.0, 0.1, 0.5])
+    end = generator.choice(ENDS)
+    text = "\ufeff" if generator.random() < 0.05 else ""
+    for _ in range(rows):
+        width_here = width + (generator.integers(-1, 2) if generator.random() < 0.05 else 0)
+        cells = [
+            str(generator.choice(ODD_CELLS)) if generator.random() < odd else repr(generator.normal())
+            for _ in range(width_here)
+        ]
+        text += delimiter.join(cells) + (end if generator.random() < 0.9 else str(generator.choice(ENDS)))
+    return text.encode()[: -1 if generator.random() < 0.1 else None], int(width)
+
+
+@pytest.mark.parametrize(
+    ("seed", "count"), [(0, 300), *(pytest.param(seed, 5000, marks=pytest.mark.slow) for seed in range(1, 3))]
+)
+def test_odd_tables_are_read_as_without_it_or_not_at_all(seed, count, monkeypatch):
+    monkeypatch.setattr(arrow, "LEAST_BYTES", 0)
+    generator = np.random.default_rng(seed)
+    taken = 0
+    for _ in range(count):
+        delimiter, decimal = [(",", "."), (";", "."), ("\t", "."), ("|", "."), (";", ",")][
+            generator.integers(5)
+        ]
+        data, width = make_table(generator, delimiter)
+        chosen = tuple(sorted(generator.permutation(width)[: generator.integers(1, width + 1)].tolist()))
+        parse = arrow.find_parser(len(data), width, chosen, delimiter, decimal)
+        values = parse(data)
+        if values is None:
+            continue
+        taken += 1
+        with monkeypatch.context() as patched:
+            patched.setattr(delimited, "find_parser", lambda *_: None)
+            options = TableOptions(delimiter=delimiter, decimal=decimal, header=False)
+            expected = read_without(data, options, chosen)
+        assert expected is not None, data
+        assert bits(values) == bits(expected), data
+    assert taken > count // 5
+
+
+def write_in_many_ways(generator, count: int) -> list[str]:
+    """Return doubles as text: all bits, usual sizes, ends of ranges, halves between two doubles, many digits."""
+    numbers = generator.integers(0, 2**64, count, dtype=np.uint64).view(np.float64)
+    numbers = np.concatenate([numbers[np.isfinite(numbers)], generator.normal(size=count)])
+    texts = [form(number) for number in numbers.tolist() for form in (repr, "{:.17g}".format, "{:.6f}".format)]
+    texts += [
+        f"{number:.{digits}e}"
+        for number, digits in zip(numbers, generator.integers(0, 25, count), strict=False)
+    ]
+    texts += [
+        repr(number)
+        for number in generator.integers(1, 2**52, count).astype(np.uint64).view(np.float64).tolist()
+    ]
+    for _ in range(count):  # the exact decimal of a half, and of what lies just beside it
+        whole, power = 2 * int(generator.integers(2**52, 2**53)) + 1, int(generator.integers(1, 60))
+        half = str(whole * 5**power)
+        texts += [
+            f"{half}e-{power}",
+            f"{half}0000000000000000001e-{power + 19}",
+            f"{half[:-1]}4{'9' * 20}e-{power + 20}",
+        ]
+    return texts
+
+
+@pytest.mark.parametrize(
+    ("seed", "count"), [(0, 1000), *(pytest.param(s, 50000, marks=pytest.mark.slow) for s in range(1, 3))]
+)
+def test_doubles_in_many_spellings_have_the_same_bits(seed, count):
+    texts = [
+        text for text in write_in_many_ways(np.random.default_rng(seed), count) if abs(float(text)) < 2**53
+    ]
+    texts = texts[: len(texts) // 2 * 2]
+    parse = arrow.find_parser(arrow.LEAST_BYTES, 2, (0, 1), ",", ".")
+    lines = "".join(f"{a},{b}\n" for a, b in zip(texts[::2], texts[1::2], strict=True))
+    np.testing.assert_array_equal(
+        parse(lines.encode()).reshape(-1).view(np.uint64),
+        np.array([float(text) for text in texts]).view(np.uint64),
+    )
+
+
+@pytest.mark.parametrize("word", [*MISSING, "NaN", "NAN", "Null"])
+def test_missing_values_are_taken(word):
+    parse = arrow.find_parser(arrow.LEAST_BYTES, 2, (0, 1), ",", ".")
+    assert bits(parse(f"1,{word}\n{word},2\n".encode())) == bits(np.array([[1, np.nan], [np.nan, 2]]))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param((arrow.LEAST_BYTES - 1, 2, (0,), ",", "."), id="a small file"),
+        pytest.param((arrow.LEAST_BYTES, 1, (0,), ",", "."), id="one column, whose empty lines are rows"),
+        pytest.param((arrow.LEAST_BYTES, 100000, (0,), ",", "."), id="too many columns to gain anything"),
+        pytest.param((arrow.LEAST_BYTES, 2, (0,), "-", "."), id="a delimiter that may be in a number"),
+        pytest.param((arrow.LEAST_BYTES, 2, (0,), "é", "."), id="a delimiter of several bytes"),
+    ],
+)
+def test_what_it_does_not_take(arguments):
+    assert arrow.find_parser(*arguments) is None
+
+
+def test_without_pyarrow_there_is_no_parser_and_no_formatter(monkeypatch):
+    values = np.zeros((arrow.LEAST_VALUES, 2))
+    assert arrow.find_parser(arrow.LEAST_BYTES, 2, (0,), ",", ".") is not None
+    assert arrow.find_formatter(values, ",", str) is not None
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert arrow.find_parser(arrow.LEAST_BYTES, 2, (0,), ",", ".") is None
+    assert arrow.find_formatter(values, ",", str) is None
+
+
+NUMBERS = np.random.default_rng(0)
+SPREAD = NUMBERS.normal(size=(4000, 3)) * 10.0 ** NUMBERS.integers(-5, 2, (4000, 3))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(NUMBERS.normal(size=(4000, 3)), id="usual numbers"),
+        pytest.param(SPREAD, id="small ones among them"),
+        pytest.param(np.where(NUMBERS.random((4000, 3)) < 0.01, np.round(SPREAD), SPREAD), id="whole ones among them"),
+        pytest.param(np.where(NUMBERS.random((4000, 3)) < 0.01, np.nan, SPREAD), id="NaN among them"),
+        pytest.param(np.where(NUMBERS.random((4000, 3)) < 0.01, -np.inf, SPREAD), id="infinities among them"),
+        pytest.param(NUMBERS.integers(0, 2**64, (4000, 3), dtype=np.uint64).view(np.float64), id="all bits"),
+        pytest.param(10.0 ** NUMBERS.uniform(-5, 17, (4000, 3)), id="at the ends of the usual range"),
+        pytest.param(NUMBERS.normal(size=(4000, 3)).astype(np.float32), id="float32"),
+        pytest.param(np.asfortranarray(NUMBERS.normal(size=(4000, 3))), id="in another order"),
+        pytest.param(np.arange(12000).reshape(-1, 3), id="whole numbers"),
+        pytest.param(np.arange(12000).reshape(-1, 3) % 2 == 0, id="booleans"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_the_same_text_is_written(values, delimiter, monkeypatch):
+    def write() -> bytes:
+        stream = io.BytesIO()
+        write_delimited(stream, values, None, None, delimiter)
+        return stream.getvalue()
+
+    expected = write()
+    assert expected.decode().splitlines()[7].split(delimiter) == [
+        delimited.to_cell(value) for value in values[7].tolist()
+    ]
+    monkeypatch.setattr(arrow, "LEAST_VALUES", 0)
+    assert write() == expected
+
+
+def test_many_usual_numbers_are_left_to_it():
+    values = NUMBERS.normal(size=(arrow.LEAST_VALUES // 3 + 1, 3))
+    rows = []
+    format_quickly = arrow.find_formatter(values, ",", lambda some: rows.extend(some) or "")
+    format_quickly(values[:5000])
+    assert len(rows) < 50
+
+
+def test_rows_behind_what_it_refuses_are_read_by_it_again(monkeypatch):
+    monkeypatch.setattr(arrow, "LEAST_BYTES", 0)
+    monkeypatch.setattr(delimited, "_BYTES_AT_ONCE", 64)
+    slowly = []
+    parse = Lines._parse_slowly
+    monkeypatch.setattr(
+        Lines,
+        "_parse_slowly",
+        lambda self, records, *more: slowly.append(records) or parse(self, records, *more),
+    )
+    text = "x,y\n" + "1,2.5\n" * 50 + '"3","4"\n' + "5,nAn\n" + "1,2.5\n" * 50
+    values = read_delimited(io.BytesIO(text.encode()), "x.csv", AS_FOUND, ",")[0].read()[0]
+    np.testing.assert_array_equal(values, [[1, 2.5]] * 50 + [[3, 4], [5, np.nan]] + [[1, 2.5]] * 50)
+    assert len(slowly) <= 2
+
+
+@pytest.mark.slow
+def test_pandas_is_not_imported(tmp_path):
+    rows = NUMBERS.normal(size=(arrow.LEAST_BYTES // 40, 3))
+    rows[::100, 1] = np.nan
+    with (tmp_path / "x.csv").open("wb") as stream:
+        write_delimited(stream, rows, None, None, ",")
+    code = (
+        "import sys; from normcli.cli.run import run\n"
+        "run(['zscore', '-i', 'x.csv', '-o', 'y.csv', '-q']); print('pandas' in sys.modules, 'pyarrow' in sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert ran.stdout.split()[-2:] == ["False", "True"], ran.stderr
