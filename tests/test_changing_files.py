@@ -66,6 +66,9 @@ COMMANDS = [
             pytest.param("invert stats.npz x.npy -o y.npy", id="invert"),
             pytest.param("golden ln -i x.npy -o y", id="golden"),
             pytest.param("compare bn ln -i x.npy", id="compare"),
+            pytest.param("explain ln -i x.npy", id="explain"),
+            pytest.param("draw ln -i x.npy -o y.svg", id="draw"),
+            pytest.param("restore ln -i x.npy", id="restore"),
         ]
     ),
 ]
@@ -97,14 +100,22 @@ def test_a_file_that_changes_while_it_is_loaded(line, folder, normcli, monkeypat
     assert not list(folder.glob("y*"))
 
 
-@pytest.mark.parametrize("line", [case for case in COMMANDS if "identify" not in case.values[0]])
+@pytest.mark.parametrize("line", COMMANDS)
 def test_a_file_that_changes_while_it_is_worked_on_where_it_lies(line, folder, normcli, monkeypatch):
     monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
     suffix = ".npz" if "x.npz" in line else ".npy"
-    _touch_after(monkeypatch, FileSource, "read", f"x{suffix}")
+    _touch_after(monkeypatch, files, "_hold_to", f"x{suffix}")
     ran = normcli(*line.split())
     assert (ran.code, ran.raw) == (3, b"")
     assert ran.err.endswith(CHANGED.format(suffix=suffix) + "\n")
+    assert not list(folder.glob("y*"))
+
+
+def test_a_file_that_changes_during_a_pass(folder, normcli, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    _touch_after(monkeypatch, FileSource, "read", "x.npy")
+    ran = normcli("ln", "-i", "x.npy", "-o", "y.npy")
+    assert (ran.code, ran.raw) == (3, b"")
     assert not list(folder.glob("y*"))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import find_lengths
-from normcli.tensors.mapped import Mapped
+from normcli.tensors.mapped import require_unchanged
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 
@@ -181,15 +181,13 @@ def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Iterato
     DataError
         When the block ends, if the file has changed since it was opened: some tiles may be of another version.
     """
-    opened = values.opened if isinstance(values, Mapped) else None
-    values = shorten_floats(values)
-    if not lies_in_file(values):
-        yield ArraySource(values, plan.grid.view_shape, geometry)
+    shortened = shorten_floats(values)
+    if not lies_in_file(shortened):
+        yield ArraySource(shortened, plan.grid.view_shape, geometry)
     else:
-        with contextlib.closing(FileSource(values, geometry)) as source:
+        with contextlib.closing(FileSource(shortened, geometry)) as source:
             yield source
-    if opened is not None:
-        opened.require_unchanged()
+    require_unchanged(values)
 
 
 def open_parameter(

@@ -10,6 +10,7 @@ import numpy as np
 
 from normcli.engine.single import normalize_group
 from normcli.results.degenerate import find_degeneracies
+from normcli.tensors.mapped import require_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,6 +144,7 @@ def measure_group(
         parameters = {name: _pick_parameter(plan, p, index) for name, p in inputs.parameters.items()}
         outcomes.append(Outcome(place, index, _to_number(values[index]), x_hat, parameters, float(y)))
     members = plan.grid.take_group(values, number)
+    require_unchanged(values)
     found = _find_degeneracies(plan, members, number, single, inputs)
     return MeasuredGroup(plan, number, members, single.statistics, outcomes, single.values.dtype, found)
 

@@ -154,6 +154,16 @@ class Region(NamedTuple):
         return self.map(stream, "r+")
 
 
+def require_unchanged(*arrays: NDArray[Any]) -> None:
+    """Raise `DataError` if one of some arrays lies in a file that has changed since it was opened.
+
+    Called after the last read, and before anything is said of what was read.
+    """
+    for array in arrays:
+        if isinstance(array, Mapped) and array.opened is not None:
+            array.opened.require_unchanged()
+
+
 def require_room(stream: BinaryIO, size: int) -> None:
     """Raise `OSError` unless the disk of an open file has room for so many bytes more."""
     free = _measure_free(stream)

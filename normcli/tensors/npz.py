@@ -153,7 +153,7 @@ def _read_members(archive: zipfile.ZipFile, size: int) -> dict[str, NDArray[Any]
         with archive.open(info) as unpacked:
             member = cast("BinaryIO", unpacked)
             region = _read_header(member, info, name)
-            if region.dtype.kind not in _MEMBER_KINDS or not region.dtype.itemsize:
+            if region.dtype.kind not in _MEMBER_KINDS:
                 raise ValueError(name)
             members[name] = region.read(member, name)
         if region.dtype.kind == "U":

@@ -13,6 +13,7 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.norms.layout import make_layout
+from normcli.tensors.mapped import require_unchanged
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import enumerate_affine_steps
 from normcli.verify.hypothesis import Scope
@@ -85,8 +86,16 @@ def identify(question: Question, norm: str | None = None) -> Identification:
     Raises
     ------
     DataError
-        If y is not of x's shape in any order of axes, or a parameter is of no shape that the axes have.
+        If y is not of x's shape in any order of axes, or a parameter is of no shape that the axes have; if the
+        file of x or y has changed while it was read.
     """
+    with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
+        found = _identify(question, norm)
+    require_unchanged(question.x, question.y)
+    return found
+
+
+def _identify(question: Question, norm: str | None) -> Identification:
     x, y, gamma, beta, layout = question
     orders = list(itertools.islice(_find_orders(x.shape, y.shape), MOST_ORDERS))
     reason = _find_reason(x, y)

@@ -175,7 +175,8 @@ class Search:
             wrong = ~(error <= self._allow(sample, sample.place(hypothesis.affine), LEVELS[-1]))
             part = float(wrong.mean())
             explained = error if part >= _MOSTLY else error[~wrong]
-            distance = float(np.sqrt(np.nanmean(np.minimum(explained, 1e100) ** 2)))
+            known = explained[~np.isnan(explained)]
+            distance = math.sqrt(np.mean(np.minimum(known, 1e100) ** 2)) if known.size else math.inf
         return (min(part, _MOSTLY), distance), wrong
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:

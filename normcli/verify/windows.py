@@ -83,10 +83,21 @@ def _fit(
         return
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
     middle = ratio ** (1.0 / exponent)
-    slope, constant = np.polyfit(size, middle, 1) if np.ptp(size) > 0.0 else (0.0, float(middle.mean()))
+    slope, constant = _fit_line(size, middle)
+    if not math.isfinite(constant):
+        return
     rounded = [float(f"{constant:.{digits}g}") for digits in (1, 2, 3)]
     for k in dict.fromkeys(itertools.chain(CONSTANTS, rounded)):
         least, largest = float(((low - k) / size).max()), float(((high - k) / size).min())
         if 0.0 < least <= largest and math.isfinite(largest) and slope > 0.0:
             yield k, least, largest
             return
+
+
+def _fit_line(x: Floats, y: Floats) -> tuple[float, float]:
+    """Return the slope of the line of least squares through points, and its height at 0."""
+    x_mean, y_mean = float(x.mean()), float(y.mean())
+    distance = x - x_mean
+    square = float(distance @ distance)
+    slope = float(distance @ (y - y_mean)) / square if square > 0.0 else 0.0
+    return slope, y_mean - slope * x_mean

@@ -395,3 +395,20 @@ def test_groups_are_taken_and_put_back(shape, tmp_path, monkeypatch):
         np.testing.assert_array_equal(take_groups(grid, values, chosen), rows[chosen])
         np.testing.assert_array_equal(take_groups(grid, mapped, chosen), rows[chosen])
         np.testing.assert_array_equal(take_groups(grid, mapped), rows)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(1e-310, id="a quotient overflows"),
+        pytest.param(1e-200, id="a power overflows"),
+        pytest.param(np.inf, id="infinite"),
+        pytest.param(np.nan, id="nan"),
+    ],
+)
+@pytest.mark.parametrize("place", [(0, 0), (slice(None), 1)])
+def test_values_beyond_any_norm_are_no_warning_of_numpy(place, value):
+    x = make((4, 3), dtype="float64")
+    y = normalize(x, "lrn", size=3).normalized.copy()
+    y[place] = np.copysign(value, x[place])
+    assert identify(x, y).reason is None
