@@ -31,6 +31,14 @@ _REAL_KINDS = "biuf"
 _EPS = {"float16": 2.0**-10, _BFLOAT16: 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 """From 1 to the next number."""
 
+_LARGEST = {
+    "float16": 65504.0,
+    _BFLOAT16: (2.0 - 2.0**-7) * 2.0**127,
+    "float32": (2.0 - 2.0**-23) * 2.0**127,
+    "float64": (2.0 - 2.0**-52) * 2.0**1023,
+}
+"""The largest finite number."""
+
 _SHORT_BYTES = 4
 
 MOST_AXES = 64
@@ -60,6 +68,11 @@ def is_real(dtype: np.dtype[Any]) -> bool:
 def get_eps(dtype: np.dtype[Any]) -> float:
     """Return the distance from 1 to the next number of an output's dtype."""
     return _EPS[dtype.name]
+
+
+def get_largest(name: str) -> float:
+    """Return the largest finite number of an output's dtype."""
+    return _LARGEST[name]
 
 
 def choose_arithmetic(dtype: np.dtype[Any]) -> Any:

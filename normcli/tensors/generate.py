@@ -46,6 +46,12 @@ class NumpyStream:
             raise UsageError(f"seed {seed}: NumPy takes {limit}")
         self._generator = np.random.RandomState(seed) if legacy else np.random.default_rng(seed)
 
+    def advance(self, count: int) -> None:
+        """Pass over so many uniform values of `default_rng`, each of which takes one step of its PCG64."""
+        generator = self._generator
+        assert isinstance(generator, np.random.Generator)
+        generator.bit_generator.advance(count)  # type: ignore[attr-defined]  # not every bit generator has it
+
     def integers(self, low: int, high: int, count: int) -> NDArray[np.int64]:
         """Draw integers from low to high − 1, as `randint` and `integers` do."""
         if isinstance(self._generator, np.random.Generator):
@@ -133,8 +139,10 @@ def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
     if recipe.dist == "arange":
         return np.arange(count) + ((recipe.bounds[0] or 0) + recipe.skip)
     stream = make_stream(recipe.rng, recipe.seed)
-    # How many normal values are drawn at a time decides what torch draws.
-    at_once = max(1, recipe.skip) if recipe.rng == "torch" else _SKIPPED_AT_ONCE
+    if recipe.advances and isinstance(stream, NumpyStream):
+        stream.advance(recipe.skip)
+        return _draw_from(stream, recipe, count)
+    at_once = _SKIPPED_AT_ONCE if recipe.draws_in_pieces else max(1, recipe.skip)
     for start in range(0, recipe.skip, at_once):
         _draw_from(stream, recipe, min(at_once, recipe.skip - start))
     return _draw_from(stream, recipe, count)

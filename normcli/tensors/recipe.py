@@ -6,7 +6,7 @@ import math
 import os
 from typing import NamedTuple
 
-from normcli.dtypes import MOST_AXES
+from normcli.dtypes import MOST_AXES, get_largest
 from normcli.errors import DataError, UsageError
 
 RNGS = ("numpy", "numpy-legacy", "torch")
@@ -26,7 +26,8 @@ DISTRIBUTIONS = tuple(_BOUNDS)
 
 _ITEM_BYTES = 8
 
-_MOST_SKIPPED = 10**12
+_MOST_SKIPPED = 10**10
+"""Values that are drawn one by one to be dropped, which takes minutes."""
 
 _LARGEST_BOUND = 1e38
 """Within float32, and so that high − low is finite in float64."""
@@ -65,6 +66,16 @@ class Recipe(NamedTuple):
         low, high = _BOUNDS[self.dist]
         return low if self.low is None else self.low, high if self.high is None else self.high
 
+    @property
+    def draws_in_pieces(self) -> bool:
+        """Whether many values are the same drawn at once and in pieces: not so normal ones of torch."""
+        return (self.dist, self.rng) != ("normal", "torch")
+
+    @property
+    def advances(self) -> bool:
+        """Whether the stream passes over any number of values at once, as each takes one step of it."""
+        return self.dist == "arange" or (self.dist, self.rng) == ("uniform", "numpy")
+
     def __str__(self) -> str:
         low, high = self.bounds
         skipped = f", {self.skip} skipped" if self.skip else ""
@@ -91,11 +102,15 @@ def check_recipe(recipe: Recipe) -> None:
     if recipe.skip < 0:
         raise UsageError(f"skip {recipe.skip} is negative")
     _check_bounds(recipe)
-    if recipe.skip > _MOST_SKIPPED:
-        raise UsageError(f"skip passes over {_MOST_SKIPPED:.0e} values at most")
+    _check_range(recipe)
+    if recipe.skip > _MOST_SKIPPED and not recipe.advances:
+        raise UsageError(
+            f"skip passes over {_MOST_SKIPPED:.0e} values at most, as {recipe.dist} of {recipe.rng} draws them "
+            "all; uniform of numpy and arange pass over any number"
+        )
     # An axis of length 0 leaves no values, but the statistics over the other axes still need room.
     _check_memory(math.prod(max(1, length) for length in recipe.shape), "a tensor of this shape")
-    _check_memory(recipe.skip if recipe.rng == "torch" else 0, "skipping so much of torch's stream")
+    _check_memory(0 if recipe.draws_in_pieces else recipe.skip, "skipping so much of torch's stream")
 
 
 def _check_bounds(recipe: Recipe) -> None:
@@ -118,6 +133,21 @@ def _check_bounds(recipe: Recipe) -> None:
         raise UsageError(f"uniform needs low ≤ high; they are {low} and {high}")
     elif recipe.dist == "arange" and abs(low) + recipe.skip + math.prod(recipe.shape) >= 2**63:
         raise UsageError("arange counts within 64 bits; its start, skip and size go beyond")
+
+
+def _check_range(recipe: Recipe) -> None:
+    """Raise `UsageError` if the dtype would make infinities of some values that may be drawn."""
+    low, high = recipe.bounds
+    if recipe.dtype is None or low is None:
+        return
+    if recipe.dist == "arange":
+        low, high = low + recipe.skip, low + recipe.skip + math.prod(recipe.shape)
+    assert high is not None
+    last = high if recipe.dist == "uniform" else high - 1
+    largest = get_largest(recipe.dtype)
+    if max(abs(low), abs(last)) > largest:
+        drawn = f"{recipe.dist} goes from {low:.15g} to {last:.15g}"
+        raise UsageError(f"{recipe.dtype} holds numbers up to {largest:.6g}; {drawn}")
 
 
 def _check_memory(count: int, what: str) -> None:

@@ -42,9 +42,30 @@ def test_generate(recipe, expected):
 
 @pytest.mark.parametrize("rng", RNGS)
 @pytest.mark.parametrize("dist", ["randint", "uniform"])
-def test_skipping_is_drawing_earlier(rng, dist):
+def test_skipping_is_drawing_earlier(rng, dist, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.generate._SKIPPED_AT_ONCE", 5)
     both = generate(Recipe((10,), rng=rng, dist=dist)).values
     np.testing.assert_array_equal(generate(Recipe((4,), rng=rng, dist=dist, skip=6)).values, both[6:])
+
+
+def test_uniform_values_of_numpy_are_passed_over_at_once():
+    ahead = np.random.default_rng(3)
+    ahead.bit_generator.advance(10**30)
+    values = generate(Recipe((4,), rng="numpy", dist="uniform", seed=3, skip=10**30)).values
+    np.testing.assert_array_equal(values, ahead.uniform(0, 1, 4))
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param(Recipe((1,), low=65504, high=65505, dtype="float16"), id="randint"),
+        pytest.param(Recipe((1,), dist="arange", low=65504, dtype="float16"), id="arange"),
+        pytest.param(Recipe((9,), dist="uniform", low=65503, high=65504, dtype="float16"), id="uniform"),
+        pytest.param(Recipe((9,), low=0, high=1e38, dist="uniform", dtype="float32"), id="float32"),
+    ],
+)
+def test_the_largest_numbers_of_a_dtype_are_drawn(recipe):
+    assert np.isfinite(generate(recipe).values).all()
 
 
 def test_a_long_skip_is_taken_in_pieces(monkeypatch):
@@ -79,7 +100,36 @@ def test_gamma_then_beta_come_from_one_stream():
         pytest.param(
             Recipe((2,), dist="arange", low=2**63), UsageError, "within 64 bits", id="arange beyond 64 bits"
         ),
-        pytest.param(Recipe((2,), skip=10**30), UsageError, "1e.12 values at most", id="endless skip"),
+        pytest.param(
+            Recipe((2,), skip=10**12), UsageError, "1e.10 values at most, as randint", id="endless skip"
+        ),
+        pytest.param(
+            Recipe((2,), skip=10**12, dist="uniform"), UsageError, "uniform of numpy-legacy", id="legacy skip"
+        ),
+        pytest.param(
+            Recipe((2,), skip=10**12, dist="normal", rng="numpy"),
+            UsageError,
+            "normal of numpy",
+            id="normal skip",
+        ),
+        pytest.param(
+            Recipe((2,), low=65519, high=65521, dtype="float16"),
+            UsageError,
+            "float16 holds numbers up to 65504; randint goes from 65519 to 65520",
+            id="beyond float16",
+        ),
+        pytest.param(
+            Recipe((2,), low=-1e5, dist="uniform", dtype="float16"),
+            UsageError,
+            "up to 65504",
+            id="below float16",
+        ),
+        pytest.param(
+            Recipe((6,), low=65500, dist="arange", dtype="float16"),
+            UsageError,
+            "to 65505",
+            id="arange in float16",
+        ),
         pytest.param(Recipe((10**400,)), DataError, "far too many GiB", id="400 digits of length"),
         pytest.param(Recipe((10**12, 0)), DataError, "GiB of memory", id="no values and too many groups"),
         pytest.param(Recipe((2,), dist="uniform", low=3), UsageError, "low ≤ high", id="uniform"),
