@@ -124,7 +124,9 @@ class Answer:
         def spread(array: NDArray[Any]) -> Column:
             return lambda index: array.reshape(-1)[grid.locate_groups(index)]
 
-        columns = {"input": pick_from(result.input)}
+        names = None if grid.columns is None else np.array(grid.columns, dtype=object)
+        columns: dict[str, Column] = {} if names is None else {"column": lambda index: names[index[-1]]}
+        columns["input"] = pick_from(result.input)
         if selection is not None:
             columns["counts"] = lambda index: selection.select(result.input, index).astype(np.int64)
         columns |= {name: spread(array) for name, array in result.statistics.items()}

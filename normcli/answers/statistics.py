@@ -88,7 +88,9 @@ class StatisticsAnswer:
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per group."""
-        return flatten_records(self.records(), (*self.plan.grid.kept_names, *self.fields))
+        grid = self.plan.grid
+        column = describe_column(grid, grid.group_index(0)) if grid.group_count else {}
+        return flatten_records(self.records(), (*grid.kept_names, *column, *self.fields))
 
     def field(self, name: str) -> NDArray[np.generic]:
         """Return one field.

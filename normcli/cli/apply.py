@@ -13,6 +13,7 @@ from normcli.cli.destination import Destination, choose_files_for, describe_left
 from normcli.cli.sources import load_affine
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError, name_subject
+from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,10 +88,16 @@ def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...
     from normcli.fitting.use import Use
     from normcli.tensors.many import expand, name_tensors
 
+    answer = settings.answer
+    if answer.output != STANDARD_STREAM and answer.format_name is not None:
+        raise UsageError("--format is of standard output: -o -; a file's name says its format")
     named = list(name_tensors(expand(files), settings.source.table()))
-    destinations = choose_files_for([one.name for one in named], settings.answer)
-    loaded = load_affine(settings.parameters)
-    use = Use(read_stats(stats), **loaded, eps=settings.request.eps, dtype=settings.request.dtype)
+    destinations = choose_files_for([one.name for one in named], answer)
+    kept = read_stats(stats)
+    loaded = load_affine(settings.parameters, kept.subject.columns)
+    use = Use(kept, **loaded, eps=settings.request.eps, dtype=settings.request.dtype)
+    for one in named if len(named) > 1 else ():  # before any is written
+        use.plan(one.name, one.load(use.wanted).values)
     with settings.run.open_effort() as effort:
         for one, destination in zip(named, destinations, strict=True):
             messages = _use_one(one, use, destination, effort, inverts=inverts)
@@ -117,6 +124,8 @@ def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, 
         if out is None:
             destination.write_tensor(files, Saved.like(tensor, result))
     notes = [*([] if tensor.note is None else [tensor.note]), *describe_left_out(destination, tensor)]
+    if tensor.columns is not None and use.stats.subject.columns is None:
+        notes.append("the statistics name no columns: those of this file are taken in its order")
     return notes if loss is None else [*notes, *_describe_loss(loss, values.size)]
 
 

@@ -110,7 +110,8 @@ def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor
 
     option = "--actual" if name == NORMALIZED else f"--actual-{name}"
     with name_subject(option):
-        tensor = load_file(path, settings)
+        loaded = load_file(path, settings)
+        tensor = loaded._replace(values=loaded.arrange(plan.grid.columns))
     with name_subject(f"{option} {path}"):
         require_shape(plan, name, tensor.values)
     return tensor

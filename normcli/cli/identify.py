@@ -36,8 +36,9 @@ def _run(settings: Settings, actual: str | None, name: str | None) -> None:
     from normcli.verify.sentence import format_sentence
 
     source = load_input(settings)
-    theirs = load_file(actual, settings)
-    parameters = load_affine(settings.parameters)
+    loaded = load_file(actual, settings)
+    theirs = loaded._replace(values=loaded.arrange(source.columns))
+    parameters = load_affine(settings.parameters, source.columns)
     letters = settings.request.layout
     layout = make_layout(letters, source.values.ndim)
     found = identify(Question(source.values, theirs.values, **parameters, layout=letters), wanted)

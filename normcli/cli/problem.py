@@ -76,9 +76,9 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     from normcli.results.inputs import SelectionRequest, fit_given, fit_inputs
 
     evaluation, request = settings.running.evaluation, settings.request
-    running = load_running(settings.running, find_norm(request.norm)[0].name)
-    request = adopt_eps(request, None if running is None else running.state)
     tensor = load_input(settings)
+    running = load_running(settings.running, find_norm(request.norm)[0].name, tensor.columns)
+    request = adopt_eps(request, None if running is None else running.state)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     parameters = load_parameters(plan, settings)
     known = None if running is None else fit_given(plan, running.statistics, running.names)
@@ -89,7 +89,9 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     if not evaluation and not trains and (known is not None or settings.running.state is not None):
         raise UsageError("running statistics are what --eval normalizes with; add it")
     used, before = (known, None) if evaluation else (None, known)
-    selection = SelectionRequest(load_optional("mask", settings.selection.mask), *settings.selection[1:])
+    selection = SelectionRequest(
+        load_optional("mask", settings.selection.mask, tensor.columns), *settings.selection[1:]
+    )
     inputs = fit_inputs(plan, tensor.values, parameters, used, selection)
     return Problem(tensor, plan, inputs, parameters, before)
 
@@ -119,7 +121,7 @@ def adopt_eps(request: Request, state: State | None) -> Request:
     return request._replace(**kept)
 
 
-def load_running(given: RunningOptions, norm: str) -> Running | None:
+def load_running(given: RunningOptions, norm: str, columns: tuple[str, ...] | None = None) -> Running | None:
     """Return the running statistics of the options, or under `--eval` those of the state file.
 
     In training the state file is read by `normcli.cli.track`, which replaces it.
@@ -133,7 +135,7 @@ def load_running(given: RunningOptions, norm: str) -> Running | None:
     """
     from normcli.numerics.solution import Given
 
-    mean, var = (load_optional(name, text) for name, text in
+    mean, var = (load_optional(name, text, columns) for name, text in
                  (("running-mean", given.running_mean), ("running-var", given.running_var)))  # fmt: skip
     if given.state is not None and given.evaluation:
         if mean is not None or var is not None:

@@ -79,7 +79,7 @@ def load_parameters(plan: Plan, settings: Settings) -> Mapping[str, NDArray[Any]
     UsageError
         If they are given both directly and by a seed.
     """
-    given, seed = load_affine(settings.parameters), settings.parameters.affine_seed
+    given, seed = load_affine(settings.parameters, plan.grid.columns), settings.parameters.affine_seed
     if seed is None:
         return given
     named = [name for name, values in given.items() if values is not None]
@@ -96,8 +96,18 @@ def load_parameters(plan: Plan, settings: Settings) -> Mapping[str, NDArray[Any]
     return draw_affine(settings.source.rng or DEFAULT_RNG, seed, shape, names, dtype)
 
 
-def load_parameter(name: str, text: str) -> NDArray[Any]:
-    """Read gamma, beta, a running statistic or a mask: one number, JSON in place, or a file."""
+def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None) -> NDArray[Any]:
+    """Read gamma, beta, a running statistic or a mask: one number, JSON in place, or a file.
+
+    Parameters
+    ----------
+    name : str
+        Of the option.
+    text : str
+        Its value.
+    columns : tuple of str or None
+        The names of the tensor's columns, by which those of a table are arranged.
+    """
     import numpy as np
 
     try:
@@ -111,14 +121,16 @@ def load_parameter(name: str, text: str) -> NDArray[Any]:
     from normcli.tensors.files import load
 
     with name_subject(f"--{name}"):
-        return load(text).values
+        return load(text).arrange(columns)
 
 
-def load_affine(parameters: ParameterOptions) -> dict[str, NDArray[Any] | None]:
+def load_affine(
+    parameters: ParameterOptions, columns: tuple[str, ...] | None = None
+) -> dict[str, NDArray[Any] | None]:
     """Return gamma and beta as they are given, by name; None where they are not."""
-    return {name: load_optional(name, getattr(parameters, name)) for name in ("gamma", "beta")}
+    return {name: load_optional(name, getattr(parameters, name), columns) for name in ("gamma", "beta")}
 
 
-def load_optional(name: str, text: str | None) -> NDArray[Any] | None:
+def load_optional(name: str, text: str | None, columns: tuple[str, ...] | None = None) -> NDArray[Any] | None:
     """Read a parameter as `load_parameter` does; return None where nothing is given."""
-    return None if text is None else load_parameter(name, text)
+    return None if text is None else load_parameter(name, text, columns)

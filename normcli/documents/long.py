@@ -48,5 +48,9 @@ def iterate_long(
     size = math.prod(shape)
     for start in range(0, size, _LINES_AT_ONCE):
         index = np.unravel_index(np.arange(start, min(size, start + _LINES_AT_ONCE)), shape) if shape else ()
-        cells = [map(to_cell, pick(index).reshape(-1).tolist()) for pick in columns.values()]
+        cells = [map(_to_cell, pick(index).reshape(-1).tolist()) for pick in columns.values()]
         yield from map(list, zip(*(i.tolist() for i in index), *cells, strict=True))
+
+
+def _to_cell(value: float | bool | str) -> str:
+    return value if isinstance(value, str) else to_cell(value)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from normcli.tensors.many import Named
     from normcli.tensors.tensor import Tensor
 
-    _Surveyed = tuple[Stats, str | None]
+    _Surveyed = tuple[Stats, str | None, tuple[str, ...] | None]
 
 MUCH = 1 << 26
 """Bytes of all tensors: fewer are read in less time than it takes to start workers."""
@@ -75,6 +75,7 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
     """
     waiting, bad = list(sources), list[str]()
     notes: list[tuple[str, str]] = []
+    named: tuple[str, tuple[str, ...]] | None = None
     fitting: _Fitting | None = None
     stats: Stats | None = None
     good: list[Named] = []
@@ -93,13 +94,22 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
         if isinstance(outcome, str):
             leave_out(outcome)
         else:
-            found, note = outcome
+            found, note, columns = outcome
+            if named is not None and columns is not None and columns != named[1]:
+                raise DataError(
+                    f"{source.name} names its columns otherwise than {named[0]}, and the first file does not: "
+                    "give a file with names first"
+                )
+            if columns is not None:
+                named = source.name, columns
             stats = found if stats is None else stats.add(found)
             if note is not None:
                 notes.append((source.name, note))
             good.append(source)
     if fitting is None or stats is None:
         raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
+    if named is not None and stats.subject.columns is None and stats.subject.has_columns():
+        stats = stats._replace(subject=stats.subject._replace(columns=named[1]))
     if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
         stats = stats._replace(quartiles=_search_quartiles(stats, good, fitting.load, effort))
     return Fitted(stats, tuple(bad), tuple(notes))
@@ -164,14 +174,14 @@ class _Fitting(NamedTuple):
     def _survey(self, source: Named, effort: Effort) -> _Surveyed:
         tensor, subject = self.load(source), self.subject
         values, note = tensor.values, tensor.note
-        if tensor.columns is not None and subject.columns is None:
+        if tensor.columns is not None and subject.columns is None and subject.has_columns():
             note = "the first file names no columns: those of this one are taken in its order"
         require_alike(subject, values.shape, values.dtype, source.name, self.first.name)
         samples = values.shape[subject.plan(1).grid.layout.batch or 0]
         sums = gather(subject.plan(samples), values, effort)
         if self.policy.nan == "raise":
             require_no_nan(sums, source.name)
-        return Stats(subject, self.policy.nan == "omit", 1, samples, sums), note
+        return Stats(subject, self.policy.nan == "omit", 1, samples, sums), note, tensor.columns
 
 
 def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:

@@ -42,6 +42,11 @@ class Subject(NamedTuple):
     dtype: str
     columns: tuple[str, ...] | None = None
 
+    def has_columns(self) -> bool:
+        """Whether the last axis can have names: it is not that of the samples."""
+        plan = make_plan(self.request, self.shape, np.dtype(find_type(self.dtype)))
+        return plan.grid.layout.batch != len(self.shape) - 1
+
     def plan(self, samples: int) -> Plan:
         """Return the plan for a tensor of so many samples."""
         dtype = np.dtype(find_type(self.dtype))
@@ -84,8 +89,8 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
         dtype=None,
     )
     lengths = tuple(0 if axis == plan.grid.layout.batch else n for axis, n in enumerate(shape))
-    columns = None if plan.grid.layout.batch == len(shape) - 1 else tensor.columns
-    return Subject(resolved, lengths, name_dtype(dtype), columns)
+    subject = Subject(resolved, lengths, name_dtype(dtype))
+    return subject._replace(columns=tensor.columns) if subject.has_columns() else subject
 
 
 def require_fittable(plan: Plan) -> None:

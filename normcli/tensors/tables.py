@@ -15,6 +15,7 @@ from normcli.printable import shorten
 from normcli.tensors.opened import refuse_changed
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import Collected
+from normcli.tensors.tensor import list_names, match_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -214,25 +215,19 @@ def match_columns(
     rows: Rows, chosen: tuple[int, ...], wanted: tuple[str, ...]
 ) -> tuple[tuple[int, ...], str | None]:
     """Return the chosen columns in the order in which their names are wanted."""
-    listed = ", ".join(wanted)
     if rows.names is None:
+        listed = list_names(wanted)
         if len(chosen) != len(wanted):
             raise DataError(f"{rows.name} has {len(chosen)} columns without names; wanted are {listed}")
         return chosen, UNNAMED.format(listed)
-    names = [rows.names[place] for place in chosen]
-    problems = [
-        f"{what} {', '.join(map(shorten, found))}"
-        for what, found in (
-            ("there is no", [name for name in wanted if name not in names]),
-            ("there is also", [name for name in names if name not in wanted]),
-            ("there are two of", sorted({name for name in names if names.count(name) > 1})),
-        )
-        if found
-    ]
-    if problems:
-        what = "; ".join(problems)
-        raise DataError(f"{rows.name} has other columns than {listed}: {what}; --columns and --exclude choose")
-    return tuple(chosen[names.index(name)] for name in wanted), None
+    try:
+        places = match_names([rows.names[place] for place in chosen], wanted, rows.name)
+    except DataError as error:
+        if not set(wanted) <= set(rows.names):
+            raise
+        remedy = f"--columns {shlex.quote(_join_names(wanted))} takes those alone"
+        raise DataError(f"{error}; {remedy}") from error
+    return tuple(chosen[place] for place in places), None
 
 
 def _find_places(rows: Rows, text: str, option: str) -> set[int]:

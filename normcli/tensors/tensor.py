@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.errors import DataError, UsageError
+from normcli.printable import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 STANDARD_STREAM = "-"
 """What stands for standard input and output where a file is named."""
 
+
+_LISTED = 12
+"""How many names of columns a message lists."""
 
 STREAMED = ("npy", "csv", "tsv", "json", "jsonl")
 """The formats of a tensor on standard output; the first is the usual one."""
@@ -43,6 +47,49 @@ class Tensor(NamedTuple):
     columns: tuple[str, ...] | None = None
     note: str | None = None
     table: Table | None = None
+
+    def arrange(self, wanted: tuple[str, ...] | None) -> NDArray[Any]:
+        """Return the values, their columns in the order of the wanted names; as they stand if they share none.
+
+        Raises
+        ------
+        DataError
+            If they share some and not all.
+        """
+        if wanted is None or self.columns is None or not set(wanted) & set(self.columns):
+            return self.values
+        places = match_names(self.columns, wanted, self.source)
+        return self.values if places == list(range(len(wanted))) else self.values[..., places]
+
+
+def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
+    """Return the places of the wanted names among those of a source.
+
+    Raises
+    ------
+    DataError
+        If there are others, or two are equal and not all stand in the wanted order already.
+    """
+    if tuple(names) == tuple(wanted):
+        return list(range(len(names)))
+    problems = [
+        f"{what} {list_names(found)}"
+        for what, found in (
+            ("there is no", [name for name in wanted if name not in names]),
+            ("there is also", [name for name in names if name not in wanted]),
+            ("there are two of", sorted({name for name in names if list(names).count(name) > 1})),
+        )
+        if found
+    ]
+    if problems:
+        raise DataError(f"{source} has other columns than {list_names(wanted)}: {'; '.join(problems)}")
+    return [list(names).index(name) for name in wanted]
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return names for a message: the first ones, and how many more there are."""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(map(shorten, names[:_LISTED])) + more
 
 
 def choose_key(names: Collection[str], archive: str, key: str | None) -> str:

@@ -344,3 +344,119 @@ class TestWholeNumbers:
         Path("t.csv").write_text("t,x\n1700000000000000001,0.5\n3,1\n")
         ran = normcli("zscore", "-i", "t.csv", "--print", "mean")
         assert "1700000000000000001 in line 2, column t, is rounded to float64" in ran.err
+
+
+class TestParametersByName:
+    @pytest.mark.parametrize(
+        "text", ["y,x\n10,1\n", "y\tx\n10\t1\n", '[{"y": 10, "x": 1}]'], ids=["csv", "tsv", "json"]
+    )
+    def test_gamma_and_beta_of_a_table_are_taken_by_name(self, text, normcli):
+        Path("g.json" if text.startswith("[") else "g.csv").write_text(text)
+        name = "g.json" if text.startswith("[") else "g.csv"
+        ran = normcli("bn", "-i", "p.csv", "--gamma", name, "--eps", "0", "-o", "-", "-f", "csv")
+        assert ran.lines == ["x,y", "-1.0,-10.0", "1.0,10.0"]
+        ran = normcli("bn", "-i", "p.csv", "--beta", name, "--eps", "0", "-o", "-", "-f", "csv")
+        assert ran.lines == ["x,y", "0.0,9.0", "2.0,11.0"]
+
+    def test_a_single_column_of_another_name_is_taken_by_position(self, normcli):
+        Path("g.csv").write_text("gamma\n1\n10\n")
+        ran = normcli("bn", "-i", "p.csv", "--gamma", "g.csv", "--eps", "0", "-o", "-", "-f", "csv")
+        assert ran.lines == ["x,y", "-1.0,-10.0", "1.0,10.0"]
+
+    def test_some_other_names_are_an_error(self, normcli):
+        Path("g.csv").write_text("x,z\n1,2\n")
+        ran = normcli("bn", "-i", "p.csv", "--gamma", "g.csv")
+        assert (ran.code, ran.raw) == (3, b"")
+        assert "--gamma: g.csv has other columns than x, y: there is no y; there is also z" in ran.err
+
+    def test_masks_and_running_statistics_too(self, normcli):
+        Path("m.csv").write_text("y,x\n0,1\n1,1\n")
+        ran = normcli("zscore", "-i", "p.csv", "--mask", "m.csv", "--print", "count")
+        assert ran.lines == ["2", "1"]
+        Path("r.csv").write_text("y,x\n100,1\n")
+        ran = normcli(
+            "bn",
+            "-i",
+            "p.csv",
+            "--eval",
+            "--running-mean",
+            "r.csv",
+            "--running-var",
+            "1",
+            "--eps",
+            "0",
+            "-o",
+            "-",
+            "-f",
+            "csv",
+        )
+        assert ran.lines == ["x,y", "0.0,0.0", "2.0,2.0"]
+
+    def test_what_is_checked_is_compared_by_name(self, normcli):
+        Path("y.csv").write_text("y,x\n-10,-1\n10,1\n")
+        Path("gamma.csv").write_text("x,y\n1,10\n")
+        assert (
+            normcli(
+                "check", "bn", "-i", "p.csv", "--gamma", "gamma.csv", "--eps", "0", "--actual", "y.csv"
+            ).code
+            == 0
+        )
+        assert (
+            normcli("identify", "-i", "p.csv", "--actual", "y.csv", "--gamma", "gamma.csv", "-f", "json").code
+            == 0
+        )
+
+
+class TestSeveralFiles:
+    def test_a_file_that_does_not_fit_is_found_before_any_is_written(self, normcli):
+        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
+        Path("in").mkdir()
+        Path("in/a.csv").write_text(P)
+        Path("in/b.csv").write_text("x,z\n1,2\n")
+        ran = normcli("apply", "p.npz", "in/a.csv", "in/b.csv", "-o", "in/")
+        assert (ran.code, ran.raw) == (3, b"")
+        assert "--columns" not in ran.err
+        assert Path("in/a.csv").read_text() == P
+
+    def test_a_format_is_of_standard_output(self, normcli):
+        normcli("fit", "zscore", "p.csv", "-o", "p.npz")
+        ran = normcli("apply", "p.npz", "p.csv", "-o", "y.csv", "-f", "json")
+        assert (ran.code, ran.raw) == (2, b"")
+        assert "-o -" in ran.err
+
+    def test_statistics_without_names_are_told_of(self, normcli):
+        normcli("fit", "zscore", "bare.csv", "-o", "s.npz")
+        assert "the statistics name no columns" in normcli("apply", "s.npz", "q.csv", "-o", "y.csv").err
+
+    def test_two_orders_behind_a_file_without_names_are_an_error(self, normcli):
+        ran = normcli("fit", "zscore", "bare.csv", "p.csv", "q.csv")
+        assert (ran.code, ran.raw) == (3, b"")
+        assert "q.csv names its columns otherwise than p.csv" in ran.err
+        assert normcli("fit", "zscore", "bare.csv", "p.csv", "-f", "json").json["columns"] == ["x", "y"]
+
+    def test_the_wanted_columns_are_named_with_the_option_that_takes_them(self, normcli):
+        normcli("fit", "zscore", "people.csv", "--columns", "1,2", "--nan", "omit", "-o", "s.npz")
+        ran = normcli("apply", "s.npz", "people.csv", "-o", "y.csv")
+        assert "there is also name, note; --columns 'height,\"weight, kg\"' takes those alone" in ran.err
+        assert (
+            normcli("apply", "s.npz", "people.csv", "-o", "y.csv", "--columns", 'height,"weight, kg"').code == 0
+        )
+
+    def test_equal_names_in_the_same_order_are_taken(self, normcli):
+        Path("d.csv").write_text("x,x\n1,10\n3,30\n")
+        normcli("fit", "zscore", "d.csv", "-o", "d.npz")
+        assert normcli("apply", "d.npz", "d.csv", "-o", "-", "-f", "csv").lines == [
+            "x,x",
+            "-1.0,-1.0",
+            "1.0,1.0",
+        ]
+
+
+class TestNamesInAnswers:
+    def test_csv_has_a_column_of_names(self, normcli):
+        assert normcli("zscore", "-i", "p.csv", "-f", "csv").lines[:3] == [
+            "n,c,column,input,mean,var,std,rstd,normalized",
+            "0,0,x,1.0,2.0,1.0,1.0,1.0,-1.0",
+            "0,1,y,100.0,101.0,1.0,1.0,1.0,-1.0",
+        ]
+        assert normcli("fit", "zscore", "p.csv", "-f", "csv").lines[1].startswith("0,x,2.0")
