@@ -70,9 +70,11 @@ def test_a_killed_golden_leaves_a_whole_folder_or_none(folder):
     seconds = _time(line)
     names = sorted(os.listdir("g"))
     shutil.rmtree("g")
-    moments = random.Random(line)
+    moments, before = random.Random(line), set(os.listdir(folder))
     for _ in range(KILLS):
         _kill_one(line, seconds * moments.uniform(0.3, 1.1))
         if os.path.exists("g"):
             assert sorted(os.listdir("g")) == names
             shutil.rmtree("g")
+    _time(line)  # removes what those before it left
+    assert set(os.listdir(folder)) == {*before, "g"}

@@ -55,6 +55,8 @@ def _run(settings: Settings, conv_weight: str | None, conv_bias: str | None, *, 
     running = load_running(settings.running._replace(evaluation=True), _NORM.name)
     if running is None:
         raise UsageError("fold needs running statistics: --running-mean and --running-var, or --state FILE")
+    if running.state is not None and weight.ndim > 1:
+        running.state.require_shape((layer.channels,), running.names[0], "the layer")
     eps, eps_mode, eps_from = _choose_eps(settings, running.state)
     norm = Affine(running.statistics, eps, **load_affine(settings.parameters), eps_mode=eps_mode)
     folded = fold(layer, norm)

@@ -127,6 +127,10 @@ TRACKING = (
     ),
     option("--momentum-of", type=click.Choice(("new", "old")), help="What it is the weight of. [default: new]"),
     option("--running-ddof", type=int, metavar="DDOF", help="Of the running variance. [default: 1]"),
+    option(
+        "--lock-timeout", type=click.FloatRange(min=0), metavar="SECONDS",
+        help="How long to wait for a --state that another process holds. [default: for ever]",
+    ),
 )  # fmt: skip
 
 NAN = option(

@@ -81,6 +81,9 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     request = adopt_eps(request, None if running is None else running.state)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     parameters = load_parameters(plan, settings)
+    if running is not None and running.state is not None:
+        what = f"{plan.norm.name} of {plan.grid.shape}"
+        running.state.require_shape(plan.grid.running.stats_shape, running.names[0], what)
     known = None if running is None else fit_given(plan, running.statistics, running.names)
     if evaluation and known is None:
         raise UsageError(

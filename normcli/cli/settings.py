@@ -77,11 +77,12 @@ class RunningOptions(NamedTuple):
 
 
 class TrainingOptions(NamedTuple):
-    """How a batch enters the running statistics."""
+    """How a batch enters the running statistics, and how long to wait for the file that keeps them."""
 
     momentum: float | str | None = None
     momentum_of: str | None = None
     running_ddof: int | None = None
+    lock_timeout: float | None = None
 
 
 class SelectionOptions(NamedTuple):

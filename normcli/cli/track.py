@@ -32,14 +32,20 @@ def track(settings: Settings) -> None:
     from normcli.running.state_file import hold, read_state
 
     _require_alone(settings.answer)
-    path, request = settings.running.state, settings.request
+    path, request, timeout = settings.running.state, settings.request, settings.training.lock_timeout
     norm = find_norm(request.norm)[0].name
     choose_values_file(path, "--state", (".npz",))
+    if path is None and timeout is not None:
+        raise UsageError("--lock-timeout is for a file that other processes write too: --state FILE.npz")
     entries: list[TrackedBatch] = []
-    with contextlib.nullcontext() if path is None else hold(path):
+
+    def say_waiting() -> None:
+        settings.run.warn(norm, f"waiting for the state {path}, which another process holds")
+
+    with contextlib.nullcontext() if path is None else hold(path, timeout, say_waiting):
         kept = None if path is None else read_state(path, norm)
         settings = settings._replace(request=adopt_eps(request, kept))
-        rule = choose_rule(norm, request.like, *settings.training)
+        rule = choose_rule(norm, request.like, *settings.training[:3])
         for file in settings.source.inputs or [None]:
             source = settings.source._replace(inputs=() if file is None else (file,))
             problem = load_problem(settings._replace(source=source), trains=True)

@@ -45,6 +45,21 @@ class State(NamedTuple):
     eps_mode: str
     batches: int = 0
 
+    def require_shape(self, shape: tuple[int, ...], name: str, what: str) -> None:
+        """Raise `DataError` unless there are statistics for each of the channels that something has.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        name : str
+            What the running mean is called.
+        what : str
+            What has the channels.
+        """
+        found = self.statistics.mean.shape
+        if found != shape:
+            raise DataError(f"{name} has the shape {found}; {what} takes {shape}")
+
 
 class Update(NamedTuple):
     """One batch entered into the running statistics.
@@ -152,16 +167,18 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
     plan = result.plan
     if state.batches >= MOST_BATCHES:
         raise DataError(f"{state.batches} batches have been counted, and one more cannot be")
-    kept = Given(*(plan.fit_running(f"the running {n}", a) for n, a in state.statistics._asdict().items()))
+    kept = state.statistics
+    state.require_shape(
+        plan.grid.running.stats_shape, "the running mean", f"{plan.norm.name} of {plan.grid.shape}"
+    )
     _require_finite(plan, "running", kept)
     with np.errstate(all="ignore"):
         batch = measure_batch(result, rule.ddof)
     _require_finite(plan, "batch's", batch)
     old, new = _weigh(rule, state.batches)
     averaged = Given(*(old * a + new * b for a, b in zip(kept, batch, strict=True)))
-    before = state._replace(statistics=kept)
     after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1)
-    return Update(before, after, batch, (old, new))
+    return Update(state, after, batch, (old, new))
 
 
 def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:

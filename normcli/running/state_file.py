@@ -8,6 +8,8 @@ Its members are `schema` ("normcli-state/1"), `norm`, `mean` and `var` (float64,
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import os
 import time
 from pathlib import Path
@@ -19,12 +21,13 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.table import EpsMode
 from normcli.numerics.solution import Given
 from normcli.running.average import MOST_BATCHES, State
+from normcli.tensors.locks import is_at, name_beside, try_lock
 from normcli.tensors.members import Members
 from normcli.tensors.npz import write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 SCHEMA = "normcli-state/1"
@@ -33,6 +36,12 @@ _EPS_MODES = (EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)
 
 _POLL = 0.02
 """Seconds between two attempts at a lock that another process holds."""
+
+_SILENT = 2.0
+"""Seconds for which to wait without a word."""
+
+_NEW_FILE = 0o666
+"""The permissions of a new file, before the umask."""
 
 
 def read_state(path: str, norm: str) -> State | None:
@@ -105,38 +114,82 @@ def replace_state(path: str, state: State) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def hold(path: str) -> Iterator[None]:
+def hold(path: str, timeout: float | None = None, notify: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Lock a state file for the block, which reads and then replaces it; other processes wait.
 
-    The lock is on the folder, as the file itself is replaced, and leaves nothing behind.
+    The lock is on the file itself; where there is none yet, on a file beside it that goes when the block ends.
+
+    Parameters
+    ----------
+    path : str
+    timeout : float or None
+        For how many seconds to wait at most; None is for ever.
+    notify : callable
+        Called once, after two seconds of waiting.
+
+    Raises
+    ------
+    DataError
+        If another process still holds it after that time, or it cannot be locked.
     """
-    folder = Path(path).resolve().parent
+    target = Path(os.path.realpath(path))
+    start, told = time.monotonic(), False
+    while (release := _try_hold(path, target)) is None:
+        waited = time.monotonic() - start
+        if timeout is not None and waited >= timeout:
+            raise DataError(
+                f"--state {path}: another process still holds it after {timeout:g} s (--lock-timeout)"
+            )
+        if waited >= _SILENT and not told:
+            notify()
+            told = True
+        time.sleep(_POLL)
     try:
-        import fcntl
-    except ImportError:  # Windows: a file serves as the lock, as only one process can create it
-        with _hold_by_file(folder / f".{Path(path).name}.lock"):
-            yield
-        return
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise DataError(f"{path} cannot be locked: {folder}: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        release()
+
+
+def _try_hold(path: str, target: Path) -> Callable[[], None] | None:
+    """Lock a state file, or the place of one; return what ends that, or None if another process is there."""
+    try:
+        if (
+            os.name == "nt"
+        ):  # which cannot replace an open file: a file serves as the lock, made by one process alone
+            return _make_lock_file(target.with_name(f".{target.name}.lock"))
+        lock = target
+        try:
+            descriptor = os.open(lock, os.O_RDWR)
+        except FileNotFoundError:
+            lock = name_beside(
+                target, "lock", hashlib.blake2b(os.fsencode(target.name), digest_size=8).digest()
+            )
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, _NEW_FILE)
+    except OSError as error:
+        raise DataError(f"{path} cannot be locked: {error.strerror or 'I/O error'}") from error
+
+    def release() -> None:
+        if lock != target:
+            lock.unlink(missing_ok=True)
         os.close(descriptor)
 
-
-@contextlib.contextmanager
-def _hold_by_file(lock: Path) -> Iterator[None]:
-    while True:
-        try:
-            lock.touch(exist_ok=False)
-            break
-        except FileExistsError:
-            time.sleep(_POLL)
     try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
+        held = try_lock(descriptor)
+    except OSError as error:
+        release()
+        raise DataError(f"{path} cannot be locked: {error.strerror or 'I/O error'}") from error
+    if not held or not is_at(descriptor, lock):  # held, or replaced before it was locked
+        os.close(descriptor)
+        return None
+    if lock != target and target.exists():
+        release()
+        return None
+    return release
+
+
+def _make_lock_file(lock: Path) -> Callable[[], None] | None:
+    try:
+        lock.touch(exist_ok=False)
+    except FileExistsError:
+        return None
+    return functools.partial(lock.unlink, missing_ok=True)

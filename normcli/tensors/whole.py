@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from normcli.errors import DataError, UsageError
+from normcli.tensors.locks import is_at, name_beside, remove_leftovers, try_lock
 from normcli.tensors.mapped import require_room
 from normcli.tensors.spool import open_outgoing
 
@@ -38,7 +40,8 @@ def open_whole(path: str, least: int = 0, *, seeks: bool = False) -> Iterator[Bi
 
     The data go to a file without a name, which ends with its last descriptor, so that a process that is killed
     leaves nothing behind; on systems that have none, to a temporary file beside the target. It is then synced
-    and renamed, and keeps the permissions of what it replaces. A pipe or a device is written to directly.
+    and renamed, and keeps the permissions of what it replaces. A pipe or a device is written to directly. What
+    other processes left in the folder as they were killed is removed.
 
     Parameters
     ----------
@@ -62,15 +65,20 @@ def open_whole(path: str, least: int = 0, *, seeks: bool = False) -> Iterator[Bi
             ):
                 yield stream
             return
+        _clean_once(target.parent)
         with contextlib.ExitStack() as at_end:
-            draft = _name_draft(target)
-            at_end.callback(draft.unlink, missing_ok=True)  # unless it has replaced the target
             folder = _open_descriptor(target.parent)
             nameless = None
             if folder is not None:
                 at_end.callback(os.close, folder)
                 nameless = _open_nameless(target.parent)
-            stream = at_end.enter_context(nameless or draft.open("x+b"))
+            draft = _name_draft(target)
+            if nameless is None:
+                draft, stream = _open_named(target, at_end)
+            else:
+                at_end.callback(draft.unlink, missing_ok=True)  # unless it has replaced the target
+                stream = at_end.enter_context(nameless)
+                _lock_draft(stream.fileno())  # before it has a name
             require_room(stream, least)
             yield stream
             stream.flush()
@@ -92,7 +100,44 @@ def open_whole(path: str, least: int = 0, *, seeks: bool = False) -> Iterator[Bi
 
 def _name_draft(target: Path) -> Path:
     """Return a name beside a target that no other file has."""
-    return target.with_name(f".normcli-{os.urandom(8).hex()}.part")
+    return name_beside(target, "part", os.urandom(8))
+
+
+@functools.cache
+def _clean_once(folder: Path) -> None:
+    """Remove what processes that were killed have left in a folder; of many files, the first one alone."""
+    remove_leftovers(folder)
+
+
+def _lock_draft(descriptor: int, draft: Path | None = None) -> bool:
+    """Lock a draft until it is closed, so that no process takes it for left behind; return False if one has."""
+    try:
+        return try_lock(descriptor) and (draft is None or is_at(descriptor, draft))
+    except OSError:  # where there are no locks, nothing is removed either
+        return True
+
+
+def _open_named(target: Path, at_end: contextlib.ExitStack) -> tuple[Path, BinaryIO]:
+    """Open a draft beside a target, to be closed and removed at the end; return its name too."""
+    while True:
+        draft = _name_draft(target)
+        at_end.callback(draft.unlink, missing_ok=True)  # unless it has replaced the target
+        stream = at_end.enter_context(draft.open("x+b"))
+        if _lock_draft(stream.fileno(), draft):
+            return draft, stream
+
+
+def _make_draft_folder(target: Path, at_end: contextlib.ExitStack) -> Path:
+    """Make a folder beside a target, locked until the end."""
+    while True:
+        draft = _name_draft(target)
+        draft.mkdir()
+        descriptor = _open_descriptor(draft)
+        if descriptor is None:
+            return draft
+        at_end.callback(os.close, descriptor)
+        if _lock_draft(descriptor, draft):
+            return draft
 
 
 def _open_descriptor(folder: Path) -> int | None:
@@ -132,6 +177,8 @@ def require_new_folder(path: str, option: str) -> None:
 def open_folder(path: str) -> Iterator[Path]:
     """Make a folder that is moved to `path` when the block ends without an error, and removed otherwise.
 
+    A process that is killed leaves it behind; the next that writes there removes it.
+
     Parameters
     ----------
     path : str
@@ -143,17 +190,18 @@ def open_folder(path: str) -> Iterator[Path]:
         If writing fails.
     """
     target = Path(os.path.realpath(path))
-    draft = _name_draft(target)
     try:
-        draft.mkdir()
-        try:
-            yield draft
-            _fill_place(draft, target)
-        except BaseException:
-            import shutil  # slow to import, and only a failure needs it
+        _clean_once(target.parent)
+        with contextlib.ExitStack() as at_end:
+            draft = _make_draft_folder(target, at_end)
+            try:
+                yield draft
+                _fill_place(draft, target)
+            except BaseException:
+                import shutil  # slow to import, and only a failure needs it
 
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror or 'I/O error'}") from error
 

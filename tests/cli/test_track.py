@@ -15,7 +15,7 @@ import pytest
 from normcli import normalize
 from normcli.numerics.solution import Given
 from normcli.running.average import MOST_BATCHES, State
-from normcli.running.state_file import read_state, replace_state
+from normcli.running.state_file import hold, read_state, replace_state
 
 
 @pytest.fixture
@@ -337,6 +337,43 @@ def test_a_shape_that_does_not_fit_names_where_it_came_from(normcli, tmp_path):
     assert "the running mean of" in normcli("bn", "--shape", "4,2", "--eval", "--state", state).err
     ran = normcli("bn", "--shape", "4,3", "--running-mean", "1,2", "--running-var", "1")
     assert "--running-mean has the shape (2,); bn of (4, 3) takes (3,)" in ran.err
+
+
+@pytest.mark.parametrize("evaluation", [(), ("--eval",)], ids=["training", "evaluation"])
+@pytest.mark.parametrize("channels", [1, 4])
+def test_a_state_of_other_channels_is_refused_and_kept(channels, evaluation, normcli, tmp_path):
+    state = tmp_path / "s.npz"
+    normcli("bn", "--shape", f"5,{channels}", "--state", state)
+    before = state.read_bytes()
+    ran = normcli("bn", "--shape", "5,3", "--state", state, *evaluation)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (3, "", 1)
+    assert f"has the shape ({channels},); bn of (5, 3) takes (3,)" in ran.err
+    assert state.read_bytes() == before
+
+
+def test_a_batch_of_other_channels_is_refused(normcli, tmp_path):
+    for channels in (1, 3):
+        np.save(tmp_path / f"{channels}.npy", np.arange(4.0 * channels).reshape(4, channels))
+    ran = normcli("bn", *give([tmp_path / "1.npy", tmp_path / "3.npy"]), "--state", tmp_path / "s.npz")
+    assert (ran.code, ran.out) == (3, "")
+    assert "3.npy: the running mean has the shape (1,); bn of (4, 3) takes (3,)" in ran.err
+    assert not (tmp_path / "s.npz").exists()
+
+
+def test_a_state_that_another_process_holds_is_said_and_left_in_time(normcli, tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.running.state_file._SILENT", 0.02)
+    state = str(tmp_path / "s.npz")
+    with hold(state):
+        ran = normcli("bn", "--shape", "5,3", "--state", state, "--lock-timeout", "0.1")
+        lines = ran.err.splitlines()
+        assert (ran.code, ran.out, len(lines)) == (3, "", 2)
+        assert lines[0] == f"normcli: bn: waiting for the state {state}, which another process holds"
+        assert "still holds it after 0.1 s (--lock-timeout)" in lines[1]
+        other = normcli("bn", "--shape", "5,3", "--state", tmp_path / "t.npz", "--lock-timeout", "0")
+        assert other.code == 0
+    ran = normcli("bn", "--shape", "5,3", "--running-mean", "0", "--running-var", "1", "--lock-timeout", "1")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--state FILE.npz" in ran.err
 
 
 def test_a_long_run_says_how_many_lines_its_tables_hide(normcli, batches, tmp_path):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -116,8 +119,81 @@ def _count(path, times):
             write_state(path, state._replace(batches=state.batches + 1))
 
 
-def test_four_processes_lose_no_update(tmp_path):
+@pytest.mark.parametrize("exists", [True, False], ids=["a file", "a new file"])
+def test_a_state_that_is_held_is_waited_for(exists, tmp_path):
     path = str(tmp_path / "bn.npz")
+    if exists:
+        write_state(path, STATE)
+    with hold(path):
+        with (
+            pytest.raises(DataError, match=r"still holds it after 0.05 s \(--lock-timeout\)"),
+            hold(path, 0.05),
+        ):
+            pass
+        with hold(str(tmp_path / "other.npz"), 0.0):  # of the same folder
+            pass
+    with hold(path, 0.0):
+        pass
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"] * exists
+
+
+def test_waiting_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.running.state_file._SILENT", 0.02)
+    path, said = str(tmp_path / "bn.npz"), []
+    with hold(path), pytest.raises(DataError), hold(path, 0.1, lambda: said.append("waiting")):
+        pass
+    assert said == ["waiting"]
+
+
+def test_a_state_that_is_replaced_while_it_is_waited_for_is_locked_anew(tmp_path):
+    path = str(tmp_path / "bn.npz")
+    write_state(path, STATE)
+    with hold(path):
+        old = os.open(path, os.O_RDWR)
+        write_state(path, STATE)
+        with hold(path, 0.0), pytest.raises(DataError), hold(path, 0.0):  # of the new file, not of the old one
+            pass
+    os.close(old)
+
+
+def test_a_folder_without_locks_is_no_place_for_a_state(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("normcli.running.state_file.try_lock", fail)
+    with (
+        pytest.raises(DataError, match="cannot be locked: Operation not supported"),
+        hold(str(tmp_path / "a.npz")),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_was_killed_holds_no_state(tmp_path):
+    path = str(tmp_path / "bn.npz")
+    code = (
+        f"from normcli.running.state_file import hold\nwith hold({path!r}): print('held', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(DataError), hold(path, 0.0):
+            pass
+        process.kill()
+    assert len(list(tmp_path.iterdir())) == 1  # the lock of a state that is yet to be
+    with hold(path, 1.0):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "exists", [pytest.param(False, id="a new file"), pytest.param(True, id="a file", marks=pytest.mark.slow)]
+)
+def test_four_processes_lose_no_update(exists, tmp_path):
+    path = str(tmp_path / "bn.npz")
+    if exists:
+        write_state(path, STATE._replace(batches=0))
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=_count, args=(path, 10)) for _ in range(4)]
     for process in processes:

@@ -1,0 +1,82 @@
+"""Locks on files and folders, which end with the process that holds them, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LEFT = re.compile(r"\.normcli-[0-9a-f]{16}\.(part|lock)")
+"""What drafts and locks are called that stand in a folder under a name."""
+
+
+def name_beside(target: Path, kind: str, identity: bytes) -> Path:
+    """Return the name beside a target of a draft (`part`) or a lock (`lock`), made of 8 bytes."""
+    return target.with_name(f".normcli-{identity.hex()}.{kind}")
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file or folder until its descriptor is closed; return False if another process holds it.
+
+    Raises
+    ------
+    OSError
+        If the system or the file system has no such locks.
+    """
+    try:
+        import fcntl
+    except ImportError as error:  # Windows
+        raise OSError("no locks") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file or folder still stands at a path: another may have replaced it, or none be left."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the drafts and locks in a folder that processes have left which are no more.
+
+    Whatever a living process has there is locked, and stays; so does everything where there are no locks.
+    """
+    with contextlib.suppress(OSError):
+        for path in _find_left(folder):
+            with contextlib.suppress(OSError):
+                _remove_dead(path)
+
+
+def _find_left(folder: Path) -> Iterator[Path]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if _LEFT.fullmatch(entry.name) and (
+                entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+            ):
+                yield Path(entry.path)
+
+
+def _remove_dead(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if not try_lock(descriptor) or not is_at(descriptor, path):
+            return
+        if path.is_dir():
+            import shutil  # slow to import, and there is hardly ever anything to remove
+
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    finally:
+        os.close(descriptor)

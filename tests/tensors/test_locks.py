@@ -1,0 +1,101 @@
+"""What processes that were killed left in a folder is removed; nothing of a living one is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from normcli.tensors.locks import remove_leftovers
+from normcli.tensors.whole import open_folder, open_whole
+
+DEAD = ".normcli-0123456789abcdef.part"
+
+
+def make_left(folder, kind):
+    path = folder / DEAD
+    if kind == "folder":
+        path.mkdir()
+        (path / "input.npy").write_bytes(b"x")
+    else:
+        path.write_bytes(b"x")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_nobody_holds_is_removed(kind, tmp_path):
+    make_left(tmp_path, kind)
+    (tmp_path / ".normcli-0123456789abcdef.lock").touch()
+    remove_leftovers(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_files_of_other_names_stay(tmp_path):
+    names = {
+        ".normcli-0123.part",
+        "normcli-0123456789abcdef.part",
+        ".normcli-0123456789abcdef.part.npy",
+        "x.part",
+    }
+    for name in names:
+        (tmp_path / name).touch()
+    (tmp_path / DEAD).symlink_to(tmp_path / "x.part")
+    remove_leftovers(tmp_path)
+    assert set(os.listdir(tmp_path)) == {*names, DEAD}
+
+
+def test_the_draft_of_a_living_process_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.whole._OPEN_FILES", "/nowhere")  # so that the draft has a name
+    with open_folder(str(tmp_path / "g")) as draft, open_whole(str(tmp_path / "x")) as stream:
+        (draft / "a").write_text("a")
+        stream.write(b"new")
+        remove_leftovers(tmp_path)
+        assert len(os.listdir(tmp_path)) == 2
+    assert sorted(os.listdir(tmp_path)) == ["g", "x"]
+    assert os.listdir(tmp_path / "g") == ["a"]
+
+
+@pytest.mark.parametrize("write", [open_folder, open_whole])
+def test_a_draft_that_was_taken_for_left_behind_is_made_anew(write, tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.whole._OPEN_FILES", "/nowhere")
+    found = iter([False, True])
+    monkeypatch.setattr("normcli.tensors.whole.is_at", lambda descriptor, path: next(found))
+    with write(str(tmp_path / "x")):
+        pass
+    assert (tmp_path / "x").exists()
+
+
+def test_where_there_are_no_locks_nothing_is_removed(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("normcli.tensors.locks.try_lock", fail)
+    monkeypatch.setattr("normcli.tensors.whole.try_lock", fail)
+    make_left(tmp_path, "folder")
+    with open_whole(str(tmp_path / "x")) as stream:
+        stream.write(b"new")
+    assert sorted(os.listdir(tmp_path)) == [DEAD, "x"]
+
+
+@pytest.mark.slow
+def test_a_killed_golden_is_cleared_away_by_the_next_run(tmp_path, normcli):
+    np.save(tmp_path / "x.npy", np.ones((3, 4)))
+    code = (
+        "import sys, time, normcli.verify.golden as golden\n"
+        "golden.write_manifest = lambda *_: (print('there', flush=True), time.sleep(60))\n"
+        "from normcli.cli.run import run\n"
+        "run(['golden', 'ln', '-i', 'x.npy', '-o', 'g'])"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=tmp_path) as process:
+        assert process.stdout.readline() == b"there\n"
+        assert normcli("ln", "--shape", "2,3", "-o", tmp_path / "y.npy", "-q").code == 0
+        remove_leftovers(tmp_path)
+        assert len(os.listdir(tmp_path)) == 3  # the draft of the process lives
+        process.kill()
+    assert len(os.listdir(tmp_path)) == 3
+    script = [sys.executable, "-m", "normcli", "golden", "ln", "-i", "x.npy", "-o", "g", "-q"]
+    assert subprocess.run(script, cwd=tmp_path, check=False).returncode == 0
+    assert sorted(os.listdir(tmp_path)) == ["g", "x.npy", "y.npy"]
