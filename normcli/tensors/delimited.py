@@ -25,7 +25,7 @@ from normcli.tensors.tables import (
     Table,
     choose_columns,
     iterate_row_blocks,
-    iterate_rows,
+    place_numbers,
     to_number,
 )
 
@@ -46,6 +46,9 @@ _BYTES_AT_ONCE = 1 << 20
 """How much is read at a time."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_ROWS_AT_ONCE = 1024
+"""How many rows are written at a time, where they are put together from several sources."""
 
 _LONGEST_RECORD = 1 << 20
 """Characters that a record with line ends in quotes may have."""
@@ -130,13 +133,20 @@ class Lines:
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the texts of each row's cells: as they stand in the file, if the delimiter is its own."""
         for records in self._read_data():
-            for _, record in self._iterate_rows(records):
-                cells = self._split(record)
-                if delimiter is None:
-                    cells = [_to_json(_unquote(cell)) for cell in cells]
-                elif delimiter != self.delimiter:
-                    cells = [quote(_unquote(cell), delimiter) for cell in cells]
-                yield cells
+            rows: Iterator[list[str]] = map(methodcaller("split", self.delimiter), records.texts)
+            if not self._is_plain(records):
+                rows = (self._split(record) for _, record in self._iterate_rows(records))
+            if delimiter is None:
+                rows = ([_to_json(_unquote(cell)) for cell in cells] for cells in rows)
+            elif delimiter != self.delimiter:
+                rows = ([quote(_unquote(cell), delimiter) for cell in cells] for cells in rows)
+            yield from rows
+
+    def _is_plain(self, records: _Records) -> bool:
+        """Whether records have no quotes, and each the right number of cells."""
+        if records.data is None and any('"' in text for text in records.texts):
+            return False
+        return set(map(methodcaller("count", self.delimiter), records.texts)) == {self.width - 1}
 
     def _guess_delimiter(self, usual: str) -> str:
         """Return the first delimiter that splits the first records alike, into several cells, or the usual."""
@@ -227,14 +237,13 @@ class Lines:
         for record in records.texts:
             if self.width == 1 or not _is_blank(record, self.delimiter):
                 yield line, record
-            line += 1 + _count_ends(record)
+            line += 1 + (_count_ends(record) if '"' in record else 0)
 
     def _parse_quickly(self, records: _Records, chosen: Sequence[int], dtype: type[np.generic]) -> Block | None:
         """Return the numbers of records, or None where a cell is missing or anything is wrong."""
-        texts = records.texts
-        has_quotes = records.data is None and any('"' in text for text in texts)
-        if has_quotes or set(map(methodcaller("count", self.delimiter), texts)) != {self.width - 1}:
+        if not self._is_plain(records):
             return None
+        texts = records.texts
         if self.decimal != ".":
             texts = [text.replace(".", "_").replace(self.decimal, ".") for text in texts]
         try:
@@ -323,16 +332,18 @@ def write_delimited(
 
     if names is not None:
         stream.write(f"{delimiter.join(quote(name, delimiter) for name in names)}\n".encode())
+    blocks = _format_blocks(values, delimiter, decimal)
     if table is None or table.is_whole:
-        stream.writelines(text.encode() for text in _format_blocks(values, delimiter, decimal))
+        stream.writelines(text.encode() for text in blocks)
         return
-
-    def format_cells(rows: NDArray[Any]) -> list[list[str]]:
-        return [line.split("\n") for line in _format_rows(rows, "\n", decimal)]
-
-    rows = iterate_rows(values, table, format_cells, delimiter)
-    while block := list(islice(rows, 1024)):
-        stream.write("".join(f"{delimiter.join(cells)}\n" for cells in block).encode())
+    lines = (line for text in blocks for line in text.removesuffix("\n").split("\n"))
+    if table.span is not None:
+        numbers: Iterator[list[str]] = ([line] for line in lines)
+    else:
+        numbers = (line.split(delimiter) for line in lines)
+    rows = map(delimiter.join, place_numbers(numbers, table, delimiter))
+    while block := list(islice(rows, _ROWS_AT_ONCE)):
+        stream.write("\n".join([*block, ""]).encode())
 
 
 def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterator[str]:
@@ -438,7 +449,8 @@ def _is_blank(record: str, delimiter: str) -> bool:
 def _count_ends(text: str | bytes) -> int:
     """Return how many line ends a text holds."""
     data = text.encode() if isinstance(text, str) else text
-    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+    others = data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
+    return data.count(b"\n") + others
 
 
 def _looks_like_header(cells: Sequence[str], decimal: str) -> bool:

@@ -21,7 +21,8 @@ from normcli.tensors.tables import (
     CellReader,
     Table,
     choose_columns,
-    iterate_rows,
+    iterate_row_blocks,
+    place_numbers,
 )
 
 if TYPE_CHECKING:
@@ -158,11 +159,13 @@ def write_records(
         chosen = dict(zip(table.chosen, names, strict=True))
         names = table.rows.names or [chosen.get(place, str(place)) for place in range(table.rows.width)]
     keys = [json.dumps(name, ensure_ascii=False) for name in names]
-    rows = iterate_rows(values, table, _format_rows, None)
+    rows: Iterator[list[str]] = chain.from_iterable(map(_format_rows, iterate_row_blocks(values)))
+    if table is not None and not table.is_whole:
+        rows = place_numbers(rows, table, None)
     before, between, after = ("", "\n", "\n") if is_lines else ("[\n", ",\n", "\n]\n")
     stream.write(before.encode())
     separator = ""
-    while block := list(islice(rows, 1024)):
+    while block := list(islice(rows, _RECORDS_AT_ONCE)):
         texts = ("{" + ", ".join(map(": ".join, zip(keys, cells, strict=True))) + "}" for cells in block)
         stream.write((separator + between.join(texts)).encode())
         separator = between

@@ -18,7 +18,7 @@ from normcli.tensors.spool import Collected
 from normcli.tensors.tensor import list_names, match_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import NoReturn
 
     from numpy.typing import NDArray
@@ -151,9 +151,15 @@ class Table(NamedTuple):
         return len(self.chosen) < self.rows.width
 
     @property
+    def span(self) -> slice | None:
+        """The places of the tensor's columns, if they stand together and in the file's order."""
+        first, last = self.chosen[0], self.chosen[-1]
+        return slice(first, last + 1) if self.chosen == tuple(range(first, last + 1)) else None
+
+    @property
     def is_whole(self) -> bool:
         """Whether the tensor's columns are all of the file's, in its order."""
-        return self.chosen == tuple(range(self.rows.width))
+        return self.span == slice(0, self.rows.width)
 
     def read(self) -> tuple[NDArray[Any], str | None]:
         """Return the numbers, shape (rows, chosen columns), and what there is to know of how they were read.
@@ -345,22 +351,15 @@ def is_rounded(cell: str, number: float) -> bool:
     return _WHOLE.fullmatch(cell) is not None and len(cell) < 400 and int(cell) != number
 
 
-def iterate_rows(
-    values: NDArray[Any],
-    table: Table | None,
-    format_rows: Callable[[NDArray[Any]], list[list[str]]],
-    delimiter: str | None,
-) -> Iterator[list[str]]:
+def place_numbers(numbers: Iterator[list[str]], table: Table, delimiter: str | None) -> Iterator[list[str]]:
     """Yield the texts of each row's cells: those of a tensor, in their places among what passes through.
 
     Parameters
     ----------
-    values : ndarray
-        Of two axes.
-    table : Table or None
-        Where the values came from.
-    format_rows : callable
-        Returns the texts of some rows.
+    numbers : iterator
+        The texts of each row's numbers, or where these stand together (`Table.span`) one text of them all.
+    table : Table
+        Where the numbers came from.
     delimiter : str or None
         As of `Rows.read_cells`.
 
@@ -369,20 +368,19 @@ def iterate_rows(
     DataError
         If the table's file has changed since its numbers were read.
     """
-    others = table.rows.read_cells(delimiter) if table is not None and table.has_others else None
-    for block in iterate_row_blocks(values):
-        texts = format_rows(block)
-        if table is None or table.is_whole:
-            yield from texts
-            continue
-        for numbers in texts:
-            cells = [""] * table.rows.width if others is None else next(others, None)
-            if cells is None:  # fewer rows than were read before
-                refuse_changed(table.rows.name)
-            for place, text in zip(table.chosen, numbers, strict=True):
+    others = table.rows.read_cells(delimiter) if table.has_others else None
+    width, span = table.rows.width, table.span
+    for texts in numbers:
+        cells = [""] * width if others is None else next(others, None)
+        if cells is None:  # fewer rows than were read before
+            refuse_changed(table.rows.name)
+        if span is not None:
+            cells[span] = texts
+        else:
+            for place, text in zip(table.chosen, texts, strict=True):
                 cells[place] = text
-            yield cells
-    if others is not None and table is not None and table.opened is not None:
+        yield cells
+    if others is not None and table.opened is not None:
         table.opened.require_unchanged()
 
 

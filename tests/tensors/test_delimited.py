@@ -285,6 +285,11 @@ def test_other_columns_are_quoted_as_another_delimiter_needs():
     assert write(table, [[5.0], [6.0]], "\t") == 'n\tx\na;b\t5.0\n"c\td"\t6.0\n'
 
 
+def test_numbers_between_others_are_written_in_their_places():
+    table = open_table('x,n,y,m\n1,a,2,\n3,"b",4,c\n', columns="x,y")
+    assert write(table, [[0.5, 1.5], [2.5, 3.5]]) == 'x,n,y,m\n0.5,a,1.5,\n2.5,"b",3.5,c\n'
+
+
 def test_columns_in_another_order_are_written_in_the_order_of_their_file():
     table = open_table("x,y\n1,2\n", wanted=("y", "x"))
     assert write(table, [[20.0, 10.0]]) == "x,y\n10.0,20.0\n"
