@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from typing import TYPE_CHECKING
 
 from normcli.cli import options
-from normcli.cli.destination import (
-    STATISTICS_SUFFIXES,
-    Destination,
-    choose_document_file,
-    choose_tensor_file,
-    choose_values_file,
-    describe_left_out,
-)
+from normcli.cli.outputs import choose_outputs
 from normcli.cli.problem import load_problem
 from normcli.cli.verbs import NamedNorm, Verb
 from normcli.errors import UsageError
-from normcli.tensors.tensor import STANDARD_STREAM
-from normcli.writers import PAGE, PAGE_SUFFIXES, PARTS, WRITERS
+from normcli.writers import PAGE, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +34,12 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     ]
 
 
+_OF_RUNNING = """
+
+With --state the batch enters the running statistics, and the run is printed. -o, --stats-output and --print are
+of the batch, as they are without it. Several --input are a batch each; -o is then a folder."""
+
+
 def _describe_norm(named: NamedNorm) -> str:
     norm = named.norm
     capital = norm.title[0].upper() + norm.title[1:]
@@ -55,6 +52,7 @@ def _describe_norm(named: NamedNorm) -> str:
         f"  {f'{parameters}:':<13} {norm.parameters.value}\n"
         f"  source:       {norm.source}\n"
         f"  also called:  {', '.join(other for other in norm.names if other != named.name)}"
+        f"{_OF_RUNNING if norm.tracks else ''}"
     )
 
 
@@ -79,14 +77,14 @@ def _run(settings: Settings) -> None:
 
         track(settings)
         return
-    tensor, statistics, document = _choose_outputs(settings.answer)
+    outputs = choose_outputs(settings.answer)
+    document = outputs.document
     from normcli.answers.calculation import Answer
 
     problem = load_problem(settings)
-    values, dtype = problem.tensor.values, problem.plan.choose_output_dtype(problem.tensor.values.dtype)
     with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
-        out = None if tensor is None else tensor.start_tensor(files, values, dtype)
-        statistics_alone = tensor is None and _asks_for_statistics_alone(settings.answer)
+        out = outputs.start(files, problem)
+        statistics_alone = outputs.tensor is None and _asks_for_statistics_alone(settings.answer)
         result = problem.calculate(effort, out=out, statistics_alone=statistics_alone)
         if settings.run.strict:
             result.require_sound()
@@ -94,19 +92,15 @@ def _run(settings: Settings) -> None:
         if document is not None and document.format_name == PAGE:
             answer.page()  # refused before anything is said or saved
         field = None if settings.answer.field is None else answer.field(settings.answer.field)
-        if statistics is not None:
-            statistics.write_arrays(files, result.statistics)
-        if tensor is not None and out is None:
-            from normcli.tensors.files import Saved
-
-            tensor.write_tensor(files, Saved.like(problem.tensor, result.normalized))
+        outputs.save(files, problem, result, out)
         show = settings.answer.show
-        if show is None and tensor is not None:  # of what is saved no values, and of a large file no check
+        if (
+            show is None and outputs.tensor is not None
+        ):  # of what is saved no values, and of a large file no check
             show = frozenset(("stats",) if out is not None else ("stats", "check"))
         if out is not None:
             result.settle(check=settings.answer.format_name == "json" or show is None or "check" in show)
-    if tensor is not None:
-        settings.run.warn(problem.tensor.source, *describe_left_out(tensor, problem.tensor))
+    outputs.warn(settings.run, problem)
     if not settings.run.quiet:
         settings.run.warn(result.plan.norm.name, *result.warnings)
     if field is not None:
@@ -115,32 +109,6 @@ def _run(settings: Settings) -> None:
         write_field(field, sys.stdout)
     elif document is not None:
         document.write(answer, settings.answer.view()._replace(show=show))
-
-
-def _choose_outputs(answer: AnswerOptions) -> tuple[Destination | None, ...]:
-    """Return where the normalized tensor, the statistics and the answer go; each may go nowhere.
-
-    Contradictions and files that cannot be written are refused here, before any work.
-    """
-    output, format_name = answer.output, answer.format_name
-    is_page = format_name == PAGE or (output is not None and output.lower().endswith(PAGE_SUFFIXES))
-    if answer.field and (is_page or format_name):
-        raise UsageError("--print prints bare numbers; it has no --format, and no page")
-    if output == STANDARD_STREAM and is_page:
-        raise UsageError("-o - puts the tensor on standard output; --format html alone puts a page there")
-    if output == STANDARD_STREAM and answer.field:
-        raise UsageError("-o - puts the tensor on standard output, where --print would go too")
-    if output != STANDARD_STREAM and format_name not in (None, *WRITERS):
-        raise UsageError(f"--format {format_name} is of tensors: -o - writes one to standard output")
-    tensor = None if is_page else choose_tensor_file(answer)
-    statistics = choose_values_file(answer.stats_output, "--stats-output", STATISTICS_SUFFIXES)
-    paths = [os.path.realpath(str(one.path)) for one in (tensor, statistics) if one is not None]
-    if len(paths) > len(set(paths)):
-        raise UsageError(f"--output and --stats-output are both {output}; one would overwrite the other")
-    if is_page:
-        return None, statistics, choose_document_file(answer, (PAGE,))
-    shown = None if output == STANDARD_STREAM else Destination(None, format_name or "table")
-    return tensor, statistics, shown
 
 
 def _asks_for_statistics_alone(answer: AnswerOptions) -> bool:

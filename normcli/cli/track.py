@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from normcli.cli.destination import choose_values_file, print_document
+from normcli.cli.destination import choose_files_for, choose_values_file, print_document
+from normcli.cli.outputs import Outputs, choose_outputs, require_distinct
 from normcli.cli.problem import adopt_eps, load_problem
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.table import find_norm
+from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.writers import FORMATS
+from normcli.writers.structured import write_field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from normcli.answers.calculation import Answer
     from normcli.answers.tracking import TrackedBatch, Tracking
     from normcli.cli.problem import Problem
     from normcli.cli.settings import AnswerOptions, Settings
@@ -20,48 +28,108 @@ if TYPE_CHECKING:
     from normcli.running.average import State
 
 
-def track(settings: Settings) -> None:
-    """Update running statistics with each input, print what became of them, and keep them.
+class _Batch(NamedTuple):
+    """A batch that has entered, and what there is to write of it."""
 
-    The state file changes only if all inputs could be read and the answer was written: after a failure the same
-    command can be run again without counting a batch twice. So the new state is written to a temporary file
-    first, then the answer, and then the file is renamed. A reader that closes the pipe early counts as served.
+    entry: TrackedBatch
+    answer: Answer
+    save: Callable[[], None]
+
+
+def track(settings: Settings) -> None:
+    """Update running statistics with each input, write what became of them, and keep them.
+
+    The state file changes only if all inputs could be read and all outputs were written: after a failure the
+    same command can be run again without counting a batch twice. So the new state is written to a temporary
+    file first, then the outputs, and then the file is renamed. A reader that closes the pipe early counts as
+    served.
     """
     from normcli.answers.tracking import Tracking
     from normcli.running.average import choose_rule
     from normcli.running.state_file import hold, read_state
 
-    _require_alone(settings.answer)
     path, request, timeout = settings.running.state, settings.request, settings.training.lock_timeout
     norm = find_norm(request.norm)[0].name
     choose_values_file(path, "--state", (".npz",))
     if path is None and timeout is not None:
         raise UsageError("--lock-timeout is for a file that other processes write too: --state FILE.npz")
+    outputs = _choose_outputs(settings)
     entries: list[TrackedBatch] = []
 
     def say_waiting() -> None:
         settings.run.warn(norm, f"waiting for the state {path}, which another process holds")
 
-    with contextlib.nullcontext() if path is None else hold(path, timeout, say_waiting):
+    with (
+        contextlib.ExitStack() as files,
+        contextlib.nullcontext() if path is None else hold(path, timeout, say_waiting),
+    ):
         kept = None if path is None else read_state(path, norm)
         settings = settings._replace(request=adopt_eps(request, kept))
         rule = choose_rule(norm, request.like, *settings.training[:3])
-        for file in settings.source.inputs or [None]:
+        for file, goes in zip(settings.source.inputs or [None], outputs, strict=True):
             source = settings.source._replace(inputs=() if file is None else (file,))
             problem = load_problem(settings._replace(source=source), trains=True)
             state = entries[-1].step.after if entries else _begin(problem, kept)
-            entries.append(_enter(state, problem, rule, settings))
-        _finish(Tracking(entries, rule, path), settings.answer)
+            batch = _enter(state, problem, rule, settings, goes, files)
+            if not goes.is_stream:
+                batch.save()
+            goes.warn(settings.run, problem)
+            entries.append(batch.entry)
+        _finish(Tracking(entries, rule, path), batch, goes, settings.answer, files)
 
 
-def _finish(run: Tracking, answer: AnswerOptions) -> None:
-    """Print the run, and replace the state file by the state after the last batch."""
+def _choose_outputs(settings: Settings) -> list[Outputs]:
+    """Return where what comes of each batch goes.
+
+    Raises
+    ------
+    UsageError
+        If an option is of one tensor's answer alone, or of one batch and there are several.
+    """
+    answer, inputs = settings.answer, settings.source.inputs
+    if answer.show is not None:
+        raise UsageError("--show is of one tensor's answer; of running statistics the run is printed")
+    if answer.output != STANDARD_STREAM and answer.format_name not in (None, *FORMATS):
+        raise UsageError(
+            f"--format {answer.format_name} is of one tensor's answer; a run has {', '.join(FORMATS)}"
+        )
+    require_distinct(
+        {"--state": settings.running.state, "--output": answer.output, "--stats-output": answer.stats_output}
+    )
+    if len(inputs) < 2:
+        return [choose_outputs(answer)]
+    for option, value in (("--print", answer.field), ("--stats-output", answer.stats_output)):
+        if value is not None:
+            raise UsageError(f"{option} is of one batch; give one --input, not {len(inputs)}")
+    if answer.output is None:
+        return [choose_outputs(answer)] * len(inputs)
+    if answer.output == STANDARD_STREAM:
+        raise UsageError(f"-o - is for one batch; of {len(inputs)} the tensors go to a folder: -o DIR{os.sep}")
+    files = choose_files_for(inputs, answer)
+    for file in files:
+        require_distinct({"--state": settings.running.state, "--output": file.path})
+    return [Outputs(file, None, None) for file in files]
+
+
+def _finish(
+    run: Tracking, batch: _Batch, outputs: Outputs, answer: AnswerOptions, files: contextlib.ExitStack
+) -> None:
+    """Write the outputs, print the run or a field of the batch, and replace the state file."""
     from normcli.running.state_file import replace_state
 
     path, stopped = run.path, None
+    field = None if answer.field is None else batch.answer.field(answer.field)
     with contextlib.nullcontext() if path is None else replace_state(path, run.entries[-1].step.after):
         try:
-            print_document(run, answer)
+            if outputs.is_stream:
+                batch.save()
+            files.pop_all().close()  # every file takes its place
+            if outputs.document is not None and outputs.document.path is not None:
+                outputs.document.write(batch.answer, answer.view())
+            if field is not None:
+                write_field(field, sys.stdout)
+            elif not outputs.is_stream:
+                print_document(run, answer)
             sys.stdout.flush()
         except BrokenPipeError as error:
             stopped = error
@@ -71,21 +139,6 @@ def _finish(run: Tracking, answer: AnswerOptions) -> None:
             raise DataError(f"the answer cannot be written: {reason}{left}") from error
     if stopped is not None:
         raise stopped
-
-
-def _require_alone(answer: AnswerOptions) -> None:
-    """Raise `UsageError` on options that only the answer of one tensor has."""
-    given = {
-        "-o": answer.output, "--stats-output": answer.stats_output,
-        "--print": answer.field, "--show": answer.show,
-    }  # fmt: skip
-    for option, value in given.items():
-        if value is not None:
-            raise UsageError(f"{option} is of one tensor's answer; of running statistics the run is printed")
-    if answer.format_name not in (None, *FORMATS):
-        raise UsageError(
-            f"--format {answer.format_name} is of one tensor's answer; a run has {', '.join(FORMATS)}"
-        )
 
 
 def _begin(problem: Problem, kept: State | None) -> State:
@@ -100,12 +153,21 @@ def _begin(problem: Problem, kept: State | None) -> State:
     return begin(problem.plan, given)
 
 
-def _enter(state: State, problem: Problem, rule: RunningRule, settings: Settings) -> TrackedBatch:
+def _enter(
+    state: State,
+    problem: Problem,
+    rule: RunningRule,
+    settings: Settings,
+    outputs: Outputs,
+    files: contextlib.ExitStack,
+) -> _Batch:
+    from normcli.answers.calculation import Answer
     from normcli.answers.tracking import TrackedBatch
     from normcli.running.average import measure_gap, update
 
     with settings.run.open_effort() as effort:
-        result = problem.calculate(effort)
+        out = outputs.start(files, problem)
+        result = problem.calculate(effort, out=out)
         if settings.run.strict:
             result.require_sound()
         with name_subject(problem.tensor.source):
@@ -113,4 +175,6 @@ def _enter(state: State, problem: Problem, rule: RunningRule, settings: Settings
         gap = measure_gap(result, step.after)
     if not settings.run.quiet:
         settings.run.warn(f"{problem.plan.norm.name}: {problem.tensor.source}", *result.warnings)
-    return TrackedBatch(problem.tensor.source, problem.plan, step, gap)
+    entry = TrackedBatch(problem.tensor.source, problem.plan, step, gap)
+    save = functools.partial(outputs.save, files, problem, result, out)
+    return _Batch(entry, Answer(result, problem.tensor), save)

@@ -131,8 +131,11 @@ def test_instance_normalization_is_tracked_too(normcli, batches, tmp_path):
     [
         (("--momentum", "2"), 2, "momentum 2 is not from 0 to 1"),
         (("--momentum", "fast"), 2, "'fast' is not a number"),
-        (("-o", "y.npy"), 2, "-o is of one tensor's answer"),
-        (("--print", "mean"), 2, "--print is of one"),
+        (("--show", "stats"), 2, "--show is of one tensor's answer"),
+        (("--print", "mean", "-o", "-"), 2, "-o - puts the tensor on standard output"),
+        (("--print", "median"), 2, "median"),
+        (("-f", "npy"), 2, "--format npy is of one tensor's answer"),
+        (("-o", "y.txt"), 2, "has the suffix .txt"),
         (("-f", "html"), 2, "--format html is of one"),
         (("--running-mean", "0"), 2, "give --running-var too"),
         (("--eval", "--momentum", "0.1"), 2, "--momentum is for running statistics in training"),
@@ -374,6 +377,86 @@ def test_a_state_that_another_process_holds_is_said_and_left_in_time(normcli, tm
     ran = normcli("bn", "--shape", "5,3", "--running-mean", "0", "--running-var", "1", "--lock-timeout", "1")
     assert (ran.code, ran.out) == (2, "")
     assert "--state FILE.npz" in ran.err
+
+
+def test_outputs_are_of_the_batch_as_without_a_state(normcli, batches, tmp_path):
+    state, saved, page = tmp_path / "s.npz", tmp_path / "y.npy", tmp_path / "y.html"
+    line = ("bn", "-i", batches[0], "--gamma", "2")
+    normcli(*line, "-o", tmp_path / "plain.npy", "--stats-output", tmp_path / "plain.json", "-q")
+    told = normcli(*line, "--state", state, "-o", saved, "--stats-output", tmp_path / "stats.json")
+    assert (told.code, told.err) == (0, "")
+    assert "bn · running statistics" in told.out
+    assert saved.read_bytes() == (tmp_path / "plain.npy").read_bytes()
+    assert (tmp_path / "stats.json").read_bytes() == (tmp_path / "plain.json").read_bytes()
+    printed = normcli(*line, "--state", state, "--print", "mean", "-o", saved)
+    assert printed.out == normcli(*line, "--print", "mean").out
+    streamed = normcli(*line, "--state", state, "-o", "-")
+    assert streamed.raw == saved.read_bytes()
+    text = normcli(*line, "--state", state, "-o", "-", "-f", "json")
+    assert text.out == normcli(*line, "-o", "-", "-f", "json").out
+    assert normcli(*line, "--state", state, "-o", page).code == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert read_state(str(state), "bn").batches == 5
+
+
+def test_a_large_batch_is_written_as_it_is_calculated(normcli, batches, tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    state, saved = tmp_path / "s.npz", tmp_path / "y.npy"
+    assert normcli("bn", "-i", batches[0], "--state", state, "-o", saved).code == 0
+    np.testing.assert_array_equal(np.load(saved), normalize(np.load(batches[0]), "bn").normalized)
+    assert normcli("bn", "-i", batches[0], "--state", state, "-o", "-").raw == saved.read_bytes()
+
+
+def test_several_batches_are_written_to_a_folder(normcli, batches, tmp_path):
+    state, folder = tmp_path / "s.npz", f"{tmp_path / 'out'}{os.sep}"
+    assert normcli("bn", *give(batches), "--state", state, "-o", folder).code == 0
+    for path in batches:
+        np.testing.assert_array_equal(np.load(folder + path.name), normalize(np.load(path), "bn").normalized)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("-o", "y.npy"), "4 results need a folder: -o y.npy/"),
+        (("-o", "-"), "-o - is for one batch; of 4 the tensors go to a folder: -o DIR/"),
+        (("--print", "mean"), "--print is of one batch; give one --input, not 4"),
+        (("--stats-output", "s.json"), "--stats-output is of one batch"),
+    ],
+)
+def test_what_several_batches_have_not(arguments, told, normcli, batches, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = normcli("bn", *give(batches), "--state", "s.npz", *arguments)
+    assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1)
+    assert told in ran.err
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_state_is_no_place_for_the_batch(several, normcli, batches, tmp_path):
+    x, folder = tmp_path / "s.npz", tmp_path / "out"
+    np.savez(x, x=np.load(batches[0]))
+    folder.mkdir()
+    state, out = (folder / "s.npz", f"{folder}{os.sep}") if several else (x, x)
+    ran = normcli("bn", "-i", x, *(give(batches) if several else ()), "--state", state, "-o", out)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--state and --output are both" in ran.err
+
+
+def test_an_output_that_cannot_be_written_leaves_the_state(normcli, batches, tmp_path, monkeypatch):
+    state, saved = tmp_path / "s.npz", tmp_path / "y.npy"
+    normcli("bn", "-i", batches[0], "--state", state)
+    before, replace = state.read_bytes(), Path.replace
+
+    def fail(path, target):
+        if target.name == "y.npy":
+            raise OSError(28, "No space left on device")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    ran = normcli("bn", "-i", batches[1], "--state", state, "-o", saved)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (3, "", 1)
+    assert state.read_bytes() == before
+    assert not saved.exists()
 
 
 def test_a_long_run_says_how_many_lines_its_tables_hide(normcli, batches, tmp_path):

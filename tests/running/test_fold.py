@@ -250,3 +250,11 @@ def test_an_eps_outside_the_root_is_folded_as_it_was_trained(normcli, tmp_path):
     var = normcli("bn", "--shape", "4,2", "--eval", "--state", state, "-f", "json").json["stats"]["var"]
     np.testing.assert_allclose(np.ravel(ran["weight"]), [1, 2] / (np.sqrt(var) + 0.5), rtol=1e-15)
     assert ran["proof"]["ok"] is True
+
+
+def test_a_state_of_one_channel_is_not_folded_into_several(normcli, tmp_path):
+    normcli("bn", "--shape", "5,1", "--state", tmp_path / "s.npz")
+    np.save(tmp_path / "w.npy", np.ones((3, 2)))
+    ran = normcli("fold", "--conv-weight", tmp_path / "w.npy", "--state", tmp_path / "s.npz")
+    assert (ran.code, ran.out) == (3, "")
+    assert "has the shape (1,); the layer takes (3,)" in ran.err

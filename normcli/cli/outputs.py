@@ -1,0 +1,106 @@
+"""Where what comes of one tensor goes: the normalized tensor, its statistics, and the answer."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from normcli.cli.destination import (
+    STATISTICS_SUFFIXES,
+    Destination,
+    choose_document_file,
+    choose_tensor_file,
+    choose_values_file,
+    describe_left_out,
+)
+from normcli.errors import UsageError
+from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.writers import PAGE, PAGE_SUFFIXES, WRITERS
+
+if TYPE_CHECKING:
+    import contextlib
+
+    from numpy.typing import NDArray
+
+    from normcli.cli.problem import Problem
+    from normcli.cli.settings import AnswerOptions, RunOptions
+    from normcli.results.result import Result
+
+
+class Outputs(NamedTuple):
+    """Where things go; each may go nowhere.
+
+    Parameters
+    ----------
+    tensor, statistics : Destination or None
+    document : Destination or None
+        Of the answer.
+    """
+
+    tensor: Destination | None
+    statistics: Destination | None
+    document: Destination | None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the tensor goes to standard output."""
+        return self.tensor is not None and self.tensor.path == STANDARD_STREAM
+
+    def start(self, files: contextlib.ExitStack, problem: Problem) -> NDArray[Any] | None:
+        """Return the array that the result is to be calculated into, if that lies in a file; else None."""
+        values = problem.tensor.values
+        dtype = problem.plan.choose_output_dtype(values.dtype)
+        return None if self.tensor is None else self.tensor.start_tensor(files, values, dtype)
+
+    def save(
+        self, files: contextlib.ExitStack, problem: Problem, result: Result, out: NDArray[Any] | None
+    ) -> None:
+        """Write the statistics, and the tensor unless it was calculated into its file.
+
+        The files take their places when `files` closes.
+        """
+        if self.statistics is not None:
+            self.statistics.write_arrays(files, result.statistics)
+        if self.tensor is not None and out is None:
+            from normcli.tensors.files import Saved
+
+            self.tensor.write_tensor(files, Saved.like(problem.tensor, result.normalized))
+
+    def warn(self, run: RunOptions, problem: Problem) -> None:
+        """Say which columns of a table are not written."""
+        if self.tensor is not None:
+            run.warn(problem.tensor.source, *describe_left_out(self.tensor, problem.tensor))
+
+
+def choose_outputs(answer: AnswerOptions) -> Outputs:
+    """Return where the normalized tensor, the statistics and the answer go.
+
+    Contradictions and files that cannot be written are refused here, before any work.
+    """
+    output, format_name = answer.output, answer.format_name
+    is_page = format_name == PAGE or (output is not None and output.lower().endswith(PAGE_SUFFIXES))
+    if answer.field and (is_page or format_name):
+        raise UsageError("--print prints bare numbers; it has no --format, and no page")
+    if output == STANDARD_STREAM and is_page:
+        raise UsageError("-o - puts the tensor on standard output; --format html alone puts a page there")
+    if output == STANDARD_STREAM and answer.field:
+        raise UsageError("-o - puts the tensor on standard output, where --print would go too")
+    if output != STANDARD_STREAM and format_name not in (None, *WRITERS):
+        raise UsageError(f"--format {format_name} is of tensors: -o - writes one to standard output")
+    tensor = None if is_page else choose_tensor_file(answer)
+    statistics = choose_values_file(answer.stats_output, "--stats-output", STATISTICS_SUFFIXES)
+    require_distinct({"--output": answer.output, "--stats-output": answer.stats_output})
+    if is_page:
+        return Outputs(None, statistics, choose_document_file(answer, (PAGE,)))
+    shown = None if output == STANDARD_STREAM else Destination(None, format_name or "table")
+    return Outputs(tensor, statistics, shown)
+
+
+def require_distinct(paths: dict[str, str | None]) -> None:
+    """Raise `UsageError` if two options name one file: each result would overwrite the other."""
+    seen: dict[str, str] = {}
+    for option, path in paths.items():
+        if path is not None and path != STANDARD_STREAM:
+            first = seen.setdefault(os.path.realpath(path), option)
+            if first != option:
+                raise UsageError(f"{first} and {option} are both {path}; one would overwrite the other")
