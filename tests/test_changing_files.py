@@ -45,6 +45,8 @@ def folder(tmp_path, monkeypatch, normcli):
     for name in ("x.npy", "a.npy"):
         np.save(name, x)
     np.savez("x.npz", x=x)
+    np.save("mask.npy", x > 0)
+    np.save("gamma.npy", x[0])
     np.savetxt("x.csv", x, delimiter=",", header="x,y,z", comments="")
     assert normcli("fit", "zscore", "a.npy", "-o", "stats.npz").code == 0
     return tmp_path
@@ -109,6 +111,16 @@ def test_a_file_that_changes_while_it_is_worked_on_where_it_lies(line, folder, n
     assert (ran.code, ran.raw) == (3, b"")
     assert ran.err.endswith(CHANGED.format(suffix=suffix) + "\n")
     assert not list(folder.glob("y*"))
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", ["mask", *slowly(["gamma"])])
+def test_other_files_of_a_calculation_that_change(name, normcli, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    _touch_after(monkeypatch, files, "_hold_to", f"{name}.npy")
+    ran = normcli("ln", "-i", "a.npy", f"--{name}", f"{name}.npy")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert f"{name}.npy changed while it was read" in ran.err
 
 
 def test_a_file_that_changes_during_a_pass(folder, normcli, monkeypatch):

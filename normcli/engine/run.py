@@ -16,6 +16,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
 from normcli.numerics.lengths import LARGEST_P
 from normcli.numerics.solution import solve_given
+from normcli.tensors.mapped import require_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,10 +161,17 @@ def run_source(
     inputs: Inputs,
     effort: Effort,
 ) -> dict[str, Floats]:
-    """Normalize the tiles of a source into a sink, or measure them alone, and return the statistics."""
+    """Normalize the tiles of a source into a sink, or measure them alone, and return the statistics.
+
+    Raises
+    ------
+    DataError
+        If the file of gamma, beta or the mask has changed since it was opened.
+    """
     passes = _find_run(plan)(plan, geometry, source, sink, inputs, effort)
     known = inputs.given if inputs.measured is None else inputs.measured
     statistics = passes.measure() if known is None else passes.apply(known)
+    require_unchanged(inputs.gamma, inputs.beta, None if inputs.selection is None else inputs.selection.mask)
     shape = plan.grid.stats_shape
     return {name: array.reshape(shape) for name, array in statistics.items()}
 

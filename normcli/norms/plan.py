@@ -205,7 +205,7 @@ class Plan:
         if not self.norm.tracks:
             raise UsageError(f"{self.norm.name} has no {name}: no running statistics are kept of it")
         fitted = self._fit(name, values, self.grid.running.stats_shape, self.grid.running.keepdims_shape)
-        return fitted.astype(np.float64)
+        return fitted.astype(np.float64, subok=False)
 
     def _fit(
         self, name: str, values: NDArray[np.generic], shape: tuple[int, ...], full_shape: tuple[int, ...]
@@ -216,7 +216,7 @@ class Plan:
             candidates.append((values[:, 0], shape))
         for candidate, target in candidates:
             with contextlib.suppress(ValueError):
-                return np.broadcast_to(candidate, target).reshape(shape)
+                return np.broadcast_to(candidate, target, subok=True).reshape(shape)  # maps stay maps
         raise DataError(
             f"{name} has the shape {values.shape}; {self.norm.name} of {self.grid.shape} takes {shape}"
         )

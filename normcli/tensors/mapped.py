@@ -41,12 +41,18 @@ class Mapped(np.memmap[Any, Any]):
     temporary : bool
         Whether the file ends with the process, so that it need never reach the disk.
     opened : Opened or None
-        What the file was when it was opened, where other processes may write to it. None of views and copies.
+        What the file was when it was opened, where other processes may write to it. None of copies.
     """
 
     descriptor: int | None = None
     opened: Opened | None = None
     temporary: bool = False
+
+    def __array_finalize__(self, source: Any) -> None:
+        """Let views know the file too."""
+        super().__array_finalize__(source)
+        if self._mmap is not None:  # type: ignore[attr-defined]  # as `np.memmap` marks views, and not copies
+            self.opened = getattr(source, "opened", None)
 
 
 class Region(NamedTuple):
@@ -154,7 +160,7 @@ class Region(NamedTuple):
         return self.map(stream, "r+")
 
 
-def require_unchanged(*arrays: NDArray[Any]) -> None:
+def require_unchanged(*arrays: NDArray[Any] | None) -> None:
     """Raise `DataError` if one of some arrays lies in a file that has changed since it was opened.
 
     Called after the last read, and before anything is said of what was read.
