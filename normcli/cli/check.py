@@ -14,7 +14,7 @@ from click import option
 from normcli.cli import options
 from normcli.cli.destination import print_document
 from normcli.cli.problem import Problem, load_problem, warn_of_input
-from normcli.cli.sources import load_file
+from normcli.cli.sources import load_actual
 from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import ExitCode, UsageError, name_subject
@@ -110,8 +110,7 @@ def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor
 
     option = "--actual" if name == NORMALIZED else f"--actual-{name}"
     with name_subject(option):
-        loaded = load_file(path, settings)
-        tensor = loaded._replace(values=loaded.arrange(plan.grid.columns))
+        tensor = load_actual(path, settings, plan.grid.columns)
     with name_subject(f"{option} {path}"):
         require_shape(plan, name, tensor.values)
     return tensor

@@ -135,12 +135,16 @@ class Destination(NamedTuple):
         stream.write(b"\n")
 
 
-def describe_left_out(destination: Destination, tensor: Tensor) -> Iterator[str]:
-    """Yield which columns of a tensor's table are not written, as the format holds numbers alone."""
+def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
+    """Yield what there is to know of a table that is written: what is left out, or would be read otherwise."""
+    from normcli.tensors.delimited import reads_as_header
     from normcli.tensors.files import FORMATS
     from normcli.tensors.tables import name_column
 
     table = tensor.table
+    names = tensor.columns if table is None else table.rows.names
+    if destination.format_name in ("csv", "tsv") and names is not None and not reads_as_header(names):
+        yield "the names of its columns look like data: --header yes reads what is written"
     if table is None or not table.has_others or FORMATS[f".{destination.format_name}"].is_text:
         return
     others = (name_column(table.rows, place) for place in range(table.rows.width) if place not in table.chosen)

@@ -8,7 +8,7 @@ from click import option
 
 from normcli.cli import options
 from normcli.cli.check import print_verdict
-from normcli.cli.sources import load_affine, load_file, load_input
+from normcli.cli.sources import load_actual, load_affine, load_input
 from normcli.cli.verbs import EVALUATION, SELECTION, Verb
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
@@ -36,8 +36,7 @@ def _run(settings: Settings, actual: str | None, name: str | None) -> None:
     from normcli.verify.sentence import format_sentence
 
     source = load_input(settings)
-    loaded = load_file(actual, settings)
-    theirs = loaded._replace(values=loaded.arrange(source.columns))
+    theirs = load_actual(actual, settings, source.columns)
     parameters = load_affine(settings.parameters, source.columns)
     letters = settings.request.layout
     layout = make_layout(letters, source.values.ndim)

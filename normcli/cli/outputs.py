@@ -11,7 +11,7 @@ from normcli.cli.destination import (
     choose_document_file,
     choose_tensor_file,
     choose_values_file,
-    describe_left_out,
+    describe_written,
 )
 from normcli.errors import UsageError
 from normcli.tensors.tensor import STANDARD_STREAM
@@ -69,7 +69,7 @@ class Outputs(NamedTuple):
     def warn(self, run: RunOptions, problem: Problem) -> None:
         """Say which columns of a table are not written."""
         if self.tensor is not None:
-            run.warn(problem.tensor.source, *describe_left_out(self.tensor, problem.tensor))
+            run.warn(problem.tensor.source, *describe_written(self.tensor, problem.tensor))
 
 
 def choose_outputs(answer: AnswerOptions) -> Outputs:

@@ -38,6 +38,8 @@ def load_input(settings: Settings) -> Tensor:
         raise UsageError("there is no tensor: give --input FILE, --data JSON or --shape N,N,…")
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} each name a tensor; give one of them")
+    if not source.inputs:
+        source.table().refuse("a generated tensor" if source.data is None else "--data")
     if source.shape is not None:
         from normcli.tensors.generate import generate
 
@@ -52,6 +54,21 @@ def load_input(settings: Settings) -> Tensor:
 
         return Tensor(parse_json(source.data, "--data"), "--data")
     return load_file(source.inputs[0], settings)
+
+
+def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
+    """Return a tensor that is held against the input, its columns in the order of the input's names.
+
+    The options of tables are the input's: where this file has not got such columns, or is no table, all of it is
+    taken.
+    """
+    from normcli.tensors.files import load
+
+    try:
+        tensor = load_file(name, settings)
+    except UsageError:
+        tensor = load(name)
+    return tensor._replace(values=tensor.arrange(columns))
 
 
 def load_file(name: str, settings: Settings) -> Tensor:

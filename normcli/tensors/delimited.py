@@ -24,6 +24,7 @@ from normcli.tensors.tables import (
     CellReader,
     Table,
     choose_columns,
+    holds_nan,
     iterate_row_blocks,
     place_numbers,
     to_number,
@@ -106,7 +107,8 @@ class Lines:
         cells = self._split_unquoted(filled[0])
         self.width = len(cells)
         has_header = _looks_like_header(cells, options.decimal) if options.header is None else options.header
-        self.names = tuple(cell.strip() for cell in cells) if has_header else None
+        self.names = tuple(map(_read_name, self._split(filled[0]))) if has_header else None
+        self.is_doubtful = options.header is None and not has_header and _holds_text(cells, options.decimal)
         self._skipped = first.index(filled[0]) + 1 if has_header else 0
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
@@ -303,6 +305,9 @@ def read_delimited(stream: BinaryIO, name: str, options: TableOptions, usual: st
     """
     lines = Lines(stream, name, options, usual)
     chosen, note = choose_columns(lines, options)
+    if lines.is_doubtful:
+        doubt = "its first row has text and numbers, and is taken for data: --header yes takes it for names"
+        note = doubt if note is None else f"{doubt}; {note}"
     return Table(lines, chosen, lines.delimiter, lines.decimal), note
 
 
@@ -332,16 +337,20 @@ def write_delimited(
 
     if names is not None:
         stream.write(f"{delimiter.join(quote(name, delimiter) for name in names)}\n".encode())
-    blocks = _format_blocks(values, delimiter, decimal)
-    if table is None or table.is_whole:
+    between = delimiter if decimal != delimiter else f'"{delimiter}"'  # numbers are then in quotes
+    blocks = _format_blocks(values, between, decimal)
+    keeps_missing = table is not None and holds_nan(values)
+    if table is None or (table.is_whole and not keeps_missing and decimal != delimiter):
         stream.writelines(text.encode() for text in blocks)
         return
     lines = (line for text in blocks for line in text.removesuffix("\n").split("\n"))
-    if table.span is not None:
-        numbers: Iterator[list[str]] = ([line] for line in lines)
+    if decimal == delimiter:
+        numbers: Iterator[list[str]] = ([f'"{cell}"' for cell in line.split(between)] for line in lines)
+    elif table.span is not None and not keeps_missing:
+        numbers = ([line] for line in lines)
     else:
         numbers = (line.split(delimiter) for line in lines)
-    rows = map(delimiter.join, place_numbers(numbers, table, delimiter))
+    rows = map(delimiter.join, place_numbers(numbers, table, delimiter, keeps_missing=keeps_missing))
     while block := list(islice(rows, _ROWS_AT_ONCE)):
         stream.write("\n".join([*block, ""]).encode())
 
@@ -451,6 +460,20 @@ def _count_ends(text: str | bytes) -> int:
     data = text.encode() if isinstance(text, str) else text
     others = data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
     return data.count(b"\n") + others
+
+
+def _read_name(cell: str) -> str:
+    """Return the name that a cell of a header holds; around quotes spaces are part of nothing."""
+    return _unquote(cell) if cell.startswith('"') else cell.strip()
+
+
+def reads_as_header(names: Sequence[str]) -> bool:
+    """Whether a row of names is taken for a header when it is read back."""
+    return _looks_like_header(names, ".")
+
+
+def _holds_text(cells: Sequence[str], decimal: str) -> bool:
+    return any(to_number(cell, decimal) is None for cell in cells)
 
 
 def _looks_like_header(cells: Sequence[str], decimal: str) -> bool:

@@ -20,7 +20,7 @@ from normcli.tensors.mapped import Mapped
 from normcli.tensors.opened import Opened
 from normcli.tensors.spool import spool
 from normcli.tensors.tables import AS_FOUND, UNNAMED
-from normcli.tensors.tensor import STANDARD_STREAM, Tensor
+from normcli.tensors.tensor import STANDARD_STREAM, Tensor, list_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -336,10 +336,11 @@ def _load_whole(
     stream.seek(0)
     found = file_format.read(stream, name, key, options)
     if not isinstance(found, tuple):
-        if options.columns is not None or options.exclude is not None:
-            raise UsageError(f"--columns and --exclude are of tables; {name} is none")
+        options.refuse(name)
         return _name_columns(Tensor(found, name), options.wanted)
     table, how = found
+    if table.delimiter is None:
+        options.refuse(name, but=("columns", "exclude"))
     values, note = table.read()
     notes = "; ".join(text for text in (how, note) if text)
     return Tensor(values, name, table.columns or options.wanted, notes or None, table)
@@ -349,7 +350,7 @@ def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
     """Return a tensor without names with those that are wanted, if it has as many columns."""
     if wanted is None or tensor.values.shape[-1:] != (len(wanted),):
         return tensor
-    return tensor._replace(columns=wanted, note=UNNAMED.format(", ".join(wanted)))
+    return tensor._replace(columns=wanted, note=UNNAMED.format(list_names(wanted)))
 
 
 def _sniff(head: bytes, name: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from normcli.errors import DataError
+from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.delimited import quote
 from normcli.tensors.nested import TENSOR_KEY, NestedLists, describe_number, to_array
@@ -21,6 +22,7 @@ from normcli.tensors.tables import (
     CellReader,
     Table,
     choose_columns,
+    holds_nan,
     iterate_row_blocks,
     place_numbers,
 )
@@ -158,10 +160,15 @@ def write_records(
     if table is not None:
         chosen = dict(zip(table.chosen, names, strict=True))
         names = table.rows.names or [chosen.get(place, str(place)) for place in range(table.rows.width)]
+    equal = [name for name, count in Counter(names).items() if count > 1]
+    if equal:
+        name = shorten(equal[0])
+        raise UsageError(f"JSON records cannot hold two columns called {name!r}; .csv and .tsv can")
     keys = [json.dumps(name, ensure_ascii=False) for name in names]
     rows: Iterator[list[str]] = chain.from_iterable(map(_format_rows, iterate_row_blocks(values)))
-    if table is not None and not table.is_whole:
-        rows = place_numbers(rows, table, None)
+    keeps_missing = table is not None and holds_nan(values)
+    if table is not None and (keeps_missing or not table.is_whole):
+        rows = place_numbers(rows, table, None, keeps_missing=keeps_missing)
     before, between, after = ("", "\n", "\n") if is_lines else ("[\n", ",\n", "\n]\n")
     stream.write(before.encode())
     separator = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 import shlex
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
 MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
 """What stands in the cell of a missing value, in upper or lower case: it is read as NaN."""
 
+_NAN_TEXTS = ("nan", '"nan"')
+"""NaN as delimited files and JSON have it."""
+
 _MISSING = frozenset(word.lower() for word in MISSING)
 
 _VALUES_AT_ONCE = 1 << 15
@@ -37,6 +39,13 @@ LARGEST_EXACT = 2.0**53
 """Up to this, every whole number is a float64."""
 
 _WHOLE = re.compile(r"\s*[-+]?[0-9]+\s*")
+
+_NAMED = re.compile(r"""\s*(?:("(?:[^"]|"")*")|([^,"][^,]*))\s*(?:,|$)""")
+"""A name in a list of names: in quotes where it holds a comma."""
+
+_LIST_OF_NAMES = re.compile(rf"(?:{_NAMED.pattern})+")
+
+_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 
 _PLACES = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 """A column by its number, or a range of them."""
@@ -66,6 +75,21 @@ class TableOptions(NamedTuple):
     decimal: str = "."
     header: bool | None = None
     wanted: tuple[str, ...] | None = None
+
+    def refuse(self, subject: str, *, but: Sequence[str] = ()) -> None:
+        """Raise `UsageError` if anything but some options is given, of what is no table or none of cells.
+
+        Parameters
+        ----------
+        subject : str
+            What the options are given for, and is none of their kind.
+        but : sequence of str
+            The options that are not refused.
+        """
+        for name in ("columns", "exclude", "delimiter", "decimal", "header"):
+            if name not in but and getattr(self, name) != getattr(AS_FOUND, name):
+                kind = "of CSV and TSV" if name in ("delimiter", "decimal", "header") else "of tables"
+                raise UsageError(f"--{name} is {kind}; {subject} is none")
 
 
 AS_FOUND = TableOptions()
@@ -206,7 +230,7 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
         raise UsageError("--columns and --exclude each say which columns are worked on; give one of them")
     chosen = tuple(range(rows.width))
     if options.columns is not None:
-        chosen = tuple(sorted(_find_places(rows, options.columns, "--columns")))
+        chosen = _find_places(rows, options.columns, "--columns")
     elif options.exclude is not None:
         left_out = _find_places(rows, options.exclude, "--exclude")
         chosen = tuple(place for place in chosen if place not in left_out)
@@ -236,14 +260,19 @@ def match_columns(
     return tuple(chosen[place] for place in places), None
 
 
-def _find_places(rows: Rows, text: str, option: str) -> set[int]:
-    """Return the places of the columns that an option names."""
-    found: set[int] = set()
-    for part in next(csv.reader([text], skipinitialspace=True), []):
+def _find_places(rows: Rows, text: str, option: str) -> tuple[int, ...]:
+    """Return the places of the columns that an option names, each once, in its order."""
+    found: dict[int, None] = {}
+    if text.strip() and _LIST_OF_NAMES.fullmatch(text) is None:
+        raise UsageError(
+            f"{option} {shorten(text)!r} is no list of names; quotes go around a name with a comma"
+        )
+    for quoted, plain in _NAMED.findall(text):
+        part = quoted[1:-1].replace('""', '"') if quoted else plain
         named = [place for place, name in enumerate(rows.names or ()) if name == part.strip()]
         numbered = _PLACES.fullmatch(part.strip())
         if named:
-            found.update(named)
+            found.update(dict.fromkeys(named))
             continue
         if numbered is None:
             known = ", ".join(map(shorten, rows.names[:12])) if rows.names else f"0 to {rows.width - 1}"
@@ -251,10 +280,10 @@ def _find_places(rows: Rows, text: str, option: str) -> set[int]:
         first, last = int(numbered[1]), int(numbered[2] or numbered[1])
         if not first <= last < rows.width:
             raise UsageError(f"{option} {part}: {rows.name} has the columns 0 to {rows.width - 1}")
-        found.update(range(first, last + 1))
+        found.update(dict.fromkeys(range(first, last + 1)))
     if not found:
         raise UsageError(f"{option} names no column")
-    return found
+    return tuple(found)
 
 
 def name_column(rows: Rows, place: int) -> str:
@@ -331,13 +360,17 @@ class CellReader:
     def _refuse(self, texts: Sequence[int], cells: Sequence[str], where: str) -> NoReturn:
         """Raise an error with the first cell that is no number, and the option that leaves all such out."""
         columns = [name_column(self._rows, place) for place in texts]
-        remedy = (
-            f"--exclude {shlex.quote(_join_names(columns))} leaves {'it' if len(texts) == 1 else 'them'} out"
-        )
-        if self._rows.names is None and not self._values:
-            remedy += ", --header yes takes the first row for names"
         cell = shorten(cells[texts[0]])
-        raise DataError(f"{self._rows.name}, {where}, column {columns[0]}: {cell!r} is not a number; {remedy}")
+        them = "it" if len(texts) == 1 else "them"
+        remedies = [f"--exclude {shlex.quote(_join_names(columns))} leaves {them} out"]
+        if len(self._chosen) < self._rows.width:  # some are left out already, by the same option or the other
+            remedies = [f"choose without {', '.join(columns)}"]
+        if self._rows.names is None and not self._values:
+            remedies.insert(0, "--header yes takes the first row for names")
+        if self._decimal == "." and any(_COMMA.fullmatch(cells[place].strip()) for place in texts):
+            remedies.insert(0, "--decimal , reads decimal commas")
+        what = f"{cell!r} is not a number; {', '.join(remedies)}"
+        raise DataError(f"{self._rows.name}, {where}, column {columns[0]}: {what}")
 
     def _to_whole(self, cell: str) -> int:
         limits = np.iinfo(self._dtype)  # type: ignore[type-var]
@@ -351,25 +384,36 @@ def is_rounded(cell: str, number: float) -> bool:
     return _WHOLE.fullmatch(cell) is not None and len(cell) < 400 and int(cell) != number
 
 
-def place_numbers(numbers: Iterator[list[str]], table: Table, delimiter: str | None) -> Iterator[list[str]]:
+def holds_nan(values: NDArray[Any]) -> bool:
+    """Whether a tensor of two axes holds a NaN."""
+    return values.dtype.kind not in "iub" and any(np.isnan(rows).any() for rows in iterate_row_blocks(values))
+
+
+def place_numbers(
+    numbers: Iterator[list[str]], table: Table, delimiter: str | None, *, keeps_missing: bool
+) -> Iterator[list[str]]:
     """Yield the texts of each row's cells: those of a tensor, in their places among what passes through.
 
     Parameters
     ----------
     numbers : iterator
-        The texts of each row's numbers, or where these stand together (`Table.span`) one text of them all.
+        The texts of each row's numbers, or where these stand together (`Table.span`), and nothing is missing,
+        one text of them all.
     table : Table
         Where the numbers came from.
     delimiter : str or None
         As of `Rows.read_cells`.
+    keeps_missing : bool
+        Whether missing values stay as they stood where the number is NaN.
 
     Raises
     ------
     DataError
         If the table's file has changed since its numbers were read.
     """
-    others = table.rows.read_cells(delimiter) if table.has_others else None
-    width, span = table.rows.width, table.span
+    others = table.rows.read_cells(delimiter) if table.has_others or keeps_missing else None
+    width, span = table.rows.width, None if keeps_missing else table.span
+    becomes_json = delimiter is None and table.delimiter is not None
     for texts in numbers:
         cells = [""] * width if others is None else next(others, None)
         if cells is None:  # fewer rows than were read before
@@ -378,10 +422,18 @@ def place_numbers(numbers: Iterator[list[str]], table: Table, delimiter: str | N
             cells[span] = texts
         else:
             for place, text in zip(table.chosen, texts, strict=True):
-                cells[place] = text
+                if not (keeps_missing and text in _NAN_TEXTS and _is_missing(cells[place])):
+                    cells[place] = text
+                elif becomes_json:
+                    cells[place] = "null"
         yield cells
     if others is not None and table.opened is not None:
         table.opened.require_unchanged()
+
+
+def _is_missing(cell: str) -> bool:
+    """Whether the text of a cell, which may stand in quotes, is that of a missing value."""
+    return cell.strip('"').strip().lower() in _MISSING
 
 
 def iterate_row_blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:

@@ -221,12 +221,12 @@ class TestDialects:
     def test_missing_values_are_no_header(self, row, normcli):
         Path("d.csv").write_text(f"{row}\n1,2\n3,5\n")
         assert normcli("zscore", "-i", "d.csv", "--nan", "omit", "--print", "count").lines == ["2", "2"]
-        assert normcli("zscore", "-i", "d.csv", "-o", "-", "-f", "csv").lines[0] == "nan,nan"
+        assert normcli("zscore", "-i", "d.csv", "-o", "-", "-f", "csv").lines[0] == row
 
     def test_rows_of_empty_cells_stay(self, normcli):
         Path("d.csv").write_text("x,y\n1,2\n,\n3,4\n")
         ran = normcli("zscore", "-i", "d.csv", "--nan", "omit", "-o", "-", "-f", "csv")
-        assert ran.lines == ["x,y", "-1.0,-1.0", "nan,nan", "1.0,1.0"]
+        assert ran.lines == ["x,y", "-1.0,-1.0", ",", "1.0,1.0"]
 
 
 TABLES = {
@@ -460,3 +460,113 @@ class TestNamesInAnswers:
             "0,1,y,100.0,101.0,1.0,1.0,1.0,-1.0",
         ]
         assert normcli("fit", "zscore", "p.csv", "-f", "csv").lines[1].startswith("0,x,2.0")
+
+
+class TestMissingValues:
+    @pytest.mark.parametrize("word", ["NA", "", "-", "NaN", "null", '""'])
+    def test_they_stay_as_they_stood(self, word, normcli):
+        Path("m.csv").write_text(f"n,x,y\na,1,{word}\nb,3,4\nc,,6\n")
+        ran = normcli("zscore", "-i", "m.csv", "--exclude", "n", "--nan", "omit", "-o", "-", "-f", "csv")
+        assert ran.lines == ["n,x,y", f"a,-1.0,{word}", "b,1.0,-1.0", "c,,1.0"]
+        again = normcli(
+            "zscore", "-i", "-", "--exclude", "n", "--nan", "omit", "--print", "count", stdin=ran.raw
+        )
+        assert again.lines == ["2", "2"]
+
+    def test_in_json_they_are_null(self, normcli):
+        Path("m.csv").write_text("x,y\n1,NA\n3,4\n,6\n")
+        ran = normcli("zscore", "-i", "m.csv", "--nan", "omit", "-o", "-", "-f", "json")
+        assert ran.json == [{"x": -1.0, "y": None}, {"x": 1.0, "y": -1.0}, {"x": None, "y": 1.0}]
+        again = normcli("zscore", "-i", "-", "--nan", "omit", "-o", "-", "-f", "csv", stdin=ran.raw)
+        assert again.lines == ["x,y", "-1.0,", "1.0,-1.0", ",1.0"]
+
+    def test_a_value_that_is_not_missing_may_become_nan(self, normcli):
+        Path("m.csv").write_text("x\n1\nNA\n")
+        assert normcli("zscore", "-i", "m.csv", "-o", "-", "-f", "csv").lines == ["x", "nan", "NA"]
+
+
+class TestDoubts:
+    def test_a_first_row_of_text_and_numbers_is_told_of(self, normcli):
+        Path("w.csv").write_text("country,2019,2020\nDE,1.5,2\nFR,3,5\n")
+        ran = normcli("fit", "zscore", "w.csv", "--columns", "1,2", "--print", "mean")
+        assert ran.err == (
+            "normcli: w.csv: its first row has text and numbers, and is taken for data: --header yes takes it for names\n"
+        )
+        ran = normcli("fit", "zscore", "w.csv", "--columns", "2019,2020", "--header", "yes", "--print", "mean")
+        assert (ran.lines, ran.err) == (["2.25", "3.5"], "")
+        assert (
+            normcli("fit", "zscore", "w.csv", "--columns", "1,2", "--header", "no", "--print", "count").err
+            == ""
+        )
+
+    def test_the_header_is_the_first_remedy(self, normcli):
+        Path("w.csv").write_text("country,2019\nDE,1.5\n")
+        assert (
+            "not a number; --header yes takes the first row for names, --exclude 0"
+            in normcli("zscore", "-i", "w.csv").err
+        )
+
+    def test_a_decimal_comma_is_recognized(self, normcli):
+        Path("e.csv").write_text("Datum;T\n01.01.;3,5\n02.01.;4,5\n")
+        assert "--decimal , reads decimal commas" in normcli("zscore", "-i", "e.csv", "--exclude", "Datum").err
+
+    def test_names_that_read_as_data_are_told_of(self, normcli):
+        Path("y.csv").write_text("2019,2020\n1,2\n3,4\n")
+        ran = normcli("zscore", "-i", "y.csv", "--header", "yes", "-o", "z.csv")
+        assert "--header yes reads what is written" in ran.err
+
+    def test_numbers_with_commas_between_commas_are_quoted(self, normcli):
+        Path("c.csv").write_text('a,b\n"1,5",x\n"2,5",y\n')
+        ran = normcli("zscore", "-i", "c.csv", "--decimal", ",", "--columns", "a", "-o", "-", "-f", "csv")
+        assert ran.lines == ["a,b", '"-1,0",x', '"1,0",y']
+        Path("c.csv").write_text('a,b\n"1,5","2,5"\n"2,5","4,5"\n')
+        ran = normcli("zscore", "-i", "c.csv", "--decimal", ",", "-o", "-", "-f", "csv")
+        assert ran.lines == ["a,b", '"-1,0","-1,0"', '"1,0","1,0"']
+
+    def test_equal_names_are_no_records(self, normcli):
+        Path("d.csv").write_text("a,a\n1,2\n3,4\n")
+        ran = normcli("zscore", "-i", "d.csv", "-o", "-", "-f", "jsonl")
+        assert (ran.code, ran.raw) == (2, b"")
+        assert "two columns called 'a'" in ran.err
+
+    def test_spaces_in_quotes_are_of_the_name(self, normcli):
+        Path("s.jsonl").write_text('{"x ": 1, "b": 2}\n{"x ": 3, "b": 4}\n')
+        assert normcli("zscore", "-i", "s.jsonl", "-o", "s.csv").code == 0
+        assert normcli("zscore", "-i", "s.csv", "-f", "json").json["columns"] == ["x ", "b"]
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("--shape", "2,3", "--columns", "0"),
+            ("--data", "[[1,2]]", "--exclude", "0"),
+            ("-i", "x.npy", "--delimiter", ";"),
+            ("-i", "r.json", "--header", "yes"),
+            ("-i", "r.json", "--decimal", ","),
+        ],
+        ids=" ".join,
+    )
+    def test_what_is_of_tables_is_refused_elsewhere(self, arguments, normcli):
+        Path("r.json").write_text('[{"x": 1}, {"x": 2}]')
+        ran = normcli("zscore", *arguments)
+        assert (ran.code, ran.raw) == (2, b"")
+        assert arguments[2] in ran.err
+
+    @pytest.mark.parametrize("text", ["x\ny", "x\ry", '"x', "a,,b"])
+    def test_odd_lists_of_columns_are_refused(self, text, normcli):
+        ran = normcli("zscore", "-i", "p.csv", "--columns", text)
+        assert (ran.code, ran.raw) == (2, b"")
+
+    def test_columns_are_taken_in_the_order_that_is_asked_for(self, normcli):
+        assert normcli("zscore", "-i", "p.csv", "--columns", "y,x", "--print", "mean").lines == ["101.0", "2.0"]
+        assert normcli("zscore", "-i", "p.csv", "--columns", "y,x", "-o", "-", "-f", "csv").lines[0] == "x,y"
+
+
+@pytest.mark.parametrize("name", ["y.npy", "y.csv", "bare.csv"])
+def test_what_is_checked_need_not_have_the_columns_that_are_left_out(name, normcli):
+    Path("in.csv").write_text("n,x,y\na,1,100\nb,3,102\n")
+    np.save("y.npy", [[-1.0, -1.0], [1.0, 1.0]])
+    Path("y.csv").write_text("y,x\n-1,-1\n1,1\n")
+    Path("bare.csv").write_text("-1,-1\n1,1\n")
+    for options in (("--exclude", "n"), ("--columns", "x,y")):
+        assert normcli("check", "zscore", "-i", "in.csv", *options, "--actual", name).code == 0
+        assert normcli("identify", "-i", "in.csv", *options, "--actual", name, "-f", "json").code == 0

@@ -118,7 +118,11 @@ def test_missing_values(word):
         pytest.param("x,y\n1,2\n", {"header": False, "columns": "0"}, None, None, id="no header"),
         pytest.param("n,x,y\na,1,2\n", {"columns": "x,y"}, [[1, 2]], ("x", "y"), id="columns by name"),
         pytest.param(
-            "n,x,y\na,1,2\n", {"columns": "y, x"}, [[1, 2]], ("x", "y"), id="columns in the file's order"
+            "n,x,y\na,1,2\n",
+            {"columns": "y, x"},
+            [[2, 1]],
+            ("y", "x"),
+            id="columns in the order that is asked for",
         ),
         pytest.param("n,x,y\na,1,2\n", {"columns": "1-2"}, [[1, 2]], ("x", "y"), id="columns by number"),
         pytest.param("n,x,y\na,1,2\n", {"exclude": "n"}, [[1, 2]], ("x", "y"), id="exclude"),
