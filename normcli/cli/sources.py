@@ -59,7 +59,7 @@ def load_input(settings: Settings) -> Tensor:
 def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
     """Return a tensor that is held against the input, its columns in the order of the input's names.
 
-    The options of tables are the input's: where this file has no such columns, or is no table, all of it is taken.
+    The options of tables are the input's; all of a file that has no such columns, or is no table, is taken.
     """
     from normcli.tensors.files import load
 
