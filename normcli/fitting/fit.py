@@ -176,7 +176,7 @@ class _Fitting(NamedTuple):
         values, note = tensor.values, tensor.note
         if tensor.columns is not None and subject.columns is None and subject.has_columns():
             note = "the first file names no columns: those of this one are taken in its order"
-        require_alike(subject, values.shape, values.dtype, source.name, self.first.name)
+        require_alike(subject, values.shape, tensor.dtype, source.name, self.first.name)
         samples = values.shape[subject.plan(1).grid.layout.batch or 0]
         sums = gather(subject.plan(samples), values, effort)
         if self.policy.nan == "raise":

@@ -77,7 +77,7 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
     UsageError
         If samples have statistics of their own, or what is asked for cannot be gathered.
     """
-    shape, dtype = tensor.values.shape, tensor.values.dtype
+    shape, dtype = tensor.values.shape, tensor.dtype
     plan = make_plan(request, shape, dtype)
     require_fittable(plan)
     resolved = request._replace(

@@ -337,13 +337,13 @@ def _load_whole(
     found = file_format.read(stream, name, key, options)
     if not isinstance(found, tuple):
         options.refuse(name)
-        return _name_columns(Tensor(found, name), options.wanted)
+        return _name_columns(Tensor(found, name, is_text=file_format.is_text), options.wanted)
     table, how = found
     if table.delimiter is None:
         options.refuse(name, but=("columns", "exclude"))
     values, note = table.read()
     notes = "; ".join(text for text in (how, note) if text)
-    return Tensor(values, name, table.columns or options.wanted, notes or None, table)
+    return Tensor(values, name, table.columns or options.wanted, notes or None, table, file_format.is_text)
 
 
 def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:

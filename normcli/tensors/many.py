@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from normcli.errors import DataError
 from normcli.tensors.files import FORMATS, load
 from normcli.tensors.npz import find_arrays
@@ -106,9 +104,4 @@ def _list_members(path: str) -> list[str]:
 
 
 def _load(name: str, options: TableOptions, wanted: tuple[str, ...] | None) -> Tensor:
-    tensor = load(name, options._replace(wanted=wanted))
-    forms = (form for suffix, form in FORMATS.items() if suffix in name.lower())
-    is_text, dtype = any(form.is_text for form in forms), tensor.values.dtype
-    if not is_text or dtype.kind == "f" or tensor.table is not None:
-        return tensor
-    return tensor._replace(values=tensor.values.astype(np.float64))  # nested lists do not say of what dtype
+    return load(name, options._replace(wanted=wanted))

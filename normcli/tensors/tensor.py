@@ -10,6 +10,7 @@ from normcli.printable import shorten
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from normcli.tensors.tables import Table
@@ -40,6 +41,8 @@ class Tensor(NamedTuple):
         What was done to get them that a person should know of.
     table : Table or None
         The table that they are columns of: a result is written among its other columns.
+    is_text : bool
+        Whether the source was text, whose numbers are of no dtype.
     """
 
     values: NDArray[Any]
@@ -47,6 +50,15 @@ class Tensor(NamedTuple):
     columns: tuple[str, ...] | None = None
     note: str | None = None
     table: Table | None = None
+    is_text: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype that tensors of one kind share: of text float64, whether or not all numbers are whole."""
+        import numpy as np  # the command line needs the names of this module, and not always that
+
+        whole = self.is_text and self.values.dtype.kind in "biu"
+        return np.dtype(np.float64) if whole else self.values.dtype
 
     def arrange(self, wanted: tuple[str, ...] | None) -> NDArray[Any]:
         """Return the values, their columns in the order of the wanted names; as they stand if they share none.

@@ -256,3 +256,23 @@ def test_what_is_wrong_in_a_process_is_told(workers, rng):
     parts[1][0, 0, 0] = np.nan
     with pytest.raises(DataError, match=r"1\.npy: 1 value is NaN"):
         fit_arrays(parts, policy=Policy(nan="raise"), threads=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(("x.csv", "t\n1\n2\n"), ("y.csv", "t\n9007199254740993\n"), id="tables"),
+        pytest.param(("x.json", "[[0.5], [2]]"), ("y.json", "[[9007199254740993]]"), id="lists"),
+        pytest.param(("x.jsonl", '{"t": 1}\n'), ("y.json", "[[true]]"), id="of several formats"),
+    ],
+)
+def test_whole_numbers_in_text_are_no_other_dtype(first, second, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (first, second):
+        (tmp_path / name).write_text(text)
+    apart = []
+    for number, files in enumerate(([first[0]], [second[0]], [first[0], second[0]])):
+        assert normcli("fit", "zscore", *files, "-o", f"{number}.npz").code == 0
+        apart.append(f"{number}.npz")
+    ran = normcli("merge", *apart[:2], "--print", "mean")
+    assert (ran.code, ran.out) == (0, normcli("merge", apart[2], "--print", "mean").out)
