@@ -197,7 +197,7 @@ def test_no_answer_is_of_half_a_file_or_of_two(way, size, suffix, tmp_path, norm
         assert writer.stdout is not None
         writer.stdout.readline()
         try:
-            ran = [normcli("bn", "-i", path, "--keep", "", "--print", "mean", "-q") for _ in range(15)]
+            ran = [normcli("bn", "-i", path, "--keep", "()", "--print", "mean", "-q") for _ in range(15)]
         finally:
             writer.kill()
     assert {one.code for one in ran} <= {0, 3}

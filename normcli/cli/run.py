@@ -32,8 +32,9 @@ def run(arguments: Sequence[str]) -> int:
     if sys.stdout is None:
         return _report("standard output is closed", ExitCode.BAD_DATA)
     for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _terminate)
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves SIGHUP
+            signal.signal(number, _terminate)
     _tolerate_narrow_encodings()
     try:
         if "_NORMCLI_COMPLETE" in os.environ:  # a shell asks for completions

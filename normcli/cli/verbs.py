@@ -95,6 +95,36 @@ class Verb(NamedTuple):
         return "\n\n".join([summary, f"The norm is {named.norm.title}: {named.norm.summary}.", *rest])
 
 
+_MAY_BE_BLANK = "delimiter"
+"""The option that may be a blank, which is one character of a table."""
+
+
+class _Command(click.Command):
+    """A command that refuses empty texts, which unset variables are, and a second value where one counts."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does, which would take an empty text for a value, and the last of several."""
+        given, _, order = self.make_parser(ctx).parse_args(list(args))
+        for param in {} if ctx.resilient_parsing else dict.fromkeys(order):
+            name = (
+                "/".join(param.opts)
+                if isinstance(param, click.Option)
+                else param.human_readable_name.strip("[]")
+            )
+            value = given.get(str(param.name))
+            texts = [
+                text
+                for text in (value if isinstance(value, list | tuple) else [value])
+                if isinstance(text, str)
+            ]
+            if any(not text or (param.name != _MAY_BE_BLANK and text.isspace()) for text in texts):
+                raise click.UsageError(f"{name} is empty; is a variable not set?", ctx)
+            takes_one = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
+            if takes_one and order.count(param) > 1:
+                raise click.UsageError(f"{name} is given {order.count(param)} times; it takes one value", ctx)
+        return super().parse_args(ctx, args)
+
+
 def make_command(
     name: str,
     run: Callable[..., None],
@@ -116,7 +146,7 @@ def make_command(
     for option in reversed([*options, *hidden]):
         callback = option(callback)
     short = find_norm(norm)[0].summary if norm else None
-    return click.command(name=name, help="".join([text, *reasons]), short_help=short)(callback)
+    return click.command(name=name, cls=_Command, help="".join([text, *reasons]), short_help=short)(callback)
 
 
 def _refuse(name: str, reason: str) -> Option:

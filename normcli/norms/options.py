@@ -136,7 +136,7 @@ class Option(NamedTuple):
         if isinstance(value, float):
             short = f"{value:g}"
             return short if float(short) == value else repr(value)
-        return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        return ",".join(map(str, value)) or "()" if isinstance(value, tuple) else str(value)
 
     def describe(self, value: Any) -> Any:
         """Return a value as JSON has it, which knows no infinity: `read` gives it back."""
@@ -182,7 +182,8 @@ OPTIONS = (
         "layout", OptionKind.TEXT, "One letter an axis: NCHW, NLC, bnd. [default: by rank]", metavar="LETTERS"
     ),
     Option(
-        "axes", OptionKind.AXES, "The axes to reduce, by letter or number: CHW, 1,2,3 or -1.", metavar="AXES"
+        "axes", OptionKind.AXES, "The axes to reduce, by letter or number: CHW, 1,2,3 or -1; () is none.",
+        metavar="AXES",
     ),
     Option("keep", OptionKind.AXES, "The axes to keep; all others are reduced.", metavar="AXES"),
     Option("groups", OptionKind.INTEGER, "The number of channel groups.", _has_groups, metavar="G"),

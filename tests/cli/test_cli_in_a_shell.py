@@ -172,7 +172,7 @@ def test_closed_and_full_streams(line, code, out, err):
 @pytest.mark.slow
 def test_a_termination_while_an_archive_is_read_is_no_damage(tmp_path):
     np.savez_compressed(tmp_path / "big.npz", x=np.random.default_rng(0).integers(0, 9, 8_000_000))
-    with start("bn", "-i", str(tmp_path / "big.npz"), "--keep", "", "--print", "mean") as process:
+    with start("bn", "-i", str(tmp_path / "big.npz"), "--keep", "()", "--print", "mean") as process:
         time.sleep(0.4)
         process.send_signal(signal.SIGTERM)
         assert process.wait() in (143, -signal.SIGTERM)
@@ -206,6 +206,15 @@ def test_a_failed_second_file_leaves_neither(tmp_path):
     assert (ran.returncode, ran.stdout) == (3, b"")
     assert (tmp_path / "y.npy").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["y.npy"]
+
+
+def test_a_hangup_that_is_ignored_stays_so():
+    """`nohup` ignores it, so that the terminal may close."""
+    shown = "import signal; from normcli.cli.run import run; run(['bn', '--shape', '2,3', '--print', 'mean']); "
+    shown += "print(signal.getsignal(signal.SIGHUP).name, signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)"
+    script = f"trap '' HUP; exec {sys.executable} -c \"{shown}\""
+    ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "SIG_IGN False"
 
 
 def test_a_pipeline():

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from normcli.errors import UsageError
-from normcli.norms.options import NAMES, OPTIONS, OptionKind, list_own_options
+from normcli.norms.options import NAMES, OPTIONS, Option, OptionKind, list_own_options
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 
@@ -63,3 +63,7 @@ def test_each_value_comes_back_from_a_command_line(option):
 def test_what_is_of_another_kind_is_refused_by_name(option):
     with pytest.raises(UsageError, match=f"^{option.name} "):
         option.convert(object())
+
+
+def test_no_axes_have_a_text_too():
+    assert Option.format(OPTIONS[NAMES.index("axes")], ()) == "()"
