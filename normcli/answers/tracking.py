@@ -85,6 +85,7 @@ class Tracking:
             yield {
                 "batch": step.after.batches,
                 "source": entry.source,
+                **({} if step.after.columns is None else {"columns": list(step.after.columns)}),
                 "weights": dict(zip(("old", "new"), step.weights, strict=True)),
                 "batch_statistics": describe_value(step.batch),
                 "before": describe_value(step.before.statistics),
@@ -99,7 +100,8 @@ class Tracking:
             for channel in range(step.batch.mean.size):
                 (old_mean, mean, new_mean), (old_var, var, new_var) = _move(step, channel)
                 moved = (mean, var, old_mean, new_mean, old_var, new_var)
-                yield (step.after.batches, source, channel, *moved, gap)
+                name = channel if step.after.columns is None else step.after.columns[channel]
+                yield (step.after.batches, source, name, *moved, gap)
 
     def _build_header(self, view: View) -> Facts:
         first, last = self.entries[0], self.entries[-1]

@@ -76,8 +76,12 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     from normcli.results.inputs import SelectionRequest, fit_given, fit_inputs
 
     evaluation, request = settings.running.evaluation, settings.request
+    norm, running = find_norm(request.norm)[0].name, None
+    if evaluation and settings.running.state is not None:
+        running = load_running(settings.running, norm)
+        settings = settings.want(None if running is None or running.state is None else running.state.columns)
     tensor = load_input(settings)
-    running = load_running(settings.running, find_norm(request.norm)[0].name, tensor.columns)
+    running = running or load_running(settings.running, norm, tensor.columns)
     request = adopt_eps(request, None if running is None else running.state)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     parameters = load_parameters(plan, settings)

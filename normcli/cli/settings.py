@@ -44,6 +44,7 @@ class SourceOptions(NamedTuple):
     delimiter: str | None = None
     decimal: str | None = None
     header: str | None = None
+    wanted: tuple[str, ...] | None = None
 
     def table(self) -> TableOptions:
         """Return how a table is read."""
@@ -56,6 +57,7 @@ class SourceOptions(NamedTuple):
             delimiter=None if self.delimiter is None else find_delimiter(self.delimiter),
             decimal=self.decimal or ".",
             header=None if self.header is None else self.header == "yes",
+            wanted=self.wanted,
         )
 
 
@@ -185,6 +187,10 @@ class Settings(NamedTuple):
     selection: SelectionOptions
     answer: AnswerOptions
     run: RunOptions
+
+    def want(self, columns: tuple[str, ...] | None) -> Settings:
+        """Return these settings for an input whose columns are wanted in the order of some names."""
+        return self._replace(source=self.source._replace(wanted=columns))
 
 
 _, *_KINDS = get_type_hints(Settings).values()

@@ -68,8 +68,10 @@ def track(settings: Settings) -> None:
         rule = choose_rule(norm, request.like, *settings.training[:3])
         for file, goes in zip(settings.source.inputs or [None], outputs, strict=True):
             source = settings.source._replace(inputs=() if file is None else (file,))
-            problem = load_problem(settings._replace(source=source), trains=True)
-            state = entries[-1].step.after if entries else _begin(problem, kept)
+            before = entries[-1].step.after if entries else kept
+            wanted = None if before is None else before.columns
+            problem = load_problem(settings._replace(source=source).want(wanted), trains=True)
+            state = before if entries and before is not None else _begin(problem, kept)
             batch = _enter(state, problem, rule, settings, goes, files)
             if not goes.is_stream:
                 batch.save()

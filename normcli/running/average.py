@@ -37,6 +37,8 @@ class State(NamedTuple):
         Where: a value of `EpsMode`.
     batches : int
         How many batches have entered them.
+    columns : tuple of str or None
+        The names of the channels, where the batches were tables.
     """
 
     norm: str
@@ -44,6 +46,7 @@ class State(NamedTuple):
     eps: float
     eps_mode: str
     batches: int = 0
+    columns: tuple[str, ...] | None = None
 
     def require_shape(self, shape: tuple[int, ...], name: str, what: str) -> None:
         """Raise `DataError` unless there are statistics for each of the channels that something has.
@@ -134,7 +137,13 @@ def begin(plan: Plan, statistics: Given | None = None) -> State:
     shape = plan.grid.running.stats_shape
     first = Given(np.zeros(shape), np.ones(shape)) if statistics is None else statistics
     _require_finite(plan, "running", first)
-    return State(plan.norm.name, first, *_find_eps(plan))
+    return State(plan.norm.name, first, *_find_eps(plan), columns=_find_columns(plan))
+
+
+def _find_columns(plan: Plan) -> tuple[str, ...] | None:
+    """Return the names of the channels, where these are the columns of a table."""
+    running = plan.grid.running
+    return running.columns if running.kept == (len(running.shape) - 1,) and running.split is None else None
 
 
 def _find_eps(plan: Plan) -> tuple[float, str]:
@@ -177,7 +186,8 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
     _require_finite(plan, "batch's", batch)
     old, new = _weigh(rule, state.batches)
     averaged = Given(*(old * a + new * b for a, b in zip(kept, batch, strict=True)))
-    after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1)
+    columns = state.columns or _find_columns(plan)
+    after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1, columns)
     return Update(state, after, batch, (old, new))
 
 

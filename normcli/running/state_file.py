@@ -2,7 +2,7 @@
 
 Its members are `schema` ("normcli-state/1"), `norm`, `mean` and `var` (float64, finite, one for each channel),
 `eps` (float64) and `eps_mode` ("inside" or "outside" the root), as the last batch was normalized with, and
-`batches` (int64).
+`batches` (int64); where the batches were tables with names, `columns`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def read_state(path: str, norm: str) -> State | None:
     members.require("eps", np.asarray((eps >= 0.0) & (eps < np.inf)), eps, "not a finite number ≥ 0")
     eps_mode = members.take_word("eps_mode", _EPS_MODES)
     batches = members.take_integer("batches", 0, MOST_BATCHES)
-    return State(norm, Given(mean, var), float(eps), eps_mode, batches)
+    columns = members.take_words("columns", *channels) if "columns" in members and len(channels) == 1 else None
+    return State(norm, Given(mean, var), float(eps), eps_mode, batches, columns)
 
 
 def require_state_path(path: str) -> None:
@@ -95,10 +96,12 @@ def replace_state(path: str, state: State) -> Iterator[None]:
     DataError
         If writing fails; what stood there before still does.
     """
+    columns = {} if state.columns is None else {"columns": np.array(state.columns, dtype=np.str_)}
     with open_whole(path) as stream:
         write_npz(
             stream,
             {
+                **columns,
                 "schema": np.array(SCHEMA),
                 "norm": np.array(state.norm),
                 "mean": state.statistics.mean,

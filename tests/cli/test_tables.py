@@ -570,3 +570,48 @@ def test_what_is_checked_need_not_have_the_columns_that_are_left_out(name, normc
     for options in (("--exclude", "n"), ("--columns", "x,y")):
         assert normcli("check", "zscore", "-i", "in.csv", *options, "--actual", name).code == 0
         assert normcli("identify", "-i", "in.csv", *options, "--actual", name, "-f", "json").code == 0
+
+
+class TestStatesByName:
+    def test_batches_enter_by_name(self, normcli):
+        line = ["bn", "-i", "p.csv", "-i", "q.csv", "--momentum", "none", "--state", "s.npz", "-f", "json"]
+        run = normcli(*line).json
+        one = normcli("bn", "-i", "p.csv", "--momentum", "none", "--state", "t.npz", "-q")
+        two = normcli("bn", "-i", "q.csv", "--momentum", "none", "--state", "t.npz", "-f", "json")
+        assert one.code == two.code == 0
+        for path in ("s.npz", "t.npz"):
+            with np.load(path) as state:
+                assert state["columns"].tolist() == ["x", "y"]
+                np.testing.assert_array_equal(state["mean"], [2, 151])
+        assert "x" in json.dumps(run)
+
+    def test_they_are_evaluated_by_name(self, normcli):
+        normcli(
+            "bn",
+            "-i",
+            "p.csv",
+            "--momentum",
+            "1",
+            "--running-ddof",
+            "0",
+            "--eps",
+            "0",
+            "--state",
+            "s.npz",
+            "-q",
+        )
+        ran = normcli("bn", "-i", "q.csv", "--eval", "--state", "s.npz", "-o", "-", "-f", "csv")
+        assert ran.lines == ["y,x", "99.0,-1.0", "101.0,1.0"]
+
+    @pytest.mark.parametrize("options", [(), ("--eval",)], ids=["training", "evaluation"])
+    def test_other_names_are_refused(self, options, normcli):
+        normcli("bn", "-i", "p.csv", "--state", "s.npz", "-q")
+        before = Path("s.npz").read_bytes()
+        ran = normcli("bn", "-i", "z.csv", "--state", "s.npz", *options)
+        assert (ran.code, ran.raw) == (3, b"")
+        assert "z.csv has other columns than x, y" in ran.err
+        assert Path("s.npz").read_bytes() == before
+
+    def test_what_has_no_names_is_taken_with_a_note(self, normcli):
+        normcli("bn", "-i", "p.csv", "--state", "s.npz", "-q")
+        assert "taken to be x, y" in normcli("bn", "-i", "bare.csv", "--state", "s.npz").err
