@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
 from collections import Counter
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, BinaryIO
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import numpy as np
 
@@ -28,17 +30,23 @@ from normcli.tensors.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.tensors.tables import TableOptions
 
-_TEXT_AT_ONCE = 1 << 20
+_TEXT_AT_ONCE = 1 << 18
 """Characters that are read at a time."""
 
-_RECORDS_AT_ONCE = 4096
-"""How many records are read at a time: they are in memory."""
+_ROWS_AT_ONCE = 1024
+"""How many records are written at a time."""
+
+_LINE_END = "-Infinity"
+"""Stands between lines that are parsed together; lines that hold it are parsed one by one."""
+
+_AT_LINE_END = object()
+"""What `_LINE_END` is parsed as there: no other text is."""
 
 _NUMBERS = {int, float, bool, type(None)}
 
@@ -61,55 +69,67 @@ class Records:
     def __init__(self, stream: BinaryIO, name: str, *, is_lines: bool) -> None:
         self.name = name
         self._stream, self._is_lines = keep_open(stream, self), is_lines
-        first = next(self._read(), None)
+        first = next(chain.from_iterable(self._read_items()), None)
         if first is None:
             raise DataError(f"{name} is empty; records of numbers are expected")
-        self.names: tuple[str, ...] | None = tuple(first)
-        self._keys = tuple(first)
+        self._keys: tuple[str, ...] = tuple(first)
+        self.names: tuple[str, ...] | None = self._keys
         self.width = len(self._keys)
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
-        names = [self._keys[place] for place in chosen]
-        records = self._read()
-        first = 1
-        while block := list(islice(records, _RECORDS_AT_ONCE)):
-            rows = [[record[name] for name in names] for record in block]
-            yield _convert_quickly(rows, dtype) or self._convert_slowly(block, first, chosen, dtype)
-            first += len(block)
+        choose = _get_all_of(chosen)
+        for first, rows in self._read_rows():
+            block = _convert_quickly(list(map(choose, rows)), dtype)
+            yield block or self._convert_slowly(rows, first, chosen, dtype)
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
-        for record in self._read():
-            cells = (record[name] for name in self._keys)
-            if delimiter is None:
-                yield [json.dumps(cell, ensure_ascii=False) for cell in cells]
-            else:
-                yield [quote(_to_text(cell), delimiter) for cell in cells]
+        for _, rows in self._read_rows():
+            for cells in rows:
+                if delimiter is None:
+                    yield [json.dumps(cell, ensure_ascii=False) for cell in cells]
+                else:
+                    yield [quote(_to_text(cell), delimiter) for cell in cells]
 
-    def _read(self) -> Iterator[dict[str, Any]]:
-        """Yield the records, each held against the names of the first."""
-        names: set[str] | None = None
-        items = read_lines(self._stream, self.name) if self._is_lines else read_items(self._stream, self.name)
-        for number, item in enumerate(items, 1):
-            if not isinstance(item, dict):
-                raise DataError(f"{self.name}, record {number} is no object, as those before it are")
-            names = names or set(item)
-            if item.keys() != names:
-                missing, more = names - item.keys(), item.keys() - names
-                what = f"has no {_join(missing)}" if missing else f"also has {_join(more)}"
-                raise DataError(f"{self.name}, record {number} {what}; all records have the names of the first")
-            yield item
+    def _read_items(self) -> Iterator[list[Any]]:
+        return (_read_lines if self._is_lines else _read_array)(self._stream, self.name)
+
+    def _read_rows(self) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
+        """Yield some records at a time: the number of the first, and their cells in the order of its names."""
+        get_cells, number = _get_all_of(self._keys), 1
+        for items in self._read_items():
+            try:
+                rows = list(map(get_cells, items))
+                fits = set(map(type, items)) <= {dict} and set(map(len, items)) <= {self.width}
+            except (KeyError, TypeError):
+                fits = False
+            if not fits:
+                self._refuse(items, number)
+            yield number, rows
+            number += len(rows)
+
+    def _refuse(self, items: Sequence[Any], number: int) -> NoReturn:
+        """Raise an error with the first item that is no record of all the names and no others."""
+        names = set(self._keys)
+        number, item = next(
+            (number, item)
+            for number, item in enumerate(items, number)
+            if not isinstance(item, dict) or item.keys() != names
+        )
+        if not isinstance(item, dict):
+            raise DataError(f"{self.name}, record {number} is no object, as those before it are")
+        missing, more = names - item.keys(), item.keys() - names
+        what = f"has no {_join(missing)}" if missing else f"also has {_join(more)}"
+        raise DataError(f"{self.name}, record {number} {what}; all records have the names of the first")
 
     def _convert_slowly(
-        self, records: Sequence[dict[str, Any]], first: int, chosen: Sequence[int], dtype: type[np.generic]
+        self, rows: Sequence[tuple[Any, ...]], first: int, chosen: Sequence[int], dtype: type[np.generic]
     ) -> Block:
         reader = CellReader(self, chosen, dtype)
-        for number, record in enumerate(records, first):
-            cells = (record[name] for name in self._keys)
-            reader.add(
-                [_to_text(int(cell) if isinstance(cell, bool) else cell) for cell in cells], f"record {number}"
-            )
+        for number, row in enumerate(rows, first):
+            cells = [_to_text(int(cell) if isinstance(cell, bool) else cell) for cell in row]
+            reader.add(cells, f"record {number}")
         return reader.finish()
 
 
@@ -138,7 +158,7 @@ def read_lists(stream: BinaryIO, name: str) -> NDArray[Any]:
     DataError
         If the lines are no such items.
     """
-    return to_array(list(read_lines(stream, name)), name)
+    return to_array(list(chain.from_iterable(_read_lines(stream, name))), name)
 
 
 def write_records(
@@ -172,7 +192,7 @@ def write_records(
     before, between, after = ("", "\n", "\n") if is_lines else ("[\n", ",\n", "\n]\n")
     stream.write(before.encode())
     separator = ""
-    while block := list(islice(rows, _RECORDS_AT_ONCE)):
+    while block := list(islice(rows, _ROWS_AT_ONCE)):
         texts = ("{" + ", ".join(map(": ".join, zip(keys, cells, strict=True))) + "}" for cells in block)
         stream.write((separator + between.join(texts)).encode())
         separator = between
@@ -186,45 +206,62 @@ def write_lists(stream: BinaryIO, values: NDArray[Any]) -> None:
         stream.write(b"\n")
 
 
-def read_lines(stream: BinaryIO, name: str) -> Iterator[Any]:
-    """Yield the values of JSON Lines; blank lines are none."""
+def _read_lines(stream: BinaryIO, name: str) -> Iterator[list[Any]]:
+    """Yield the values of JSON Lines, some at a time; blank lines are none."""
     stream.seek(0)
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
     number = 0
     try:
-        for number, line in enumerate(text, 1):
-            if line.strip(_BLANK):
-                yield _parse(line, f"{name}, line {number}")
+        while piece := text.read(_TEXT_AT_ONCE):
+            lines = (piece + text.readline()).removesuffix("\n").split("\n")
+            if found := _parse_lines(lines, number + 1, name):
+                yield found
+            number += len(lines)
     except UnicodeDecodeError as error:
         raise DataError(f"{name} is no JSON: behind line {number} it is not UTF-8 text") from error
     finally:
         text.detach()
 
 
-def read_items(stream: BinaryIO, name: str) -> Iterator[Any]:
-    """Yield the items of a JSON array of objects, which is read piece by piece."""
+def _parse_lines(lines: Sequence[str], first: int, name: str) -> list[Any]:
+    """Return the values of lines: of all at once, or if that fails of each."""
+    texts = [line for line in lines if line.strip(_BLANK)]
+    whole = f",{_LINE_END},".join(texts)
+    ends = [_AT_LINE_END] * (len(texts) - 1)
+    if whole.count(_LINE_END) == len(ends):
+        with contextlib.suppress(ValueError, RecursionError):
+            found: list[Any] = _LINES_DECODER.decode(f"[{whole}]")
+            # If every second value is the end of a line, none of these ends is within a value.
+            if len(found) == len(texts) + len(ends) and found[1::2] == ends:
+                return found[::2]
+    found = []
+    for number, line in enumerate(lines, first):
+        if line.strip(_BLANK):
+            try:
+                found.append(_DECODER.decode(line))
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{name}, line {number} is not valid JSON") from error
+    return found
+
+
+def _read_array(stream: BinaryIO, name: str) -> Iterator[list[Any]]:
+    """Yield the items of a JSON array of objects, some at a time."""
     stream.seek(0)
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
-    decoder = json.JSONDecoder(object_pairs_hook=_make_object)
     number = 0
     try:
         buffer = text.read(_TEXT_AT_ONCE)
         place = _skip_blanks(buffer, 0) + 1
         while True:
-            problem: Exception | None = None
-            try:
-                item, end = decoder.raw_decode(buffer, _skip_blanks(buffer, place))
-            except (ValueError, RecursionError) as error:
-                problem, end = error, len(buffer)
-            end = _skip_blanks(buffer, end)
-            if end == len(buffer):  # the item, or what is behind it, may go on
+            items, end, problem = _parse_items(buffer, place)
+            if end == len(buffer):  # the last item, or what is behind it, may go on
                 more = text.read(max(_TEXT_AT_ONCE, len(buffer)))
                 if not more:
                     raise DataError(f"{name} is not valid JSON behind record {number}") from problem
                 buffer, place = buffer[place:] + more, 0
                 continue
-            number += 1
-            yield item
+            number += len(items)
+            yield items
             if buffer[end] == "]" and not (buffer[end + 1 :] + text.read(_TEXT_AT_ONCE)).strip(_BLANK):
                 return
             if buffer[end] != ",":
@@ -234,6 +271,31 @@ def read_items(stream: BinaryIO, name: str) -> Iterator[Any]:
         raise DataError(f"{name} is no JSON: behind record {number} it is not UTF-8 text") from error
     finally:
         text.detach()
+
+
+def _parse_items(buffer: str, place: int) -> tuple[list[Any], int, Exception | None]:
+    """Return the whole items of an array from a place on, and the place of what is not blank behind them.
+
+    All at once up to the last brace, if that closes an item; otherwise one by one. Without any, the place is
+    the end of the buffer, and the error says what is wrong if nothing follows.
+    """
+    last = buffer.rfind("}") + 1
+    if last > place:
+        with contextlib.suppress(ValueError, RecursionError):
+            items: list[Any] = _DECODER.decode(f"[{buffer[place:last]}]")
+            return items, _skip_blanks(buffer, last), None
+    items = []
+    end = len(buffer)
+    while True:
+        try:
+            item, behind = _DECODER.raw_decode(buffer, _skip_blanks(buffer, place))
+        except (ValueError, RecursionError) as error:
+            return items, end, error
+        items.append(item)
+        end = _skip_blanks(buffer, behind)
+        if buffer[end : end + 1] != ",":
+            return items, end, None
+        place = end + 1
 
 
 def starts_like_records(head: bytes) -> bool:
@@ -260,13 +322,6 @@ def _skip_blanks(text: str, place: int) -> int:
     return found.start() if found else len(text)
 
 
-def _parse(text: str, where: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_make_object)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not valid JSON") from error
-
-
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
@@ -274,7 +329,21 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _convert_quickly(rows: list[list[Any]], dtype: type[np.generic]) -> Block | None:
+_DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
+_LINES_DECODER = json.JSONDecoder(
+    object_pairs_hook=_make_object,
+    parse_constant=lambda word: _AT_LINE_END if word == _LINE_END else float(word),
+)
+
+
+def _get_all_of(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that returns what is found under some keys."""
+    if len(keys) > 1:
+        return itemgetter(*keys)
+    return lambda found: tuple(found[key] for key in keys)
+
+
+def _convert_quickly(rows: Sequence[tuple[Any, ...]], dtype: type[np.generic]) -> Block | None:
     """Return records of plain numbers as a block, or None where a cell is anything else, or large."""
     if dtype is not np.float64 or not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
         return None
@@ -293,6 +362,9 @@ def _to_text(cell: Any) -> str:
 
 
 def _format_rows(rows: NDArray[Any]) -> list[list[str]]:
+    """Return the numbers of each row as JSON has them."""
+    if rows.dtype.kind in "iuf" and np.isfinite(rows).all():  # as a list's own text has them
+        return [line.split(", ") for line in repr(rows.tolist())[2:-2].split("], [")]
     return [
         [json.dumps(value if isinstance(value, int) else describe_number(value)) for value in row]
         for row in rows.tolist()

@@ -1,18 +1,20 @@
 """`python -m tests.bench`: measure everything and print tables; `--record` keeps them in results.md.
 
 Exit code 1 if a figure is above what it may be: such a line is marked. torch and mpmath are needed (the extras
-[peers] and [test]), and room for 18 GiB in the folder that `--folder` names.
+[peers] and [test]), and room for 18 GiB in the folder that `--folder` names; tables are measured beside those of
+pandas, polars and pyarrow that are installed (the extra [bench]).
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import files, fitting, in_memory, startup
+from tests.bench import files, fitting, in_memory, startup, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 RECORD = Path(__file__).with_name("results.md")
 
-SECTIONS = ("startup", "memory", "files", "fit")
+SECTIONS = ("startup", "memory", "files", "fit", "tables")
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -38,29 +40,45 @@ def to_markdown(tables: Iterable[Table]) -> str:
     return "\n".join([*lines, note, ""])
 
 
+def put_in_place(new: str, old: str) -> str:
+    """Return the old results with the new tables in the place of those with the same titles, or behind them."""
+    *before, _ = _split(old)
+    *tables, note = _split(new)
+    return "".join([*{part.split("\n", 1)[0]: part for part in (*before, *tables)}.values(), note])
+
+
+def _split(text: str) -> list[str]:
+    """Return the tables of results, each from its title on, and the note behind them."""
+    return re.split(r"^(?=\*\*|Medians of)", text, flags=re.MULTILINE)
+
+
 def main() -> int:
     """Measure, print, record if asked; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=7, help="rounds that count, after one that does not")
-    parser.add_argument("--record", action="store_true", help="keep the tables in results.md")
+    parser.add_argument(
+        "--record", action="store_true", help="keep the tables in results.md, in the place of those before"
+    )
     parser.add_argument("--folder", help="where the files are written [default: the temporary folder]")
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)} [default: all]")
     options = parser.parse_args()
     chosen = options.sections or SECTIONS
-    tables: list[Table] = []
+    measured: list[Table] = []
     if "startup" in chosen:
-        tables.append(startup.measure(3 * options.runs))
+        measured.append(startup.measure(3 * options.runs))
     if "memory" in chosen:
-        tables += in_memory.measure(options.runs)
+        measured += in_memory.measure(options.runs)
     if "files" in chosen:
-        tables += files.measure(options.runs, options.folder)
+        measured += files.measure(options.runs, options.folder)
     if "fit" in chosen:
-        tables.append(fitting.measure(options.runs, options.folder))
-    text = to_markdown(tables)
+        measured.append(fitting.measure(options.runs, options.folder))
+    if "tables" in chosen:
+        measured.append(tables.measure(options.runs, options.folder))
+    text = to_markdown(measured)
     print(text)
     if options.record:
-        RECORD.write_text(text)
-    return 0 if all(row.ok for table in tables for row in table.rows) else 1
+        RECORD.write_text(put_in_place(text, RECORD.read_text()))
+    return 0 if all(row.ok for table in measured for row in table.rows) else 1
 
 
 if __name__ == "__main__":

@@ -102,11 +102,62 @@ def test_what_is_refused(text, message):
         pytest.param('{"x": 1}\n{"x": 2\n', "line 2 is not valid JSON", id="cut short"),
         pytest.param('{"x": 1}\n\n{"y": 2}\n', "record 2 has no 'x'", id="missing name"),
         pytest.param("\n\n", "is empty", id="empty"),
+        pytest.param('{"x": 1}\n{"x": 2}, {"x": 3}\n', "line 2 is not valid JSON", id="two in a line"),
+        pytest.param('{"x": 1},{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="one in two lines"),
+        pytest.param('{"x":1},-1e999,{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="as if joined"),
+        pytest.param('{"x":1},-Infinity,{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="joined by our own"),
+        pytest.param('{"x": 1}\n{"x": 1, "x": 2}\n', "line 2 is not valid JSON", id="a name twice"),
+        pytest.param('{"x": 1}\n3\n', "record 2 is no object", id="no object"),
+        pytest.param('{"x": 1}\n"x"\n', "record 2 is no object", id="a text"),
+        pytest.param('{"x": 1}\n{"x": 1, "y": 2}\n', "record 2 also has 'y'", id="a name more"),
     ],
 )
 def test_what_is_refused_of_lines(text, message):
     with pytest.raises(DataError, match=message):
         open_table(text, is_lines=True).read()
+
+
+@pytest.mark.parametrize("size", [1, 7, 50, 1000])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_pieces_of_any_size_are_read_alike(size, indent, is_lines, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.records._TEXT_AT_ONCE", size)
+    records = [{"s": "}, {" * (i % 3), "x": i / 4, "o": {"a": [i, {}]}} for i in range(60)]
+    if is_lines:
+        text = "\n \n\n".join(map(json.dumps, records)) + "\n" * 60
+    else:
+        text = json.dumps(records, indent=indent) + " " * 60
+    table = open_table(text, is_lines=is_lines, columns="x")
+    values = table.read()[0]
+    np.testing.assert_array_equal(values, [[i / 4] for i in range(60)])
+    written = write(table, values, is_lines=is_lines)
+    found = [json.loads(line) for line in written.splitlines()] if is_lines else json.loads(written)
+    assert found == records
+
+
+def test_infinities_that_are_no_json_are_read_all_the_same(is_lines):
+    records = [{"x": -np.inf}, {"x": np.inf}, {"x": NAN}, {"x": 1}]
+    values = open_table(join(records, is_lines), is_lines=is_lines).read()[0]
+    np.testing.assert_array_equal(values, [[-np.inf], [np.inf], [NAN], [1]])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([[0.1, 1e300], [-0.0, 5e-324]], id="floats"),
+        pytest.param([[0.1, NAN], [np.inf, -np.inf]], id="not finite"),
+        pytest.param([[1, 2**60], [-3, 0]], id="whole numbers"),
+        pytest.param([[True, False], [False, True]], id="booleans"),
+        pytest.param(np.array([[0.1, 2.0]], np.float32), id="float32"),
+    ],
+)
+def test_numbers_are_written_as_json(values):
+    stream = io.BytesIO()
+    array = np.array(values)
+    write_records(stream, array, ("x", "y"), None, is_lines=True)
+    expected = [
+        [str(v) if isinstance(v, float) and not np.isfinite(v) else v for v in row] for row in array.tolist()
+    ]
+    assert stream.getvalue().decode() == "".join(json.dumps({"x": x, "y": y}) + "\n" for x, y in expected)
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (2, 0), (1, 1)], ids=str)

@@ -1,0 +1,100 @@
+"""A table from CSV to CSV, beside what pandas, polars and pyarrow take to read it, or to read and write it."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.bench.files import MIB, PEAK_AT_MOST
+from tests.bench.pairs import Row, Table, compare, judge, measure_peak, run_process, take_turns
+from tests.bench.startup import NORMCLI, PYTHON
+
+SHAPE = (1_000_000, 8)
+
+WITHOUT = [*PYTHON, "import sys; sys.modules['pyarrow'] = None; from normcli.__main__ import main; main()"]
+"""The command line as it is without the extra `tables`."""
+
+READ = {
+    "pyarrow": "for batch in pyarrow.csv.open_csv(sys.argv[1]): pass",
+    "polars": "x = polars.read_csv(sys.argv[1]); x.mean(), x.std()",
+    "pandas": "x = pandas.read_csv(sys.argv[1]); x.mean(), x.std()",
+}
+READ_AND_WRITE = {
+    "pyarrow": (
+        "source = pyarrow.csv.open_csv(sys.argv[1])\n"
+        "with pyarrow.csv.CSVWriter(sys.argv[2], source.schema) as target:\n"
+        "    for batch in source: target.write_batch(batch)"
+    ),
+    "polars": (
+        "x = polars.read_csv(sys.argv[1]); every = polars.all()\n"
+        "x.select((every - every.mean()) / every.std()).write_csv(sys.argv[2])"
+    ),
+    "pandas": ("x = pandas.read_csv(sys.argv[1]); ((x - x.mean()) / x.std()).to_csv(sys.argv[2], index=False)"),
+}
+
+
+class Case(NamedTuple):
+    """What is done with a table, the same by others, and the largest ratio to pyarrow."""
+
+    work: str
+    arguments: list[str]
+    others: dict[str, str]
+    at_most: float
+
+
+CASES = (
+    Case("statistics", ["--print", "mean"], READ, 1.5),
+    Case("to a file", ["-o", "y.csv"], READ_AND_WRITE, 2.0),
+    Case("to a pipe", ["-o", "-", "-f", "csv"], READ_AND_WRITE, 2.0),
+)
+
+
+def measure(runs: int, folder: str | None) -> Table:
+    """Measure in a temporary folder on the disk of `folder`."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        source, target = Path(name) / "x.csv", Path(name) / "y.csv"
+        _write_table(source)
+        rows = [_measure_case(case, source, target, runs) for case in CASES]
+    columns = (
+        "work", "normcli", "without the extra", *READ, ": pyarrow", "at most", "MiB", "without", "at most",
+    )  # fmt: skip
+    size = " × ".join(f"{length:,}" for length in SHAPE)
+    return Table(f"`zscore` of a CSV file of {size} numbers: seconds, ratios and peak memory", columns, rows)
+
+
+def _write_table(path: Path) -> None:
+    generator = np.random.default_rng(0)
+    with path.open("w") as stream:
+        stream.write(",".join("abcdefgh") + "\n")
+        for _ in range(SHAPE[0] // 10_000):
+            rows = generator.normal(3, 20, (10_000, SHAPE[1])).tolist()
+            stream.writelines(",".join(f"{number:.6f}" for number in row) + "\n" for row in rows)
+
+
+def _measure_case(case: Case, source: Path, target: Path, runs: int) -> Row:
+    arguments = ["zscore", "-i", str(source), *case.arguments, "--quiet"]
+    arguments = [str(target) if argument == target.name else argument for argument in arguments]
+    commands = [[*NORMCLI, *arguments], [*WITHOUT, *arguments]]
+    present = [name for name in case.others if find_spec(name) is not None]
+    for name in present:
+        module = "pyarrow.csv" if name == "pyarrow" else name
+        script = f"import sys, {module}\n{case.others[name]}"
+        commands.append([sys.executable, "-c", script, str(source), str(target)])
+    times = take_turns([lambda c=command: run_process(c) for command in commands], runs)
+    seconds = dict(zip(["normcli", "without", *present], times, strict=True))
+    if "pyarrow" in present:
+        ratio, limit, ok = judge(compare(seconds["normcli"], seconds["pyarrow"]), case.at_most)
+    else:
+        ratio, limit, ok = "–", "–", True
+    peaks = [measure_peak(command) // MIB for command in commands[:2]]
+    cells = (
+        case.work, *(f"{median(seconds[name]):.2f}" if name in seconds else "–" for name in ("normcli", "without", *case.others)),
+        ratio, limit, *map(str, peaks), str(PEAK_AT_MOST),
+    )  # fmt: skip
+    return Row(cells, ok and max(peaks) <= PEAK_AT_MOST)
