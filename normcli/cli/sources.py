@@ -52,7 +52,8 @@ def load_input(settings: Settings) -> Tensor:
         from normcli.tensors.nested import parse_json
         from normcli.tensors.tensor import Tensor
 
-        return Tensor(parse_json(source.data, "--data"), "--data")
+        parsed = parse_json(source.data, "--data")
+        return _tell(Tensor(parsed.values, "--data", note=parsed.note), settings)
     return load_file(source.inputs[0], settings)
 
 
@@ -74,7 +75,11 @@ def load_file(name: str, settings: Settings) -> Tensor:
     """Return the tensor of a file; what there is to know of how it was read goes to stderr."""
     from normcli.tensors.files import load
 
-    tensor = load(name, settings.source.table())
+    return _tell(load(name, settings.source.table()), settings)
+
+
+def _tell(tensor: Tensor, settings: Settings) -> Tensor:
+    """Return a tensor; what there is to know of how it was read goes to stderr."""
     if tensor.note is not None:
         settings.run.note(tensor.source, tensor.note)
     return tensor
@@ -133,7 +138,7 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
     if text.lstrip().startswith("[") or _NUMBERS.fullmatch(text):
         from normcli.tensors.nested import parse_json
 
-        return parse_json(text if text.lstrip().startswith("[") else f"[{text}]", f"--{name}")
+        return parse_json(text if text.lstrip().startswith("[") else f"[{text}]", f"--{name}").values
     from normcli.tensors.files import load
 
     with name_subject(f"--{name}"):

@@ -19,7 +19,7 @@ from normcli.tensors.delimited import read_delimited, write_delimited
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.opened import Opened
 from normcli.tensors.spool import spool
-from normcli.tensors.tables import AS_FOUND, UNNAMED
+from normcli.tensors.tables import AS_FOUND, UNNAMED, Table
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor, list_names
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.tensors.tables import Table, TableOptions
+    from normcli.tensors.tables import TableOptions
 
 STANDARD_INPUT_NAME = "standard input"
 
@@ -75,7 +75,7 @@ class FileFormat(NamedTuple):
     ----------
     read : callable
         Returns the array of that key in a seekable stream, or the table that the stream is, and a note of how
-        its columns were found.
+        it was read.
     write : callable
     refuses : callable
         Returns what keeps an array of a shape and dtype from being read back as it was, or None.
@@ -90,7 +90,7 @@ class FileFormat(NamedTuple):
         order. Large files of such formats are read where they lie. None where values have no fixed places.
     """
 
-    read: Callable[[BinaryIO, str, str | None, TableOptions], NDArray[Any] | tuple[Table, str | None]]
+    read: Callable[[BinaryIO, str, str | None, TableOptions], tuple[NDArray[Any] | Table, str | None]]
     write: Callable[[BinaryIO, Saved], None]
     refuses: Callable[[tuple[int, ...], np.dtype[Any]], str | None] = lambda shape, dtype: None
     limits: str = ""
@@ -135,7 +135,7 @@ def _make_delimited(delimiter: str) -> FileFormat:
 
 def _read_json(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions
-) -> NDArray[Any] | tuple[Table, str | None]:
+) -> tuple[NDArray[Any] | Table, str | None]:
     if key is None and records.starts_like_records(stream.read(_SNIFFED_BYTES)):
         return records.read_records(stream, name, options, is_lines=False)
     stream.seek(0)
@@ -152,7 +152,7 @@ def _write_json(stream: BinaryIO, saved: Saved) -> None:
 
 def _read_json_lines(
     stream: BinaryIO, name: str, key: str | None, options: TableOptions
-) -> NDArray[Any] | tuple[Table, str | None]:
+) -> tuple[NDArray[Any] | Table, str | None]:
     if stream.read(_SNIFFED_BYTES).removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] == b"{":
         return records.read_records(stream, name, options, is_lines=True)
     return records.read_lists(stream, name)
@@ -167,14 +167,14 @@ def _write_json_lines(stream: BinaryIO, saved: Saved) -> None:
 
 FORMATS: Mapping[str, FileFormat] = {
     ".npy": FileFormat(
-        read=lambda stream, name, key, options: npy.read_npy(stream, name),
+        read=lambda stream, name, key, options: (npy.read_npy(stream, name), None),
         write=lambda stream, saved: npy.write_npy(stream, saved.values),
         refuses=_refuse_bfloat16,
         limits="no bfloat16",
         start=npy.start_npy,
     ),
     ".npz": FileFormat(
-        read=lambda stream, name, key, options: npz.read_npz(stream, name, key),
+        read=lambda stream, name, key, options: (npz.read_npz(stream, name, key), None),
         write=lambda stream, saved: npz.write_npz(stream, {saved.key: saved.values}),
         refuses=_refuse_bfloat16,
         limits="no bfloat16",
@@ -189,7 +189,7 @@ FORMATS: Mapping[str, FileFormat] = {
     ".csv": _make_delimited(","),
     ".tsv": _make_delimited("\t"),
     ".safetensors": FileFormat(
-        read=lambda stream, name, key, options: safetensors.read_safetensors(stream, name, key),
+        read=lambda stream, name, key, options: (safetensors.read_safetensors(stream, name, key), None),
         write=lambda stream, saved: safetensors.write_safetensors(stream, saved.key, saved.values),
         has_keys=True,
         start=partial(safetensors.start_safetensors, key=nested.TENSOR_KEY),
@@ -334,23 +334,23 @@ def _load_whole(
         raise DataError(f"{name} is empty")
     file_format = file_format or FORMATS[_sniff(head, name)]
     stream.seek(0)
-    found = file_format.read(stream, name, key, options)
-    if not isinstance(found, tuple):
+    found, how = file_format.read(stream, name, key, options)
+    if not isinstance(found, Table):
         options.refuse(name)
-        return _name_columns(Tensor(found, name, is_text=file_format.is_text), options.wanted)
-    table, how = found
-    if table.delimiter is None:
+        return _name_columns(Tensor(found, name, note=how, is_text=file_format.is_text), options.wanted)
+    if found.delimiter is None:
         options.refuse(name, but=("columns", "exclude"))
-    values, note = table.read()
+    values, note = found.read()
     notes = "; ".join(text for text in (how, note) if text)
-    return Tensor(values, name, table.columns or options.wanted, notes or None, table, file_format.is_text)
+    return Tensor(values, name, found.columns or options.wanted, notes or None, found, file_format.is_text)
 
 
 def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
     """Return a tensor without names with those that are wanted, if it has as many columns."""
     if wanted is None or tensor.values.shape[-1:] != (len(wanted),):
         return tensor
-    return tensor._replace(columns=wanted, note=UNNAMED.format(list_names(wanted)))
+    notes = (tensor.note, UNNAMED.format(list_names(wanted)))
+    return tensor._replace(columns=wanted, note="; ".join(note for note in notes if note))
 
 
 def _sniff(head: bytes, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -27,13 +28,21 @@ DTYPE_KEY = "dtype"
 _FORMATTED_AT_ONCE = 8192
 """How many values are formatted at a time: their text is in memory."""
 
-_BEYOND_INT64 = 2.0**63
+_LARGEST_EXACT = 2.0**53
+"""Up to this, every whole number is a float64."""
 
 _NOT_FINITE = frozenset(("nan", "inf", "+inf", "-inf"))
 """What stands for numbers that strict JSON does not have."""
 
 
-def read_json(stream: BinaryIO, name: str, key: str | None = None) -> NDArray[Any]:
+class Parsed(NamedTuple):
+    """The array that a text holds, and what there is to know of how it was read."""
+
+    values: NDArray[Any]
+    note: str | None = None
+
+
+def read_json(stream: BinaryIO, name: str, key: str | None = None) -> Parsed:
     """Read the tensor of a JSON text.
 
     Raises
@@ -46,7 +55,7 @@ def read_json(stream: BinaryIO, name: str, key: str | None = None) -> NDArray[An
     return parse_json(decode(stream.read(), name, "JSON"), name, key)
 
 
-def parse_json(text: str, name: str, key: str | None = None) -> NDArray[Any]:
+def parse_json(text: str, name: str, key: str | None = None) -> Parsed:
     """Return the tensor that a JSON text holds; see `read_json`."""
     if not text.strip():
         raise DataError(f"{name} is empty; a nested list of numbers is expected")
@@ -69,16 +78,18 @@ def parse_json(text: str, name: str, key: str | None = None) -> NDArray[Any]:
                 f"{name} holds no array {key!r}; it has {', '.join(map(repr, value)) or 'nothing'}"
             )
         raise DataError(f"{name} is a JSON object without {TENSOR_KEY!r}; a nested list of numbers is expected")
-    array = to_array(value[wanted], name)
+    parsed = to_array(value[wanted], name)
     dtype = value.get(DTYPE_KEY)
     if wanted == TENSOR_KEY and dtype in OUTPUT_DTYPES:
         with np.errstate(over="ignore"):
-            return array.astype(find_type(dtype))
-    return array
+            return Parsed(parsed.values.astype(find_type(dtype)))
+    return parsed
 
 
-def to_array(value: Any, name: str) -> NDArray[Any]:
+def to_array(value: Any, name: str) -> Parsed:
     """Return nested lists of numbers as an array; `"nan"`, `"inf"` and `"-inf"` count as numbers.
+
+    Whole numbers are int64, or else uint64; where neither holds all numbers, all are float64.
 
     Raises
     ------
@@ -92,20 +103,24 @@ def to_array(value: Any, name: str) -> NDArray[Any]:
     except (ValueError, OverflowError):  # ragged, or too deep: what is wrong is found below
         pass
     shape = _find_shape(value, name)
-    return np.array(list(_flatten(value, shape, name)), dtype=np.float64).reshape(shape)
+    array = np.array(list(_flatten(value, shape, name)), dtype=np.float64).reshape(shape)
+    return _hold_whole_numbers(value, array)
 
 
-def _hold_whole_numbers(value: Any, array: NDArray[Any]) -> NDArray[Any]:
-    """Return nested lists as integers where NumPy has made floats of them, as some lie beyond int64."""
-    if array.dtype != np.float64 or not (np.abs(array) >= _BEYOND_INT64).any():
-        return array
+def _hold_whole_numbers(value: Any, array: NDArray[Any]) -> Parsed:
+    """Return an array of nested lists as integers where floats do not hold them, or say what was rounded."""
+    if array.dtype != np.float64 or not (np.abs(array) >= _LARGEST_EXACT).any():
+        return Parsed(array)
     members = np.asarray(value, dtype=object)
-    if any(type(member) is not int for member in members.flat):
-        return array
-    try:
-        return members.astype(np.uint64)
-    except OverflowError:  # beyond that too, or some are negative
-        return array
+    if all(type(member) is int for member in members.flat):
+        with contextlib.suppress(OverflowError):  # beyond uint64 too, or some are negative
+            return Parsed(members.astype(np.uint64))
+    for index, member in np.ndenumerate(members):
+        if type(member) is int and int(float(member)) != member:
+            where = "".join(f"[{i}]" for i in index) or "the top"
+            reason = "no integer dtype holds all numbers there"
+            return Parsed(array, f"{shorten(str(member))} at {where} is rounded to float64: {reason}")
+    return Parsed(array)
 
 
 def to_lists(array: NDArray[Any]) -> Any:

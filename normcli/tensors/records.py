@@ -16,7 +16,7 @@ import numpy as np
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.delimited import quote
-from normcli.tensors.nested import TENSOR_KEY, NestedLists, describe_number, to_array
+from normcli.tensors.nested import TENSOR_KEY, NestedLists, Parsed, describe_number, to_array
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables import (
     LARGEST_EXACT,
@@ -150,7 +150,7 @@ def read_records(
     return Table(records, chosen), note
 
 
-def read_lists(stream: BinaryIO, name: str) -> NDArray[Any]:
+def read_lists(stream: BinaryIO, name: str) -> Parsed:
     """Return the tensor whose items along the first axis stand in JSON Lines, one a line.
 
     Raises

@@ -227,3 +227,12 @@ def test_strict_lets_sound_groups_pass(normcli):
 
 def test_norms_as_json(normcli):
     assert [norm["norm"] for norm in normcli("norms", "-f", "json").json["norms"]] == list(NORMS)
+
+
+@pytest.mark.parametrize("source", ["--data", "-i"])
+def test_a_whole_number_that_is_rounded_is_said(source, normcli, tmp_path):
+    text, path = "[9007199254740993, 0.5]", tmp_path / "x.json"
+    path.write_text(text)
+    ran = normcli("ln", source, text if source == "--data" else path, "--print", "mean")
+    assert (ran.code, ran.out) == (0, "4503599627370496.0\n")
+    assert "9007199254740993 at [0] is rounded to float64: no integer dtype holds all numbers there" in ran.err

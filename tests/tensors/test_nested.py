@@ -27,23 +27,25 @@ from normcli.tensors.nested import parse_json, read_json, to_lists
     ],
 )
 def test_what_is_read(text, shape, kind):
-    array = parse_json(text, "x.json")
+    array = parse_json(text, "x.json").values
     assert (array.shape, array.dtype.kind) == (shape, kind)
 
 
 def test_values_that_are_not_finite_are_read():
-    np.testing.assert_array_equal(parse_json('["nan", "inf", "-inf", 1]', "x"), [np.nan, np.inf, -np.inf, 1])
+    np.testing.assert_array_equal(
+        parse_json('["nan", "inf", "-inf", 1]', "x").values, [np.nan, np.inf, -np.inf, 1]
+    )
 
 
 def test_a_byte_order_mark_is_no_matter():
-    np.testing.assert_array_equal(read_json(io.BytesIO(b"\xef\xbb\xbf[1]"), "x.json"), [1])
+    np.testing.assert_array_equal(read_json(io.BytesIO(b"\xef\xbb\xbf[1]"), "x.json").values, [1])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_our_own_output_keeps_its_dtype(dtype):
     values = np.array([[0.1, 1 / 3]], dtype=dtype)
     text = json.dumps({"normalized": to_lists(values), "dtype": dtype})
-    read = parse_json(text, "x.json")
+    read = parse_json(text, "x.json").values
     assert read.dtype == dtype
     np.testing.assert_array_equal(read, values)
 
@@ -52,11 +54,11 @@ def test_our_own_output_keeps_its_dtype(dtype):
 def test_floats_read_back_to_the_same_bits(dtype):
     values = np.frombuffer(np.random.default_rng(0).bytes(8 * 2000), dtype=dtype)
     text = json.dumps(to_lists(values), allow_nan=False)
-    np.testing.assert_array_equal(parse_json(text, "x").astype(dtype), values)
+    np.testing.assert_array_equal(parse_json(text, "x").values.astype(dtype), values)
 
 
 def test_another_array_of_an_object_is_picked_by_its_key():
-    np.testing.assert_array_equal(parse_json('{"gamma": [1, 2]}', "x.json", "gamma"), [1, 2])
+    np.testing.assert_array_equal(parse_json('{"gamma": [1, 2]}', "x.json", "gamma").values, [1, 2])
 
 
 @pytest.mark.parametrize(
@@ -95,3 +97,26 @@ def test_what_is_no_text_is_refused():
 def test_an_unknown_key_is_refused(text):
     with pytest.raises(UsageError, match="no array 'gamma'"):
         parse_json(text, "x.json", "gamma")
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "note"),
+    [
+        pytest.param("[9007199254740993, 3]", "int64", None, id="int64"),
+        pytest.param("[18446744073709551615, 3]", "uint64", None, id="uint64"),
+        pytest.param("[9007199254740992, 0.5]", "float64", None, id="float64 holds it"),
+        pytest.param(
+            "[[0.5], [9007199254740993]]", "float64", "9007199254740993 at [1][0] is rounded", id="a fraction"
+        ),
+        pytest.param("[18446744073709551615, -1]", "float64", "18446744073709551615 at [0] is", id="both ends"),
+        pytest.param('["nan", 9007199254740993]', "float64", "9007199254740993 at [1] is", id="nan"),
+        pytest.param(
+            "36893488147419103233", "float64", "36893488147419103233 at the top is", id="beyond uint64"
+        ),
+    ],
+)
+def test_whole_numbers_are_what_they_are_or_it_is_said(text, dtype, note):
+    parsed = parse_json(text, "x.json")
+    assert parsed.values.dtype == dtype
+    assert (parsed.note or "").startswith(note or "")
+    assert (parsed.note is None) == (note is None)

@@ -167,7 +167,7 @@ def test_lists_a_line_read_back_as_the_same_tensor(shape):
     write_lists(stream, values)
     assert len(stream.getvalue().splitlines()) == shape[0]
     stream.seek(0)
-    read = read_lists(stream, "x.jsonl")
+    read = read_lists(stream, "x.jsonl").values
     assert read.shape == shape
     np.testing.assert_array_equal(read, values)
 
