@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from itertools import chain, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -50,6 +50,9 @@ _AT_LINE_END = object()
 
 _NUMBERS = {int, float, bool, type(None)}
 
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair, which JSON can escape and UTF-8 has not."""
+
 _BLANK = " \t\n\r"
 _FILLED = re.compile(f"[^{_BLANK}]")
 
@@ -69,7 +72,7 @@ class Records:
     def __init__(self, stream: BinaryIO, name: str, *, is_lines: bool) -> None:
         self.name = name
         self._stream, self._is_lines = keep_open(stream, self), is_lines
-        first = next(chain.from_iterable(self._read_items()), None)
+        first = next(chain.from_iterable(self._read_items(_AS_NUMBERS)), None)
         if first is None:
             raise DataError(f"{name} is empty; records of numbers are expected")
         self._keys: tuple[str, ...] = tuple(first)
@@ -79,26 +82,32 @@ class Records:
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
         choose = _get_all_of(chosen)
-        for first, rows in self._read_rows():
+        for first, rows in self._read_rows(_AS_NUMBERS):
             block = _convert_quickly(list(map(choose, rows)), dtype)
             yield block or self._convert_slowly(rows, first, chosen, dtype)
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
-        for _, rows in self._read_rows():
+        for _, rows in self._read_rows(_AS_WRITTEN):
             for cells in rows:
                 if delimiter is None:
-                    yield [json.dumps(cell, ensure_ascii=False) for cell in cells]
+                    yield [_encode(cell) for cell in cells]
                 else:
-                    yield [quote(_to_text(cell), delimiter) for cell in cells]
+                    yield [quote(self._require_text(_to_text(cell)), delimiter) for cell in cells]
 
-    def _read_items(self) -> Iterator[list[Any]]:
-        return (_read_lines if self._is_lines else _read_array)(self._stream, self.name)
+    def _require_text(self, text: str) -> str:
+        """Return a text, or raise an error if UTF-8 has it not."""
+        if not text.isascii() and _HALF.search(text) is not None:
+            raise DataError(f"{self.name} holds half a surrogate pair, which a text file cannot hold")
+        return text
 
-    def _read_rows(self) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
+    def _read_items(self, decoders: _Decoders) -> Iterator[list[Any]]:
+        return (_read_lines if self._is_lines else _read_array)(self._stream, self.name, decoders)
+
+    def _read_rows(self, decoders: _Decoders) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
         """Yield some records at a time: the number of the first, and their cells in the order of its names."""
         get_cells, number = _get_all_of(self._keys), 1
-        for items in self._read_items():
+        for items in self._read_items(decoders):
             try:
                 rows = list(map(get_cells, items))
                 fits = set(map(type, items)) <= {dict} and set(map(len, items)) <= {self.width}
@@ -158,7 +167,7 @@ def read_lists(stream: BinaryIO, name: str) -> Parsed:
     DataError
         If the lines are no such items.
     """
-    return to_array(list(chain.from_iterable(_read_lines(stream, name))), name)
+    return to_array(list(chain.from_iterable(_read_lines(stream, name, _AS_NUMBERS))), name)
 
 
 def write_records(
@@ -206,7 +215,7 @@ def write_lists(stream: BinaryIO, values: NDArray[Any]) -> None:
         stream.write(b"\n")
 
 
-def _read_lines(stream: BinaryIO, name: str) -> Iterator[list[Any]]:
+def _read_lines(stream: BinaryIO, name: str, decoders: _Decoders) -> Iterator[list[Any]]:
     """Yield the values of JSON Lines, some at a time; blank lines are none."""
     stream.seek(0)
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
@@ -214,7 +223,7 @@ def _read_lines(stream: BinaryIO, name: str) -> Iterator[list[Any]]:
     try:
         while piece := text.read(_TEXT_AT_ONCE):
             lines = (piece + text.readline()).removesuffix("\n").split("\n")
-            if found := _parse_lines(lines, number + 1, name):
+            if found := _parse_lines(lines, number + 1, name, decoders):
                 yield found
             number += len(lines)
     except UnicodeDecodeError as error:
@@ -223,14 +232,14 @@ def _read_lines(stream: BinaryIO, name: str) -> Iterator[list[Any]]:
         text.detach()
 
 
-def _parse_lines(lines: Sequence[str], first: int, name: str) -> list[Any]:
+def _parse_lines(lines: Sequence[str], first: int, name: str, decoders: _Decoders) -> list[Any]:
     """Return the values of lines: of all at once, or if that fails of each."""
     texts = [line for line in lines if line.strip(_BLANK)]
     whole = f",{_LINE_END},".join(texts)
     ends = [_AT_LINE_END] * (len(texts) - 1)
     if whole.count(_LINE_END) == len(ends):
         with contextlib.suppress(ValueError, RecursionError):
-            found: list[Any] = _LINES_DECODER.decode(f"[{whole}]")
+            found: list[Any] = decoders.lines.decode(f"[{whole}]")
             # If every second value is the end of a line, none of these ends is within a value.
             if len(found) == len(texts) + len(ends) and found[1::2] == ends:
                 return found[::2]
@@ -238,13 +247,13 @@ def _parse_lines(lines: Sequence[str], first: int, name: str) -> list[Any]:
     for number, line in enumerate(lines, first):
         if line.strip(_BLANK):
             try:
-                found.append(_DECODER.decode(line))
+                found.append(decoders.one.decode(line))
             except (ValueError, RecursionError) as error:
-                raise DataError(f"{name}, line {number} is not valid JSON") from error
+                raise DataError(f"{name}, line {number} {_explain(error)}") from error
     return found
 
 
-def _read_array(stream: BinaryIO, name: str) -> Iterator[list[Any]]:
+def _read_array(stream: BinaryIO, name: str, decoders: _Decoders) -> Iterator[list[Any]]:
     """Yield the items of a JSON array of objects, some at a time."""
     stream.seek(0)
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
@@ -253,11 +262,11 @@ def _read_array(stream: BinaryIO, name: str) -> Iterator[list[Any]]:
         buffer = text.read(_TEXT_AT_ONCE)
         place = _skip_blanks(buffer, 0) + 1
         while True:
-            items, end, problem = _parse_items(buffer, place)
+            items, end, problem = _parse_items(buffer, place, decoders.one)
             if end == len(buffer):  # the last item, or what is behind it, may go on
                 more = text.read(max(_TEXT_AT_ONCE, len(buffer)))
                 if not more:
-                    raise DataError(f"{name} is not valid JSON behind record {number}") from problem
+                    raise DataError(f"{name} {_explain(problem)} behind record {number}") from problem
                 buffer, place = buffer[place:] + more, 0
                 continue
             number += len(items)
@@ -273,7 +282,7 @@ def _read_array(stream: BinaryIO, name: str) -> Iterator[list[Any]]:
         text.detach()
 
 
-def _parse_items(buffer: str, place: int) -> tuple[list[Any], int, Exception | None]:
+def _parse_items(buffer: str, place: int, decoder: json.JSONDecoder) -> tuple[list[Any], int, Exception | None]:
     """Return the whole items of an array from a place on, and the place of what is not blank behind them.
 
     All at once up to the last brace, if that closes an item; otherwise one by one. Without any, the place is
@@ -282,13 +291,13 @@ def _parse_items(buffer: str, place: int) -> tuple[list[Any], int, Exception | N
     last = buffer.rfind("}") + 1
     if last > place:
         with contextlib.suppress(ValueError, RecursionError):
-            items: list[Any] = _DECODER.decode(f"[{buffer[place:last]}]")
+            items: list[Any] = decoder.decode(f"[{buffer[place:last]}]")
             return items, _skip_blanks(buffer, last), None
     items = []
     end = len(buffer)
     while True:
         try:
-            item, behind = _DECODER.raw_decode(buffer, _skip_blanks(buffer, place))
+            item, behind = decoder.raw_decode(buffer, _skip_blanks(buffer, place))
         except (ValueError, RecursionError) as error:
             return items, end, error
         items.append(item)
@@ -322,18 +331,65 @@ def _skip_blanks(text: str, place: int) -> int:
     return found.start() if found else len(text)
 
 
+def _explain(problem: Exception | None) -> str:
+    """Return what is wrong with a JSON text."""
+    if isinstance(problem, RecursionError):
+        return "is nested too deeply"
+    if isinstance(problem, ValueError) and not isinstance(problem, json.JSONDecodeError):
+        return str(problem) if isinstance(problem, _RepeatedNameError) else "holds a number of too many digits"
+    return "is not valid JSON"
+
+
+class _RepeatedNameError(ValueError):
+    """An object has a name twice."""
+
+
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise ValueError("a name is given twice")
+        name = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise _RepeatedNameError(f"has the name {shorten(name)!r} twice")
     return made
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
-_LINES_DECODER = json.JSONDecoder(
-    object_pairs_hook=_make_object,
-    parse_constant=lambda word: _AT_LINE_END if word == _LINE_END else float(word),
-)
+class _Digits(str):
+    """A number as its text has it."""
+
+
+class _Decoders(NamedTuple):
+    """What parses one value, and several lines at once, with `_LINE_END` between them."""
+
+    one: json.JSONDecoder
+    lines: json.JSONDecoder
+
+
+def _make_decoders(**numbers: Any) -> _Decoders:
+    one = json.JSONDecoder(object_pairs_hook=_make_object, **numbers)
+    lines = json.JSONDecoder(
+        object_pairs_hook=_make_object,
+        parse_constant=lambda word: _AT_LINE_END if word == _LINE_END else float(word),
+        **numbers,
+    )
+    return _Decoders(one, lines)
+
+
+_AS_NUMBERS = _make_decoders()
+_AS_WRITTEN = _make_decoders(parse_float=_Digits, parse_int=_Digits)
+"""For cells that pass through: numbers keep their digits."""
+
+
+def _encode(value: Any) -> str:
+    """Return a parsed value as the text of strict JSON, its numbers as they stood."""
+    if isinstance(value, _Digits):
+        return value
+    if isinstance(value, list):
+        return f"[{', '.join(map(_encode, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_encode(name)}: {_encode(member)}" for name, member in value.items()) + "}"
+    if isinstance(value, float):
+        return json.dumps(describe_number(value))
+    escapes = isinstance(value, str) and not value.isascii() and _HALF.search(value) is not None
+    return json.dumps(value, ensure_ascii=escapes)
 
 
 def _get_all_of(keys: Sequence[Any]) -> Callable[[Any], tuple[Any, ...]]:
@@ -358,7 +414,7 @@ def _to_text(cell: Any) -> str:
     """Return what a cell of a delimited file has for a value."""
     if cell is None:
         return ""
-    return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False)
+    return cell if isinstance(cell, str) else json.dumps(cell) if isinstance(cell, float) else _encode(cell)
 
 
 def _format_rows(rows: NDArray[Any]) -> list[list[str]]:

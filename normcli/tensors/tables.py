@@ -226,6 +226,9 @@ def choose_columns(rows: Rows, options: TableOptions) -> tuple[tuple[int, ...], 
     DataError
         If the columns are not those that are wanted.
     """
+    for name in rows.names or ():
+        if "\0" in name or (not name.isprintable() and name.encode(errors="replace").decode() != name):
+            raise DataError(f"{rows.name}: the name {shorten(name)!r} has characters that no file can keep")
     if options.columns is not None and options.exclude is not None:
         raise UsageError("--columns and --exclude each say which columns are worked on; give one of them")
     chosen = tuple(range(rows.width))

@@ -80,15 +80,15 @@ def test_many_records(is_lines):
         pytest.param('[{"x": 1}, {"y": 1}]', "record 2 has no 'x'", id="missing name"),
         pytest.param('[{"x": 1}, {"x": 1, "y": 1}]', "record 2 also has 'y'", id="a name more"),
         pytest.param('[{"x": 1}, 3]', "record 2 is no object", id="no object"),
-        pytest.param('[{"x": 1, "x": 2}]', "not valid JSON behind record 0", id="a name twice"),
+        pytest.param('[{"x": 1, "x": 2}]', "has the name .x. twice behind record 0", id="a name twice"),
         pytest.param('[{"x": 1}, {"x": 2},]', "not valid JSON behind record 2", id="a comma at the end"),
         pytest.param('[{"x": 1} {"x": 2}]', "not valid JSON behind record 1", id="no comma"),
         pytest.param('[{"x": 1}, {"x": 2}', "not valid JSON", id="cut short"),
         pytest.param('[{"x": 1}] 5', "not valid JSON", id="more behind"),
         pytest.param('[{"x": [1]}]', r"record 1, column x: '\[1\]' is not a number; --exclude x", id="a list"),
         pytest.param('[{"x": 1}, {"x": "ann"}]', "record 2, column x: 'ann' is not a number", id="text"),
-        pytest.param('[{"x": ' + "[" * 100000, "not valid JSON", id="too deep"),
-        pytest.param('[{"x": ' + "1" * 5000 + "}]", "x.json", id="too many digits"),
+        pytest.param('[{"x": ' + "[" * 100000, "nested too deeply", id="too deep"),
+        pytest.param('[{"x": ' + "1" * 5000 + "}]", "too many digits", id="too many digits"),
     ],
 )
 def test_what_is_refused(text, message):
@@ -106,7 +106,7 @@ def test_what_is_refused(text, message):
         pytest.param('{"x": 1},{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="one in two lines"),
         pytest.param('{"x":1},-1e999,{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="as if joined"),
         pytest.param('{"x":1},-Infinity,{"x": [{}\n{}]}\n', "line 1 is not valid JSON", id="joined by our own"),
-        pytest.param('{"x": 1}\n{"x": 1, "x": 2}\n', "line 2 is not valid JSON", id="a name twice"),
+        pytest.param('{"x": 1}\n{"x": 1, "x": 2}\n', "line 2 has the name .x. twice", id="a name twice"),
         pytest.param('{"x": 1}\n3\n', "record 2 is no object", id="no object"),
         pytest.param('{"x": 1}\n"x"\n', "record 2 is no object", id="a text"),
         pytest.param('{"x": 1}\n{"x": 1, "y": 2}\n', "record 2 also has 'y'", id="a name more"),
@@ -186,3 +186,30 @@ def test_lists_a_line_read_back_as_the_same_tensor(shape):
 )
 def test_lines_are_told_from_one_value(head, expected):
     assert starts_like_lines(head) is expected
+
+
+def test_numbers_that_pass_through_keep_their_digits(is_lines):
+    cells = ['"x": 0.12345678901234567890123', '"y": 1e400', '"u": 10.10', '"v": -0', '"w": [1.50, {"k": 1E2}]']
+    text = '{"a": 1, ' + ", ".join(cells) + "}"
+    table = open_table(text + "\n" if is_lines else f"[{text}]", is_lines=is_lines, columns="a")
+    written = write(table, [[2.0]], is_lines=is_lines)
+    assert all(cell in written for cell in cells)
+    stream = io.BytesIO()
+    write_delimited(stream, np.array([[2.0]]), table.columns, table, ",")
+    assert (
+        stream.getvalue().decode().splitlines()[1].startswith("2.0,0.12345678901234567890123,1e400,10.10,-0,")
+    )
+
+
+def test_half_a_surrogate_pair_stays_escaped_or_is_refused(is_lines):
+    text = '{"a": 1, "h": "\\ud800x"}'
+    table = open_table(text if is_lines else f"[{text}]", is_lines=is_lines, columns="a")
+    assert r'"\ud800x"' in write(table, [[2.0]], is_lines=is_lines)
+    with pytest.raises(DataError, match="half a surrogate pair"):
+        write_delimited(io.BytesIO(), np.array([[2.0]]), table.columns, table, ",")
+
+
+@pytest.mark.parametrize("name", ["a\0", "\ud800"])
+def test_names_that_no_file_keeps_are_refused(name, is_lines):
+    with pytest.raises(DataError, match="characters that no file can keep"):
+        open_table(join([{name: 1}], is_lines), is_lines=is_lines)
