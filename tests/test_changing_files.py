@@ -114,6 +114,14 @@ def test_a_file_that_changes_while_it_is_worked_on_where_it_lies(line, folder, n
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_file_that_changes_before_it_is_read_again(normcli, monkeypatch):
+    _touch_after(monkeypatch, files, "_hold_to", "a.npy")
+    ran = normcli("fit", "robust", "x.npy", "a.npy")
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "a.npy changed while it was read" in ran.err
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["mask", *slowly(["gamma"])])
 def test_other_files_of_a_calculation_that_change(name, normcli, monkeypatch):
     monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)

@@ -14,6 +14,7 @@ from normcli.fitting.subject import choose_subject, require_alike
 from normcli.fitting.sums import require_no_nan
 from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.divisors import Measurement
+from normcli.tensors.opened import refuse_changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
     from normcli.norms.request import Request
     from normcli.numerics.order_statistics import Quartiles
     from normcli.tensors.many import Named
+    from normcli.tensors.opened import Opened
     from normcli.tensors.tensor import Tensor
 
-    _Surveyed = tuple[Stats, str | None, tuple[str, ...] | None]
+    _Surveyed = tuple[Stats, str | None, tuple[str, ...] | None, Opened | None]
 
 MUCH = 1 << 26
 """Bytes of all tensors: fewer are read in less time than it takes to start workers."""
@@ -78,7 +80,7 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
     named: tuple[str, tuple[str, ...]] | None = None
     fitting: _Fitting | None = None
     stats: Stats | None = None
-    good: list[Named] = []
+    good: list[tuple[Named, Opened | None]] = []
 
     def leave_out(problem: str) -> None:
         if not policy.skips_bad:
@@ -94,7 +96,7 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
         if isinstance(outcome, str):
             leave_out(outcome)
         else:
-            found, note, columns = outcome
+            found, note, columns, opened = outcome
             if named is not None and columns is not None and columns != named[1]:
                 raise DataError(
                     f"{source.name} names its columns otherwise than {named[0]}, and the first file does not: "
@@ -105,7 +107,7 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
             stats = found if stats is None else stats.add(found)
             if note is not None:
                 notes.append((source.name, note))
-            good.append(source)
+            good.append((source, opened))
     if fitting is None or stats is None:
         raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
     if named is not None and stats.subject.columns is None and stats.subject.has_columns():
@@ -122,16 +124,27 @@ def _format_problem(source: Named, error: BaseException) -> str:
 
 
 def _search_quartiles(
-    stats: Stats, sources: Sequence[Named], load: Callable[[Named], Tensor], effort: Effort
+    stats: Stats,
+    sources: Sequence[tuple[Named, Opened | None]],
+    load: Callable[[Named], Tensor],
+    effort: Effort,
 ) -> Quartiles:
-    """Read all tensors again, once for each digit that the quartiles are found by."""
+    """Read all tensors again, once for each digit that the quartiles are found by.
+
+    Raises
+    ------
+    DataError
+        If a file has changed since it was first opened.
+    """
     subject = stats.subject
     batch = subject.plan(1).grid.layout.batch or 0
 
     def load_all() -> Iterator[tuple[Plan, NDArray[Any]]]:
-        for source in sources:
-            values = load(source).values
-            yield subject.plan(values.shape[batch]), values
+        for source, opened in sources:
+            tensor = load(source)
+            if tensor.opened != opened:
+                refuse_changed(source.name)
+            yield subject.plan(tensor.values.shape[batch]), tensor.values
 
     return find_quartiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
 
@@ -181,7 +194,7 @@ class _Fitting(NamedTuple):
         sums = gather(subject.plan(samples), values, effort)
         if self.policy.nan == "raise":
             require_no_nan(sums, source.name)
-        return Stats(subject, self.policy.nan == "omit", 1, samples, sums), note, tensor.columns
+        return Stats(subject, self.policy.nan == "omit", 1, samples, sums), note, tensor.columns, tensor.opened
 
 
 def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:

@@ -311,8 +311,8 @@ def _hold_to(tensor: Tensor, opened: Opened) -> Tensor:
     opened.require_unchanged()
     if isinstance(tensor.values, Mapped) and not tensor.values.temporary:
         tensor.values.opened = opened
-    table = tensor.table
-    return tensor if table is None else tensor._replace(table=table._replace(opened=opened))
+    table = None if tensor.table is None else tensor.table._replace(opened=opened)
+    return tensor._replace(table=table, opened=opened)
 
 
 def _is_file_at_start(stream: BinaryIO) -> bool:
