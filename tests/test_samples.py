@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +74,64 @@ def test_iris(normcli):
     ran = normcli("zscore", "-i", SAMPLES / "iris.csv", "-f", "json").json
     assert ran["input"]["shape"] == [150, 4]
     np.testing.assert_allclose(ran["stats"]["mean"], [5.843333, 3.057333, 3.758, 1.199333], atol=1e-6)
+
+
+MEASURED = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
+
+
+def read_penguins() -> list[list[float]]:
+    """Return the measurements of the penguins that were measured."""
+    with (SAMPLES / "penguins.csv").open() as stream:
+        rows = [[row[name] for name in MEASURED] for row in csv.DictReader(stream)]
+    return [[float(cell) for cell in row] for row in rows if "NA" not in row]
+
+
+def measure_penguins(normcli) -> dict[str, list[float]]:
+    line = [
+        "zscore",
+        "-i",
+        SAMPLES / "penguins.csv",
+        "--columns",
+        ",".join(MEASURED),
+        "--nan",
+        "omit",
+        "-f",
+        "json",
+    ]
+    ran = normcli(*line).json
+    assert ran["columns"] == MEASURED
+    return ran["stats"]
+
+
+def test_the_statistics_of_the_penguins_are_exact_and_rounded_once(normcli):
+    stats = measure_penguins(normcli)
+    columns = [[Fraction(value) for value in column] for column in zip(*read_penguins(), strict=True)]
+    means = [sum(column) / len(column) for column in columns]
+    assert len(columns[0]) == 342
+    assert stats["mean"] == [float(mean) for mean in means]
+    assert stats["var"] == [
+        float(sum((value - mean) ** 2 for value in column) / len(column))
+        for column, mean in zip(columns, means, strict=True)
+    ]
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_scikit_learn_standardizes_the_penguins_alike(normcli, tmp_path):
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    scaler = preprocessing.StandardScaler()
+    expected = scaler.fit_transform(np.array(read_penguins()))
+    stats = measure_penguins(normcli)
+    np.testing.assert_allclose(stats["mean"], scaler.mean_, rtol=1e-14)
+    np.testing.assert_allclose(stats["var"], scaler.var_, rtol=1e-13)
+    normcli(
+        "zscore", "-i", SAMPLES / "penguins.csv", "--columns", "2-5", "--nan", "omit", "-o", tmp_path / "z.csv"
+    )
+    with (tmp_path / "z.csv").open() as stream:
+        rows = [[row[name] for name in MEASURED] for row in csv.DictReader(stream)]
+    found = [[float(cell) for cell in row] for row in rows if "NA" not in row]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
 def test_the_commands_of_the_readme_run(normcli, monkeypatch):
