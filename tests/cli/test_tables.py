@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -615,3 +619,45 @@ class TestStatesByName:
     def test_what_has_no_names_is_taken_with_a_note(self, normcli):
         normcli("bn", "-i", "p.csv", "--state", "s.npz", "-q")
         assert "taken to be x, y" in normcli("bn", "-i", "bare.csv", "--state", "s.npz").err
+
+
+def run_shell(line: str) -> str:
+    """Run a line with this Python's normcli; return what it prints if nothing of it fails or complains."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["bash", "-o", "pipefail", "-c", line]
+    ran = subprocess.run(command, capture_output=True, check=False, text=True, env=os.environ | {"PATH": path})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+@pytest.mark.skipif(shutil.which("mlr") is None, reason="needs Miller")
+class TestAmongMiller:
+    def test_json_lines_in_and_csv_out(self):
+        Path("f.csv").write_text("n,x,y\nann,1,100\nbob,3,102\n")
+        line = "mlr --icsv --ojsonl cat f.csv | normcli zscore -i - --exclude n -o - -f csv | mlr --icsv --ojson cat"
+        assert json.loads(run_shell(line)) == [{"n": "ann", "x": -1, "y": -1}, {"n": "bob", "x": 1, "y": 1}]
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("suffix", ["csv", "tsv", "json", "jsonl"])
+    def test_every_format_of_a_table(self, suffix):
+        Path("f.csv").write_text('n,"x y",z\n"a, ""b""",1.5,0.1\né,-2.5e-7,1e300\n')
+        line = (
+            f"mlr --icsv --o{suffix} cat f.csv | normcli minmax -i - --exclude n -o - -f {suffix} "
+            f"| mlr --i{suffix} --ojson cat"
+        )
+        assert json.loads(run_shell(line)) == [{"n": 'a, "b"', "x y": 1, "z": 0}, {"n": "é", "x y": 0, "z": 1}]
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
+class TestAmongJq:
+    def test_records_in_and_out(self):
+        line = (
+            """jq -nc '{n: "ann", x: 1}, {n: "bob", x: 3}' | normcli zscore -i - --columns x -o - -f jsonl """
+            """| jq -r 'select(.x > 0).n'"""
+        )
+        assert run_shell(line) == "bob\n"
+
+    @pytest.mark.slow
+    def test_an_indented_array_in_and_out(self):
+        line = """jq -n '[{n: "ann", x: 1}, {n: "bob", x: 3}]' | normcli zscore -i - --columns x -o - -f json | jq -c 'map(.x)'"""
+        assert [float(x) for x in json.loads(run_shell(line))] == [-1, 1]
