@@ -38,10 +38,11 @@ from normcli.tensors.npz import write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.norms.options import Option
 
 SCHEMA = "normcli-stats/1"
@@ -56,6 +57,12 @@ _NAN_RULES = ("omit", "propagate")
 
 _LARGEST = 2**63 - 1
 """Of int64."""
+
+_SLACK = 1e-9
+"""The part by which sums may be beyond their bounds, as both are rounded."""
+
+_SMALLEST_SQUARED = 1e-140
+"""Squares of smaller values leave the range of doubles."""
 
 _COUNTS = {"count": "count", "nan": "nan_count", "images": "images"}
 _EXACT = {"total": "sum", "square": "square", "deviation": "image_std_sum"}
@@ -104,14 +111,11 @@ def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) ->
     DataError
         If writing fails; what stood there before still does.
     """
+    members = _describe(stats)
+    more = {f"{name}_length" if name == "norm" else name: array for name, array in rounded.items()}
     with open_whole(path) as stream:
-        members = _describe(stats)
-        write_npz(stream, {**members, **{_name_rounded(n, members): array for n, array in rounded.items()}})
-
-
-def _name_rounded(name: str, members: Mapping[str, Any]) -> str:
-    """Return the member that a rounded statistic is: a length is called `norm`, as is the name of the norm."""
-    return f"{name}_length" if name in members and name == "norm" else name
+        # Where names are the same, what is exact is kept: `count` is of finite values, `min` of all but NaN.
+        write_npz(stream, members | {name: array for name, array in more.items() if name not in members})
 
 
 def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
@@ -236,7 +240,29 @@ def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
     right = np.where(some, (high == np.inf) == (above > 0), high == -np.inf)
     members.require("max", right, high, "which its counts do not allow")
     total, square, deviation = (_read_exact(members, name, shape) for name in _EXACT.values())
-    return Sums(total, square, count, nan, above, below, low, high, deviation, images)
+    sums = Sums(total, square, count, nan, above, below, low, high, deviation, images)
+    for field, least, most_there in _bound_sums(sums):
+        about = getattr(sums, field).round()
+        slack = _SLACK * np.maximum(np.abs(least), np.abs(most_there))
+        right = ~((about < least - slack) | (about > most_there + slack))  # also where any is NaN
+        members.require(_EXACT[field], right, about, "which counts, min and max do not allow")
+    return sums
+
+
+def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
+    """Yield about the least and the most that each sum that is kept can be; NaN where that is not known."""
+    with np.errstate(all="ignore"):
+        n, largest = sums.count.astype(np.float64), np.maximum(np.abs(sums.low), np.abs(sums.high))
+        some = n > 0
+        if sums.total.digits.any():  # they are of the norms that centre alone
+            yield "total", np.where(some, n * sums.low, 0.0), np.where(some, n * sums.high, 0.0)
+        squared = np.where(largest > _SMALLEST_SQUARED, largest * largest, np.nan)
+        yield "square", np.where(some, squared, 0.0), np.where(some, n * squared, 0.0)
+        yield (
+            "deviation",
+            np.zeros(len(n)),
+            np.where(sums.images > 0, sums.images * (sums.high - sums.low), 0.0),
+        )
 
 
 def _read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:

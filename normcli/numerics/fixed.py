@@ -132,6 +132,14 @@ class Fixed:
             digits = np.concatenate([digits[:-2], signed[None]])
         return Fixed(digits, self.low + start)
 
+    def round(self) -> Floats:
+        """Return about the number of each group: to a few roundings, and infinite or NaN beyond doubles."""
+        with np.errstate(all="ignore"):
+            about = np.zeros(self.digits.shape[1])
+            for place in reversed(range(len(self.digits))):
+                about += np.ldexp(self.digits[place].astype(np.float64), DIGIT * (self.low + place))
+        return about
+
     def integers(self) -> tuple[list[int], int]:
         """Return an integer for each group and the exponent of 2 that all are multiplied by."""
         settled = self.settle()

@@ -42,6 +42,25 @@ def test_merged_in_any_order_it_is_the_file_of_one_fit_to_the_byte(shape, dtype,
         assert merge(order, tmp_path / "merged.npz") == whole
 
 
+@pytest.mark.parametrize("nan", ["propagate", "omit"])
+@pytest.mark.parametrize("norm", ["zscore", "maxabs"])
+def test_what_is_not_finite_is_counted_once_however_often_it_is_merged(norm, nan, normcli, tmp_path):
+    x = np.array([[1, np.nan, np.inf], [2, 3, -np.inf], [4, np.nan, np.inf], [np.nan, 5, 0.5]])
+    for name, part in (("all", x), ("a", x[:1]), ("b", x[1:3]), ("c", x[3:])):
+        np.save(tmp_path / f"{name}.npy", part)
+        made = normcli(
+            "fit", norm, "--nan", nan, tmp_path / f"{name}.npy", "-o", tmp_path / f"{name}.npz", "-q"
+        )
+        assert made.code == 0
+    a, b, c, ab = (tmp_path / f"{name}.npz" for name in ("a", "b", "c", "ab"))
+    assert normcli("merge", a, b, "-o", ab, "-q").code == 0
+    merged = normcli("merge", ab, c, "-f", "csv", "-q")
+    assert merged.out == normcli("merge", tmp_path / "all.npz", "-f", "csv", "-q").out
+    with np.load(ab) as archive:
+        assert archive["count"].tolist() == [3, 1, 0]
+        assert archive["min"].tolist() == [1.0, 3.0, -np.inf]
+
+
 def test_merging_is_associative(rng, tmp_path):
     x = make(rng, (8, 3, 5), "float64", 1e100)
     paths = [write(tmp_path / f"{i}.npz", [x[2 * i : 2 * i + 2]]) for i in range(4)]
@@ -99,6 +118,10 @@ def test_numpy_reads_it_without_pickle_and_finds_the_statistics(rng, tmp_path):
         pytest.param(lambda m: m.update(sum=np.full((2, 3), -1)), "no digit but the highest is negative", id="sign"),
         pytest.param(lambda m: m.update(sum=np.zeros((161, 3), int)), r"sum has the shape \(161, 3\)", id="places"),
         pytest.param(lambda m: m.update(sum=np.array(0)), r"sum has the shape \(\), not \(places, \*\(3,\)\)", id="no places"),
+        pytest.param(lambda m: m.update(sum_low=m["sum_low"] + 1), "sum is .*, which counts, min and max do not", id="a place"),
+        pytest.param(lambda m: m.update(square_low=m["square_low"] - 1), "square is .*, which counts, min and", id="squares"),
+        pytest.param(lambda m: m.update(square=-m["square"][-1:]), "square is -", id="negative squares"),
+        pytest.param(lambda m: m.update(image_std_sum_low=np.array(9)), "image_std_sum is .*, which counts", id="deviations"),
         pytest.param(lambda m: m.update(nan=np.array("raise")), "nan is 'raise', none of omit, propagate", id="nan"),
         pytest.param(lambda m: m.update(eps=np.array(-1.0)), "eps -1.0 is not a finite number", id="eps"),
         pytest.param(lambda m: m.update(eps=np.array("a")), "eps is <U1, not float64", id="no eps"),
@@ -114,6 +137,23 @@ def test_a_file_that_is_no_stats_file_is_refused(change, told, rng, tmp_path):
     np.savez(path, **members)
     with pytest.raises(DataError, match=told):
         read_stats(path)
+
+
+@pytest.mark.parametrize("norm", ["zscore", "minmax", "rms"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([[1e308, -1e308], [1e308, 1e-308], [1.7e308, 5e-324]], id="large"),
+        pytest.param([[5e-324, -1e-310], [1e-200, -1e-180], [0.0, 0.0]], id="small"),
+        pytest.param([[np.inf, 1.0], [-np.inf, np.nan], [2.0, -3e-5]], id="not finite"),
+        pytest.param([[np.nan, np.nan], [np.nan, np.inf]], id="nothing finite"),
+        pytest.param([[-7.0, 2.0**60], [-7.0, -(2.0**60)], [-7.0, -1.0]], id="cancelling"),
+        pytest.param([[0.1, 0.3]] * 7, id="constant"),
+    ],
+)
+def test_extremes_and_sums_of_any_values_are_believed(values, norm, tmp_path):
+    path = write(tmp_path / "s.npz", [np.array(values)], Request(norm, axes=(0,)))
+    assert read_stats(path).samples == len(values)
 
 
 @pytest.mark.parametrize(
