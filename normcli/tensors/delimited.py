@@ -106,6 +106,7 @@ class Lines:
             raise DataError(f"{name} is empty; rows of numbers are expected")
         cells = self._split_unquoted(filled[0])
         self.width = len(cells)
+        self.first = f"line {first.index(filled[0]) + 1}"
         has_header = _looks_like_header(cells, options.decimal) if options.header is None else options.header
         self.names = tuple(map(_read_name, self._split(filled[0]))) if has_header else None
         self.is_doubtful = options.header is None and not has_header and _holds_text(cells, options.decimal)

@@ -78,6 +78,7 @@ class Records:
         self._keys: tuple[str, ...] = tuple(first)
         self.names: tuple[str, ...] | None = self._keys
         self.width = len(self._keys)
+        self.first = "record 1"
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""

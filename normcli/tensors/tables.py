@@ -130,11 +130,14 @@ class Rows(Protocol):
         Of all its columns.
     width : int
         How many columns there are.
+    first : str
+        Where the first row stands, for messages: `line 1`.
     """
 
     name: str
     names: tuple[str, ...] | None
     width: int
+    first: str
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
@@ -368,7 +371,7 @@ class CellReader:
         remedies = [f"--exclude {shlex.quote(_join_names(columns))} leaves {them} out"]
         if len(self._chosen) < self._rows.width:  # some are left out already, by the same option or the other
             remedies = [f"choose without {', '.join(columns)}"]
-        if self._rows.names is None and not self._values:
+        if self._rows.names is None and where == self._rows.first:
             remedies.insert(0, "--header yes takes the first row for names")
         if self._decimal == "." and any(_COMMA.fullmatch(cells[place].strip()) for place in texts):
             remedies.insert(0, "--decimal , reads decimal commas")

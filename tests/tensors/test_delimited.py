@@ -149,6 +149,14 @@ def test_what_options_choose(text, options, values, columns):
     assert names == columns
 
 
+@pytest.mark.parametrize("row", [0, 1, 50])
+def test_a_header_is_suggested_for_the_first_row_alone(row):
+    text = "\n" + "1,2\n" * row + "3,x\n" + "1,2\n" * 50
+    with pytest.raises(DataError, match=f"line {row + 2}, column 1: 'x'") as raised:
+        read(text)
+    assert ("--header yes" in str(raised.value)) == (row == 0)
+
+
 def test_names_that_are_only_taken_to_be_there_are_told_of():
     _, note = read_delimited(io.BytesIO(b"1,2\n"), "x.csv", TableOptions(wanted=("y", "x")), ",")
     assert note == "its columns have no names: they are taken to be y, x"
