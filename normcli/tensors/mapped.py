@@ -54,6 +54,27 @@ class Mapped(np.memmap[Any, Any]):
         if self._mmap is not None:  # type: ignore[attr-defined]  # as `np.memmap` marks views, and not copies
             self.opened = getattr(source, "opened", None)
 
+    def read(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Return a contiguous part of this whole map, read by position.
+
+        A map of a file that has become shorter than it would end the process where a page is missing.
+
+        Raises
+        ------
+        DataError
+            If the part is no longer there.
+        """
+        assert self.descriptor is not None
+        copy = np.empty(block.shape, block.dtype)
+        missing = copy.reshape(-1).view(np.uint8).data
+        place = self.offset + block.__array_interface__["data"][0] - self.__array_interface__["data"][0]
+        while missing:
+            count = os.preadv(self.descriptor, [missing], place)
+            if not count:
+                raise DataError(f"{self.filename or 'the input'} was cut short while it was read")
+            missing, place = missing[count:], place + count
+        return copy
+
 
 class Region(NamedTuple):
     """The part of an open file that holds an array.
@@ -96,7 +117,10 @@ class Region(NamedTuple):
         if available < self.byte_count:
             self.refuse_short(name, available)
         if self.is_large and not isinstance(stream, io.BytesIO):
-            return self.map(stream)
+            try:
+                return self.map(stream)
+            except ValueError as error:  # there is less of the file than a moment ago
+                raise DataError(f"{name} was cut short while it was read") from error
         stream.seek(self.offset)
         return self.read(stream, name)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.tensors.mapped import Mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,20 +47,32 @@ def find_places(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -
 
 
 def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[Any]]:
-    """Yield consecutive parts of at most `size` values: whole rows, where a row is no longer than that."""
-    if values.size <= size:
-        if values.size:
-            yield values
-            forget(values)
-        return
-    row = math.prod(values.shape[1:])
-    if row > size:
-        for part in values:
-            yield from iterate_blocks(part, size)
-        return
-    for start in range(0, len(values), size // row):
-        yield values[start : start + size // row]
+    """Yield consecutive parts of at most `size` values: whole rows, where a row is no longer than that.
+
+    Raises
+    ------
+    DataError
+        If the file that the values lie in is cut short meanwhile.
+    """
+    by_position = isinstance(values, Mapped) and values.flags.c_contiguous and values.descriptor is not None
+    for index in _cut(values.shape, size):
+        block = values[(*index, ...)]
+        yield values.read(block) if by_position and isinstance(values, Mapped) else block
         forget(values)
+
+
+def _cut(shape: tuple[int, ...], size: int) -> Iterator[tuple[int | slice, ...]]:
+    """Yield the indices of consecutive parts of at most `size` values."""
+    count, row = math.prod(shape), math.prod(shape[1:])
+    if count <= size:
+        if count:
+            yield ()
+    elif row > size:
+        for place in range(shape[0]):
+            yield from ((place, *index) for index in _cut(shape[1:], size))
+    else:
+        for start in range(0, shape[0], size // row):
+            yield (slice(start, start + size // row),)
 
 
 def forget(values: NDArray[Any]) -> None:

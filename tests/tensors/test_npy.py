@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 
 import numpy as np
 import pytest
 
 from normcli.errors import DataError
+from normcli.tensors.mapped import Region
 from normcli.tensors.npy import read_npy, write_npy
 
 DTYPES = [
@@ -168,3 +170,17 @@ def test_a_stream_that_ends_early_is_cut_short():
 
     with pytest.raises(DataError, match=r"cut short: its header says .* 800 bytes; 400 are there"):
         read_npy(Stream(saved(np.ones(100)).getvalue()), "x.npy")
+
+
+def test_a_file_that_becomes_short_before_it_is_mapped(tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    np.save(tmp_path / "x.npy", np.ones(10_000))
+
+    def shrink(region, stream):
+        os.truncate(tmp_path / "x.npy", 5000)
+        return plain(region, stream)
+
+    plain = Region.map
+    monkeypatch.setattr(Region, "map", shrink)
+    with (tmp_path / "x.npy").open("rb") as stream, pytest.raises(DataError, match="was cut short while"):
+        read_npy(stream, "x.npy")

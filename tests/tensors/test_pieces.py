@@ -7,7 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from normcli.errors import DataError
 from normcli.tensors import nested
+from normcli.tensors.files import load
 from normcli.tensors.nested import NestedLists, to_lists
 from normcli.tensors.pieces import forget, iterate_blocks, iterate_pieces
 
@@ -75,3 +77,24 @@ def test_a_shared_map_is_not_resident_when_forgotten(tmp_path):
     forget(shared)
     assert resident() < before / 8
     assert shared.sum() == 1 << 20
+
+
+@pytest.fixture
+def mapped(tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    np.save(tmp_path / "x.npy", np.arange(60_000.0).reshape(30, 4, 500))
+    return load(str(tmp_path / "x.npy")).values
+
+
+@pytest.mark.parametrize("size", [300, 700, 4000, 10**6])
+def test_pieces_of_a_file_are_read_by_position(mapped, size):
+    pieces = list(iterate_pieces(mapped, size))
+    assert not any(np.may_share_memory(piece, mapped) for piece in pieces)
+    np.testing.assert_array_equal(np.concatenate(pieces), np.arange(60_000.0))
+
+
+def test_a_file_that_has_become_short_is_an_error_and_no_crash(mapped):
+    with open(mapped.filename, "r+b") as stream:
+        stream.truncate(10_000)
+    with pytest.raises(DataError, match=r"x\.npy was cut short while it was read"):
+        list(iterate_pieces(mapped))
