@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from normcli.tensors.tables import LARGEST_EXACT, MISSING
+from normcli.tensors.tables import LARGEST_EXACT, SPELLED_MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,13 +63,12 @@ def find_parser(size: int, width: int, chosen: Sequence[int], delimiter: str, de
         return None
     names = [str(place) for place in range(width)]
     kept = [names[place] for place in chosen]
-    missing = {spelled for word in MISSING for spelled in (word, word.lower(), word.upper(), word.capitalize())}
     pool = pyarrow.system_memory_pool()
     parsing = csv.ParseOptions(delimiter=delimiter, quote_char=False, double_quote=False)
     converting = csv.ConvertOptions(
         column_types=dict.fromkeys(kept, pyarrow.float64()),
         include_columns=kept,
-        null_values=sorted(missing | {"NaN"}),
+        null_values=list(SPELLED_MISSING),
         decimal_point=decimal,
         check_utf8=False,
     )

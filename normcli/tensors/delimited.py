@@ -8,7 +8,7 @@ import math
 import re
 import warnings
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,6 +20,7 @@ from normcli.tensors.arrow import find_formatter, find_parser, map_ahead
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables import (
     LARGEST_EXACT,
+    SPELLED_MISSING,
     Block,
     CellReader,
     Table,
@@ -243,7 +244,7 @@ class Lines:
             line += 1 + (_count_ends(record) if '"' in record else 0)
 
     def _parse_quickly(self, records: _Records, chosen: Sequence[int], dtype: type[np.generic]) -> Block | None:
-        """Return the numbers of records, or None where a cell is missing or anything is wrong."""
+        """Return the numbers of records, or None where anything may be wrong."""
         if not self._is_plain(records):
             return None
         texts = records.texts
@@ -262,9 +263,25 @@ class Lines:
                     encoding=None,
                 )
         except (ValueError, Warning):
+            return self._parse_missing(texts, chosen) if dtype is np.float64 else None
+        return None if len(values) != len(texts) else self._make_block(values)
+
+    def _parse_missing(self, texts: Sequence[str], chosen: Sequence[int]) -> Block | None:
+        """Return the numbers of records among which some are missing, or None where anything may be wrong."""
+        cells = self.delimiter.join(texts).split(self.delimiter)
+        columns = [[SPELLED_MISSING.get(cell, cell) for cell in cells[place :: self.width]] for place in chosen]
+        text = "".join(chain.from_iterable(columns))
+        if "_" in text or not text.isascii():  # Python would read 1_000 as a number
             return None
-        is_large = dtype is np.float64 and bool((np.abs(values) >= LARGEST_EXACT).any())
-        return None if is_large or len(values) != len(texts) else Block(values)
+        try:
+            return self._make_block(np.array([list(map(float, column)) for column in columns]).T)
+        except ValueError:
+            return None
+
+    def _make_block(self, values: NDArray[Any]) -> Block | None:
+        """Return numbers as a block, or None if one may have been rounded."""
+        is_large = values.dtype == np.float64 and bool((np.abs(values) >= LARGEST_EXACT).any())
+        return None if is_large else Block(values)
 
     def _parse_slowly(self, records: _Records, chosen: Sequence[int], dtype: type[np.generic]) -> Block:
         """Return the numbers of records cell by cell, or say where they are malformed."""

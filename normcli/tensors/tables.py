@@ -30,6 +30,13 @@ MISSING = ("", "-", "NA", "N/A", "#N/A", "<NA>", "nan", "null", "none")
 _NAN_TEXTS = ("nan", '"nan"')
 """NaN as delimited files and JSON have it."""
 
+SPELLED_MISSING = {
+    spelled: "nan"
+    for word in (*MISSING, "NaN")
+    for spelled in (word, word.lower(), word.upper(), word.capitalize())
+}
+"""How missing values are usually written, and as what Python reads NaN."""
+
 _MISSING = frozenset(word.lower() for word in MISSING)
 
 _VALUES_AT_ONCE = 1 << 15

@@ -105,6 +105,13 @@ def test_missing_values(word):
     np.testing.assert_array_equal(read(f"1,2\n{word},4\n")[0], [[1, 2], [NAN, 4]])
 
 
+def test_usual_missing_values_are_read_many_at_a_time(monkeypatch):
+    monkeypatch.setattr("normcli.tensors.delimited.Lines._parse_slowly", None)
+    text = "n,x,y\n" + "ä_b,1,NA\nc,,2.5\nd,NaN,-\n" * 9
+    values, _ = read(text, exclude="n")
+    np.testing.assert_array_equal(values, [[1, NAN], [NAN, 2.5], [NAN, NAN]] * 9)
+
+
 @pytest.mark.parametrize(
     ("text", "options", "values", "columns"),
     [
