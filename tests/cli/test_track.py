@@ -407,6 +407,13 @@ def test_a_large_batch_is_written_as_it_is_calculated(normcli, batches, tmp_path
     assert normcli("bn", "-i", batches[0], "--state", state, "-o", "-").raw == saved.read_bytes()
 
 
+def test_columns_that_a_batch_is_written_without_are_said(normcli, tmp_path):
+    (tmp_path / "x.csv").write_text("who,a,b\nann,1,2\nbob,3,5\n")
+    line = ("bn", "-i", tmp_path / "x.csv", "--exclude", "who", "--state", tmp_path / "s.npz")
+    assert "npy holds numbers alone, without the columns who" in normcli(*line, "-o", tmp_path / "y.npy").err
+    assert normcli(*line, "-o", "-", "-f", "csv").lines[0] == "who,a,b"
+
+
 def test_several_batches_are_written_to_a_folder(normcli, batches, tmp_path):
     state, folder = tmp_path / "s.npz", f"{tmp_path / 'out'}{os.sep}"
     assert normcli("bn", *give(batches), "--state", state, "-o", folder).code == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import subprocess
 import sys
 
@@ -14,6 +13,7 @@ from normcli.errors import DataError, UsageError
 from normcli.numerics.solution import Given
 from normcli.running.average import State
 from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
+from normcli.tensors.locks import try_lock
 
 STATE = State("bn", Given(np.array([1.0, 2.0]), np.array([0.5, 0.25])), 1e-3, "inside", 3)
 
@@ -145,15 +145,23 @@ def test_waiting_is_said_once(tmp_path, monkeypatch):
     assert said == ["waiting"]
 
 
-def test_a_state_that_is_replaced_while_it_is_waited_for_is_locked_anew(tmp_path):
-    path = str(tmp_path / "bn.npz")
-    write_state(path, STATE)
-    with hold(path):
-        old = os.open(path, os.O_RDWR)
-        write_state(path, STATE)
-        with hold(path, 0.0), pytest.raises(DataError), hold(path, 0.0):  # of the new file, not of the old one
+@pytest.mark.parametrize("exists", [True, False], ids=["is replaced", "appears"])
+def test_a_state_that_changes_just_before_it_is_locked_is_locked_itself(exists, tmp_path, monkeypatch):
+    path, other = tmp_path / "bn.npz", tmp_path / "other"
+    other.mkdir()
+    for folder in (other, tmp_path)[: 1 + exists]:
+        write_state(str(folder / "bn.npz"), STATE)
+
+    def lock(descriptor):
+        if (other / "bn.npz").exists():
+            (other / "bn.npz").replace(path)
+        return try_lock(descriptor)
+
+    monkeypatch.setattr("normcli.running.state_file.try_lock", lock)
+    with hold(str(path), 1.0):
+        assert sorted(entry.name for entry in tmp_path.iterdir()) == ["bn.npz", "other"]
+        with pytest.raises(DataError), hold(str(path), 0.0):
             pass
-    os.close(old)
 
 
 def test_a_folder_without_locks_is_no_place_for_a_state(tmp_path, monkeypatch):

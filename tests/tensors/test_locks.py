@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +57,17 @@ def test_the_draft_of_a_living_process_stays(tmp_path, monkeypatch):
         assert len(os.listdir(tmp_path)) == 2
     assert sorted(os.listdir(tmp_path)) == ["g", "x"]
     assert os.listdir(tmp_path / "g") == ["a"]
+
+
+def test_a_draft_stays_when_it_has_a_name_and_not_yet_its_place(tmp_path, monkeypatch):
+    def replace(path, target, replace=Path.replace):
+        remove_leftovers(tmp_path)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    with open_whole(str(tmp_path / "x")) as stream:
+        stream.write(b"new")
+    assert (tmp_path / "x").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("write", [open_folder, open_whole])

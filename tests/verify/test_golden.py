@@ -162,6 +162,17 @@ def test_a_lie_is_named_even_with_its_hash_made_anew(change, message, folder, no
     assert message in ran.err
 
 
+def test_a_recipe_that_would_take_hours_is_not_followed_where_the_manifest_was_changed(folder, normcli):
+    def change(manifest):
+        manifest["recipe"].update(skip=10**12)
+        manifest["source"] += ", 1000000000000 skipped"
+
+    rewrite(folder, change)
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "recipe.skip is 1000000000000, in a manifest that may have been changed" in ran.err
+
+
 def test_a_recipe_of_the_parameters_alone_is_held_against_them(normcli, tmp_path):
     folder, x = tmp_path / "g", tmp_path / "x.json"
     x.write_text("[[1, 2, 3], [4, 5, 7]]")
