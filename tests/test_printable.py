@@ -32,3 +32,11 @@ def test_names_in_warnings_are_printable(normcli, tmp_path):
     assert "\\u202e" in ran.err
     assert "\u202e" not in ran.err + ran.out
     assert "\x1b" not in ran.err + ran.out
+
+
+def test_the_name_of_a_golden_folder_is_printable_in_its_help(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g\u202e").mkdir()
+    shown = normcli("check", "g\u202e", "--help").out
+    assert "\u202e" not in shown
+    assert shown.count("g\\u202e") == 3

@@ -19,6 +19,7 @@ from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import ExitCode, UsageError, name_subject
 from normcli.norms.table import find_norm
+from normcli.printable import make_printable
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _find_folder(name: str) -> click.Command | None:
     """Return the command that verifies a folder of golden files, if there is a folder of that name."""
     if not os.path.isdir(name):  # noqa: PTH112
         return None
-    text = inspect.cleandoc(_verify.__doc__ or "").replace("DIR", name)
+    text = inspect.cleandoc(_verify.__doc__ or "").replace("DIR", make_printable(name))
     return make_command(name, functools.partial(_verify, name), text, _ANSWER)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from normcli.norms.table import BY_ANY_NAME, NORMS
+from normcli.printable import make_printable
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ class CommandGroup(click.Group):
             near = get_close_matches(name.lower(), known, n=2)
             hint = f"did you mean {' or '.join(near)}?" if near else f"the norms are {', '.join(NORMS)}"
             raise click.UsageError(f"there is no {self.subject} {name!r}; {hint}")
-        return super().resolve_command(ctx, args)
+        shown, command, rest = super().resolve_command(ctx, args)
+        return make_printable(shown or ""), command, rest  # a folder's name, in its help
 
 
 class _Commands(CommandGroup):

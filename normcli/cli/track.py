@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,6 +54,8 @@ def track(settings: Settings) -> None:
     choose_values_file(path, "--state", (".npz",))
     if path is None and timeout is not None:
         raise UsageError("--lock-timeout is for a file that other processes write too: --state FILE.npz")
+    if timeout is not None and math.isnan(timeout):
+        raise UsageError("--lock-timeout nan is no number of seconds")
     outputs = _choose_outputs(settings)
     entries: list[TrackedBatch] = []
 
@@ -135,6 +138,7 @@ def _finish(
             sys.stdout.flush()
         except BrokenPipeError as error:
             stopped = error
+            files.pop_all().close()
         except OSError as error:
             left = "" if path is None else f"; {path} is as it was"
             reason = error.strerror or "I/O error"

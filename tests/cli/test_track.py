@@ -320,6 +320,26 @@ def test_a_reader_who_stops_early_has_had_the_answer(tmp_path):
     assert read_state(str(state), "bn").batches == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_tensor_that_cannot_be_streamed_leaves_the_state(tmp_path):
+    with Path("/dev/full").open("w") as full:
+        ran = _run(["bn", "--shape", "4,2", "--state", str(tmp_path / "s.npz"), "-o", "-"], stdout=full)
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (3, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_of_the_tensor_who_stops_early_has_had_it_and_the_other_files(tmp_path):
+    state, statistics = tmp_path / "s.npz", tmp_path / "m.json"
+    reading, writing = os.pipe()
+    os.close(reading)
+    line = ["bn", "--shape", "4,2", "--state", str(state), "-o", "-", "--stats-output", str(statistics)]
+    ran = _run(line, stdout=writing)
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert read_state(str(state), "bn").batches == 1
+    assert statistics.exists()
+
+
 def test_the_eps_of_training_is_kept_and_used(normcli, tmp_path):
     state = ("--layout", "NC", "--state", tmp_path / "k.npz")
     normcli("bn", "--shape", "4,2", "--like", "keras", *state)
@@ -377,6 +397,8 @@ def test_a_state_that_another_process_holds_is_said_and_left_in_time(normcli, tm
     ran = normcli("bn", "--shape", "5,3", "--running-mean", "0", "--running-var", "1", "--lock-timeout", "1")
     assert (ran.code, ran.out) == (2, "")
     assert "--state FILE.npz" in ran.err
+    ran = normcli("bn", "--shape", "5,3", "--state", state, "--lock-timeout", "nan")
+    assert (ran.code, ran.out) == (2, "")
 
 
 def test_outputs_are_of_the_batch_as_without_a_state(normcli, batches, tmp_path):
