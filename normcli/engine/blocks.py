@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import find_lengths
-from normcli.tensors.mapped import require_unchanged
+from normcli.tensors.mapped import Mapped, require_unchanged
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 
@@ -91,12 +91,10 @@ class ArraySource:
     def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
         self.dtype = values.dtype
         self._view = values.reshape(view_shape)
+        whole = isinstance(values, Mapped) and values.is_whole and np.may_share_memory(self._view, values)
+        self._mapped = cast("Mapped", values) if whole else None
         self._geometry = geometry
-        runs = self._view
-        with contextlib.suppress(AttributeError, ValueError):
-            runs = self._view.view()
-            runs.shape = geometry.dims  # without a copy, or not at all
-        self._runs = runs if runs.shape == geometry.dims else None
+        self._runs = _collapse(self._view, geometry)
 
     def make_array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array for results, in a temporary file if the tensor lies in a file."""
@@ -109,25 +107,43 @@ class ArraySource:
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order; what is returned may be the source itself."""
         if self._runs is not None:
-            return self._runs[tile].transpose(order)
-        return _gather(self._view, self._geometry, tile, work).transpose(order)
+            return self._fetch(self._runs[tile]).transpose(order)
+        return self._gather(tile, work).transpose(order)
+
+    def _fetch(self, part: NDArray[Any]) -> NDArray[Any]:
+        return part if self._mapped is None else self._mapped.read(part)
+
+    def _gather(self, tile: Slices, work: Workspace) -> NDArray[Any]:
+        """Copy a tile out of a view whose strides do not collapse: box by box of the view's own axes."""
+        view, geometry = self._view, self._geometry
+        result = work.get("gathered", find_lengths(tile), view.dtype)
+        boxes = [
+            _cut_boxes([view.shape[a] for a in run], part.start, part.stop)
+            for run, part in zip(geometry.members, tile, strict=True)
+        ]
+        for combination in itertools.product(*boxes):
+            index = [slice(0, 1)] * view.ndim
+            for run, (_, box) in zip(geometry.members, combination, strict=True):
+                for axis, part in zip(run, box, strict=True):
+                    index[axis] = part
+            piece = self._fetch(view[tuple(index)])
+            np.copyto(result[tuple(target for target, _ in combination)].reshape(piece.shape), piece)
+        return result
 
 
-def _gather(view: NDArray[Any], geometry: Geometry, tile: Slices, work: Workspace) -> NDArray[Any]:
-    """Copy a tile out of a view whose strides do not collapse: box by box of the view's own axes."""
-    result = work.get("gathered", find_lengths(tile), view.dtype)
-    boxes = [
-        _cut_boxes([view.shape[a] for a in run], part.start, part.stop)
-        for run, part in zip(geometry.members, tile, strict=True)
-    ]
-    for combination in itertools.product(*boxes):
-        index = [slice(0, 1)] * view.ndim
-        for run, (_, box) in zip(geometry.members, combination, strict=True):
-            for axis, part in zip(run, box, strict=True):
-                index[axis] = part
-        piece = view[tuple(index)]
-        np.copyto(result[tuple(target for target, _ in combination)].reshape(piece.shape), piece)
-    return result
+def _collapse(view: NDArray[Any], geometry: Geometry) -> NDArray[Any] | None:
+    """Return a view with an axis for each run, or None if the axes of one do not lie behind each other.
+
+    NumPy's own ways copy the array to find that out.
+    """
+    strides = []
+    for run in geometry.members:
+        axes = [axis for axis in run if view.shape[axis] != 1]
+        for outer, inner in itertools.pairwise(axes):
+            if view.strides[outer] != view.strides[inner] * view.shape[inner]:
+                return None
+        strides.append(view.strides[axes[-1]] if axes else view.itemsize)
+    return np.lib.stride_tricks.as_strided(view, geometry.dims, strides, subok=True)
 
 
 def _cut_boxes(shape: list[int], start: int, stop: int) -> Iterator[tuple[slice, Slices]]:

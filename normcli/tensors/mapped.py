@@ -54,26 +54,44 @@ class Mapped(np.memmap[Any, Any]):
         if self._mmap is not None:  # type: ignore[attr-defined]  # as `np.memmap` marks views, and not copies
             self.opened = getattr(source, "opened", None)
 
-    def read(self, block: NDArray[Any]) -> NDArray[Any]:
-        """Return a contiguous part of this whole map, read by position.
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the map itself, and no view or copy of it."""
+        return self.descriptor is not None
 
-        A map of a file that has become shorter than it would end the process where a page is missing.
+    def read(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Return a part of this whole map, a view of it, read by position.
+
+        A page of a file that has become shorter than its map would end the process.
 
         Raises
         ------
         DataError
             If the part is no longer there.
         """
+        order = sorted(range(block.ndim), key=lambda axis: -block.strides[axis])  # as it lies in the file
+        source = block.transpose(order)
+        copy = np.empty(source.shape, source.dtype)
+        depth, length = source.ndim, source.itemsize
+        while depth and source.strides[depth - 1] == length:
+            depth -= 1
+            length *= source.shape[depth]
+        start, whole_start = (array.__array_interface__["data"][0] for array in (source, self))
+        places = np.array([self.offset + start - whole_start])
+        for count, stride in zip(source.shape[:depth], source.strides[:depth], strict=True):
+            places = np.add.outer(places, np.arange(count) * stride).reshape(-1)
+        data = copy.reshape(-1).view(np.uint8).data
+        for number, place in enumerate(places.tolist() if length else ()):
+            self._read_into(data[number * length : (number + 1) * length], place)
+        return copy.transpose(np.argsort(order))
+
+    def _read_into(self, missing: memoryview, place: int) -> None:
         assert self.descriptor is not None
-        copy = np.empty(block.shape, block.dtype)
-        missing = copy.reshape(-1).view(np.uint8).data
-        place = self.offset + block.__array_interface__["data"][0] - self.__array_interface__["data"][0]
         while missing:
             count = os.preadv(self.descriptor, [missing], place)
             if not count:
                 raise DataError(f"{self.filename or 'the input'} was cut short while it was read")
             missing, place = missing[count:], place + count
-        return copy
 
 
 class Region(NamedTuple):

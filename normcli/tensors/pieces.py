@@ -54,10 +54,9 @@ def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
     DataError
         If the file that the values lie in is cut short meanwhile.
     """
-    by_position = isinstance(values, Mapped) and values.flags.c_contiguous and values.descriptor is not None
     for index in _cut(values.shape, size):
         block = values[(*index, ...)]
-        yield values.read(block) if by_position and isinstance(values, Mapped) else block
+        yield values.read(block) if isinstance(values, Mapped) and values.is_whole else block
         forget(values)
 
 
