@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import zipfile
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _NUMBER = re.compile(rb"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
@@ -28,6 +29,8 @@ def mutate(data: bytes, other: bytes, random: random.Random) -> bytes:
     """Return a file with one to four kinds of damage; `other` is a valid file, of which parts may be taken."""
     if _is_archive(data) and random.random() < 0.5:
         return _mutate_member(data, other, random)
+    if _is_manifest(data) and random.random() < 0.5:
+        return _edit_manifest(data, random)
     for _ in range(random.choice((1, 1, 1, 2, 4))):
         data = random.choice(_KINDS)(data, other, random)
     return data
@@ -123,10 +126,47 @@ def _mutate_member(data: bytes, other: bytes, random: random.Random) -> bytes:
     return stream.getvalue()
 
 
+def _is_manifest(data: bytes) -> bool:
+    return data.startswith(b"{") and b'"schema"' in data
+
+
+def _edit_manifest(data: bytes, random: random.Random) -> bytes:
+    """Change, remove or add members of a JSON object, at any depth, as a person would who edits the file."""
+    manifest = json.loads(data)
+    for _ in range(random.choice((1, 1, 2, 3))):
+        holder = random.choice(list(_find_holders(manifest)))
+        names = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+        name = random.choice(names)
+        kind = random.random()
+        if kind < 0.2:
+            del holder[name]
+        elif kind < 0.3 and isinstance(holder, dict):
+            holder[random.choice(("eps", "groups", "../x", "recipe", "mean", "\u202e"))] = holder[name]
+        elif kind < 0.4:
+            holder[name] = holder[random.choice(names)]
+        else:
+            holder[name] = random.choice(_JSON)
+    return json.dumps(manifest).encode()
+
+
+def _find_holders(value: object) -> Iterator[dict | list]:
+    """Yield every object and list of a value that is not empty, itself included."""
+    if isinstance(value, dict | list) and value:
+        yield value
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _find_holders(part)
+
+
 def _find_values(content: bytes) -> int:
     """Return where the values of a `.npy` member of version 1 begin."""
     return 10 + int.from_bytes(content[8:10], "little")
 
+
+_JSON = (
+    None, True, False, 0, 1, -1, 2, 43, 2**31, 2**63, 2**64, 10**30, -0.0, 0.5, 1e-5, 1e300, "", "a", "bn", "ln", "inf",
+    "nan", "NC", "../x", "/etc/passwd", "\x00", "\u202e", "float64", "numpy", "normcli-golden/1", [], [0], [[1]], [3, 4],
+    [10**9, 10**9], {}, {"nan": "omit", "fill": "pass"}, {"shape": [2**40]},
+)  # fmt: skip
 
 _NUMBERS = {
     "<d": (0.0, -0.0, -1.0, 1e-320, 1e300, -1e308, float("inf"), float("-inf"), float("nan"), 0.5, 2.0**53),
