@@ -111,7 +111,7 @@ class Records:
         for items in self._read_items(decoders):
             try:
                 rows = list(map(get_cells, items))
-                fits = set(map(type, items)) <= {dict} and set(map(len, items)) <= {self.width}
+                fits = set(map(len, items)) <= {self.width}
             except (KeyError, TypeError):
                 fits = False
             if not fits:
@@ -242,7 +242,7 @@ def _parse_lines(lines: Sequence[str], first: int, name: str, decoders: _Decoder
         with contextlib.suppress(ValueError, RecursionError):
             found: list[Any] = decoders.lines.decode(f"[{whole}]")
             # If every second value is the end of a line, none of these ends is within a value.
-            if len(found) == len(texts) + len(ends) and found[1::2] == ends:
+            if found[1::2] == ends:
                 return found[::2]
     found = []
     for number, line in enumerate(lines, first):

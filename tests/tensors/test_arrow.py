@@ -149,6 +149,21 @@ def test_what_it_does_not_take(arguments):
     assert arrow.find_parser(*arguments) is None
 
 
+def test_what_it_does_not_format():
+    values = np.zeros((arrow.LEAST_VALUES, 2))
+    assert arrow.find_formatter(values[1:], ",", str) is not None
+    assert arrow.find_formatter(values[: len(values) // 2 - 1], ",", str) is None
+    assert arrow.find_formatter(values.reshape(-1, 512), ",", str) is None
+    assert arrow.find_formatter(values.astype(np.int64), ",", str) is None
+    assert arrow.find_formatter(values, "-", str) is None
+
+
+def test_whole_numbers_that_may_be_rounded_are_not_taken():
+    parse = arrow.find_parser(arrow.LEAST_BYTES, 2, (0, 1), ",", ".")
+    assert parse(b"1,9007199254740991\n") is not None
+    assert parse(b"1,9007199254740993\n") is None
+
+
 def test_without_pyarrow_there_is_no_parser_and_no_formatter(monkeypatch):
     values = np.zeros((arrow.LEAST_VALUES, 2))
     assert arrow.find_parser(arrow.LEAST_BYTES, 2, (0,), ",", ".") is not None
@@ -159,17 +174,21 @@ def test_without_pyarrow_there_is_no_parser_and_no_formatter(monkeypatch):
 
 
 NUMBERS = np.random.default_rng(0)
+USUAL = NUMBERS.normal(size=(4000, 3))
+FEW = NUMBERS.random((4000, 3)) < 0.01
 SPREAD = NUMBERS.normal(size=(4000, 3)) * 10.0 ** NUMBERS.integers(-5, 2, (4000, 3))
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        pytest.param(NUMBERS.normal(size=(4000, 3)), id="usual numbers"),
-        pytest.param(SPREAD, id="small ones among them"),
-        pytest.param(np.where(NUMBERS.random((4000, 3)) < 0.01, np.round(SPREAD), SPREAD), id="whole ones among them"),
-        pytest.param(np.where(NUMBERS.random((4000, 3)) < 0.01, np.nan, SPREAD), id="NaN among them"),
-        pytest.param(np.where(NUMBERS.random((4000, 3)) < 0.01, -np.inf, SPREAD), id="infinities among them"),
+        pytest.param(USUAL, id="usual numbers"),
+        pytest.param(SPREAD, id="many small ones"),
+        pytest.param(np.where(FEW, SPREAD / 1e5, USUAL), id="small ones among them"),
+        pytest.param(np.where(FEW, SPREAD * 1e12, USUAL), id="large ones among them"),
+        pytest.param(np.where(FEW, np.round(USUAL * 5), USUAL), id="whole ones among them"),
+        pytest.param(np.where(FEW, np.nan, USUAL), id="NaN among them"),
+        pytest.param(np.where(FEW, -np.inf, USUAL), id="infinities among them"),
         pytest.param(NUMBERS.integers(0, 2**64, (4000, 3), dtype=np.uint64).view(np.float64), id="all bits"),
         pytest.param(10.0 ** NUMBERS.uniform(-5, 17, (4000, 3)), id="at the ends of the usual range"),
         pytest.param(NUMBERS.normal(size=(4000, 3)).astype(np.float32), id="float32"),
@@ -231,3 +250,9 @@ def test_pandas_is_not_imported(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert ran.stdout.split()[-2:] == ["False", "True"], ran.stderr
+
+
+def test_a_byte_order_mark_within_a_file_is_no_mark():
+    parse = arrow.find_parser(arrow.LEAST_BYTES, 2, (0, 1), ",", ".")
+    assert parse("\ufeff1,2\n".encode()) is None
+    assert parse("1,2\n\ufeff3,4\n".encode()) is None

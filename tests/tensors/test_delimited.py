@@ -76,6 +76,8 @@ NAN = np.nan
         pytest.param(
             "x\ty\n1\t2\n\t\n3\t4\n", [[1, 2], [NAN, NAN], [3, 4]], ("x", "y"), id="empty cells between tabs"
         ),
+        pytest.param("\t\n1\t2\n", [[NAN, NAN], [1, 2]], None, id="empty cells between tabs in the first row"),
+        pytest.param('"1"\t2\n\t\n', [[1, 2], [NAN, NAN]], None, id="empty cells between tabs behind quotes"),
         pytest.param(" \n1,2\n\t \n", [[1, 2]], None, id="lines of spaces"),
         pytest.param(
             'a;"b\nc"\n1;2\n3;4\n', [[1, 2], [3, 4]], ("a", "b\nc"), id="a line end behind a semicolon"
@@ -103,6 +105,34 @@ def test_what_is_read(text, values, columns):
 @pytest.mark.parametrize("word", [*MISSING, *(word.upper() for word in MISSING if word.upper() not in MISSING)])
 def test_missing_values(word):
     np.testing.assert_array_equal(read(f"1,2\n{word},4\n")[0], [[1, 2], [NAN, 4]])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(["\ufeffn,x,y", "é,1,2", '"a\nb",3,4', "", ",,", '"say ""hi""\nmore",5,"6"', "c,7,8"], id="a table"),
+        pytest.param(["n,x,y", "a,1,2", "", '"\n\n",3,4', "c,d,5"], id="text in its last line"),
+        pytest.param(["n,x,y", "a,1,2", "", "b,3,4", "c,5"], id="a ragged one"),
+        pytest.param(["", "x", "1", "", "2", "", "3", "", ""], id="one column"),
+    ],
+)  # fmt: skip
+def test_blocks_of_any_size_are_read_alike(lines, end, monkeypatch):
+    text = end.join(lines) + end
+
+    def describe() -> object:
+        try:
+            table = open_table(text, columns="x")
+            values = table.read()[0]
+            return values.tobytes(), write(table, values)
+        except DataError as error:
+            return str(error)
+
+    monkeypatch.setattr("normcli.tensors.delimited._BYTES_AT_ONCE", 1 << 20)
+    expected = describe()
+    for size in range(1, 40):
+        monkeypatch.setattr("normcli.tensors.delimited._BYTES_AT_ONCE", size)
+        assert describe() == expected, size
 
 
 def test_usual_missing_values_are_read_many_at_a_time(monkeypatch):
