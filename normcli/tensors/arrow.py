@@ -156,7 +156,7 @@ def find_formatter(values: NDArray[Any], delimiter: str, format_rows: Formatter)
 
 
 def map_ahead(function: Callable[[T], Result], items: Iterable[T]) -> Iterator[tuple[T, Result]]:
-    """Yield each item with what a function returns for it, while threads go on with those behind it."""
+    """Yield each item with what a function of these returns, while threads go on with those behind it."""
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and small files need none
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -168,3 +168,6 @@ def map_ahead(function: Callable[[T], Result], items: Iterable[T]) -> Iterator[t
                 yield first, future.result()
         for first, future in pending:
             yield first, future.result()
+    import pyarrow
+
+    pyarrow.system_memory_pool().release_unused()  # of all threads, whose memory nothing else asks for
