@@ -156,7 +156,7 @@ def find_formatter(values: NDArray[Any], delimiter: str, format_rows: Formatter)
 
 
 def map_ahead(function: Callable[[T], Result], items: Iterable[T]) -> Iterator[tuple[T, Result]]:
-    """Yield each item with what a function of these returns, while threads go on with those behind it."""
+    """Yield each item with what a parser or formatter makes of it; threads go on with those behind it."""
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and small files need none
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
