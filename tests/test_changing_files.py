@@ -140,6 +140,15 @@ def test_a_file_that_changes_during_a_pass(folder, normcli, monkeypatch):
 
 
 @pytest.mark.usefixtures("folder")
+def test_standard_input_by_name_is_worked_on_where_it_lies():
+    code = "import normcli.tensors.mapped as m; m.SMALLEST_MAPPED = 1; from normcli.cli.run import run; "
+    with open("x.npy", "rb") as stdin:
+        line = f"{code}run(['bn', '-i', '/dev/stdin', '--print', 'shape'])"
+        ran = subprocess.run([sys.executable, "-c", line], stdin=stdin, capture_output=True, check=False)
+    assert (ran.stdout, ran.stderr) == (b"4\n3\n", b"")
+
+
+@pytest.mark.usefixtures("folder")
 def test_standard_input_that_is_a_file(monkeypatch):
     _touch_after(monkeypatch, files, "_load_whole", "x.npy")
     with open("x.npy", encoding="utf-8") as stdin:

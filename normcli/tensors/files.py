@@ -235,7 +235,7 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
             raise DataError(f"{path}: this is a folder, not a file")
         if not stat.S_ISREG(mode) or path.parent == _DEVICES:
             with path.open("rb") as stream:
-                return _load_stream(stream, str(path), key, options)
+                return _load_stream(stream, str(path), key, options, path)
         file_format = find_format(str(path), "input")
         with path.open("rb") as stream:
             opened = Opened.describe(stream, str(path), path)
@@ -286,10 +286,12 @@ def _split_key(specification: str) -> tuple[Path, str | None]:
     return Path(path), key
 
 
-def _load_stream(stream: BinaryIO, name: str, key: str | None, options: TableOptions) -> Tensor:
+def _load_stream(
+    stream: BinaryIO, name: str, key: str | None, options: TableOptions, path: Path | None = None
+) -> Tensor:
     """Load a tensor from a stream, which is stored first unless it is a file (`< x.npy`) at its start."""
     if _is_file_at_start(stream):
-        opened = Opened.describe(stream, name)
+        opened = Opened.describe(stream, name, path)
         return _hold_to(_load_whole(stream, name, key, options), opened)
     with spool(stream, name) as whole:
         tensor = _load_whole(whole, name, key, options)
