@@ -123,7 +123,7 @@ def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, 
                 result, loss = run(plan, values, use.fit_inputs(plan), out, effort)[0], None
         if out is None:
             destination.write_tensor(files, Saved.like(tensor, result))
-    notes = [*([] if tensor.note is None else [tensor.note]), *describe_written(destination, tensor)]
+    notes = [*tensor.remarks, *describe_written(destination, tensor)]
     if tensor.columns is not None and use.stats.subject.columns is None:
         notes.append("the statistics name no columns: those of this file are taken in its order")
     return notes if loss is None else [*notes, *_describe_loss(loss, values.size)]

@@ -53,7 +53,7 @@ def load_input(settings: Settings) -> Tensor:
         from normcli.tensors.tensor import Tensor
 
         parsed = parse_json(source.data, "--data")
-        return _tell(Tensor(parsed.values, "--data", note=parsed.note), settings)
+        return _note_remarks(Tensor(parsed.values, "--data", note=parsed.note), settings)
     return load_file(source.inputs[0], settings)
 
 
@@ -75,13 +75,13 @@ def load_file(name: str, settings: Settings) -> Tensor:
     """Return the tensor of a file; what there is to know of how it was read goes to stderr."""
     from normcli.tensors.files import load
 
-    return _tell(load(name, settings.source.table()), settings)
+    return _note_remarks(load(name, settings.source.table()), settings)
 
 
-def _tell(tensor: Tensor, settings: Settings) -> Tensor:
+def _note_remarks(tensor: Tensor, settings: Settings) -> Tensor:
     """Return a tensor; what there is to know of how it was read goes to stderr."""
-    if tensor.note is not None:
-        settings.run.note(tensor.source, tensor.note)
+    for remark in tensor.remarks:
+        settings.run.note(tensor.source, remark)
     return tensor
 
 

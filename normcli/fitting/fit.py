@@ -186,7 +186,7 @@ class _Fitting(NamedTuple):
 
     def _survey(self, source: Named, effort: Effort) -> _Surveyed:
         tensor, subject = self.load(source), self.subject
-        values, note = tensor.values, tensor.note
+        values, note = tensor.values, "; ".join(tensor.remarks) or None
         if tensor.columns is not None and subject.columns is None and subject.has_columns():
             note = "the first file names no columns: those of this one are taken in its order"
         require_alike(subject, values.shape, tensor.dtype, source.name, self.first.name)

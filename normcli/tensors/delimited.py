@@ -19,7 +19,6 @@ from normcli.printable import shorten
 from normcli.tensors.arrow import find_formatter, find_parser, map_ahead
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables import (
-    LARGEST_EXACT,
     SPELLED_MISSING,
     Block,
     CellReader,
@@ -30,6 +29,7 @@ from normcli.tensors.tables import (
     place_numbers,
     to_number,
 )
+from normcli.tensors.tensor import LARGEST_EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,6 +13,7 @@ from normcli.dtypes import MOST_AXES, OUTPUT_DTYPES, find_type, is_float, is_rea
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.pieces import decode, iterate_blocks
+from normcli.tensors.tensor import LARGEST_EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,9 +28,6 @@ DTYPE_KEY = "dtype"
 
 _FORMATTED_AT_ONCE = 8192
 """How many values are formatted at a time: their text is in memory."""
-
-_LARGEST_EXACT = 2.0**53
-"""Up to this, every whole number is a float64."""
 
 _NOT_FINITE = frozenset(("nan", "inf", "+inf", "-inf"))
 """What stands for numbers that strict JSON does not have."""
@@ -109,7 +107,7 @@ def to_array(value: Any, name: str) -> Parsed:
 
 def _hold_whole_numbers(value: Any, array: NDArray[Any]) -> Parsed:
     """Return an array of nested lists as integers where floats do not hold them, or say what was rounded."""
-    if array.dtype != np.float64 or not (np.abs(array) >= _LARGEST_EXACT).any():
+    if array.dtype != np.float64 or not (np.abs(array) >= LARGEST_EXACT).any():
         return Parsed(array)
     members = np.asarray(value, dtype=object)
     if all(type(member) is int for member in members.flat):

@@ -19,7 +19,6 @@ from normcli.tensors.delimited import quote
 from normcli.tensors.nested import TENSOR_KEY, NestedLists, Parsed, describe_number, to_array
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables import (
-    LARGEST_EXACT,
     Block,
     CellReader,
     Table,
@@ -28,6 +27,7 @@ from normcli.tensors.tables import (
     iterate_row_blocks,
     place_numbers,
 )
+from normcli.tensors.tensor import LARGEST_EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,7 +14,7 @@ from normcli.printable import shorten
 from normcli.tensors.opened import refuse_changed
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import Collected
-from normcli.tensors.tensor import list_names, match_names
+from normcli.tensors.tensor import LARGEST_EXACT, list_names, match_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,9 +41,6 @@ _MISSING = frozenset(word.lower() for word in MISSING)
 
 _VALUES_AT_ONCE = 1 << 15
 """How many numbers are written at a time: their text is in memory."""
-
-LARGEST_EXACT = 2.0**53
-"""Up to this, every whole number is a float64."""
 
 _WHOLE = re.compile(r"\s*[-+]?[0-9]+\s*")
 

@@ -20,6 +20,9 @@ STANDARD_STREAM = "-"
 """What stands for standard input and output where a file is named."""
 
 
+LARGEST_EXACT = 2.0**53
+"""Up to this, every whole number is a float64."""
+
 _LISTED = 12
 """How many names of columns a message lists."""
 
@@ -64,6 +67,13 @@ class Tensor(NamedTuple):
         whole = self.is_text and self.values.dtype.kind in "biu"
         return np.dtype(np.float64) if whole else self.values.dtype
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should know of the values before they calculate with them."""
+        rounded = "whole numbers beyond 2^53 are calculated with as float64, which rounds them"
+        notes = [] if self.note is None else [self.note]
+        return (*notes, *([rounded] if _leaves_float64(self.values) else []))
+
     def arrange(self, wanted: tuple[str, ...] | None) -> NDArray[Any]:
         """Return the values, their columns in the order of the wanted names; as they stand if they share none.
 
@@ -76,6 +86,13 @@ class Tensor(NamedTuple):
             return self.values
         places = match_names(self.columns, wanted, self.source)
         return self.values if places == list(range(len(wanted))) else self.values[..., places]
+
+
+def _leaves_float64(values: NDArray[Any]) -> bool:
+    """Whether an array in memory holds integers that float64 may not; one on the disk is not read for that."""
+    if values.dtype.kind not in "iu" or not values.size or hasattr(values, "_mmap"):
+        return False
+    return int(values.max()) > LARGEST_EXACT or int(values.min()) < -LARGEST_EXACT
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
