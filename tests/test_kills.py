@@ -16,7 +16,7 @@ from tests.test_faults import COMMANDS
 
 pytestmark = pytest.mark.slow
 
-KILLS = 8
+KILLS = 3
 
 
 @pytest.fixture

@@ -288,11 +288,11 @@ def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, m
 
 @pytest.fixture(scope="module")
 def long_table(tmp_path_factory):
-    """A table of 40 MB, one of whose columns is text."""
+    """A table of 16 MB, one of whose columns is text."""
     path = tmp_path_factory.mktemp("table") / "x.csv"
     rows = np.random.default_rng(0).normal(size=(1000, 4)).round(6).tolist()
     lines = "".join(f"{a},{b},name {a},{c},{d}\n" for a, b, c, d in rows)
-    path.write_text("a,b,name,c,d\n" + 800 * lines)
+    path.write_text("a,b,name,c,d\n" + 320 * lines)
     yield path
     path.unlink()
 
@@ -368,7 +368,7 @@ def test_killed_at_any_moment_a_run_leaves_the_old_output_or_the_new(tmp_path):
     subprocess.run(command, capture_output=True, check=True)
     usual, new = time.monotonic() - started, target.read_bytes()
     rng, finished = np.random.default_rng(1), 0
-    for delay in rng.uniform(0.0, 1.2 * usual, 16):
+    for delay in rng.uniform(0.0, 1.2 * usual, 8):
         target.write_bytes(b"old")
         with subprocess.Popen(command, stdout=-1, stderr=-1) as process:
             time.sleep(delay)
@@ -377,7 +377,7 @@ def test_killed_at_any_moment_a_run_leaves_the_old_output_or_the_new(tmp_path):
         finished += process.returncode == 0
         assert process.returncode != 0 or target.read_bytes() == new
         assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
-    assert finished < 16
+    assert finished < 8
 
 
 @pytest.mark.parametrize("suffix", [".npy", *slowly([".npz", ".json", ".csv", ".tsv"])])

@@ -45,8 +45,17 @@ _LOCAL_HEADER = 30
 
 
 def find_arrays(archive: zipfile.ZipFile) -> dict[str, str]:
-    """Return the arrays of an archive, by name: the member that each lies in."""
-    return {name.removesuffix(_SUFFIX): name for name in archive.namelist() if name.endswith(_SUFFIX)}
+    """Return the arrays of an archive, by name: the member that each lies in.
+
+    Raises
+    ------
+    BadZipFile
+        If two members have one name: which is meant is not known.
+    """
+    members = [name for name in archive.namelist() if name.endswith(_SUFFIX)]
+    if len(set(members)) < len(members):
+        raise zipfile.BadZipFile("two members have one name")
+    return {name.removesuffix(_SUFFIX): name for name in members}
 
 
 def read_npz(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:

@@ -22,19 +22,20 @@ class Opened(NamedTuple):
     place : str or int
         Its path, absolute; or the descriptor of a file that was opened by the caller of this process.
     version : tuple of int
-        Device, inode, size, and time of the last modification in nanoseconds.
+        Device, inode, size, and the times in nanoseconds of the last modification and of the last change, which
+        no program can set back.
     """
 
     name: str
     place: str | int
-    version: tuple[int, int, int, int]
+    version: tuple[int, int, int, int, int]
 
     @classmethod
     def describe(cls, stream: BinaryIO, name: str, path: Path | None = None) -> Opened:
         """Return what an open file is now; without a path it was opened by the caller of this process."""
         number = stream.fileno()
         place = number if path is None else os.path.abspath(path)  # noqa: PTH100  # resolves no links
-        return cls(name, place, _find_version(os.fstat(number)))
+        return cls(name, place, _find_version(os.fstat(number), place))
 
     def require_unchanged(self) -> None:
         """Raise `DataError` if the file was written to, replaced or removed since it was opened.
@@ -42,7 +43,7 @@ class Opened(NamedTuple):
         Called after the last read: what was read before may be of two versions.
         """
         try:
-            version = _find_version(os.stat(self.place))  # noqa: PTH116  # a descriptor has no path
+            version = _find_version(os.stat(self.place), self.place)  # noqa: PTH116  # a descriptor has no path
         except OSError:
             version = None
         if version != self.version:
@@ -54,5 +55,7 @@ def refuse_changed(name: str) -> NoReturn:
     raise DataError(f"{name} changed while it was read; run again once nothing writes to it")
 
 
-def _find_version(status: os.stat_result) -> tuple[int, int, int, int]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+def _find_version(status: os.stat_result, place: str | int) -> tuple[int, int, int, int, int]:
+    # A descriptor's file may lose its name, which is a change of the file and none of what it holds.
+    changed = status.st_ctime_ns if isinstance(place, str) else 0
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, changed

@@ -182,11 +182,15 @@ class Manifest:
         for name in self.members:
             if name not in _MEMBERS:
                 yield f"{_format(name)} is no member of a manifest"
+        complete = self.members.get("normcli") == __version__
+        for name in _MEMBERS:
+            if name not in self.members and name != "selection" and self.intact is not None:
+                yield f"{name} is missing"
         for name in ("norm", "options", "selection", "convention"):
-            yield from _compare(name, self.members.get(name), _to_json(actual.get(name)))
+            yield from _compare(name, self.members.get(name), _to_json(actual.get(name)), complete=complete)
         for name, described in files.items():
             said = {member: value for member, value in self.files[name].items() if member != _HASH}
-            yield from _compare(f"files.{name}", said, _to_json(described))
+            yield from _compare(f"files.{name}", said, _to_json(described), complete=complete)
 
     def require_origin(self, plan: Plan, tensor: Tensor, inputs: Inputs) -> None:
         """Raise `DataError` unless the recipe, if there is one, gives the input and the parameters."""
@@ -286,6 +290,8 @@ def _digest_members(manifest: Mapping[str, Any]) -> str:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no regular file")
     try:
         manifest = json.loads(
             path.read_text(encoding="utf-8"),
@@ -322,14 +328,16 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def _compare(name: str, said: Any, actual: Any) -> Iterator[str]:
-    """Yield in which members two values of JSON differ; what an earlier version left out does not count."""
+def _compare(name: str, said: Any, actual: Any, *, complete: bool) -> Iterator[str]:
+    """Yield in which members two values of JSON differ; what another version leaves out does not count."""
     if isinstance(said, dict) and isinstance(actual, dict):
         for key, value in said.items():
             if key not in actual:
                 yield f"{name}.{key} is {_format(value)}, and should not be there"
             else:
-                yield from _compare(f"{name}.{key}", value, actual[key])
+                yield from _compare(f"{name}.{key}", value, actual[key], complete=complete)
+        if complete:
+            yield from (f"{name}.{key} is missing" for key in actual if key not in said)
     elif type(said) is not type(actual) or said != actual:
         yield f"{name} is {_format(said)}, and should be {_format(actual)}"
 

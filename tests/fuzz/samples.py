@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Command = tuple[str, ...]
 """Arguments, where `{file}` is the damaged file, `{whole}` a valid one of its kind, and `{out}` a new path."""
 
-_READERS: tuple[Command, ...] = (
+_QUICK: tuple[Command, ...] = (
     ("bn", "-i", "{file}", "--print", "mean"),
     ("ln", "-i", "{file}"),
     ("ln", "-i", "{file}", "-f", "json"),
@@ -31,13 +31,19 @@ _READERS: tuple[Command, ...] = (
     ("fit", "zscore", "{file}", "--print", "mean"),
     ("fit", "bn", "{whole}", "{file}", "-o", "{out}.npz"),
     ("explain", "ln", "-i", "{file}", "--at", "0,0"),
-    ("check", "ln", "-i", "{whole}", "--actual", "{file}"),
-    ("identify", "-i", "{whole}", "--actual", "{file}"),
     ("compare", "bn", "ln", "-i", "{file}", "-f", "json"),
     ("bn", "-i", "{whole}", "--gamma", "{file}"),
     ("bn", "-i", "{whole}", "--mask", "{file}"),
     ("draw", "bn", "-i", "{file}", "-o", "{out}.svg"),
 )
+
+_SLOW: tuple[Command, ...] = (
+    ("check", "ln", "-i", "{whole}", "--actual", "{file}"),
+    ("identify", "-i", "{whole}", "--actual", "{file}"),
+)
+
+_READERS = _QUICK * 3 + _SLOW
+"""Most cases are run by what takes little time."""
 
 _OF_TABLES: tuple[Command, ...] = (
     ("zscore", "-i", "{file}", "-f", "csv"),

@@ -57,7 +57,7 @@ def test_a_file_that_shrinks_ends_in_one_line(norm, mapped, normcli, monkeypatch
             stream.truncate(5000)
         return tensor
 
-    monkeypatch.setattr(sources, "_tell", shrink)
+    monkeypatch.setattr(sources, "_note_remarks", shrink)
     ran = normcli(norm, "-i", mapped.filename, "--print", "mean")
     assert (ran.code, ran.raw, len(ran.err.splitlines())) == (3, b"", 1)
     assert "x.npy was cut short while it was read" in ran.err

@@ -190,3 +190,16 @@ def test_a_stats_file_may_be_as_large_as_it_is(tmp_path, monkeypatch):
     with (tmp_path / "s.npz").open("wb") as stream:
         write_npz(stream, {"schema": np.array(SCHEMA), "sums": np.zeros(1000)})
     assert load_members(str(tmp_path / "s.npz"), "stats", SCHEMA)["sums"].size == 1000
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "two.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in (1, 2):
+            stream = io.BytesIO()
+            np.save(stream, np.full(3, number))
+            archive.writestr("x.npy", stream.getvalue())
+    for name in (str(path), f"{path}:x"):
+        with pytest.raises(DataError, match="damaged"):
+            load(name)

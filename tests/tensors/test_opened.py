@@ -62,3 +62,13 @@ def test_the_current_folder_may_change(path, monkeypatch, tmp_path_factory):
         opened = Opened.describe(stream, "x.npy", path.relative_to(path.parent))
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     opened.require_unchanged()
+
+
+def test_a_time_that_was_set_back_hides_no_change(path):
+    before = path.stat().st_mtime_ns
+    with path.open("rb") as stream:
+        opened = Opened.describe(stream, "x.npy", path)
+        path.write_bytes(b"others")
+        os.utime(path, ns=(before, before))
+        with pytest.raises(DataError, match=r"x\.npy changed while it was read"):
+            opened.require_unchanged()

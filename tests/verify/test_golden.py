@@ -145,6 +145,10 @@ LIES = [
     pytest.param(lambda m: m["files"]["mean"].update(file="/x"), 'files.mean.file is "/x"', id="absolute"),
     pytest.param(lambda m: m["files"]["mean"].update(more=1), "files.mean.more is 1, and should not be there", id="more"),
     pytest.param(lambda m: m["files"].pop("var"), "files does not list var", id="statistic"),
+    pytest.param(lambda m: m["convention"].pop("eps"), "convention.eps is missing", id="no eps"),
+    pytest.param(lambda m: m["files"]["mean"].pop("shape"), "files.mean.shape is missing", id="no shape of a file"),
+    pytest.param(lambda m: m.pop("recipe"), "recipe is missing", id="recipe missing"),
+    pytest.param(lambda m: m.pop("source"), "source is missing", id="source missing"),
     pytest.param(lambda m: m["files"].update(running_mean={}), "files does not list running_var", id="running"),
     pytest.param(lambda m: m["files"].update(mean=1), "files.mean is no object", id="file"),
 ]  # fmt: skip
@@ -187,8 +191,6 @@ def test_a_recipe_of_the_parameters_alone_is_held_against_them(normcli, tmp_path
     [
         pytest.param(lambda m: m["options"].update(eps=1.0000000000000003e-05) or m["convention"].update(eps=1.0000000000000003e-05), id="a little"),
         pytest.param(lambda m: m.update(normcli="9"), id="version"),
-        pytest.param(lambda m: m.pop("recipe"), id="recipe"),
-        pytest.param(lambda m: m.pop("sha256"), id="the hash"),
         pytest.param(lambda m: m.update(sha256=None), id="no hash"),
     ],
 )  # fmt: skip
@@ -309,3 +311,11 @@ def test_running_statistics_and_a_selection_are_kept_and_checked(tmp_path, normc
     mask = np.load(folder / "mask.npy")
     np.save(folder / "mask.npy", ~mask)
     assert normcli("check", folder).code == 3
+
+
+def test_a_manifest_that_is_no_regular_file_is_refused(folder, normcli):
+    (folder / "manifest.json").unlink()
+    (folder / "manifest.json").symlink_to("/dev/zero")
+    ran = normcli("check", folder)
+    assert (ran.code, ran.raw) == (3, b"")
+    assert "is no regular file" in ran.err
