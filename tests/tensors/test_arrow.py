@@ -57,9 +57,7 @@ def make_table(generator, delimiter: str) -> bytes:
     return text.encode()[: -1 if generator.random() < 0.1 else None]
 
 
-@pytest.mark.parametrize(
-    ("seed", "count"), [(0, 300), *(pytest.param(seed, 1500, marks=pytest.mark.slow) for seed in range(1, 3))]
-)
+@pytest.mark.parametrize(("seed", "count"), [(0, 300), pytest.param(1, 1500, marks=pytest.mark.slow)])
 def test_odd_tables_are_read_as_cell_by_cell_or_not_at_all(seed, count, monkeypatch):
     monkeypatch.setattr(arrow, "LEAST_BYTES", 0)
     generator = np.random.default_rng(seed)
@@ -113,9 +111,7 @@ def write_in_many_ways(generator, count: int) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize(
-    ("seed", "count"), [(0, 1000), *(pytest.param(s, 20000, marks=pytest.mark.slow) for s in range(1, 3))]
-)
+@pytest.mark.parametrize(("seed", "count"), [(0, 1000), pytest.param(1, 20000, marks=pytest.mark.slow)])
 def test_doubles_in_many_spellings_have_the_same_bits(seed, count):
     texts = [
         text for text in write_in_many_ways(np.random.default_rng(seed), count) if abs(float(text)) < 2**53
