@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from tests.fuzz.mutations import mutate
 from tests.fuzz.runner import Fuzzer
 from tests.fuzz.samples import FORMATS
 
@@ -17,3 +20,12 @@ CASES = [
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_files_end_as_documented(name, count, tmp_path):
     assert list(Fuzzer(name, tmp_path).try_cases(range(count))) == []
+
+
+def test_a_case_is_the_same_whatever_was_run_before_it():
+    data = b'{"schema": "s", "recipe": {"shape": [3, 4], "eps": 0.5}, "files": {"x": {"dtype": "f"}}}'
+
+    def damage(numbers):
+        return [mutate(data, data, random.Random(number)) for number in numbers]
+
+    assert damage(range(1000)) == damage(range(1000))

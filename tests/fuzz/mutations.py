@@ -7,6 +7,7 @@ import re
 import struct
 import zipfile
 import zlib
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -141,11 +142,13 @@ def _edit_manifest(data: bytes, random: random.Random) -> bytes:
         if kind < 0.2:
             del holder[name]
         elif kind < 0.3 and isinstance(holder, dict):
-            holder[random.choice(("eps", "groups", "../x", "recipe", "mean", "\u202e"))] = holder[name]
+            holder[random.choice(("eps", "groups", "../x", "recipe", "mean", "\u202e"))] = deepcopy(
+                holder[name]
+            )
         elif kind < 0.4:
-            holder[name] = holder[random.choice(names)]
+            holder[name] = deepcopy(holder[random.choice(names)])
         else:
-            holder[name] = random.choice(_JSON)
+            holder[name] = deepcopy(random.choice(_JSON))
     return json.dumps(manifest).encode()
 
 
