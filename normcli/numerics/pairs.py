@@ -20,6 +20,18 @@ _SPLITTER = 2.0**27 + 1.0
 """Veltkamp's constant: it splits 53 bits into two halves of 26 bits and a sign."""
 
 
+class Triple(NamedTuple):
+    """An unevaluated sum of three doubles, each at most half an ulp of the one before."""
+
+    hi: Any
+    mid: Any
+    lo: Any
+
+    def map(self, function: Any) -> Triple:
+        """Return the triple with a function (an index, a reshape) applied to each part."""
+        return Triple(*map(function, self))
+
+
 class Pair(NamedTuple):
     """An unevaluated sum of two doubles: arrays of one shape, or two numbers."""
 

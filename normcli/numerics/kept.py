@@ -1,0 +1,59 @@
+"""What is kept of a statistic: a double, and some bits of what that leaves, each rounded to nearest.
+
+They follow from the exact value alone. Whoever calculates a value says within which error it is; where the bits
+that are kept are not decided by then, it has to be calculated exactly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.numerics.pairs import Pair
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats, Selected
+
+KEPT_BITS = 24
+"""Bits that are kept behind those of the double. The fewer, the more rarely they are undecided."""
+
+_PRECISION = 53
+
+
+class Kept(NamedTuple):
+    """What is kept of values, and where it is not decided."""
+
+    value: Pair
+    undecided: Selected
+
+
+def keep(value: Pair, error: Any) -> Kept:
+    """Round values that are known to within an error to what is kept of them.
+
+    Parameters
+    ----------
+    value : Pair
+        Normalized: |lo| ≤ ulp(hi)/2; finite, and far from the ends of float64's range.
+    error : float or ndarray
+        An upper bound of how far the exact value may be from the pair, as a part of it.
+    """
+    hi, lo = value
+    unit = np.ldexp(1.0, np.frexp(hi)[1] - (_PRECISION + KEPT_BITS))
+    low, less, more = (_round_to(lo + step, unit) for step in (0.0, -error * np.abs(hi), error * np.abs(hi)))
+    undecided = (less != more) | _lies_between(hi, lo, unit)
+    return Kept(Pair(hi, low), np.asarray(undecided))
+
+
+def _round_to(values: Floats, unit: Floats) -> Floats:
+    """Round to multiples of a unit, a power of two, ties to even."""
+    magic = 1.5 * 2.0**52 * unit
+    return (values + magic) - magic
+
+
+def _lies_between(hi: Floats, lo: Floats, unit: Floats) -> Selected:
+    """Return where the value may be the middle between two doubles, or round to another than hi."""
+    half = np.where(
+        np.abs(np.frexp(hi)[0]) == 0.5, 0.25, 0.5
+    )  # below a power of two, doubles are twice as dense
+    return np.asarray((np.abs(lo) >= half * unit * 2.0**KEPT_BITS - unit) & (hi != 0.0))
