@@ -12,6 +12,7 @@ import numpy as np
 from normcli.dtypes import MOST_AXES, OUTPUT_DTYPES, find_type, is_float, is_real
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
+from normcli.tensors.json_items import RepeatedNameError, make_object
 from normcli.tensors.pieces import decode, iterate_blocks
 from normcli.tensors.tensor import LARGEST_EXACT
 
@@ -58,11 +59,13 @@ def parse_json(text: str, name: str, key: str | None = None) -> Parsed:
     if not text.strip():
         raise DataError(f"{name} is empty; a nested list of numbers is expected")
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=make_object)
     except json.JSONDecodeError as error:
         raise DataError(f"{name} is not valid JSON at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
         raise DataError(f"{name} is nested too deeply; a tensor has at most {MOST_AXES} axes") from error
+    except RepeatedNameError as error:
+        raise DataError(f"{name}: an object {error}") from error
     except ValueError as error:  # an integer of more digits than Python converts
         raise DataError(f"{name} holds a number with too many digits") from error
     if not isinstance(value, dict):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
 from collections import Counter
 from itertools import chain, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import numpy as np
 
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.delimited import quote
+from normcli.tensors.json_items import AS_NUMBERS, AS_WRITTEN, Digits, read_array, read_lines
 from normcli.tensors.nested import TENSOR_KEY, NestedLists, Parsed, describe_number, to_array
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables import (
@@ -34,27 +33,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.tensors.json_items import Decoders
     from normcli.tensors.tables import TableOptions
-
-_TEXT_AT_ONCE = 1 << 18
-"""Characters that are read at a time."""
 
 _ROWS_AT_ONCE = 1024
 """How many records are written at a time."""
-
-_LINE_END = "-Infinity"
-"""Stands between lines that are parsed together; lines that hold it are parsed one by one."""
-
-_AT_LINE_END = object()
-"""What `_LINE_END` is parsed as there: no other text is."""
 
 _NUMBERS = {int, float, bool, type(None)}
 
 _HALF = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which JSON can escape and UTF-8 has not."""
-
-_BLANK = " \t\n\r"
-_FILLED = re.compile(f"[^{_BLANK}]")
 
 
 class Records:
@@ -72,7 +60,7 @@ class Records:
     def __init__(self, stream: BinaryIO, name: str, *, is_lines: bool) -> None:
         self.name = name
         self._stream, self._is_lines = keep_open(stream, self), is_lines
-        first = next(chain.from_iterable(self._read_items(_AS_NUMBERS)), None)
+        first = next(chain.from_iterable(self._read_items(AS_NUMBERS)), None)
         if first is None:
             raise DataError(f"{name} is empty; records of numbers are expected")
         self._keys: tuple[str, ...] = tuple(first)
@@ -83,13 +71,13 @@ class Records:
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
         choose = _get_all_of(chosen)
-        for first, rows in self._read_rows(_AS_NUMBERS):
+        for first, rows in self._read_rows(AS_NUMBERS):
             block = _convert_quickly(list(map(choose, rows)), dtype)
             yield block or self._convert_slowly(rows, first, chosen, dtype)
 
     def read_cells(self, delimiter: str | None) -> Iterator[list[str]]:
         """Yield the texts of each row's cells for a file with a delimiter, or for JSON if that is None."""
-        for _, rows in self._read_rows(_AS_WRITTEN):
+        for _, rows in self._read_rows(AS_WRITTEN):
             for cells in rows:
                 if delimiter is None:
                     yield [_encode(cell) for cell in cells]
@@ -102,10 +90,10 @@ class Records:
             raise DataError(f"{self.name} holds half a surrogate pair, which a text file cannot hold")
         return text
 
-    def _read_items(self, decoders: _Decoders) -> Iterator[list[Any]]:
-        return (_read_lines if self._is_lines else _read_array)(self._stream, self.name, decoders)
+    def _read_items(self, decoders: Decoders) -> Iterator[list[Any]]:
+        return (read_lines if self._is_lines else read_array)(self._stream, self.name, decoders)
 
-    def _read_rows(self, decoders: _Decoders) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
+    def _read_rows(self, decoders: Decoders) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
         """Yield some records at a time: the number of the first, and their cells in the order of its names."""
         get_cells, number = _get_all_of(self._keys), 1
         for items in self._read_items(decoders):
@@ -168,7 +156,7 @@ def read_lists(stream: BinaryIO, name: str) -> Parsed:
     DataError
         If the lines are no such items.
     """
-    return to_array(list(chain.from_iterable(_read_lines(stream, name, _AS_NUMBERS))), name)
+    return to_array(list(chain.from_iterable(read_lines(stream, name, AS_NUMBERS))), name)
 
 
 def write_records(
@@ -216,98 +204,6 @@ def write_lists(stream: BinaryIO, values: NDArray[Any]) -> None:
         stream.write(b"\n")
 
 
-def _read_lines(stream: BinaryIO, name: str, decoders: _Decoders) -> Iterator[list[Any]]:
-    """Yield the values of JSON Lines, some at a time; blank lines are none."""
-    stream.seek(0)
-    text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
-    number = 0
-    try:
-        while piece := text.read(_TEXT_AT_ONCE):
-            lines = (piece + text.readline()).removesuffix("\n").split("\n")
-            if found := _parse_lines(lines, number + 1, name, decoders):
-                yield found
-            number += len(lines)
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name} is no JSON: behind line {number} it is not UTF-8 text") from error
-    finally:
-        text.detach()
-
-
-def _parse_lines(lines: Sequence[str], first: int, name: str, decoders: _Decoders) -> list[Any]:
-    """Return the values of lines: of all at once, or if that fails of each."""
-    texts = [line for line in lines if line.strip(_BLANK)]
-    whole = f",{_LINE_END},".join(texts)
-    ends = [_AT_LINE_END] * (len(texts) - 1)
-    if whole.count(_LINE_END) == len(ends):
-        with contextlib.suppress(ValueError, RecursionError):
-            found: list[Any] = decoders.lines.decode(f"[{whole}]")
-            # If every second value is the end of a line, none of these ends is within a value.
-            if found[1::2] == ends:
-                return found[::2]
-    found = []
-    for number, line in enumerate(lines, first):
-        if line.strip(_BLANK):
-            try:
-                found.append(decoders.one.decode(line))
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{name}, line {number} {_explain(error)}") from error
-    return found
-
-
-def _read_array(stream: BinaryIO, name: str, decoders: _Decoders) -> Iterator[list[Any]]:
-    """Yield the items of a JSON array of objects, some at a time."""
-    stream.seek(0)
-    text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
-    number = 0
-    try:
-        buffer = text.read(_TEXT_AT_ONCE)
-        place = _skip_blanks(buffer, 0) + 1
-        while True:
-            items, end, problem = _parse_items(buffer, place, decoders.one)
-            if end == len(buffer):  # the last item, or what is behind it, may go on
-                more = text.read(max(_TEXT_AT_ONCE, len(buffer)))
-                if not more:
-                    raise DataError(f"{name} {_explain(problem)} behind record {number}") from problem
-                buffer, place = buffer[place:] + more, 0
-                continue
-            number += len(items)
-            yield items
-            if buffer[end] == "]" and not (buffer[end + 1 :] + text.read(_TEXT_AT_ONCE)).strip(_BLANK):
-                return
-            if buffer[end] != ",":
-                raise DataError(f"{name} is not valid JSON behind record {number}")
-            place = end + 1
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name} is no JSON: behind record {number} it is not UTF-8 text") from error
-    finally:
-        text.detach()
-
-
-def _parse_items(buffer: str, place: int, decoder: json.JSONDecoder) -> tuple[list[Any], int, Exception | None]:
-    """Return the whole items of an array from a place on, and the place of what is not blank behind them.
-
-    All at once up to the last brace, if that closes an item; otherwise one by one. Without any, the place is
-    the end of the buffer, and the error says what is wrong if nothing follows.
-    """
-    last = buffer.rfind("}") + 1
-    if last > place:
-        with contextlib.suppress(ValueError, RecursionError):
-            items: list[Any] = decoder.decode(f"[{buffer[place:last]}]")
-            return items, _skip_blanks(buffer, last), None
-    items = []
-    end = len(buffer)
-    while True:
-        try:
-            item, behind = decoder.raw_decode(buffer, _skip_blanks(buffer, place))
-        except (ValueError, RecursionError) as error:
-            return items, end, error
-        items.append(item)
-        end = _skip_blanks(buffer, behind)
-        if buffer[end : end + 1] != ",":
-            return items, end, None
-        place = end + 1
-
-
 def starts_like_records(head: bytes) -> bool:
     """Whether the first bytes of a JSON text are those of an array of objects."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -326,62 +222,9 @@ def starts_like_lines(text: bytes) -> bool:
     return isinstance(value, dict) and TENSOR_KEY not in value
 
 
-def _skip_blanks(text: str, place: int) -> int:
-    """Return the place of the first character from a place on that is not blank, or the end."""
-    found = _FILLED.search(text, place)
-    return found.start() if found else len(text)
-
-
-def _explain(problem: Exception | None) -> str:
-    """Return what is wrong with a JSON text."""
-    if isinstance(problem, RecursionError):
-        return "is nested too deeply"
-    if isinstance(problem, ValueError) and not isinstance(problem, json.JSONDecodeError):
-        return str(problem) if isinstance(problem, _RepeatedNameError) else "holds a number of too many digits"
-    return "is not valid JSON"
-
-
-class _RepeatedNameError(ValueError):
-    """An object has a name twice."""
-
-
-def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        name = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise _RepeatedNameError(f"has the name {shorten(name)!r} twice")
-    return made
-
-
-class _Digits(str):
-    """A number as its text has it."""
-
-
-class _Decoders(NamedTuple):
-    """What parses one value, and several lines at once, with `_LINE_END` between them."""
-
-    one: json.JSONDecoder
-    lines: json.JSONDecoder
-
-
-def _make_decoders(**numbers: Any) -> _Decoders:
-    one = json.JSONDecoder(object_pairs_hook=_make_object, **numbers)
-    lines = json.JSONDecoder(
-        object_pairs_hook=_make_object,
-        parse_constant=lambda word: _AT_LINE_END if word == _LINE_END else float(word),
-        **numbers,
-    )
-    return _Decoders(one, lines)
-
-
-_AS_NUMBERS = _make_decoders()
-_AS_WRITTEN = _make_decoders(parse_float=_Digits, parse_int=_Digits)
-"""For cells that pass through: numbers keep their digits."""
-
-
 def _encode(value: Any) -> str:
     """Return a parsed value as the text of strict JSON, its numbers as they stood."""
-    if isinstance(value, _Digits):
+    if isinstance(value, Digits):
         return value
     if isinstance(value, list):
         return f"[{', '.join(map(_encode, value))}]"

@@ -14,6 +14,7 @@ import numpy as np
 
 from normcli.dtypes import EXTRA, MOST_AXES, find_type
 from normcli.errors import DataError, MissingExtraError
+from normcli.tensors.json_items import RepeatedNameError, make_object
 from normcli.tensors.mapped import Region
 from normcli.tensors.opened import refuse_changed
 from normcli.tensors.tensor import choose_key
@@ -90,7 +91,10 @@ def _find_region(stream: BinaryIO, name: str, key: str | None) -> Region:
     stream.seek(0)
     length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
     try:
-        header: dict[str, Mapping[str, Any]] = json.loads(stream.read(min(length, _LONGEST_HEADER)))
+        text = stream.read(min(length, _LONGEST_HEADER))
+        header: dict[str, Mapping[str, Any]] = json.loads(text, object_pairs_hook=make_object)
+    except RepeatedNameError as error:  # of which the library takes the last
+        raise DataError(f"{name} is damaged: its header {error}") from error
     except ValueError:  # another file than the one that was checked
         refuse_changed(name)
     header.pop("__metadata__", None)

@@ -74,6 +74,11 @@ def test_another_array_of_an_object_is_picked_by_its_key():
         pytest.param("[[1],[null]]", r"holds null at \[1\]\[0\]", id="null"),
         pytest.param("[{}]", r"holds an object at \[0\]", id="object"),
         pytest.param('"abc"', 'holds "abc" at the top', id="bare text"),
+        pytest.param(
+            '{"normalized": [1], "normalized": [2]}',
+            "an object has the name 'normalized' twice",
+            id="a name twice",
+        ),
         pytest.param("[1, 2", "not valid JSON at line 1, column 6", id="unterminated"),
         pytest.param("[" * 5000 + "]" * 5000, "nested too deeply", id="5000 deep"),
         pytest.param("[" * 80 + "1" + "]" * 80, "nested too deeply", id="80 deep"),

@@ -120,7 +120,7 @@ def test_what_is_refused_of_lines(text, message):
 @pytest.mark.parametrize("size", [1, 7, 50, 1000])
 @pytest.mark.parametrize("indent", [None, 1])
 def test_pieces_of_any_size_are_read_alike(size, indent, is_lines, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.records._TEXT_AT_ONCE", size)
+    monkeypatch.setattr("normcli.tensors.json_items._TEXT_AT_ONCE", size)
     records = [{"s": "}, {" * (i % 3), "x": i / 4, "o": {"a": [i, {}]}} for i in range(60)]
     if is_lines:
         text = "\n \n\n".join(map(json.dumps, records)) + "\n" * 60

@@ -78,6 +78,7 @@ def test_which_tensor_must_be_clear(suffix, message, tmp_path):
 
 
 ONE = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
+TWICE = '{"x": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}, "x": ' + json.dumps(ONE) + "}"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,7 @@ ONE = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
         pytest.param(build({"x": ONE | {"data_offsets": [8, 24]}}, bytes(24)), "damaged", id="a hole"),
         pytest.param(build({"x": ONE | {"data_offsets": [-8, 8]}}, bytes(16)), "damaged", id="a negative offset"),
         pytest.param(build(b"{" * 1000), "damaged", id="no JSON"),
+        pytest.param(build(TWICE.encode(), bytes(16)), "its header has the name 'x' twice", id="a name twice"),
         pytest.param((10**8 + 1).to_bytes(8, "little") + b"{}", "damaged", id="a header too long"),
         pytest.param(
             build({"x": {"dtype": "U8", "shape": [1] * 70, "data_offsets": [0, 1]}}, bytes(1)),

@@ -1,0 +1,174 @@
+"""The values of JSON text, some at a time: a line each (JSON Lines), or the objects of one array."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from normcli.errors import DataError
+from normcli.printable import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_TEXT_AT_ONCE = 1 << 18
+"""Characters that are read at a time."""
+
+_LINE_END = "-Infinity"
+"""Stands between lines that are parsed together; lines that hold it are parsed one by one."""
+
+_AT_LINE_END = object()
+"""What `_LINE_END` is parsed as there: no other text is."""
+
+_BLANK = " \t\n\r"
+_FILLED = re.compile(f"[^{_BLANK}]")
+
+
+def read_lines(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list[Any]]:
+    """Yield the values of JSON Lines, some at a time; blank lines are none."""
+    stream.seek(0)
+    text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
+    number = 0
+    try:
+        while piece := text.read(_TEXT_AT_ONCE):
+            lines = (piece + text.readline()).removesuffix("\n").split("\n")
+            if found := _parse_lines(lines, number + 1, name, decoders):
+                yield found
+            number += len(lines)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} is no JSON: behind line {number} it is not UTF-8 text") from error
+    finally:
+        text.detach()
+
+
+def _parse_lines(lines: Sequence[str], first: int, name: str, decoders: Decoders) -> list[Any]:
+    """Return the values of lines: of all at once, or if that fails of each."""
+    texts = [line for line in lines if line.strip(_BLANK)]
+    whole = f",{_LINE_END},".join(texts)
+    ends = [_AT_LINE_END] * (len(texts) - 1)
+    if whole.count(_LINE_END) == len(ends):
+        with contextlib.suppress(ValueError, RecursionError):
+            found: list[Any] = decoders.lines.decode(f"[{whole}]")
+            # If every second value is the end of a line, none of these ends is within a value.
+            if found[1::2] == ends:
+                return found[::2]
+    found = []
+    for number, line in enumerate(lines, first):
+        if line.strip(_BLANK):
+            try:
+                found.append(decoders.one.decode(line))
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{name}, line {number} {_explain(error)}") from error
+    return found
+
+
+def read_array(stream: BinaryIO, name: str, decoders: Decoders) -> Iterator[list[Any]]:
+    """Yield the items of a JSON array of objects, some at a time."""
+    stream.seek(0)
+    text = io.TextIOWrapper(stream, "utf-8-sig", newline="\n")
+    number = 0
+    try:
+        buffer = text.read(_TEXT_AT_ONCE)
+        place = _skip_blanks(buffer, 0) + 1
+        while True:
+            items, end, problem = _parse_items(buffer, place, decoders.one)
+            if end == len(buffer):  # the last item, or what is behind it, may go on
+                more = text.read(max(_TEXT_AT_ONCE, len(buffer)))
+                if not more:
+                    raise DataError(f"{name} {_explain(problem)} behind record {number}") from problem
+                buffer, place = buffer[place:] + more, 0
+                continue
+            number += len(items)
+            yield items
+            if buffer[end] == "]" and not (buffer[end + 1 :] + text.read(_TEXT_AT_ONCE)).strip(_BLANK):
+                return
+            if buffer[end] != ",":
+                raise DataError(f"{name} is not valid JSON behind record {number}")
+            place = end + 1
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name} is no JSON: behind record {number} it is not UTF-8 text") from error
+    finally:
+        text.detach()
+
+
+def _parse_items(buffer: str, place: int, decoder: json.JSONDecoder) -> tuple[list[Any], int, Exception | None]:
+    """Return the whole items of an array from a place on, and the place of what is not blank behind them.
+
+    All at once up to the last brace, if that closes an item; otherwise one by one. Without any, the place is
+    the end of the buffer, and the error says what is wrong if nothing follows.
+    """
+    last = buffer.rfind("}") + 1
+    if last > place:
+        with contextlib.suppress(ValueError, RecursionError):
+            items: list[Any] = decoder.decode(f"[{buffer[place:last]}]")
+            return items, _skip_blanks(buffer, last), None
+    items = []
+    end = len(buffer)
+    while True:
+        try:
+            item, behind = decoder.raw_decode(buffer, _skip_blanks(buffer, place))
+        except (ValueError, RecursionError) as error:
+            return items, end, error
+        items.append(item)
+        end = _skip_blanks(buffer, behind)
+        if buffer[end : end + 1] != ",":
+            return items, end, None
+        place = end + 1
+
+
+def _skip_blanks(text: str, place: int) -> int:
+    """Return the place of the first character from a place on that is not blank, or the end."""
+    found = _FILLED.search(text, place)
+    return found.start() if found else len(text)
+
+
+def _explain(problem: Exception | None) -> str:
+    """Return what is wrong with a JSON text."""
+    if isinstance(problem, RecursionError):
+        return "is nested too deeply"
+    if isinstance(problem, ValueError) and not isinstance(problem, json.JSONDecodeError):
+        return str(problem) if isinstance(problem, RepeatedNameError) else "holds a number of too many digits"
+    return "is not valid JSON"
+
+
+class RepeatedNameError(ValueError):
+    """An object has a name twice."""
+
+
+def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, for `object_pairs_hook`; raise `RepeatedNameError` if it has a name twice."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        name = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise RepeatedNameError(f"has the name {shorten(name)!r} twice")
+    return made
+
+
+class Digits(str):
+    """A number as its text has it."""
+
+
+class Decoders(NamedTuple):
+    """What parses one value, and several lines at once, with `_LINE_END` between them."""
+
+    one: json.JSONDecoder
+    lines: json.JSONDecoder
+
+
+def _make_decoders(**numbers: Any) -> Decoders:
+    one = json.JSONDecoder(object_pairs_hook=make_object, **numbers)
+    lines = json.JSONDecoder(
+        object_pairs_hook=make_object,
+        parse_constant=lambda word: _AT_LINE_END if word == _LINE_END else float(word),
+        **numbers,
+    )
+    return Decoders(one, lines)
+
+
+AS_NUMBERS = _make_decoders()
+AS_WRITTEN = _make_decoders(parse_float=Digits, parse_int=Digits)
+"""For cells that pass through: numbers keep their digits."""
