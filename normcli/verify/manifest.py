@@ -16,13 +16,14 @@ from normcli.norms.table import find_norm
 from normcli.printable import shorten
 from normcli.results.inputs import SelectionRequest
 from normcli.tensors.generate import draw_affine, generate
+from normcli.tensors.json_items import RepeatedNameError, make_object
 from normcli.tensors.pieces import iterate_pieces
 from normcli.tensors.recipe import DEFAULT_RNG, DISTRIBUTIONS, RNGS, Recipe
 from normcli.verify.check import NORMALIZED
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -35,7 +36,7 @@ SCHEMA = "normcli-golden/2"
 """The version of the manifest."""
 
 _WITHOUT_HASH = "normcli-golden/1"
-"""The version before, whose manifest has no hash of itself."""
+"""The version before, whose manifest has no hash of itself: what it says of its source would be believed."""
 
 MANIFEST = "manifest.json"
 
@@ -69,7 +70,7 @@ class Manifest:
     Raises
     ------
     DataError
-        If there is none, or it is no manifest of golden files.
+        If there is none, it is no manifest of golden files, or of a version without a hash.
 
     Attributes
     ----------
@@ -77,19 +78,23 @@ class Manifest:
     request : Request
     files : mapping of str to mapping
         What it says of each file.
-    intact : bool or None
-        Whether its hash is that of its members; None where it is of the version that had none.
+    intact : bool
+        Whether its hash is that of its members.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.members = _read_object(path)
         schema = self.members.get("schema")
-        if schema not in (SCHEMA, _WITHOUT_HASH):
+        if schema == _WITHOUT_HASH:
+            norm = shorten(str(self.members.get("norm")))
+            raise DataError(
+                f"{path} is of {_WITHOUT_HASH}, which has no hash to hold it against; with the options that it "
+                f"lists, normcli golden {norm} -i {path.parent / INPUT}.npy -o DIR writes a new one"
+            )
+        if schema != SCHEMA:
             raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
-        self.intact = (
-            None if schema == _WITHOUT_HASH else self.members.get(_HASH) == _digest_members(self.members)
-        )
+        self.intact = self.members.get(_HASH) == _digest_members(self.members)
         self.request = self._read_request()
         self.files = self._read_files()
 
@@ -129,10 +134,6 @@ class Manifest:
     @property
     def note(self) -> str | None:
         """What a reader should know of the manifest, in words; None if there is nothing."""
-        if self.intact is None:
-            return (
-                f"{MANIFEST} is of a version that wrote no hash of it; what it says of its source is not known"
-            )
         return None if self.intact else self._changed
 
     @property
@@ -141,7 +142,7 @@ class Manifest:
 
     def require_intact(self) -> None:
         """Raise `DataError` if the manifest was changed, where nothing else shows it."""
-        if self.intact is False:
+        if not self.intact:
             raise DataError(f"{self.path.parent}: {self._changed}, although the values agree with it")
 
     def read_selection(self, mask: NDArray[Any] | None) -> SelectionRequest | None:
@@ -184,7 +185,7 @@ class Manifest:
                 yield f"{_format(name)} is no member of a manifest"
         complete = self.members.get("normcli") == __version__
         for name in _MEMBERS:
-            if name not in self.members and name != "selection" and self.intact is not None:
+            if name not in self.members and name != "selection":
                 yield f"{name} is missing"
         for name in ("norm", "options", "selection", "convention"):
             yield from _compare(name, self.members.get(name), _to_json(actual.get(name)), complete=complete)
@@ -295,12 +296,14 @@ def _read_object(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(
             path.read_text(encoding="utf-8"),
-            object_pairs_hook=_require_unique,
+            object_pairs_hook=make_object,
             parse_float=_read_float,
             parse_constant=_refuse_constant,
         )
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file, so this is no folder of golden files") from error
+    except RepeatedNameError as error:
+        raise DataError(f"{path}: an object {error}") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid JSON") from error
     except OSError as error:
@@ -308,13 +311,6 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise DataError(f"{path} is not the manifest of golden files ({SCHEMA})")
     return manifest
-
-
-def _require_unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a name stands twice")
-    return members
 
 
 def _read_float(text: str) -> float:
