@@ -34,7 +34,7 @@ from normcli.norms.request import Request
 from normcli.numerics.fixed import DIGIT, MOST_PLACES, Fixed
 from normcli.numerics.order_statistics import Quartiles
 from normcli.tensors.members import MOST_COUNTED, Members
-from normcli.tensors.npz import write_npz
+from normcli.tensors.npz import FileKind, write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from normcli.norms.options import Option
 
 SCHEMA = "normcli-stats/1"
+
+_KIND = FileKind(
+    "stats", SCHEMA, "normcli fit NORM FILE… -o STATS.npz writes one; --stats-output keeps no exact sums"
+)
 
 _STORED = tuple(option for option in OPTIONS if option.kind not in (OptionKind.AXES, OptionKind.DTYPE))
 """The options that are stored by their names; axes are, as numbers, and a dtype is that of the tensors."""
@@ -179,7 +183,7 @@ def read_stats(path: str) -> Stats:
         what it can be is named.
     """
     try:
-        members = Members(path, "stats", SCHEMA)
+        members = Members(path, _KIND)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
     subject = _read_subject(members)

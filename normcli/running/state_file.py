@@ -23,7 +23,7 @@ from normcli.numerics.solution import Given
 from normcli.running.average import MOST_BATCHES, State
 from normcli.tensors.locks import is_at, name_beside, try_lock
 from normcli.tensors.members import Members
-from normcli.tensors.npz import write_npz
+from normcli.tensors.npz import FileKind, write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 SCHEMA = "normcli-state/1"
+
+_KIND = FileKind("state", SCHEMA, "a run with --state FILE.npz writes one")
 
 _EPS_MODES = (EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)
 
@@ -56,7 +58,7 @@ def read_state(path: str, norm: str) -> State | None:
     """
     require_state_path(path)
     try:
-        members = Members(path, "state", SCHEMA)
+        members = Members(path, _KIND)
     except FileNotFoundError:
         return None
     named = members.take_word("norm")

@@ -165,6 +165,16 @@ class Region(NamedTuple):
         except ValueError as error:  # (2**62, 0, 16): no values, and yet beyond what NumPy can index
             raise DataError(f"{name} has the shape {self.shape}, which NumPy cannot hold") from error
 
+    def require_exact(self, name: str, available: int) -> None:
+        """Raise `DataError` unless so many bytes are those of the values, no fewer and no more."""
+        if available < self.byte_count:
+            self.refuse_short(name, available)
+        if available > self.byte_count:
+            raise DataError(
+                f"{name} is damaged: its header says {self.shape} {self.dtype}, {self.byte_count} bytes; "
+                f"{available} are there"
+            )
+
     def refuse_short(self, name: str, available: int) -> NoReturn:
         """Raise `DataError`: only so many bytes of the values are there."""
         raise DataError(

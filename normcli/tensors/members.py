@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.tensors.npz import FileKind
 
 MOST_COUNTED = 2**53
 """Counts up to here are exact in a double, and a thousand of them can be added in int64."""
@@ -27,28 +28,27 @@ class Members:
     Parameters
     ----------
     path : str
-    kind : str
-        What messages call the file: stats or state.
-    schema : str
+    kind : FileKind
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     DataError
-        If it cannot be read, or is of another schema. So do all methods where a member is not what it can be.
+        If it cannot be read, or is of another kind or version. So do all methods where a member is
+        not what it can be.
     """
 
-    def __init__(self, path: str, kind: str, schema: str) -> None:
+    def __init__(self, path: str, kind: FileKind) -> None:
         self._path, self._kind = path, kind
-        self._arrays = load_members(path, kind, schema)
+        self._arrays = load_members(path, kind)
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
     def refuse(self, name: str, problem: str) -> NoReturn:
         """Raise `DataError` about a member."""
-        raise DataError(f"{self._path} is no {self._kind} file of normcli: {name} {problem}")
+        raise DataError(f"{self._path} is no {self._kind.name} file of normcli: {name} {problem}")
 
     def get_shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a member."""

@@ -58,10 +58,11 @@ def read_npy(stream: BinaryIO, name: str) -> NDArray[Any]:
     Raises
     ------
     DataError
-        If the header is damaged, claims more data than there is, or a dtype that holds no real numbers.
+        If the header is damaged, claims more or less data than there is, or a dtype that holds no real numbers.
     """
     region = read_header(stream, name)
     require_real(region.dtype, name)
+    region.require_exact(name, stream.seek(0, io.SEEK_END) - region.offset)
     return region.load(stream, name)
 
 

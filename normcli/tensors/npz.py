@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
 from normcli.dtypes import require_real
 from normcli.errors import DataError, NormError
+from normcli.printable import shorten
 from normcli.tensors.npy import read_header, write_npy
 from normcli.tensors.opened import Opened
 from normcli.tensors.spool import store
@@ -33,6 +34,9 @@ _PIECE = 1 << 20
 
 _LEAST_UNPACKED = 1 << 26
 """To so many bytes the members of a stats or state file may unpack, and to no more than the file itself has."""
+
+_MOST_NAMED = 8
+"""The most arrays that a message names."""
 
 _MEMBER_KINDS = "biufU"
 """NumPy's kinds of dtype in stats and state files: numbers, and text."""
@@ -103,14 +107,7 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, stream: BinaryI
 def _read_header(member: BinaryIO, info: zipfile.ZipInfo, name: str) -> Region:
     """Return where the array of a member lies in it, once the member is as long as its header says."""
     region = read_header(member, name)
-    there = info.file_size - region.offset
-    if there < region.byte_count:
-        region.refuse_short(name, there)
-    if there > region.byte_count:
-        raise DataError(
-            f"{name} is damaged: its header says {region.shape} {region.dtype}, {region.byte_count} bytes; "
-            f"{there} are there"
-        )
+    region.require_exact(name, info.file_size - region.offset)
     return region
 
 
@@ -122,7 +119,24 @@ def _find_content(stream: BinaryIO, info: zipfile.ZipInfo) -> int:
     return info.header_offset + _LOCAL_HEADER + sum(lengths)
 
 
-def load_members(path: str, kind: str, schema: str) -> dict[str, NDArray[Any]]:
+class FileKind(NamedTuple):
+    """A kind of archive that normcli writes.
+
+    Parameters
+    ----------
+    name : str
+        What messages call such a file: stats or state.
+    schema : str
+    origin : str
+        What writes one, for who gives another file.
+    """
+
+    name: str
+    schema: str
+    origin: str
+
+
+def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
     """Return all arrays of an archive that normcli wrote, by name.
 
     Raises
@@ -130,30 +144,37 @@ def load_members(path: str, kind: str, schema: str) -> dict[str, NDArray[Any]]:
     FileNotFoundError
         If there is no such file.
     DataError
-        If it cannot be read, or is of another schema; the message calls it a file of a kind.
+        If it cannot be read, or is of another kind or version.
     """
+    what = f"{path} is no {kind.name} file of normcli"
     try:
         with Path(path).open("rb") as stream:
             opened = Opened.describe(stream, path, Path(path))
-            with zipfile.ZipFile(stream) as archive:
-                members = _read_members(archive, stream.seek(0, io.SEEK_END))
+            head = stream.read(len(MAGICS[0]))
+            is_archive = not head or head.startswith(MAGICS)
+            members = _read_members(stream) if is_archive else {}
     except FileNotFoundError:
         raise
     except Exception as error:  # a damaged archive raises whatever its bytes happen to break
         if isinstance(error, OSError) and error.errno is not None:
             raise DataError(f"{path} cannot be read: {error.strerror or 'I/O error'}") from error
-        raise DataError(f"{path} is no readable {kind} file: it is damaged, cut short, or none") from error
+        raise DataError(f"{path} is no readable {kind.name} file: it is damaged, cut short, or none") from error
     opened.require_unchanged()
+    if not is_archive:
+        raise DataError(f"{what}: it is no .npz; {kind.origin}")
     found = read_word(members, "schema")
     if found is None:
-        raise DataError(f"{path} is no {kind} file of normcli: it has no schema")
-    if found != schema:
-        raise DataError(f"{path} is of the version {found}, not {schema}")
+        names = ", ".join(map(shorten, list(members)[:_MOST_NAMED])) or "nothing"
+        raise DataError(f"{what}: it holds {names}, and no schema; {kind.origin}")
+    if found != kind.schema:
+        raise DataError(f"{what}: it is of {shorten(found)}, not {kind.schema}; {kind.origin}")
     return members
 
 
-def _read_members(archive: zipfile.ZipFile, size: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an archive of so many bytes, numbers and text; raise any error if it is damaged."""
+def _read_members(stream: BinaryIO) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an archive, numbers and text; raise any error if it is damaged."""
+    size = stream.seek(0, io.SEEK_END)
+    archive = zipfile.ZipFile(stream)
     infos = {name: archive.getinfo(member) for name, member in find_arrays(archive).items()}
     if sum(info.file_size for info in infos.values()) > max(_LEAST_UNPACKED, size):
         raise ValueError("the archive unpacks to more than such files hold")

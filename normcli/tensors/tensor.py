@@ -23,6 +23,8 @@ STANDARD_STREAM = "-"
 LARGEST_EXACT = 2.0**53
 """Up to this, every whole number is a float64."""
 
+_FLOAT64_BYTES = 8
+
 _LISTED = 12
 """How many names of columns a message lists."""
 
@@ -70,9 +72,12 @@ class Tensor(NamedTuple):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a person should know of the values before they calculate with them."""
-        rounded = "whole numbers beyond 2^53 are calculated with as float64, which rounds them"
-        notes = [] if self.note is None else [self.note]
-        return (*notes, *([rounded] if _leaves_float64(self.values) else []))
+        notes = [self.note]
+        if _leaves_float64(self.values):
+            notes.append("whole numbers beyond 2^53 are calculated with as float64, which rounds them")
+        if self.values.dtype.kind == "f" and self.values.dtype.itemsize > _FLOAT64_BYTES:
+            notes.append(f"{self.values.dtype} is calculated with as float64, to which its values are rounded")
+        return tuple(note for note in notes if note is not None)
 
     def arrange(self, wanted: tuple[str, ...] | None) -> NDArray[Any]:
         """Return the values, their columns in the order of the wanted names; as they stand if they share none.

@@ -83,10 +83,10 @@ def test_numpy_reads_it_without_pickle_and_finds_the_statistics(rng, tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        pytest.param(lambda m: m.pop("schema"), "has no schema", id="no schema"),
+        pytest.param(lambda m: m.pop("schema"), "and no schema; normcli fit NORM", id="no schema"),
         pytest.param(
             lambda m: m.update(schema=np.array("normcli-stats/9")),
-            "of the version normcli-stats/9",
+            "is of normcli-stats/9, not normcli-stats/1; normcli fit",
             id="version",
         ),
         pytest.param(lambda m: m.pop("sum"), "sum is missing", id="missing"),
@@ -137,6 +137,25 @@ def test_a_file_that_is_no_stats_file_is_refused(change, told, rng, tmp_path):
     np.savez(path, **members)
     with pytest.raises(DataError, match=told):
         read_stats(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        pytest.param("s.npz", "it holds mean, var, std, rstd, and no schema; ", id="npz"),
+        pytest.param("s.json", "it is no .npz; ", id="json"),
+    ],
+)
+def test_the_statistics_of_one_tensor_are_no_stats_file(name, told, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.arange(6.0).reshape(3, 2))
+    assert normcli("zscore", "-i", "x.npy", "--stats-output", name, "--print", "mean").code == 0
+    ran = normcli("apply", name, "x.npy", "-o", "y.npy")
+    assert (ran.code, ran.out) == (3, "")
+    what = f"normcli: {name} is no stats file of normcli: {told}"
+    assert (
+        ran.err == f"{what}normcli fit NORM FILE… -o STATS.npz writes one; --stats-output keeps no exact sums\n"
+    )
 
 
 @pytest.mark.parametrize("norm", ["zscore", "minmax", "rms"])

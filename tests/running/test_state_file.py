@@ -44,7 +44,7 @@ def spoil(path, **members):
 @pytest.mark.parametrize(
     ("members", "told"),
     [
-        ({"schema": np.array("normcli-state/9")}, f"of the version normcli-state/9, not {SCHEMA}"),
+        ({"schema": np.array("normcli-state/9")}, f"is of normcli-state/9, not {SCHEMA}"),
         ({"schema": None}, "no state file of normcli"),
         ({"norm": np.array("in")}, "running statistics of in, not of bn"),
         ({"mean": None}, "mean is missing"),

@@ -7,6 +7,7 @@ import pytest
 
 from normcli.errors import DataError
 from normcli.tensors.members import Members
+from normcli.tensors.npz import FileKind
 
 MEMBERS = {
     "schema": np.array("s/1"),
@@ -22,7 +23,7 @@ MEMBERS = {
 def members(tmp_path):
     path = tmp_path / "m.npz"
     np.savez(path, **MEMBERS)
-    return Members(str(path), "stats", "s/1")
+    return Members(str(path), FileKind("stats", "s/1", "fit writes one"))
 
 
 def test_what_can_be_is_returned(members):

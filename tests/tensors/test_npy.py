@@ -103,6 +103,19 @@ def test_a_file_cut_short_is_refused():
         read_npy(io.BytesIO(data[:-300]), "x.npy")
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_file_longer_than_its_header_says_is_refused(mapped, tmp_path, monkeypatch):
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    path = tmp_path / "x.npy"
+    path.write_bytes(saved(np.ones(100)).getvalue() + bytes(3))
+    with (
+        path.open("rb") as stream,
+        pytest.raises(DataError, match=r"damaged: its header says \(100,\) float64, 800 bytes; 803 are there"),
+    ):
+        read_npy(stream, "x.npy")
+
+
 def test_a_header_that_claims_terabytes_allocates_nothing():
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000, 1000000), }\n"
     data = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 64

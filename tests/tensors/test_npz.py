@@ -10,7 +10,7 @@ import pytest
 from normcli.errors import DataError, UsageError
 from normcli.tensors.files import load
 from normcli.tensors.mapped import Mapped
-from normcli.tensors.npz import load_members, read_npz, write_npz
+from normcli.tensors.npz import FileKind, load_members, read_npz, write_npz
 
 
 def archive(compressed=False, **arrays) -> io.BytesIO:
@@ -150,6 +150,7 @@ def test_a_member_is_unpacked_piece_by_piece(tmp_path):
 
 
 SCHEMA = "normcli/state/0"
+STATE = FileKind("state", SCHEMA, "a run with --state writes one")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_a_member_of_a_state_that_is_none(content, tmp_path):
     with pytest.raises(
         DataError, match=r"^.*s\.npz is no readable state file: it is damaged, cut short, or none$"
     ):
-        load_members(path, "state", SCHEMA)
+        load_members(path, STATE)
 
 
 def test_a_state_may_have_been_packed_again(tmp_path):
@@ -181,7 +182,7 @@ def test_a_state_may_have_been_packed_again(tmp_path):
     path = pack(
         tmp_path / "s.npz", schema=member(np.array(SCHEMA)), mean=member(np.zeros(9)), name=member(text)
     )
-    members = load_members(path, "state", SCHEMA)
+    members = load_members(path, STATE)
     assert (members["mean"].shape, str(members["name"])) == ((9,), "é")
 
 
@@ -189,7 +190,7 @@ def test_a_stats_file_may_be_as_large_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr("normcli.tensors.npz._LEAST_UNPACKED", 1000)
     with (tmp_path / "s.npz").open("wb") as stream:
         write_npz(stream, {"schema": np.array(SCHEMA), "sums": np.zeros(1000)})
-    assert load_members(str(tmp_path / "s.npz"), "stats", SCHEMA)["sums"].size == 1000
+    assert load_members(str(tmp_path / "s.npz"), STATE)["sums"].size == 1000
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
