@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import timeit
-from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,12 +11,12 @@ import numpy as np
 from normcli import normalize
 from normcli.engine.walk import count_processors
 from tests.bench.pairs import Row, Table, compare, judge, take_turns
-from tests.exact_reference import measure_ulp, solve_group, widen
+from tests.reference.groups import solve_group
+from tests.reference.measuring import Elements, measure_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import mpmath
     from numpy.typing import NDArray
 
 BYTES = 128 << 20
@@ -130,10 +129,10 @@ def _measure_distances(x: NDArray[Any], case: Case, works: list[Callable[[], Any
     place = tuple(0 if axis in kept else slice(None) for axis in range(x.ndim))
     if x[place].size > LARGEST_GROUP:
         return ["–"] * len(works)
-    values = [Fraction(v) for v in x[place].reshape(-1).tolist()]
-    _, centre, divisor = solve_group(plan, values)
-    exact = [widen(value - centre) / divisor for value in values[:SAMPLED]]
-    return [_phrase(_find_worst(_take(work(), x, place), exact, x.dtype)) for work in works]
+    solved, values = solve_group(plan, x[place]), x[place].reshape(-1)[:SAMPLED]
+    assert solved is not None
+    taken = (Elements(_take(work(), x, place), values) for work in works)
+    return [_phrase(max(measure_elements(elements, solved))) for elements in taken]
 
 
 def _take(result: Any, x: NDArray[Any], place: tuple[Any, ...]) -> NDArray[Any]:
@@ -142,10 +141,6 @@ def _take(result: Any, x: NDArray[Any], place: tuple[Any, ...]) -> NDArray[Any]:
         moved = array.ndim == x.ndim  # what torch takes channels first
         array = np.moveaxis(array, 1, -1) if moved else array.reshape(x.shape)
     return array[place].reshape(-1)[:SAMPLED]
-
-
-def _find_worst(got: NDArray[Any], exact: list[mpmath.mpf], dtype: np.dtype[Any]) -> float:
-    return max(measure_ulp(value, true, dtype) for value, true in zip(got, exact, strict=True))
 
 
 def _phrase(ulp: float) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-import mpmath
 import numpy as np
 import pytest
 
 from normcli.errors import DataError
 from normcli.numerics.solution import Given
 from normcli.running.fold import Affine, Layer, apply, fold, prove
-from tests.exact_reference import measure_ulp, widen
+from tests.reference.real import Real
+from tests.reference.rounding import measure_ulp
 
 LAYERS = {
     "linear": Layer(np.ones((5, 3))),
@@ -58,7 +58,7 @@ def test_weight_and_bias_are_rounded_once(dtype, name, rng):
     layer, norm = randomize(LAYERS[name], rng, dtype)
     folded = fold(layer, norm)
     factors = [
-        widen(g) / mpmath.sqrt(widen(v) + widen(norm.eps))
+        float(g) / (Real.of(float(v)) + norm.eps).root()
         for g, v in zip(norm.gamma, norm.running.var, strict=True)
     ]
     for place in np.ndindex(layer.weight.shape):
@@ -66,10 +66,10 @@ def test_weight_and_bias_are_rounded_once(dtype, name, rng):
         if layer.transposed:
             within = layer.weight.shape[0] // layer.groups
             channel = place[0] // within * layer.weight.shape[1] + place[1]
-        exact = widen(layer.weight[place]) * factors[channel]
+        exact = float(layer.weight[place]) * factors[channel]
         assert measure_ulp(folded.weight[place], exact, dtype) <= 0.501
     for c, factor in enumerate(factors):
-        exact = (widen(layer.bias[c]) - widen(norm.running.mean[c])) * factor + widen(norm.beta[c])
+        exact = (Real.of(float(layer.bias[c])) - norm.running.mean[c]) * factor + float(norm.beta[c])
         assert measure_ulp(folded.bias[c], exact, dtype) <= 0.501
 
 
@@ -213,9 +213,9 @@ def test_large_and_small_values_are_folded_to_a_ulp(weight, var, gamma):
     layer = Layer(np.array([[weight]]), np.array([weight / 2]))
     norm = Affine(Given(np.array([-weight / 4]), np.array([var])), 0.0, np.array([gamma]), np.array([0.0]))
     folded = fold(layer, norm)
-    factor = widen(gamma) / mpmath.sqrt(widen(var))
-    assert measure_ulp(folded.weight[0, 0], widen(weight) * factor, "float64") <= 0.501
-    exact = (widen(weight / 2) + widen(weight / 4)) * factor
+    factor = gamma / Real.of(var).root()
+    assert measure_ulp(folded.weight[0, 0], weight * factor, "float64") <= 0.501
+    exact = (Real.of(weight / 2) + weight / 4) * factor
     assert measure_ulp(folded.bias[0], exact, "float64") <= 0.501
 
 

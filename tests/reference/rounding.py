@@ -1,0 +1,148 @@
+"""How far a float is from a real number, in units of its last place; and the float that is nearest."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tests.reference.real import MOST_BITS, Bounds, Real
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+
+class Format(NamedTuple):
+    """A format of binary floats.
+
+    Parameters
+    ----------
+    precision : int
+        Significant bits.
+    least : int
+        The smallest subnormal number is 2^least.
+    limit : int
+        All numbers are below 2^limit.
+    """
+
+    precision: int
+    least: int
+    limit: int
+
+    @property
+    def highest(self) -> int:
+        """The exponent of the last bit of the largest numbers."""
+        return self.limit - self.precision
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        "float16": Format(11, -24, 16),
+        "bfloat16": Format(8, -133, 128),
+        "float32": Format(24, -149, 128),
+        "float64": Format(53, -1074, 1024),
+    }
+)
+
+
+def find_format(dtype: Any) -> Format:
+    """Return the format of a dtype, or of its name."""
+    return FORMATS[np.dtype(dtype).name if not isinstance(dtype, str) else dtype]
+
+
+class Floats(NamedTuple):
+    """Floats as integers times powers of two; infinity is the first number that does not fit, NaN is None."""
+
+    digits: list[int | None]
+    exponents: list[int]
+
+
+def split_floats(values: Any, form: Format) -> Floats:
+    """Return finite floats (or infinities and NaN) exactly."""
+    wide = np.asarray(values).astype(np.float64).reshape(-1)
+    finite = np.isfinite(wide)
+    parts, exponents = np.frexp(np.where(finite, wide, np.where(np.isnan(wide), 0.0, np.sign(wide))))
+    digits: list[int | None] = list(map(int, (parts * 2.0**53).astype(np.int64).tolist()))
+    powers = (exponents.astype(np.int64) - 53).tolist()
+    for place in np.flatnonzero(~finite).tolist():
+        digits[place] = None if np.isnan(wide[place]) else int(np.sign(wide[place]))
+        powers[place] = form.limit
+    return Floats(digits, powers)
+
+
+_SLACK = 32
+"""Errors are known to 2⁻³² ulp."""
+
+
+def find_error(digits: int | None, power: int, bounds: Bounds, form: Format) -> float | None:
+    """Return how far digits · 2^power is from a number, in ulp at the number; None if bounds are too wide."""
+    if digits is None:
+        return math.inf
+    low, high, exponent = bounds
+    size = max(abs(low), abs(high)).bit_length() + exponent
+    if size > form.limit + 2 and (low > 0) == (high > 0):
+        low = high = (1 if low > 0 else -1) << 2
+        exponent = form.limit
+        size = form.limit + 3
+    elif size < form.least - 64 or not (low or high):
+        low = high = exponent = 0
+        size = form.least
+    place = min(max(size - form.precision, form.least), form.highest)
+    base = min(power, exponent, place - _SLACK - 2)
+    got, low, high = digits << (power - base), low << (exponent - base), high << (exponent - base)
+    if (high - low) << _SLACK > 1 << (place - base):
+        return None
+    if power == form.limit and (low >= got > 0 or high <= got < 0):  # infinity is right
+        return 0.0
+    try:
+        return max(abs(got - low), abs(got - high)) / (1 << (place - base))
+    except OverflowError:
+        return math.inf
+
+
+def measure_ulp(value: Any, exact: Real | Fraction | float, dtype: Any) -> float:
+    """Return the distance of a result from the exact one in units of the last place of its dtype there."""
+    form, number = find_format(dtype), Real.of(exact)
+    (digits,), (power,) = split_floats(value, form)
+    bits = 2 * form.precision + 64
+    while bits <= MOST_BITS:
+        error = find_error(digits, power, number.enclose(bits), form)
+        if error is not None:
+            return error
+        bits *= 2
+    raise ArithmeticError(f"{value} cannot be compared with a number that 0 cannot be told from")
+
+
+def round_once(exact: Real | Fraction | float, dtype: Any) -> float:
+    """Return the nearest number of a dtype, of two as near the even one; infinity beyond the largest."""
+    form, number = find_format(dtype), Real.of(exact)
+    bits, found = 2 * form.precision + 64, (0.0, 1.0)
+    while bits <= MOST_BITS:
+        low, high, exponent = number.enclose(bits)
+        found = _round(low, exponent, form), _round(high, exponent, form)
+        if found[0] == found[1]:
+            return found[0]
+        bits *= 2
+    return min(found, key=lambda value: math.frexp(value)[0] * 2**form.precision % 2)  # as near as is known
+
+
+def _round(digits: int, exponent: int, form: Format) -> float:
+    size = abs(digits).bit_length() + exponent
+    if digits == 0 or size < form.least - 1:
+        return 0.0
+    if size > form.limit:
+        return math.inf if digits > 0 else -math.inf
+    place = max(size - form.precision, form.least)
+    drop = place - exponent
+    if drop > 0:
+        kept, rest = divmod(abs(digits), 1 << drop)
+        half = 1 << (drop - 1)
+        kept += rest > half or (rest == half and kept & 1)
+    else:
+        kept = abs(digits) << -drop
+    if kept.bit_length() + place > form.limit:
+        return math.inf if digits > 0 else -math.inf
+    return math.copysign(math.ldexp(kept, place), digits)
