@@ -111,7 +111,7 @@ class _InverseRun(Run):
             z = pair_divide(z, Pair(gamma, np.zeros_like(gamma)))
         x = pair_multiply(z, divisor)
         if solution.centred:
-            x = pair_add(x, solution.mean)
+            x = pair_add(x, Pair(solution.mean.hi, solution.mean.mid))
         result = np.where(np.isfinite(x.hi), x.hi, z.hi * divisor.hi + solution.mean.hi)
         if k is not None:
             result = np.ldexp(result, -k)

@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.norms.table import EpsMode, ZeroRule
 from normcli.numerics.moments import choose_scale
-from normcli.numerics.pairs import Pair, pair_root, quick_two_sum, two_square, two_sum
+from normcli.numerics.pairs import Pair, Triple, pair_root, quick_two_sum, two_square, two_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Solution:
     """What a tile is normalized with, one value for each group; in the scaled unit where groups are scaled."""
 
-    mean: Pair
+    mean: Triple
     divisor: Pair
     scale: Integers | None
     centred: bool

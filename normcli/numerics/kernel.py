@@ -88,7 +88,7 @@ def apply(
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
     """
-    mean, mean_rest = solution.mean if solution.centred else (None, None)
+    mean, mean_rest, _ = solution.mean if solution.centred else (None, None, None)
     divisor, divisor_rest = solution.divisor
     factor = None
     if not exact:

@@ -12,7 +12,7 @@ from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.numerics.divisor import Solution, choose_scale_where, replace_zeros, unscale
 from normcli.numerics.leaves import Records, count_values
 from normcli.numerics.moments import choose_scale
-from normcli.numerics.pairs import Pair, pair_add, pair_add_any, pair_negate, two_prod
+from normcli.numerics.pairs import Pair, extend, pair_add, pair_add_any, pair_negate, two_prod
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -142,4 +142,4 @@ def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
             statistics[name] = unscale(scaled[name].hi, k)
     usable = replace_zeros(scaled[divisor.spread], plan.spec.zero_rule, k)
     shown = {name: statistics[name] for name in divisor.statistics}
-    return Solution(scaled[plan.norm.centre.value], usable, k, centred=True, statistics=shown)
+    return Solution(extend(scaled[plan.norm.centre.value]), usable, k, centred=True, statistics=shown)

@@ -10,7 +10,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, ZeroRule
 from normcli.numerics.divisor import Solution, add_eps, replace_zeros, unscale
 from normcli.numerics.moments import Moments
-from normcli.numerics.pairs import Pair, divide_by_count, pair_divide, pair_root
+from normcli.numerics.pairs import Pair, Triple, divide_by_count, extend, pair_divide, pair_root
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers
@@ -69,7 +69,7 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
     if k is not None:
         powers = {plan.norm.divisor.square: -2 * k, "rstd": k}
         statistics = {name: np.ldexp(value, powers.get(name, -k)) for name, value in statistics.items()}
-    return Solution(moments.mean, usable, k, centred, statistics)
+    return Solution(extend(moments.mean), usable, k, centred, statistics)
 
 
 def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
@@ -85,7 +85,7 @@ def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
         divisor = Pair(np.where(endless, np.inf, divisor.hi), np.where(endless, 0.0, divisor.lo))
         statistics["std"] = np.where(endless, np.inf, statistics["std"])
     statistics = {"mean": mean, **statistics, "rstd": np.where(endless, 0.0, _invert(divisor))}
-    return Solution(Pair(mean, nothing), divisor, None, centred=True, statistics=statistics)
+    return Solution(Triple(mean, nothing, nothing), divisor, None, centred=True, statistics=statistics)
 
 
 def _invert(divisor: Pair) -> Floats:
@@ -114,4 +114,5 @@ def _solve_length(plan: Plan, measured: Moments | Lengths) -> Solution:
     if k is not None and unit is None:  # the values are scaled all the same
         divisor = Pair(np.ldexp(divisor.hi, k), divisor.lo)
     zero = np.zeros_like(length.hi)
-    return Solution(Pair(zero, zero), divisor, k, centred=False, statistics={"norm": unscale(length.hi, unit)})
+    mean = Triple(zero, zero, zero)
+    return Solution(mean, divisor, k, centred=False, statistics={"norm": unscale(length.hi, unit)})
