@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -84,6 +85,7 @@ class _Commands(CommandGroup):
             formatter.write_dl(verbs)
 
 
+@cache
 def _build_command(module: str, verb: str, norm: str | None = None) -> click.Command:
     """Import the module of a verb, and return the verb's command; with a norm's name, that of the norm."""
     record = getattr(import_module(f"normcli.cli.{module}"), verb.upper())

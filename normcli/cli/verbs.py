@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -168,7 +169,8 @@ class _VerbOfNorms(CommandGroup):
             ("NORM …", "norm") if verb.find_folder is None else ("NORM|DIR …", "norm or folder")
         )
         super().__init__(verb.name, subcommand_metavar=metavar, no_args_is_help=False, **settings)
-        self._verb, self.others = verb, ()
+        self._make_norm_command, self._find_folder = cache(verb.make_norm_command), verb.find_folder
+        self.others = ()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does; without arguments, raise an error that names the norms."""
@@ -181,8 +183,8 @@ class _VerbOfNorms(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of the norm of that name, alias or preset."""
         if cmd_name.lower() in BY_ANY_NAME:
-            return self._verb.make_norm_command(cmd_name)
-        return None if self._verb.find_folder is None else self._verb.find_folder(cmd_name)
+            return self._make_norm_command(cmd_name)
+        return None if self._find_folder is None else self._find_folder(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names of the norms on one line; `normcli norms` explains them."""

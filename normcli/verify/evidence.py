@@ -8,6 +8,8 @@ bounds leave nothing, the group was not made so. The bounds of r are bounds of e
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,38 +24,44 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
 
 
-class Standard(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Standard:
     """Groups, standardized without eps.
 
     Parameters
     ----------
+    rows : ndarray, shape (groups, group_size)
+        The groups as they are.
     values : ndarray, shape (groups, group_size)
         x̂ with eps = 0 and ddof = 0.
     size : ndarray, shape (groups,)
         What was divided by.
     offset : ndarray, shape (groups,)
         |mean| / deviation: how much of the arithmetic cancels; 0 where nothing is subtracted.
-    lengths : dict
-        ‖x‖ₚ by p, for norms that do not centre.
     divisor : Divisor
         One of `STANDARDS`.
     """
 
+    rows: Floats
     values: Floats
     size: Floats
     offset: Floats
-    lengths: dict[float, Floats]
     divisor: Divisor
 
     @property
     def centred(self) -> bool:
         """Whether something was subtracted."""
-        return not self.lengths
+        return _ROWS[self.divisor].centre is not Centre.NOTHING
 
     @property
     def group_size(self) -> int:
         """Values in a group."""
         return int(self.values.shape[1])
+
+    @cached_property
+    def lengths(self) -> dict[float, Floats]:
+        """‖x‖ₚ by p, for norms that do not centre."""
+        return {} if self.centred else {p: normalize(self.rows, "lp", axes=1, p=p).norm for p in LENGTHS}
 
 
 MOMENTS = tuple(divisor for divisor in DIVISORS if divisor.measurement is Measurement.MOMENTS)
@@ -77,12 +85,11 @@ def standardize(rows: Floats, divisor: Divisor) -> Standard:
     if row.zero_rule is ZeroRule.ONE:
         size = np.where(size == 0.0, 1.0, size)
     if row.centre is Centre.NOTHING:
-        lengths = {p: normalize(rows, "lp", axes=1, p=p).norm for p in LENGTHS}
-        return Standard(result.normalized, size, np.zeros_like(size), lengths, divisor)
+        return Standard(rows, result.normalized, size, np.zeros_like(size), divisor)
     with np.errstate(all="ignore"):
         offset = np.abs(result.statistics[row.centre.value]) / size
     offset = np.where(np.isfinite(offset), offset, 0.0)
-    return Standard(result.normalized, size, offset, {}, divisor)
+    return Standard(rows, result.normalized, size, offset, divisor)
 
 
 def bound_factors(standard: Standard, targets: Floats, slack: Floats) -> tuple[Floats, Floats] | None:

@@ -17,7 +17,7 @@ from normcli.tensors.mapped import require_unchanged
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import enumerate_affine_steps
 from normcli.verify.hypothesis import Scope
-from normcli.verify.search import MOST_VALUES, Nearest, Search, rank_match
+from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search, rank_match
 from normcli.verify.ulp import choose_counting_dtype
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ def _identify(question: Question, norm: str | None) -> Identification:
     channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
-    searches = [Search(x, y.transpose(order), affines, Scope(norm, channels, order, dtype)) for order in orders]
+    inputs = Inputs(x)
+    scopes = [Scope(norm, channels, order, dtype) for order in orders]
+    searches = [Search(inputs, y.transpose(scope.order), affines, scope) for scope in scopes]
     found = [searches[0].find_matches()]
     if not found[0].matches:
         found += [search.find_matches() for search in searches[1:]]

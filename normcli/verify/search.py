@@ -19,6 +19,7 @@ from normcli.verify.evidence import (
     MOMENTS,
     STANDARDS,
     Model,
+    Standard,
     bound_factors,
     fit_models,
     standardize,
@@ -106,21 +107,54 @@ class Nearest(NamedTuple):
     first: tuple[int, ...]
 
 
+KEPT_VALUES = 1 << 21
+"""Values of groups that are kept, standardized, while a search goes on: of small tensors all."""
+
+
+class Inputs:
+    """A tensor, and groups of its finite values, standardized once for every search that takes them.
+
+    Parameters
+    ----------
+    x : ndarray
+    """
+
+    def __init__(self, x: NDArray[Any]) -> None:
+        self.x = x
+        self._room = KEPT_VALUES
+        self._kept: dict[tuple[Grid, Divisor, int], tuple[NDArray[np.intp], Standard] | None] = {}
+
+    def standardize(self, grid: Grid, most: int, divisor: Divisor) -> tuple[NDArray[np.intp], Standard] | None:
+        """Return the numbers of some groups of finite values, and these; None if there are none."""
+        chosen = _choose_groups(grid, most)
+        key = (grid, divisor, len(chosen))
+        if key in self._kept:
+            return self._kept[key]
+        rows = _widen(take_groups(grid, self.x, chosen))
+        finite = np.isfinite(rows).all(axis=1)
+        found = (chosen[finite], standardize(rows[finite], divisor)) if finite.any() else None
+        if rows.size <= self._room:
+            self._room -= rows.size
+            self._kept[key] = found
+        return found
+
+
 class Search:
     """One input, and one actual tensor in the input's order of axes.
 
     Parameters
     ----------
-    x, y : ndarray
-        Of one shape.
+    inputs : Inputs
+    y : ndarray
+        Of the input's shape.
     affines : sequence of AffineStep
         The ways in which gamma and beta may have entered.
     scope : Scope
     """
 
-    def __init__(self, x: NDArray[Any], y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
-        self.x, self.y, self.affines, self.scope = x, y, affines, scope
-        self.grids = _list_grids(x.shape)
+    def __init__(self, inputs: Inputs, y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
+        self.inputs, self.x, self.y, self.affines, self.scope = inputs, inputs.x, y, affines, scope
+        self.grids = _list_grids(y.shape)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
@@ -224,12 +258,11 @@ class Search:
 
     def _sample(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
         """Return some groups of finite values, or None if there are none."""
-        chosen = _choose_groups(grid, most)
-        inputs, actual = (_widen(take_groups(grid, values, chosen)) for values in (self.x, self.y))
-        finite = np.isfinite(inputs).all(axis=1)
-        if not finite.any():
+        found = self.inputs.standardize(grid, most, divisor)
+        if found is None:
             return None
-        return Sample(grid, chosen[finite], standardize(inputs[finite], divisor), actual[finite])
+        chosen, standard = found
+        return Sample(grid, chosen, standard, _widen(take_groups(grid, self.y, chosen)))
 
     def _allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
         """Return how far each value may be off, given the affine step of the sampled values."""

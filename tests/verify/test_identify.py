@@ -15,6 +15,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import AxesRule, EpsRule
 from normcli.verify import identify as identification
+from normcli.verify import search
+from normcli.verify.evidence import STANDARDS, standardize
 from normcli.verify.groups import enumerate_grids, put_back, take_groups
 from normcli.verify.sentence import format_sentence
 from tests.marks import slowly
@@ -274,6 +276,20 @@ def test_windows(size, like):
     assert (found.matches[0].norm, window.size, window.k, window.exponent) == ("lrn", size, 2.0, 0.75)
     assert window.alpha == pytest.approx(1e-3, rel=0.05)
     assert window.before == (size // 2 if like else (size - 1) // 2)
+
+
+@pytest.mark.parametrize(
+    ("room", "times"), [pytest.param(72, 1, id="while there is room"), pytest.param(71, 2, id="beyond it")]
+)
+def test_groups_are_standardized_once(room, times, monkeypatch):
+    made = []
+    monkeypatch.setattr(search, "KEPT_VALUES", room)
+    monkeypatch.setattr(search, "standardize", lambda *asked: made.append(asked) or standardize(*asked))
+    inputs = search.Inputs(make((8, 9)))
+    (grid, *_), (divisor, *_) = enumerate_grids((8, 9)), STANDARDS
+    one, two = (inputs.standardize(grid, search.FEW_VALUES, divisor) for _ in range(2))
+    assert len(made) == times
+    np.testing.assert_array_equal(one[1].values, two[1].values)
 
 
 @pytest.mark.slow
