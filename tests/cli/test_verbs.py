@@ -24,34 +24,38 @@ def list_commands():
             yield [name, norm], command.get_command(CONTEXT, norm)
 
 
-def list_options():
-    for words, command in list_commands():
-        for param in command.params:
-            if isinstance(param, click.Option) and not param.is_flag and not param.hidden:
-                yield pytest.param(words, param, id=f"{' '.join(words)} {param.opts[-1]}")
-
-
-OPTIONS = list(list_options())
-SOME = [case for case in OPTIONS if case.values[0] in (["bn"], ["fit", "bn"])]
-REST = [case for case in OPTIONS if case not in SOME]
-
-
-@pytest.mark.parametrize(("words", "param"), [*SOME, *slowly(REST)])
-def test_an_empty_option_is_named(words, param, normcli):
-    texts = ("",) if param.name == "delimiter" else ("", " ")  # a blank may stand between the cells of a table
-    for option, text in itertools.product(param.opts, texts):
-        ran = normcli(*words, option, text)
-        assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1)
-        assert f"{'/'.join(param.opts)} is empty; is a variable not set?" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("words", "param"), [case for case in [*SOME, *slowly(REST)] if not case.values[1].multiple]
+COMMANDS = [pytest.param(words, command, id=" ".join(words)) for words, command in list_commands()]
+SOME = [case for case in COMMANDS if case.values[0] in (["bn"], ["fit", "bn"])]
+EACH_COMMAND = pytest.mark.parametrize(
+    ("words", "command"), [*SOME, *slowly(case for case in COMMANDS if case not in SOME)]
 )
-def test_an_option_that_takes_one_value_is_not_given_twice(words, param, normcli):
-    ran = normcli(*words, param.opts[0], "1", param.opts[-1], "2")
-    assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1)
-    assert f"{'/'.join(param.opts)} is given 2 times; it takes one value" in ran.err
+
+
+def list_options(command):
+    """Return the options of a command that take a value."""
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    return [option for option in options if not (option.is_flag or option.hidden)]
+
+
+@EACH_COMMAND
+def test_an_empty_option_is_named(words, command, normcli):
+    for param in list_options(command):
+        texts = (
+            ("",) if param.name == "delimiter" else ("", " ")
+        )  # a blank may stand between the cells of a table
+        for option, text in itertools.product(param.opts, texts):
+            ran = normcli(*words, option, text)
+            assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1), option
+            assert f"{'/'.join(param.opts)} is empty; is a variable not set?" in ran.err
+
+
+@EACH_COMMAND
+def test_an_option_that_takes_one_value_is_not_given_twice(words, command, normcli):
+    for param in list_options(command):
+        if not param.multiple:
+            ran = normcli(*words, param.opts[0], "1", param.opts[-1], "2")
+            assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1), param
+            assert f"{'/'.join(param.opts)} is given 2 times; it takes one value" in ran.err
 
 
 @pytest.mark.parametrize(
