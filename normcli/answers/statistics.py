@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 _LABELS = {
+    "var0": "var (n)",
+    "std0": "std (n)",
     "var1": "var (n − 1)",
     "std1": "std (n − 1)",
     "image_std": "per-image std",
@@ -53,7 +55,7 @@ class StatisticsAnswer:
 
     def __init__(self, stats: Stats, rounded: Rounded) -> None:
         self.stats = stats
-        self.plan, self.fields, self.own = rounded
+        self.plan, self.fields = rounded
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, two tables, and what the two deviations of images are."""
@@ -118,14 +120,14 @@ def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) 
 
 def _emit_torchvision(answer: StatisticsAnswer) -> str:
     _require(answer, "torchvision", 1)
-    mean, std = (_format_list(answer.own[name]) for name in ("mean", "std"))
+    mean, std = (_format_list(answer.fields[name]) for name in ("mean", "std"))
     lines = ["from torchvision import transforms", "", f"transforms.Normalize(mean={mean}, std={std})"]
     if answer.plan.grid.columns is not None:
         lines.append(_name_columns(answer))
     if "image_std" in answer.fields:
         image_std = _format_list(answer.fields["image_std"])
         lines.append(f"# the mean of each image's own std is another number: {image_std}")
-    if 0.0 in answer.own["std"]:
+    if 0.0 in answer.fields["std"]:
         lines.append("# a channel is constant: torchvision refuses its std of 0; 1 leaves it centred")
     return "\n".join(lines)
 
@@ -133,7 +135,7 @@ def _emit_torchvision(answer: StatisticsAnswer) -> str:
 def _emit_keras(answer: StatisticsAnswer) -> str:
     plan = _require(answer, "keras")
     axis = repr(plan.grid.kept[0] if len(plan.grid.kept) == 1 else plan.grid.kept) if plan.grid.kept else None
-    mean, var = (_format_list(answer.own[name]) for name in ("mean", "var"))
+    mean, var = (_format_list(answer.fields[name]) for name in ("mean", "var"))
     names = "" if plan.grid.columns is None else f"\n{_name_columns(answer)}"
     return f"import keras\n\nkeras.layers.Normalization(axis={axis}, mean={mean}, variance={var}){names}"
 

@@ -13,7 +13,6 @@ from normcli.numerics.solution import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
     from normcli.fitting.stats_file import Stats
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Measured
@@ -31,15 +30,13 @@ class Rounded(NamedTuple):
     plan : Plan
         Of a tensor of all samples.
     fields : dict of ndarray
-        Name → values: the norm's own statistics by its ddof, then `var`, `std` (ddof 0), `var1`, `std1`
-        (ddof 1) and `image_std` where they mean something, `min`, `max`, `count`, `nan_count`.
-    own : dict of ndarray
-        The norm's own statistics alone, all by its ddof.
+        Name → values: the norm's own statistics by its ddof; where they have a deviation, `var0`, `std0` (ddof
+        0) and `var1`, `std1` (ddof 1) unless that is its own; `image_std` where it means something; `min`,
+        `max`, `count`, `nan_count`.
     """
 
     plan: Plan
     fields: dict[str, NDArray[np.generic]]
-    own: dict[str, Floats]
 
 
 def round_stats(stats: Stats) -> Rounded:
@@ -48,13 +45,13 @@ def round_stats(stats: Stats) -> Rounded:
     images = has_images(plan)
     with np.errstate(all="ignore"):
         solved = solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=images)
-        own = solve(plan, stats.quartiles or solved.moments, exact=True).statistics
-        fields: dict[str, NDArray[np.generic]] = dict(own)
-        if "std" in own:
-            for ddof, names in ((0, ("var", "std")), (1, ("var1", "std1"))):
-                other = plan.change_spec(ddof=ddof)
-                found = solve(other, solved.moments, exact=True).statistics
-                fields |= {name: found[source] for name, source in zip(names, ("var", "std"), strict=True)}
+        fields: dict[str, NDArray[np.generic]] = dict(
+            solve(plan, stats.quartiles or solved.moments, exact=True).statistics
+        )
+        if "std" in fields:
+            for ddof in {0, 1} - {plan.spec.ddof}:
+                found = solve(plan.change_spec(ddof=ddof), solved.moments, exact=True).statistics
+                fields |= {f"{name}{ddof}": found[name] for name in ("var", "std")}
     if solved.image_std is not None:
         fields["image_std"] = solved.image_std
     fields |= {
@@ -64,11 +61,7 @@ def round_stats(stats: Stats) -> Rounded:
         "nan_count": stats.sums.nan,
     }
     shape = plan.grid.stats_shape
-    return Rounded(
-        plan,
-        {name: values.reshape(shape) for name, values in fields.items()},
-        {name: values.reshape(shape) for name, values in own.items()},
-    )
+    return Rounded(plan, {name: values.reshape(shape) for name, values in fields.items()})
 
 
 def warn(stats: Stats, rounded: Rounded) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ Its members are
   each with its `…_low`;
 - where the norm divides by quartiles, `quartile_values` and `quartile_quarters`: for each of them the values
   that it lies between, and how many quarters of the way;
-- for other readers, rounded from these: `mean`, `var` and what else the norm has (a length as `norm_length`).
+- for other readers, rounded from these: `mean`, `var` by the norm's ddof and what else it has (a length as
+  `norm_length`), `var0` and `var1` by others.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy as np
 
 from normcli.dtypes import MOST_AXES
 from normcli.errors import DataError, NormError
+from normcli.fitting.statistics import round_stats
 from normcli.fitting.subject import Subject, is_dtype_name, require_fittable
 from normcli.fitting.sums import Sums
 from normcli.norms.divisors import Measurement
@@ -38,7 +40,7 @@ from normcli.tensors.npz import FileKind, write_npz
 from normcli.tensors.whole import open_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -67,6 +69,9 @@ _SLACK = 1e-9
 
 _SMALLEST_SQUARED = 1e-140
 """Squares of smaller values leave the range of doubles."""
+
+_ROUNDING = 2.0**-50
+"""The part by which versions of this program may round a statistic differently: 4 units in the last place."""
 
 _COUNTS = {"count": "count", "nan": "nan_count", "images": "images"}
 _EXACT = {"total": "sum", "square": "square", "deviation": "image_std_sum"}
@@ -116,10 +121,17 @@ def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) ->
         If writing fails; what stood there before still does.
     """
     members = _describe(stats)
-    more = {f"{name}_length" if name == "norm" else name: array for name, array in rounded.items()}
     with open_whole(path) as stream:
-        # Where names are the same, what is exact is kept: `count` is of finite values, `min` of all but NaN.
-        write_npz(stream, members | {name: array for name, array in more.items() if name not in members})
+        write_npz(stream, members | _choose_rounded(rounded, members))
+
+
+def _choose_rounded(rounded: Mapping[str, NDArray[Any]], members: Container[str]) -> dict[str, NDArray[Any]]:
+    """Return the rounded statistics that are written beside what is exact, by the names of their members.
+
+    Where names are the same, what is exact is kept: `count` is of finite values, `min` of all but NaN.
+    """
+    named = {f"{name}_length" if name == "norm" else name: array for name, array in rounded.items()}
+    return {name: array for name, array in named.items() if name not in members}
 
 
 def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
@@ -197,7 +209,18 @@ def read_stats(path: str) -> Stats:
     quartiles = None
     if plan.norm.divisor.measurement is Measurement.QUARTILES:
         quartiles = _read_quartiles(members, plan.grid.stats_shape, sums)
-    return Stats(subject, omits_nan, files, samples, sums, quartiles)
+    stats = Stats(subject, omits_nan, files, samples, sums, quartiles)
+    _hold_rounded(members, stats)
+    return stats
+
+
+def _hold_rounded(members: Members, stats: Stats) -> None:
+    """Refuse rounded statistics that the exact sums do not give; files of earlier versions may have fewer."""
+    for name, exact in _choose_rounded(round_stats(stats).fields, _describe(stats)).items():
+        if name in members:
+            said = members.take_floats(name, exact.shape)
+            right = np.isclose(said, exact, rtol=_ROUNDING, atol=0.0, equal_nan=True)
+            members.require(name, right, said, "which is not what its exact sums give")
 
 
 def _read_subject(members: Members) -> Subject:

@@ -130,6 +130,21 @@ def test_emitted_code_normalizes_alike(data, normcli):
     assert namespace["stats"]["mean"] == mean.reshape(-1).tolist()
 
 
+@pytest.mark.parametrize(("ddof", "others"), [(0, [1]), (1, [0]), (2, [0, 1])])
+def test_a_deviation_is_of_the_ddof_that_was_asked_for(ddof, others, rng, normcli, tmp_path):
+    x = rng.standard_normal((9, 2))
+    np.save(tmp_path / "x.npy", x)
+    fit = ("fit", "zscore", tmp_path / "x.npy", "--ddof", ddof, "-q")
+    fields = normcli(*fit, "-f", "json", "-o", tmp_path / "s.npz").json["stats"]
+    of = {f"std{n}": n for n in others} | {"std": ddof}
+    assert {name for name in fields if name.startswith("std")} == set(of)
+    for name, n in of.items():
+        np.testing.assert_allclose(fields[name], x.std(axis=0, ddof=n), rtol=1e-14)
+    assert [float(line) for line in normcli(*fit, "--print", "std").lines] == fields["std"]
+    assert f"scale_ = np.array({fields['std']})" in normcli(*fit, "--emit", "sklearn").out
+    assert np.load(tmp_path / "s.npz")["std"].tolist() == fields["std"]
+
+
 @pytest.mark.peers
 def test_emitted_scikit_learn_code_runs(rng, normcli, tmp_path):
     pytest.importorskip("sklearn")
@@ -229,7 +244,7 @@ def test_nothing_but_bad_files(normcli, tmp_path):
         (["fit", "rms", "x0.npy", "--axes", "NHW", "--emit", "keras"], 2, "rms has none"),
         (["fit", "bn", "x0.npy", "--keep", "HW", "--emit", "torchvision"], 2, "one mean a channel"),
         (["merge"], 2, "merge needs stats files"),
-        (["merge", "x0.npy"], 3, "x0.npy is no readable stats file"),
+        (["merge", "x0.npy"], 3, "x0.npy is no stats file of normcli: it is no .npz"),
         (["merge", "no.npz"], 3, "there is no such file"),
         (["apply", "s.npz"], 2, "give a stats file and the files"),
         (["apply", "s.npz", "x0.npy"], 2, "say where it goes"),

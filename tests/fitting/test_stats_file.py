@@ -43,7 +43,7 @@ def test_merged_in_any_order_it_is_the_file_of_one_fit_to_the_byte(shape, dtype,
 
 
 @pytest.mark.parametrize("nan", ["propagate", "omit"])
-@pytest.mark.parametrize("norm", ["zscore", "maxabs"])
+@pytest.mark.parametrize("norm", ["zscore", "maxabs", "minmax"])
 def test_what_is_not_finite_is_counted_once_however_often_it_is_merged(norm, nan, normcli, tmp_path):
     x = np.array([[1, np.nan, np.inf], [2, 3, -np.inf], [4, np.nan, np.inf], [np.nan, 5, 0.5]])
     for name, part in (("all", x), ("a", x[:1]), ("b", x[1:3]), ("c", x[3:])):
@@ -156,6 +156,28 @@ def test_the_statistics_of_one_tensor_are_no_stats_file(name, told, normcli, tmp
     assert (
         ran.err == f"{what}normcli fit NORM FILE… -o STATS.npz writes one; --stats-output keeps no exact sums\n"
     )
+
+
+@pytest.mark.parametrize("norm", GROUPED)
+def test_rounded_statistics_that_were_edited_are_refused(norm, rng, tmp_path):
+    request = Request(norm, axes=(0, 1), **options_for(norm, (6, 4)))
+    path = write(tmp_path / "s.npz", [make(rng, (6, 4), "float64")], request)
+    with np.load(path) as archive:
+        members = dict(archive)
+    fields = round_stats(read_stats(path)).fields.keys() - {"count", "nan_count", "min", "max"}
+    rounded = {"norm_length" if name == "norm" else name for name in fields}
+    assert rounded <= members.keys()
+    for name in rounded:
+        np.savez(path, **members | {name: members[name] * (1 + 1e-14)})
+        with pytest.raises(DataError, match=f"{name} is .*, which is not what its exact sums give"):
+            read_stats(path)
+    others = {name: array for name, array in members.items() if name not in rounded}
+    for version in (
+        {},
+        {name: np.nextafter(members[name], np.inf) for name in rounded},
+    ):  # fewer, or rounded otherwise
+        np.savez(path, **others, **version)
+        read_stats(path)
 
 
 @pytest.mark.parametrize("norm", ["zscore", "minmax", "rms"])
