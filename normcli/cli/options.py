@@ -73,7 +73,11 @@ RECIPE = (
     _declare_bound("--low", "Lowest value of randint and uniform, start of arange. [default: 0]"),
     _declare_bound("--high", "Bound above, not included. [default: 10 for randint, 1 for uniform]"),
     option("--seed", type=int, help="[default: 42]"),
-    option("--rng", type=click.Choice(RNGS), help="The random stream. [default: numpy-legacy]"),
+    option(
+        "--rng",
+        type=click.Choice(RNGS),
+        help="The random stream; torch's is that of its CPU builds, on x86 with AVX2. [default: numpy-legacy]",
+    ),
     option("--skip", type=click.IntRange(min=0), metavar="N", help="Pass over N values of the stream first."),
 )
 

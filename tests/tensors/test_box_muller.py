@@ -1,0 +1,71 @@
+"""torch's Box–Muller transform; `test_torch_stream.py` holds its values against torch's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.tensors import box_muller
+
+
+def _make_blocks(numbers):
+    """Blocks whose lengths and angles both come of these multiples of 2⁻²⁴."""
+    uniform = (numbers * 2.0**-24).astype(np.float32).reshape(-1, 8)
+    return np.stack([uniform, uniform], axis=1).reshape(-1)
+
+
+def _fuse_exactly(factor, multiplier, summand):
+    """Round to odd before rounding to float32: the same as rounding once."""
+    product = np.multiply(factor, multiplier, dtype=np.float64)
+    total = product + summand
+    rest = total - product
+    error = (product - (total - rest)) + (summand - rest)
+    is_odd = (total.view(np.int64) & 1).astype(bool)
+    total = np.where((error == 0) | is_odd, total, np.nextafter(total, np.copysign(np.inf, error)))
+    return total.astype(np.float32)
+
+
+def _check_rounding(numbers, monkeypatch):
+    drawn, expected = _make_blocks(numbers), _make_blocks(numbers)
+    box_muller.fill_blocks(drawn)
+    with monkeypatch.context() as patch:
+        patch.setattr(box_muller, "_fuse", _fuse_exactly)
+        box_muller.fill_blocks(expected)
+    np.testing.assert_array_equal(drawn, expected)
+
+
+def test_products_and_sums_are_rounded_once(monkeypatch):
+    _check_rounding(np.arange(0, 2**24, 2**8), monkeypatch)
+
+
+@pytest.mark.slow
+def test_products_and_sums_are_rounded_once_for_every_uniform_value(monkeypatch):
+    for start in range(0, 2**24, 2**13):
+        _check_rounding(np.arange(start, start + 2**13), monkeypatch)
+
+
+def test_rounding_to_odd_is_rounding_once():
+    # 1 + 3·2⁻²⁴ − 2⁻⁶⁴ lies just below the middle of two values of float32, and float64 takes it for the middle.
+    numbers = np.float32([[2**-12 + 2**-32], [2**-12 - 2**-32], [1 + 2**-23]])
+    assert _fuse_exactly(*numbers) == np.float32(1 + 2**-23)
+    assert box_muller._fuse(*numbers) == np.float32(1 + 2**-22)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_of_length_0_are_0_and_not_minus_0(dtype):
+    values = np.linspace(0, 15 / 16, 16, dtype=dtype)
+    values[:8] = 0
+    box_muller.fill_blocks(values)
+    np.testing.assert_array_equal(values, 0)
+    assert not np.signbit(values).any()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-15)])
+def test_the_first_half_gives_lengths_and_the_second_angles(dtype, tolerance):
+    uniform = np.random.default_rng(1).integers(0, 2**24, 160) / 2**24
+    values = uniform.astype(dtype)
+    box_muller.fill_blocks(values)
+    first, second = np.moveaxis(uniform.reshape(-1, 2, 8), 1, 0)
+    length, angle = np.sqrt(-2 * np.log(1 - first)), 2 * np.pi * second
+    expected = np.stack([length * np.cos(angle), length * np.sin(angle)], axis=1).reshape(-1)
+    np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance)
