@@ -54,6 +54,10 @@ def test_the_torch_stream_to_the_bit(seed, dtype, torch):
             (torch.randn(count, dtype=kind), stream.normal(count, dtype)),
             (torch.rand(count, dtype=kind), stream.uniform(0, 1, count, dtype)),
             (torch.empty(count, dtype=kind).uniform_(-1.3, 7.7), stream.uniform(-1.3, 7.7, count, dtype)),
+            (
+                torch.empty(count, dtype=kind).uniform_(1, 1 + 2**-22),
+                stream.uniform(1, 1 + 2**-22, count, dtype),
+            ),
             (torch.randint(-3, 9, (count,)), stream.integers(-3, 9, count)),
             (torch.randint(0, 2**28, (count,)), stream.integers(0, 2**28, count)),
         ]

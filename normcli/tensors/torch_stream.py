@@ -73,7 +73,10 @@ class TorchStream:
         kind = _check_dtype(dtype)
         bounds = np.array([low, high], dtype=kind)
         span, start = float(bounds[1] - bounds[0]), float(bounds[0])
-        return _multiply_add(self._draw_unit(count, kind).astype(np.float64), span, start).astype(kind)
+        values = _multiply_add(self._draw_unit(count, kind).astype(np.float64), span, start).astype(kind)
+        # What is rounded to `high`, which is not included, becomes the lowest value (older releases keep it).
+        values[values == bounds[1]] = bounds[0]
+        return values
 
     def normal(self, count: int, dtype: str | None) -> NDArray[Any]:
         """Draw as `torch.randn(count, dtype=dtype)`; float32 if `dtype` is None."""

@@ -31,6 +31,7 @@ def record(seed: int) -> dict[str, object]:
         "rand": draw(lambda: torch.rand(8)),
         "rand_float64": draw(lambda: torch.rand(8, dtype=wide)),
         "uniform": draw(lambda: torch.empty(8).uniform_(-2.5, 3.7)),
+        "uniform_narrow": draw(lambda: torch.empty(8).uniform_(1, 1 + 2**-22)),
         "uniform_float64": draw(lambda: torch.empty(8, dtype=wide).uniform_(-2.5, 3.7)),
         "randn_7": draw(lambda: torch.randn(7)),
         "randn_15": draw(lambda: torch.randn(15)),

@@ -22,6 +22,7 @@ DRAWS = {
     "rand": lambda s: s.uniform(0, 1, 8, None),
     "rand_float64": lambda s: s.uniform(0, 1, 8, "float64"),
     "uniform": lambda s: s.uniform(-2.5, 3.7, 8, None),
+    "uniform_narrow": lambda s: s.uniform(1, 1 + 2**-22, 8, None),
     "uniform_float64": lambda s: s.uniform(-2.5, 3.7, 8, "float64"),
     "randn_7": lambda s: s.normal(7, None),
     "randn_15": lambda s: s.normal(15, None),
