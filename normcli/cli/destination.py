@@ -119,8 +119,18 @@ class Destination(NamedTuple):
         least = file_format.measure_least(saved.values)
         file_format.write(files.enter_context(open_whole(str(self.path), least)), saved)
 
-    def write_arrays(self, files: contextlib.ExitStack, arrays: Mapping[str, NDArray[np.float64]]) -> None:
-        """Write arrays under their names, as nested lists in `.json` or as arrays in `.npz`."""
+    def write_arrays(
+        self,
+        files: contextlib.ExitStack,
+        arrays: Mapping[str, NDArray[np.float64]],
+        columns: tuple[str, ...] | None = None,
+    ) -> None:
+        """Write arrays under their names, as nested lists in `.json` or as arrays in `.npz`.
+
+        `columns` are the names of their last axis, if it has some: a member of that name.
+        """
+        import numpy as np
+
         from normcli.tensors.nested import NestedLists
         from normcli.tensors.npz import write_npz
         from normcli.tensors.whole import open_whole
@@ -128,10 +138,12 @@ class Destination(NamedTuple):
 
         stream = files.enter_context(open_whole(str(self.path)))
         if self.format_name == "npz":
-            write_npz(stream, arrays)
+            named = {} if columns is None else {"columns": np.array(columns, dtype=np.str_)}
+            write_npz(stream, named | dict(arrays))
             return
-        lists = {name: NestedLists(array) for name, array in arrays.items()}
-        stream.writelines(piece.encode() for piece in format_json(lists))
+        members: dict[str, Any] = {} if columns is None else {"columns": columns}
+        members |= {name: NestedLists(array) for name, array in arrays.items()}
+        stream.writelines(piece.encode() for piece in format_json(members))
         stream.write(b"\n")
 
 

@@ -160,7 +160,11 @@ STATE = option("--state", metavar="FILE.npz", help="Where running statistics are
 
 SAVE = (
     output("Save the normalized tensor, or as .html a page; - is standard output."),
-    option("--stats-output", metavar="FILE", help="Save the statistics, as .json or .npz."),
+    option(
+        "--stats-output",
+        metavar="FILE",
+        help="Save the statistics, as .json or .npz, and the names of their columns.",
+    ),
 )
 
 FORMAT = option("-f", "--format", "format_name", type=click.Choice(FORMATS), help="[default: table]")

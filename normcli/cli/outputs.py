@@ -60,7 +60,7 @@ class Outputs(NamedTuple):
         The files take their places when `files` closes.
         """
         if self.statistics is not None:
-            self.statistics.write_arrays(files, result.statistics)
+            self.statistics.write_arrays(files, result.statistics, problem.plan.grid.group_columns)
         if self.tensor is not None and out is None:
             from normcli.tensors.files import Saved
 

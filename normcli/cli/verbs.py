@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import stat
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -141,6 +143,7 @@ def make_command(
     def callback(**values: Any) -> None:
         from normcli.cli.settings import parse_settings
 
+        _require_other_pipe(values)
         settings, own = parse_settings(norm, values)
         run(settings, **own)
 
@@ -148,6 +151,27 @@ def make_command(
         callback = option(callback)
     short = find_norm(norm)[0].summary if norm else None
     return click.command(name=name, cls=_Command, help="".join([text, *reasons]), short_help=short)(callback)
+
+
+def _require_other_pipe(values: Mapping[str, Any]) -> None:
+    """Raise an error if a command would write to a named pipe that it also reads: it would wait for itself."""
+    for output in ("output", "stats_output"):
+        path = values.get(output)
+        if path is None or not _is_pipe(path):
+            continue
+        others = [values[name] for name in values if name != output]
+        texts = [text for other in others for text in (other if isinstance(other, tuple) else (other,))]
+        if any(isinstance(text, str) and _is_pipe(text) and os.path.samefile(text, path) for text in texts):  # noqa: PTH121
+            raise click.UsageError(
+                f"--{output.replace('_', '-')} {path} is a pipe that is also named to be read; give another"
+            )
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
 
 
 def _refuse(name: str, reason: str) -> Option:

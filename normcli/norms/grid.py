@@ -169,12 +169,16 @@ class Grid:
         column = self.find_column(self.group_index(group))
         return f"{named} {make_printable(column)}" if column else named
 
+    @property
+    def group_columns(self) -> tuple[str, ...] | None:
+        """The names of the columns that the last axis of statistics is of; None where it is of none."""
+        has_names = self.split is None and len(self.shape) - 1 in self.kept
+        return self.columns if has_names else None
+
     def find_column(self, index: Mapping[str, int]) -> str | None:
         """Return the name of the column that a group lies in; None where it has none, or lies in several."""
-        if self.columns is None or self.split is not None:
-            return None
-        place = index.get(self.layout.name(len(self.shape) - 1))
-        return None if place is None else self.columns[place]
+        names = self.group_columns
+        return None if names is None else names[index[self.layout.name(len(self.shape) - 1)]]
 
     def locate_groups(self, indices: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
         """Return the numbers of the groups that cells belong to.

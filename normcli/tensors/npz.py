@@ -147,6 +147,8 @@ def load_members(path: str, kind: FileKind) -> dict[str, NDArray[Any]]:
         If it cannot be read, or is of another kind or version.
     """
     what = f"{path} is no {kind.name} file of normcli"
+    if Path(path).is_fifo():
+        raise DataError(f"{what}: it is a pipe")
     try:
         with Path(path).open("rb") as stream:
             opened = Opened.describe(stream, path, Path(path))

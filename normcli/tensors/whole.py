@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 from pathlib import Path
@@ -28,6 +29,8 @@ def require_writable(path: str, option: str) -> None:
     folder = os.path.dirname(path) or os.curdir  # noqa: PTH120  # pathlib's checks raise where a folder is closed
     if os.path.isdir(path) or path.endswith(os.sep):  # noqa: PTH112
         raise UsageError(f"{option} {path}: this is a folder; give a file's name")
+    if os.path.islink(os.path.realpath(path)):  # noqa: PTH114
+        raise UsageError(f"{option} {path}: this is a symbolic link that leads back to itself")
     if not os.path.isdir(folder):  # noqa: PTH112
         raise UsageError(f"{option} {path}: there is no folder {folder}")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):  # noqa: PTH110
@@ -58,6 +61,8 @@ def open_whole(path: str, least: int = 0, *, seeks: bool = False) -> Iterator[Bi
     """
     target = Path(os.path.realpath(path))
     try:
+        if target.is_symlink():  # what is left of links that lead back to themselves
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.exists() and not target.is_file():
             with (
                 target.open("wb") as device,

@@ -152,6 +152,18 @@ def test_statistics_files(norm, normcli, tmp_path, x_npy):
         np.testing.assert_array_equal(written[name], values)
 
 
+@pytest.mark.parametrize(("axes", "names"), [("0", ["x", "y"]), ("1", None), ("0,1", None)])
+def test_statistics_files_name_the_columns_that_they_are_of(axes, names, normcli, tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n3,5\n")
+    for path in (tmp_path / "s.npz", tmp_path / "s.json"):
+        assert normcli("zscore", "-i", tmp_path / "t.csv", "--axes", axes, "--stats-output", path).code == 0
+    written = json.loads((tmp_path / "s.json").read_text())
+    with np.load(tmp_path / "s.npz") as saved:
+        assert set(saved) == set(written) == {"mean", "var", "std", "rstd", *(["columns"] if names else [])}
+        assert (written.get("columns"), list(saved["columns"]) if names else None) == (names, names)
+    assert normcli("ln", "-i", f"{tmp_path}/s.json:mean", "--print", "shape").code == 0
+
+
 def test_gamma_and_beta_from_files(normcli, tmp_path, x_npy):
     gamma, beta = np.arange(4.0) + 1, np.arange(4.0) - 1
     np.savez(tmp_path / "p.npz", gamma=gamma, beta=beta)

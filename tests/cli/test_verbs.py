@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import click
 import pytest
@@ -71,6 +72,24 @@ def test_an_empty_argument_is_named(line, told, normcli):
     ran = normcli(*line)
     assert (ran.code, ran.raw, len(ran.err.splitlines())) == (2, b"", 1)
     assert told in ran.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("ln -i p.npy -o p.npy", id="input"),
+        pytest.param("ln --shape 2,3 --gamma p.npy -o ./p.npy", id="gamma"),
+        pytest.param("ln -i p.npy --stats-output p.npz", id="statistics"),
+        pytest.param("apply s.npz p.npy -o p.npy", id="apply"),
+    ],
+)
+def test_one_pipe_is_not_read_and_written(line, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("p.npy")
+    os.symlink("p.npy", "p.npz")
+    ran = normcli(*line.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert "is a pipe that is also named to be read; give another" in ran.err
 
 
 def test_flags_may_stand_twice(normcli):

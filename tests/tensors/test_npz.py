@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tracemalloc
 import zipfile
 
@@ -175,6 +176,12 @@ def test_a_member_of_a_state_that_is_none(content, tmp_path):
         DataError, match=r"^.*s\.npz is no readable state file: it is damaged, cut short, or none$"
     ):
         load_members(path, STATE)
+
+
+def test_a_pipe_is_no_state(tmp_path):
+    os.mkfifo(tmp_path / "s.npz")
+    with pytest.raises(DataError, match="s.npz is no state file of normcli: it is a pipe"):
+        load_members(str(tmp_path / "s.npz"), STATE)
 
 
 def test_a_state_may_have_been_packed_again(tmp_path):

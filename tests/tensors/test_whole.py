@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from normcli.errors import DataError
-from normcli.tensors.whole import open_whole
+from normcli.errors import DataError, UsageError
+from normcli.tensors.whole import open_whole, require_writable
 
 
 @pytest.fixture(autouse=True, params=["nameless", "named"])
@@ -99,6 +99,20 @@ def test_a_link_stays_a_link(tmp_path):
         stream.write(b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_text() == "new"
+
+
+def test_links_that_lead_back_to_themselves_are_left_alone(tmp_path):
+    (tmp_path / "a.npy").symlink_to("b.npy")
+    (tmp_path / "b.npy").symlink_to("a.npy")
+    with pytest.raises(UsageError, match=r"-o .*a.npy: this is a symbolic link that leads back to itself"):
+        require_writable(str(tmp_path / "a.npy"), "-o")
+    with (
+        pytest.raises(DataError, match="a.npy cannot be written: Too many levels"),
+        open_whole(str(tmp_path / "a.npy")),
+    ):
+        pass
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy"]
+    assert (tmp_path / "a.npy").is_symlink()
 
 
 def test_a_device_is_written_to_directly():
