@@ -24,7 +24,7 @@ _LARGEST_LEGACY_SEED = 2**32 - 1
 
 
 class NumpyStream:
-    """`numpy.random.default_rng(seed)` or `numpy.random.RandomState(seed)`: float64, then rounded to `dtype`.
+    """`numpy.random.default_rng(seed)` or `numpy.random.RandomState(seed)`: float64, later rounded to a dtype.
 
     bfloat16 is reached by way of float32, as `ml_dtypes` does.
 
@@ -63,8 +63,8 @@ class NumpyStream:
         return self._generator.standard_normal(count).astype(find_type(dtype or "float64"), copy=False)
 
     def uniform(self, low: float, high: float, count: int, dtype: str | None) -> NDArray[Any]:
-        """Draw from low (included) to high (not included); float64 if `dtype` is None."""
-        return self._generator.uniform(low, high, count).astype(find_type(dtype or "float64"), copy=False)
+        """Draw from low (included) to high (not included); float64, whatever the dtype will be."""
+        return self._generator.uniform(low, high, count)
 
 
 Stream = NumpyStream | TorchStream
@@ -92,7 +92,7 @@ def generate(recipe: Recipe) -> Tensor:
     Raises
     ------
     UsageError
-        If the recipe contradicts itself.
+        If the recipe contradicts itself, or its dtype has no number between the bounds.
     DataError
         If the tensor does not fit into this machine's memory.
 
@@ -109,8 +109,7 @@ def generate(recipe: Recipe) -> Tensor:
     except MemoryError as error:
         raise DataError(f"shape {recipe.shape} does not fit into memory") from error
     if recipe.dtype is not None:
-        with np.errstate(over="ignore"):
-            values = values.astype(find_type(recipe.dtype), copy=False)
+        values = _round(values, np.dtype(find_type(recipe.dtype)), *recipe.bounds)
     return Tensor(values.reshape(recipe.shape), str(recipe))
 
 
@@ -155,3 +154,21 @@ def _draw_from(stream: Stream, recipe: Recipe, count: int) -> NDArray[Any]:
     if recipe.dist == "uniform":
         return stream.uniform(low, high, count, recipe.dtype)
     return stream.integers(int(low), int(high), count)
+
+
+def _round(values: NDArray[Any], dtype: np.dtype[Any], low: float | None, high: float | None) -> NDArray[Any]:
+    """Return drawn values in a dtype: as near as it goes, from low on and below high."""
+    with np.errstate(over="ignore"):
+        rounded = values.astype(dtype, copy=False)
+    if rounded is values or low is None or high is None or low == high:
+        return rounded
+    first, last = dtype.type(low), dtype.type(high)
+    if float(first) < low:
+        first = np.nextafter(first, dtype.type(np.inf))
+    if float(last) >= high:
+        last = np.nextafter(last, dtype.type(-np.inf))
+    if first > last:
+        raise UsageError(f"{dtype} has no number from low {low:.15g} to below high {high:.15g}")
+    np.maximum(rounded, first, out=rounded)
+    np.minimum(rounded, last, out=rounded)
+    return rounded

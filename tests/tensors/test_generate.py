@@ -60,12 +60,55 @@ def test_uniform_values_of_numpy_are_passed_over_at_once():
     [
         pytest.param(Recipe((1,), low=65504, high=65505, dtype="float16"), id="randint"),
         pytest.param(Recipe((1,), dist="arange", low=65504, dtype="float16"), id="arange"),
-        pytest.param(Recipe((9,), dist="uniform", low=65503, high=65504, dtype="float16"), id="uniform"),
+        pytest.param(Recipe((9,), dist="uniform", low=65472, high=65504, dtype="float16"), id="uniform"),
         pytest.param(Recipe((9,), low=0, high=1e38, dist="uniform", dtype="float32"), id="float32"),
     ],
 )
 def test_the_largest_numbers_of_a_dtype_are_drawn(recipe):
     assert np.isfinite(generate(recipe).values).all()
+
+
+@pytest.mark.parametrize("rng", ["numpy", "numpy-legacy"])
+@pytest.mark.parametrize(
+    ("dist", "low", "high", "dtype"),
+    [
+        pytest.param("uniform", 0, 1, "float16", id="below high"),
+        pytest.param("uniform", -0.1, -0.09, "float16", id="from low on"),
+        pytest.param("uniform", 1, 1.007, "bfloat16", id="bfloat16"),
+        pytest.param("uniform", 1, 1 + 2**-22, "float32", id="float32"),
+        pytest.param("randint", 0, 4096, "float16", id="whole numbers"),
+        pytest.param("randint", 2**53 - 2, 2**53 + 4, "float64", id="whole numbers in float64"),
+    ],
+)
+def test_rounding_to_a_dtype_stays_within_the_bounds(dist, low, high, dtype, rng):
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    recipe = Recipe((99999,), dist=dist, low=low, high=high, rng=rng)
+    values, drawn = (generate(recipe._replace(dtype=name)).values for name in (dtype, None))
+    assert values.dtype.name == dtype
+    assert low <= float(values.min()) <= float(values.max()) < high
+    rounded = drawn.astype(values.dtype).astype("float64")
+    outside = (rounded < low) | (rounded >= high)
+    assert 0 < outside.sum() < outside.size
+    np.testing.assert_array_equal(values[~outside], rounded[~outside])
+
+
+def test_a_dtype_may_have_no_number_between_the_bounds(normcli):
+    ran = normcli(
+        "generate",
+        "--shape",
+        "3",
+        "--dist",
+        "uniform",
+        "--low",
+        "1.0001",
+        "--high",
+        "1.0002",
+        "--dtype",
+        "float16",
+    )
+    assert (ran.code, ran.out) == (2, "")
+    assert "float16 has no number from low 1.0001 to below high 1.0002" in ran.err
 
 
 def test_a_long_skip_is_taken_in_pieces(monkeypatch):
