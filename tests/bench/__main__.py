@@ -1,8 +1,8 @@
 """`python -m tests.bench`: measure everything and print tables; `--record` keeps them in results.md.
 
-Exit code 1 if a figure is above what it may be: such a line is marked. torch and mpmath are needed (the extras
-[peers] and [test]), and room for 18 GiB in the folder that `--folder` names; tables are measured beside those of
-pandas, polars and pyarrow that are installed (the extra [bench]).
+Exit code 1 if a figure is above what it may be: such a line is marked. torch is needed (the extra [peers]), and room
+for 18 GiB in the folder that `--folder` names; tables are measured beside those of pandas, polars and pyarrow that are
+installed (the extra [bench]). `search --seconds 3600` looks for results that are less exact than is specified.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import files, fitting, in_memory, startup, tables
+from tests.bench import files, fitting, in_memory, search, startup, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RECORD = Path(__file__).with_name("results.md")
 
-SECTIONS = ("startup", "memory", "files", "fit", "tables")
+SECTIONS = ("startup", "memory", "files", "fit", "tables", "search")
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -60,6 +60,13 @@ def main() -> int:
         "--record", action="store_true", help="keep the tables in results.md, in the place of those before"
     )
     parser.add_argument("--folder", help="where the files are written [default: the temporary folder]")
+    parser.add_argument("--seconds", type=float, default=600, help="how long to search [default: 600]")
+    parser.add_argument(
+        "--cell",
+        action="append",
+        default=[],
+        help='search cells of this name alone: "ln, float64" or "ln, float64, rows"',
+    )
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)} [default: all]")
     options = parser.parse_args()
     chosen = options.sections or SECTIONS
@@ -74,6 +81,8 @@ def main() -> int:
         measured.append(fitting.measure(options.runs, options.folder))
     if "tables" in chosen:
         measured.append(tables.measure(options.runs, options.folder))
+    if "search" in chosen:
+        measured += search.measure(options.seconds, options.cell)
     text = to_markdown(measured)
     print(text)
     if options.record:

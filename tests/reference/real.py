@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 MOST_BITS = 1 << 14
 """Two numbers that agree in so many bits are taken as equal: roots of rationals may be rational, unnoticed."""
 
+_FEWEST_BITS = 192
+"""Fewer take as long, and would have to be found again when more are asked for."""
+
 
 class Bounds(NamedTuple):
     """Two integers between which a number lies: low · 2^exponent ≤ number ≤ high · 2^exponent."""
@@ -84,7 +87,8 @@ class Real:
     def enclose(self, bits: int) -> Bounds:
         """Return bounds that about so many bits of the number are between."""
         if self._bits < bits:
-            self._bits, self._bounds = bits, self._make(bits)
+            self._bits = max(_FEWEST_BITS, bits)
+            self._bounds = self._make(self._bits)
         return self._bounds
 
     def __add__(self, other: Real | Fraction | float) -> Real:
@@ -193,15 +197,15 @@ def _raise_to_power(base: Real, p: Fraction, bits: int) -> Bounds:
 
     Where the bits of p go on for ever, base^p lies between the powers of p cut off and of p with one more.
     """
-    start = tighten(base, bits, lambda b: b.low > 0)
+    start = tighten(base, bits + 2 * _FEWEST_BITS, lambda b: b.low > 0)  # enough as a rule, and found once
     size = abs(start.high.bit_length() + start.exponent) + 1  # |log2(base)| at most
-    work = bits + 2 * max(size, p.numerator // p.denominator + 1).bit_length() + 16
+    work = bits + 2 * max(size, p.numerator // p.denominator + 1).bit_length() + 32
     last = max(0, p.denominator.bit_length() - 1)
     exact = p.denominator == 1 << last
     if not exact:
         last = work + size.bit_length()
     whole = (p.numerator << last) // p.denominator
-    square = base.enclose(work + p.numerator.bit_length()).trim(work)
+    square = base.enclose(work).trim(work)
     result = Bounds(1, 1, 0)
     for bit in range(max(0, whole.bit_length() - last)):  # base, base², base⁴ and so on
         if whole >> (last + bit) & 1:

@@ -1,0 +1,93 @@
+"""The guided search for as long as it is told: the worst cell that each family of groups leads to."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+from normcli.dtypes import find_type
+from tests.bench.pairs import Row, Table
+from tests.reference.limits import ELEMENT, STATISTIC
+from tests.search.cells import Cell, list_cells
+from tests.search.climb import Finding, climb, sample
+from tests.search.families import Stream, list_families
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROUNDS = 12
+"""Of one climb; then another begins elsewhere."""
+
+MOST_LETTERS = 160
+"""Longer inputs are recorded by their number alone: the climb of that number gives them again."""
+
+
+def measure(seconds: float, names: list[str]) -> list[Table]:
+    """Search the cells whose names begin with one of `names` (all by default); print what is worse than before."""
+    worst: dict[str, Finding] = {}
+    of_cells: dict[Cell, tuple[float, float]] = {}
+    until, count = time.monotonic() + seconds, 0
+    for found in _search(names):
+        count += 1
+        before, verdict = worst.get(found.family), found.verdict
+        element, statistic = of_cells.get(found.cell, (0.0, 0.0))
+        of_cells[found.cell] = max(element, verdict.element), max(statistic, verdict.statistic)
+        if before is None or verdict.excess > before.verdict.excess:
+            worst[found.family] = found
+            if verdict.excess > 1.0:
+                print(found.describe(), flush=True)
+        if time.monotonic() > until:
+            break
+    print(f"{count} climbs")
+    return [_make_table(worst), _summarize(of_cells)]
+
+
+def _search(names: list[str]) -> Iterator[Finding]:
+    """Yield findings for ever: of every cell and family in turn, in an order that mixes them."""
+    cells = [
+        cell for cell in list_cells() if not names or any(f"{cell},".startswith(f"{name},") for name in names)
+    ]
+    for seed in itertools.count():
+        order = Stream("order", seed).draw(len(cells)).argsort(kind="stable")
+        for number, place in enumerate(order.tolist()):
+            cell = cells[place]
+            if cell.is_long and number % 8:
+                continue
+            families = list_families(find_type(cell.dtype))
+            if seed % 4 == 0 and not cell.is_long:
+                yield sample(cell, seed)
+            else:
+                family = families[(seed + place) % len(families)]
+                yield climb(cell, family, seed, 2 if cell.is_long else ROUNDS)
+
+
+def _make_table(worst: dict[str, Finding]) -> Table:
+    rows = []
+    for family, found in worst.items():
+        told = found.describe().replace("|", "\\|")
+        told = told if len(told) <= MOST_LETTERS else told[: MOST_LETTERS - 1] + "…"
+        cells = (
+            family, f"`{found.cell.norm}`", found.cell.dtype, found.cell.path.name, str(found.seed),
+            f"{found.verdict.element:.4g}", f"{found.verdict.statistic:.8g}", told,
+        )  # fmt: skip
+        rows.append(Row(cells, found.verdict.excess <= 1.0))
+    columns = ("family", "norm", "dtype", "path", "seed", "element", "statistic", "input")
+    return Table(
+        f"Guided search: the worst errors, ulp (at most {ELEMENT:g} and {STATISTIC:.7f})", columns, rows
+    )
+
+
+def _summarize(of_cells: dict[Cell, tuple[float, float]]) -> Table:
+    """Return a line for each norm and dtype: the worst element and statistic of any path, and which path."""
+    best: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
+    for cell, (element, statistic) in of_cells.items():
+        best.setdefault((cell.norm, cell.dtype), []).append((element, statistic, cell.path.name))
+    rows = []
+    for (norm, dtype), found in best.items():
+        element, statistic = max(found), max(found, key=lambda item: item[1])
+        cells = (f"`{norm}`", dtype, f"{element[0]:.4g}", element[2], f"{statistic[1]:.8g}", statistic[2])
+        rows.append(Row(cells, element[0] <= ELEMENT and statistic[1] <= STATISTIC))
+    rows.sort(key=lambda row: list(row.cells[:2]))
+    columns = ("norm", "dtype", "element", "on the path", "statistic", "on the path")
+    return Table("Guided search: the worst of each norm and dtype, ulp", columns, rows)

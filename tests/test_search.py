@@ -1,0 +1,152 @@
+"""The guided search, with little time: no element and no statistic is further off than is specified.
+
+`python -m tests.bench search --seconds 3600` searches for as long as it is told.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from normcli.dtypes import find_type
+from normcli.norms.table import NORMS
+from tests.reference.limits import ELEMENT, STATISTIC, as_specified
+from tests.reference.rounding import FORMATS, find_format
+from tests.search.cells import DTYPES, Case, Cell, Verdict, list_cells
+from tests.search.climb import climb, sample
+from tests.search.families import FAMILIES, Stream, list_families, make
+
+CELLS = {norm: [cell for cell in list_cells(norm) if not cell.is_long] for norm in NORMS}
+EVERY = 8
+"""The quick loop samples one cell in so many."""
+
+
+def find_worst(findings):
+    return max(findings, key=lambda found: found.verdict.excess)
+
+
+@as_specified
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_few_cells_of_every_norm(norm):
+    worst = find_worst(sample(cell, 0) for cell in CELLS[norm][list(NORMS).index(norm) % EVERY :: EVERY])
+    assert worst.verdict.excess <= 1.0, worst.describe()
+
+
+@pytest.mark.slow
+@as_specified
+@pytest.mark.parametrize("norm", NORMS)
+def test_every_cell_of_every_norm(norm):
+    """Two of three cells are sampled, from the third goes a climb."""
+    findings = []
+    for number, cell in enumerate(CELLS[norm]):
+        if number % 3:
+            findings.append(sample(cell, 1))
+        else:
+            families = list_families(find_type(cell.dtype))
+            findings.append(climb(cell, families[number // 3 % len(families)], number, rounds=3))
+    worst = find_worst(findings)
+    assert worst.verdict.excess <= 1.0, worst.describe()
+
+
+@pytest.mark.slow
+@as_specified
+@pytest.mark.parametrize("norm", [norm for norm in NORMS if any(cell.is_long for cell in list_cells(norm))])
+def test_groups_of_many_leaves(norm):
+    cells = [cell for cell in list_cells(norm) if cell.is_long]
+    number = list(NORMS).index(norm)
+    cell = cells[number % len(cells)]
+    families = list_families(find_type(cell.dtype))
+    worst = find_worst(
+        climb(cell, families[(number + step) % len(families)], step, rounds=1) for step in range(2)
+    )
+    assert worst.verdict.excess <= 1.0, worst.describe()
+
+
+def test_the_cells_are_of_every_norm_and_dtype():
+    assert {(cell.norm, cell.dtype) for cell in list_cells()} == {
+        (norm, dtype) for norm in NORMS for dtype in DTYPES
+    }
+    assert {cell.path.given for cell in list_cells("bn", "float32")} == {
+        "", "mask", "nan", "statistics", "affine", "affine float64",
+    }  # fmt: skip
+    assert not any(cell.path.given == "statistics" for cell in list_cells("ln"))
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "int64", "uint64", "int16"])
+def test_families_are_finite_and_exact_in_their_dtype(name):
+    dtype = np.dtype(find_type(name))
+    for family in list_families(dtype):
+        x = make(family, Stream("test", family), (30, 13), dtype)
+        assert x.shape == (30, 13)
+        assert x.dtype == dtype
+        if name in FORMATS:
+            form = find_format(dtype)
+            digits, exponent = FAMILIES[family](Stream("test", family), (30, 13), form)
+            assert np.abs(digits).max() < 2**form.precision
+            np.testing.assert_array_equal(x.astype(float), np.ldexp(digits.astype(float), exponent))
+            assert np.isfinite(x.astype(float)).all()
+
+
+def test_families_are_the_same_numbers_everywhere():
+    assert Stream(7, "a").draw(2).tolist() == [5000885920875973068, 9754097783604137003]
+    assert make("decimals", Stream(1), (1, 3), "float64").tolist() == [[296.63, 296.13, 288.18]]
+    assert make("near the top", Stream(1), (1, 2), "int64").tolist() == [
+        [9223372034880755876, 9223372014408570683]
+    ]
+
+
+def test_extreme_families_are_what_they_are_called():
+    x = {family: make(family, Stream(family), (40, 12), "float64") for family in FAMILIES}
+    assert (np.abs(x["subnormal"]) < 2.0**-1021).all()
+    assert (np.abs(x["overflow"]) >= 2.0**1023).all()
+    np.testing.assert_array_equal(np.sort(x["antisymmetric"]), np.sort(-x["antisymmetric"]))
+    assert all(len(set(row)) == 2 for row in x["near-constant"].tolist())
+    assert max(np.abs(row.mean() / row.std()) for row in x["offset"] if row.std()) > 2.0**45
+
+
+def test_a_climb_is_the_same_whatever_was_run_before_it():
+    cell = next(list_cells("ln", "float64"))
+    one, _, again = climb(cell, "moderate", 4, 3), climb(cell, "wide", 1, 2), climb(cell, "moderate", 4, 3)
+    assert one.verdict == again.verdict
+    np.testing.assert_array_equal(one.case.groups, again.case.groups)
+
+
+def test_a_climb_gets_higher(monkeypatch):
+    """On results that are the worse, the larger the values: more rounds find larger ones."""
+
+    def judge(case):
+        return [Verdict(float(np.abs(row).max()), 0.0, "") for row in case.groups]
+
+    monkeypatch.setattr(Case, "judge", judge)
+    cell = next(list_cells("ln", "float64"))
+    heights = [climb(cell, "moderate", 2, rounds).verdict.element for rounds in (1, 10, 40)]
+    assert 1e6 * heights[0] < heights[1] < heights[2]
+
+
+def test_a_wrong_result_is_found_and_described(monkeypatch):
+    """A kernel that adds one unit in the last place to one element in each group."""
+    calculate = Case.calculate
+
+    def spoil(case):
+        result = calculate(case)
+        y = result.normalized
+        y[..., 0] = np.nextafter(y[..., 0], np.float32(9e9))
+        return result
+
+    monkeypatch.setattr(Case, "calculate", spoil)
+    cell = next(list_cells("maxabs", "float32"))
+    found = sample(cell, 0)
+    assert found.verdict.element > ELEMENT
+    assert found.verdict.statistic <= STATISTIC
+    assert "maxabs, float32, rows" in found.describe()
+    assert str(found.case.groups[found.group].astype(float).tolist()) in found.describe()
+
+
+def test_changes_keep_groups_finite():
+    for dtype in ("float16", ml_dtypes.bfloat16, "float64", "int64", "uint64"):
+        name = np.dtype(dtype).name
+        found = climb(
+            Cell("maxabs", name, next(list_cells("maxabs", name)).path), list_families(dtype)[0], 0, 6
+        )
+        assert np.isfinite(found.case.groups.astype(float)).all()
