@@ -105,27 +105,35 @@ _MAY_BE_BLANK = "delimiter"
 class _Command(click.Command):
     """A command that refuses empty texts, which unset variables are, and a second value where one counts."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does, which would take an empty text for a value, and the last of several."""
-        given, _, order = self.make_parser(ctx).parse_args(list(args))
-        for param in {} if ctx.resilient_parsing else dict.fromkeys(order):
-            name = (
-                "/".join(param.opts)
-                if isinstance(param, click.Option)
-                else param.human_readable_name.strip("[]")
-            )
-            value = given.get(str(param.name))
-            texts = [
-                text
-                for text in (value if isinstance(value, list | tuple) else [value])
-                if isinstance(text, str)
-            ]
-            if any(not text or (param.name != _MAY_BE_BLANK and text.isspace()) for text in texts):
-                raise click.UsageError(f"{name} is empty; is a variable not set?", ctx)
-            takes_one = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
-            if takes_one and order.count(param) > 1:
-                raise click.UsageError(f"{name} is given {order.count(param)} times; it takes one value", ctx)
-        return super().parse_args(ctx, args)
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Return click's parser, which would take an empty text for a value, and the last of several."""
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> tuple[dict[str, Any], list[str], list[click.Parameter]]:
+            given, rest, order = parse(args)
+            if not ctx.resilient_parsing:
+                _check_given(ctx, given, order)
+            return given, rest, order
+
+        vars(parser)["parse_args"] = parse_args
+        return parser
+
+
+def _check_given(ctx: click.Context, given: Mapping[str, Any], order: Sequence[click.Parameter]) -> None:
+    """Refuse a parameter that is empty, and one that takes one value and is given several."""
+    for param in dict.fromkeys(order):
+        is_option = isinstance(param, click.Option)
+        name = "/".join(param.opts) if is_option else param.human_readable_name.strip("[]")
+        value = given.get(str(param.name))
+        texts = [
+            text for text in (value if isinstance(value, list | tuple) else [value]) if isinstance(text, str)
+        ]
+        if any(not text or (param.name != _MAY_BE_BLANK and text.isspace()) for text in texts):
+            raise click.UsageError(f"{name} is empty; is a variable not set?", ctx)
+        takes_one = isinstance(param, click.Option) and not (param.multiple or param.is_flag)
+        if takes_one and order.count(param) > 1:
+            raise click.UsageError(f"{name} is given {order.count(param)} times; it takes one value", ctx)
 
 
 def make_command(
