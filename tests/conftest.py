@@ -22,6 +22,13 @@ from normcli.norms.plan import Plan, make_plan
 if TYPE_CHECKING:
     from normcli.norms.request import Request
 
+if sys.dont_write_bytecode:
+    # Kept all the same, and apart: hundreds of processes that tests start would each compile all that they import.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parent.parent / ".pytest_cache" / "compiled")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 ASKED_FOR = ("peers", "browser")
 """Marks of tests that run only where `-m` names the mark: they need more than the [test] extra."""
 

@@ -41,11 +41,25 @@ def equal(one, other) -> bool:
     return bits(one[0]) == bits(other[0]) and all(bits(v) == bits(other[1][k]) for k, v in one[1].items())
 
 
+BY_MOMENTS, BY_ORDER = "ln", "robust"
+DTYPES = ("float64", "float32")
+OTHERS = [
+    (shape, axes, DTYPES[(i + j) % 2], norm)
+    for i, (shape, axes) in enumerate(SHAPES)
+    for j, norm in enumerate([BY_MOMENTS, BY_ORDER, "rms", "lp", "minmax", "maxabs"])
+]
+"""Every shape with every norm and either dtype, and every norm with either dtype."""
+
+
 @pytest.mark.parametrize(
-    ("shape", "axes"), SHAPES[:7] + slowly(pytest.param(*case) for case in SHAPES[7:]), ids=str
+    ("shape", "axes", "dtype", "norm"),
+    [
+        *((shape, axes, "float64", BY_MOMENTS) for shape, axes in SHAPES[:7]),
+        *((shape, axes, "float64", BY_ORDER) for shape, axes in SHAPES[:7:2]),
+        *slowly(pytest.param(*case) for case in OTHERS),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("dtype", ["float64", *slowly(["float32"])])
-@pytest.mark.parametrize("norm", ["ln", "robust", *slowly(["rms", "lp", "minmax", "maxabs"])])
 def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm, monkeypatch):
     rng = np.random.default_rng(1)
     x = (rng.normal(3.0, 2.0, shape) * 10.0 ** rng.integers(-3, 3, shape)).astype(dtype)
@@ -91,26 +105,36 @@ LARGE = [
 ]
 
 
+FOLDED = [
+    *({"norm": norm} for norm in ("ln", "rms", "minmax", "robust")),
+    *({"norm": "lp", "p": p} for p in (3.0, 1.0, np.inf)),
+]
+VALUES = [("mixed", "float32"), ("shifted", "float64"), ("extreme", "float64"), ("shifted", "float32")]
+EITHER = [
+    (shape, axes, options, *VALUES[(i + j) % len(VALUES)])
+    for i, (shape, axes) in enumerate(LARGE)
+    for j, options in enumerate(FOLDED)
+]
+"""Every shape with every norm, and either with all values."""
+
+
 @pytest.mark.usefixtures("short_segments")
-@pytest.mark.parametrize(("shape", "axes"), LARGE, ids=str)
-@pytest.mark.parametrize("dtype", ["float64", *slowly(["float32"])])
 @pytest.mark.parametrize(
-    "options",
+    ("shape", "axes", "options", "kind", "dtype"),
     [
-        {"norm": "ln"},
-        {"norm": "lp", "p": 3.0},
-        *slowly({"norm": norm} for norm in ("rms", "minmax", "robust")),
-        *slowly({"norm": "lp", "p": p} for p in (1.0, np.inf)),
+        *((*case, {"norm": "ln"}, "mixed", "float64") for case in LARGE),
+        *((*case, {"norm": "lp", "p": 3.0}, "mixed", "float64") for case in LARGE[::2]),
+        *slowly(pytest.param(*case) for case in EITHER),
     ],
+    ids=str,
 )
-@pytest.mark.parametrize("kind", ["mixed", *slowly(["shifted", "extreme"])])
-def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, options, kind):
+def test_folded_leaves_give_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, options, kind, dtype):
     rng = np.random.default_rng(1)
     x = rng.normal(3.0, 2.0, shape)
     if kind == "mixed":
         x *= 10.0 ** rng.integers(-3, 3, shape)
     x = x + 1e9 if kind == "shifted" else x
-    x = x * 1e170 if kind == "extreme" and dtype == "float64" else x
+    x = x * 1e170 if kind == "extreme" else x
     x = x.astype(dtype)
     plan = make_plan(Request(**options, axes=axes), shape, np.dtype("f8"))
     plain = run(plan, x, effort=Effort(threads=1))
