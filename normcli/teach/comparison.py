@@ -5,15 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
-from normcli.norms.table import Centre
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS, Centre
 from normcli.results.result import calculate
 from normcli.teach.equalities import Equality, Member, NamedPlan, find_equalities, find_relatives
-from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
+
+_STANDARD_SCORE = NORMS["zscore"]
+"""A norm whose statistics include a mean and a variance, whatever the options."""
 
 
 class BatchOfOne(NamedTuple):
@@ -111,7 +113,7 @@ def compare(
             member.result,
             depends_on_batch(member.plan),
             try_batch_of_one(member.plan, layout),
-            *measure_whole(member.result.normalized),
+            *measure_whole(member.result.normalized, effort),
         )
         for member in members
     )
@@ -133,6 +135,7 @@ def depends_on_batch(plan: Plan) -> bool:
     Examples
     --------
     >>> from normcli.norms.request import Request
+    >>> import numpy as np
     >>> [depends_on_batch(make_plan(Request(norm), (2, 3, 4), np.dtype("f8"))) for norm in ("bn", "ln")]
     [True, False]
     """
@@ -185,12 +188,8 @@ def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
     return BatchOfOne(works=True, becomes=becomes)
 
 
-def measure_whole(values: NDArray[Any]) -> tuple[float, float]:
-    """Return the mean and the variance of all values of a tensor, in float64; NaN where there are none."""
-    count = values.size
-    if not count:
-        return np.nan, np.nan
-    with np.errstate(all="ignore"):
-        mean = sum(float(piece.astype(np.float64).sum()) for piece in iterate_pieces(values)) / count
-        square = sum(float(((piece.astype(np.float64) - mean) ** 2).sum()) for piece in iterate_pieces(values))
-    return mean, square / count
+def measure_whole(values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -> tuple[float, float]:
+    """Return the mean and the variance of all values of a tensor, rounded once; NaN where there are none."""
+    whole = Request(_STANDARD_SCORE.name, axes=tuple(range(values.ndim)))
+    statistics = measure(make_plan(whole, values.shape, values.dtype), values, effort=effort)
+    return float(statistics["mean"]), float(statistics["var"])

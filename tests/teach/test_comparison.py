@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -139,10 +141,27 @@ def test_what_is_no_comparison_is_refused(requests, message):
         compare([enter(*request, (2, 3)) for request in requests], np.ones((2, 3)))
 
 
-def test_mean_and_variance_of_long_and_empty_tensors():
-    values = np.random.default_rng(4).normal(5, 2, (700, 1000))
-    np.testing.assert_allclose(measure_whole(values), (values.mean(), values.var()), rtol=1e-12)
-    assert np.isnan(measure_whole(np.zeros((0, 3)))).all()
+@pytest.mark.parametrize("shape", [(), (50,), (7, 1000), (2, 3, 4, 5, 6, 7)], ids=str)
+def test_the_mean_and_the_variance_of_a_whole_tensor_are_rounded_once(shape):
+    values = np.random.default_rng(4).normal(1e6, 2, shape)
+    exact = list(map(Fraction, values.reshape(-1).tolist()))
+    mean = sum(exact) / len(exact)
+    var = sum((x - mean) ** 2 for x in exact) / len(exact)
+    assert measure_whole(values) == (float(mean), float(var))
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "var"),
+    [
+        pytest.param(np.zeros((0, 3)), np.nan, np.nan, id="no values"),
+        pytest.param(np.array([1e300, -1e300, 1e300]), 1e300 / 3, np.inf, id="squares beyond float64"),
+        pytest.param(np.array([1e200, 1.0, -1e200]), 1 / 3, np.inf, id="what cancels"),
+        pytest.param(np.array([np.inf, 1.0]), np.inf, np.nan, id="an infinity"),
+        pytest.param(np.array([np.inf, -np.inf]), np.nan, np.nan, id="both infinities"),
+    ],
+)
+def test_the_mean_and_the_variance_of_what_is_not_finite(values, mean, var):
+    np.testing.assert_array_equal(measure_whole(values), (mean, var))
 
 
 def test_the_input_is_not_written_to(frozen):
