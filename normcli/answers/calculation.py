@@ -204,7 +204,7 @@ def count_values(result: Result) -> NDArray[np.int64]:
     if result.counts is not None:
         return result.counts.astype(np.int64)
     counts: NDArray[np.int64] = np.array(grid.group_size)
-    if window is not None:
+    if window is not None and grid.group_count:
         axis, length = grid.axes[0], grid.shape[grid.axes[0]]
         places = np.arange(length)
         counts = np.minimum(places + window.after, length - 1) - np.maximum(places - window.before, 0) + 1

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _MOST_DIVISORS = 1024
 """Divisors up to here are suggested in a message."""
 
+_MOST_OF_NOTHING = 1 << 20
+"""Groups of a tensor without values, whose file takes no room however many they are; their statistics do."""
+
 
 class Window(NamedTuple):
     """The neighbourhood of `lrn`: channels c − before … c + after, and the constants of its power.
@@ -246,6 +249,8 @@ def make_plan(
     ------
     UsageError
         If an option is unknown to the norm, out of range, or contradicts another or the shape.
+    DataError
+        If the shape has very many groups and no values.
 
     Examples
     --------
@@ -261,6 +266,7 @@ def make_plan(
     window = _make_window(chosen) if norm.divisor == WINDOW_POWER else None
     reach = None if window is None else Reach(window.before, window.after)
     grid = Grid(shape, layout, axes, split, reach, columns)
+    _require_few_of_nothing(grid)
     mode = chosen.pick("eps_mode")
     spec = NumericSpec(
         eps=_resolve_eps(chosen, dtype, grid.group_size),
@@ -280,6 +286,15 @@ def make_plan(
     if rule is ParameterRule.NONE:  # the caller may give a gamma even where the framework's own norm has none
         rule = norm.parameters
     return Plan(request, norm, spec, grid, _shape_parameters(rule, grid), dtype)
+
+
+def _require_few_of_nothing(grid: Grid) -> None:
+    """Raise `DataError` where a shape without values, as a short file may have it, has very many groups."""
+    if 0 in grid.shape and grid.group_count > _MOST_OF_NOTHING:
+        raise DataError(
+            f"the shape {grid.shape} has {grid.group_count:,} groups and no values; "
+            f"statistics of no values are given for {_MOST_OF_NOTHING:,} groups at most"
+        )
 
 
 def _choose_axes(chosen: Choices, layout: Layout) -> tuple[int, ...]:

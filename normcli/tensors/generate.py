@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
-from normcli.tensors.recipe import RNGS, Recipe, check_recipe
+from normcli.tensors.recipe import RNGS, Recipe, check_memory, check_recipe
 from normcli.tensors.tensor import Tensor
 from normcli.tensors.torch_stream import TorchStream
 
@@ -128,9 +128,15 @@ def draw_affine(
         What to draw, in this order.
     dtype : str or None
         Default: what the stream makes.
+
+    Raises
+    ------
+    DataError
+        If they do not fit into this machine's memory.
     """
-    stream = make_stream(rng, seed)
     count = math.prod(shape)
+    check_memory(count * len(names), f"{' and '.join(names)} of the shape {shape}")
+    stream = make_stream(rng, seed)
     return {name: stream.normal(count, dtype).reshape(shape) for name in names}
 
 

@@ -109,8 +109,8 @@ def check_recipe(recipe: Recipe) -> None:
             "all; uniform of numpy and arange pass over any number"
         )
     # An axis of length 0 leaves no values, but the statistics over the other axes still need room.
-    _check_memory(math.prod(max(1, length) for length in recipe.shape), "a tensor of this shape")
-    _check_memory(0 if recipe.draws_in_pieces else recipe.skip, "skipping so much of torch's stream")
+    check_memory(math.prod(max(1, length) for length in recipe.shape), "a tensor of this shape")
+    check_memory(0 if recipe.draws_in_pieces else recipe.skip, "skipping so much of torch's stream")
 
 
 def _check_bounds(recipe: Recipe) -> None:
@@ -150,7 +150,8 @@ def _check_range(recipe: Recipe) -> None:
         raise UsageError(f"{recipe.dtype} holds numbers up to {largest:.6g}; {drawn}")
 
 
-def _check_memory(count: int, what: str) -> None:
+def check_memory(count: int, what: str) -> None:
+    """Raise `DataError` if so many numbers take more memory than this machine has."""
     needed = count * _ITEM_BYTES
     present = _measure_memory()
     if present is not None and needed > present:

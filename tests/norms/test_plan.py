@@ -123,6 +123,19 @@ def test_a_request_that_makes_no_sense_is_refused(request_, message):
         make_plan(request_, SHAPE, np.dtype("f8"))
 
 
+@pytest.mark.parametrize("shape", [(0, 2**20 + 1), (0, 2**31, 4), (2**62, 0)])
+def test_very_many_groups_of_no_values_are_refused(shape):
+    with pytest.raises(DataError, match=r"groups and no values; .* are given for 1,048,576 groups at most"):
+        make_plan(Request("zscore", axes=shape.index(0)), shape, np.dtype("f8"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "count"), [((0, 2**20), 2**20), ((1, 2**31), 2**31), ((0, 3, 2**31), 3), ((0, 0), 0)]
+)
+def test_many_groups_or_no_values_are_no_error(shape, count):
+    assert make_plan(Request("bn"), shape, np.dtype("f8")).grid.group_count == count
+
+
 def test_a_norm_that_needs_a_channel_says_so():
     with pytest.raises(UsageError, match="no channel axis"):
         make_plan(Request("gn", groups=1), (4,), np.dtype("f8"))

@@ -128,6 +128,11 @@ def test_gamma_then_beta_come_from_one_stream():
     np.testing.assert_array_equal([*drawn["gamma"], *drawn["beta"]], np.random.RandomState(5).randn(6))
 
 
+def test_a_gamma_beyond_memory_is_refused():
+    with pytest.raises(DataError, match=r"gamma and beta of the shape \(1152921504606846976,\) needs .* GiB"):
+        draw_affine("numpy", 5, (2**60,), ("gamma", "beta"), None)
+
+
 @pytest.mark.parametrize(
     ("recipe", "error", "message"),
     [
