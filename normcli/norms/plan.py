@@ -208,7 +208,8 @@ class Plan:
         if not self.norm.tracks:
             raise UsageError(f"{self.norm.name} has no {name}: no running statistics are kept of it")
         fitted = self._fit(name, values, self.grid.running.stats_shape, self.grid.running.keepdims_shape)
-        return fitted.astype(np.float64, subok=False)
+        with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+            return fitted.astype(np.float64, subok=False)
 
     def _fit(
         self, name: str, values: NDArray[np.generic], shape: tuple[int, ...], full_shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The last step of every result: rounded once, from float64 to the dtype of the output."""
+"""From any dtype to float64; and the last step of every result: rounded once, to the dtype of the output."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+
+
+def widen(values: NDArray[Any]) -> Floats:
+    """Return numbers as float64, in an array of their own; NumPy warns where it casts a signalling NaN."""
+    with np.errstate(invalid="ignore"):
+        return values.astype(np.float64)
 
 
 def store(out: NDArray[Any], values: Floats) -> None:

@@ -12,6 +12,7 @@ from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shap
 from normcli.documents.plans import format_formula, format_reduction
 from normcli.norms.options import list_own_options
 from normcli.norms.table import EpsMode
+from normcli.numerics.rounding import widen
 from normcli.printable import make_printable
 from normcli.teach.definitions import define_group, define_value
 from normcli.teach.expression import Constant, Fold, Symbol
@@ -113,7 +114,7 @@ def make_content(page: Page, view: View) -> dict[str, Any]:
         "at": None if page.at is None else list(page.at),
         "cellDigits": view.digits or CELL_DIGITS,
         "digits": view.digits or STATISTIC_DIGITS,
-        "input": _list(first.input[grid].astype(np.float64)),
+        "input": _list(widen(first.input[grid])),
         "results": [
             _describe_result(result, grid, label)
             for result, label in zip(page.results, _label_results(page), strict=True)

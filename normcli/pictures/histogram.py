@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.documents.scene import Panel, Polyline, Rectangle, ShapeGroup, Text, flow, measure, stack
+from normcli.numerics.rounding import widen
 from normcli.pictures.legend import LegendEntry
 from normcli.teach.part import normalize_group
 
@@ -95,7 +96,7 @@ def draw_histograms(result: Result, entries: dict[int, LegendEntry]) -> Panel:
     width = max(_NARROWEST, *(measure(entry.name, _SIZE) + _NOTES for entry in lines))
     columns = []
     for title, sides in zip(("input", "normalized"), zip(*pairs, strict=True), strict=True):
-        values = list(map(_to_float, sides))
+        values = list(map(widen, sides))
         edges = choose_bins(values)
         counted = [count_values(part, edges) for part in values]
         tallest = max(int(counts.counts.max()) for counts in counted)
@@ -106,11 +107,6 @@ def draw_histograms(result: Result, entries: dict[int, LegendEntry]) -> Panel:
         head = Panel(width, 20, (Text(0, 14, title, _SIZE, bold=True),))
         columns.append(stack([head, *parts, _draw_scale(edges, width)], 8))
     return flow(columns, 48, math.inf)
-
-
-def _to_float(values: NDArray[Any]) -> NDArray[np.float64]:
-    with np.errstate(all="ignore"):
-        return values.astype(np.float64)
 
 
 def _draw_one(counts: Counts, tallest: int, width: float, entry: LegendEntry, title: str) -> Panel:

@@ -11,6 +11,7 @@ from normcli.errors import DataError
 from normcli.norms.table import EpsMode
 from normcli.numerics.divisor import add_eps
 from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, pair_root, two_diff
+from normcli.numerics.rounding import widen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,7 +98,7 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     channels = layer.channels
     mean, var, gamma, beta = spread(norm, channels)
     zero = np.zeros(channels)
-    bias = zero if layer.bias is None else layer.bias.astype(np.float64)
+    bias = zero if layer.bias is None else widen(layer.bias)
     dtype = layer.weight.dtype if is_float(layer.weight.dtype) else np.dtype(np.float64)
     with np.errstate(all="ignore"):
         square = Pair(var, zero)
@@ -163,7 +164,7 @@ def spread(norm: Affine, channels: int) -> tuple[Floats, Floats, Floats, Floats]
     for name, values in {**given, "gamma": gamma, "beta": beta}.items():
         if values.shape not in ((), (1,), (channels,)):
             raise DataError(f"{name} has the shape {values.shape}; {channels} channels come out of the layer")
-        arrays.append(np.broadcast_to(values.astype(np.float64), (channels,)))
+        arrays.append(np.broadcast_to(widen(values), (channels,)))
     mean, var, scale, shift = arrays
     if (var < 0.0).any():
         raise DataError(f"the running variance is negative: {var[var < 0.0][0]:g}")

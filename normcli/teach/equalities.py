@@ -382,9 +382,15 @@ def _format_eps(plan: Plan) -> str:
     return f"eps {eps:g}{place if eps else ''}"
 
 
+def _is_zero(values: NDArray[Any]) -> bool:
+    """Whether all values are 0."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+        return not any(piece.any() for piece in iterate_pieces(values))
+
+
 def _explain_coincidence(a: Member, b: Member) -> str:
     """Return why the numbers of one tensor are the same where the norms are not."""
-    if not a.result.input.any():
+    if _is_zero(a.result.input):
         return "whose values are all 0"
     if not _has_same_groups(a, b):
         return f"whose different groups {_explain_different_groups(a.result, b.result)}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.single import normalize_group
+from normcli.numerics.rounding import widen
 from normcli.results.degenerate import find_degeneracies
 from normcli.tensors.mapped import require_unchanged
 
@@ -172,7 +173,7 @@ def _find_degeneracies(
         plan.grid.reach is not None
     ):  # each value has a window: of this one, the worst that it holds stands for all
         flat = members.reshape(-1)
-        not_finite = flat[~np.isfinite(flat.astype(np.float64))]
+        not_finite = flat[~np.isfinite(widen(flat))]
         held = (not_finite if not_finite.size else flat)[:1]
     lengths = tuple(1 if axis in plan.grid.kept_view_axes else n for axis, n in enumerate(plan.grid.view_shape))
     alone = plan.restrict(lengths)

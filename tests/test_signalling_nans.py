@@ -1,0 +1,35 @@
+"""Signalling NaNs, of which NumPy warns, are NaNs like any other: in answers, pages and pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+SIGNALLING = {"float32": ("u4", 0x7FA00000), "float64": ("u8", 0x7FF4000000000000)}
+
+
+@pytest.fixture(params=SIGNALLING)
+def file(request, tmp_path):
+    bits, pattern = SIGNALLING[request.param]
+    values = np.ones((3, 3), request.param)
+    values.view(bits)[0, 1] = pattern
+    np.save(tmp_path / "x.npy", values)
+    np.save(tmp_path / "row.npy", values[0])
+    return tmp_path / "x.npy"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        pytest.param("ln -i x.npy -f json", 0, id="statistics"),
+        pytest.param("bn -i x.npy -f html -o out.html", 0, id="a page"),
+        pytest.param("compare bn zscore ln mvn rms l2 -i x.npy -f json", 0, id="why norms are equal"),
+        pytest.param("explain lrn -i x.npy --at 0,0", 0, id="a window"),
+        pytest.param("bn -i x.npy --running-mean row.npy --running-var 1", 3, id="a running statistic"),
+        pytest.param("draw bn -i x.npy -o out.svg", 0, id="a picture"),
+    ],
+)
+def test_signalling_nans_are_nans_like_any_other(command, code, file, normcli, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    ran = normcli(*command.split())
+    assert (ran.code, "Warning" in ran.err) == (code, False), ran.err
