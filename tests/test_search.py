@@ -11,7 +11,8 @@ import pytest
 
 from normcli.dtypes import find_type
 from normcli.norms.table import NORMS
-from tests.reference.limits import ELEMENT, STATISTIC, as_specified
+from tests.marks import as_specified
+from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.rounding import FORMATS, find_format
 from tests.search.cells import DTYPES, Case, Cell, Verdict, list_cells
 from tests.search.climb import climb, sample

@@ -151,10 +151,7 @@ def find_length(numbers: Integers, p: float) -> Real:
         return Real.of(unit * sum(sizes))
     if p == 2:
         return Real.of(unit * unit * sum(size * size for size in sizes)).root()
-    total = Real.of(0)
-    for size in sizes:
-        total = total + Real.of(unit * size).power(p)
-    return total.power(1 / Fraction(p))
+    return Real.sum([Real.of(unit * size).power(p) for size in sizes]).power(1 / Fraction(p))
 
 
 def _solve_by_order(plan: Plan, ordered: list[int], exponent: int) -> Solved:

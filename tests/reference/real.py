@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 MOST_BITS = 1 << 14
 """Two numbers that agree in so many bits are taken as equal: roots of rationals may be rational, unnoticed."""
@@ -147,6 +147,20 @@ class Real:
         if p == Fraction(1, 2):
             return self.root()
         return Real(lambda bits: _raise_to_power(self, p, bits))
+
+    @classmethod
+    def sum(cls, terms: Sequence[Real]) -> Real:
+        """Return the sum of numbers."""
+
+        def make(bits: int) -> Bounds:
+            total = Bounds(0, 0, 0)
+            for term in terms:
+                total = total.add(term.enclose(bits), bits).trim(bits + _FEWEST_BITS)
+            return total
+
+        if all(term.rational is not None for term in terms):
+            return cls.of(sum(term.rational for term in terms))
+        return cls(make)
 
     def compare(self, other: Fraction | float) -> int:
         """Return −1, 0 or 1: whether the number is less than, equal to or greater than a rational."""

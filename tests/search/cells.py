@@ -22,7 +22,7 @@ from tests.reference.rounding import FORMATS
 from tests.search.families import Stream, list_families, make
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -161,15 +161,15 @@ class Case:
         request = Request.collect(norm.name, {**self.options, **over, "dtype": path.output})
         return make_plan(request, x.shape, x.dtype)
 
-    def calculate(self) -> Result:
-        """Return what the program makes of it."""
+    def calculate(self, effort: Effort | None = None, lay: Callable[[Any], Any] = np.asarray) -> Result:
+        """Return what the program makes of it, with another effort, or of a tensor that `lay` has put otherwise."""
         path, x = self.cell.path, self.tensor
         asked = SelectionRequest(
             None if self.mask is None else _lay(path, self.mask), nan="omit" if path.given == "nan" else None
         )
         inputs = fit_inputs(self.plan, x, self.parameters, self.given, asked)
         with np.errstate(all="ignore"):
-            return calculate(self.plan, x, inputs, effort=path.effort)
+            return calculate(self.plan, lay(x), inputs, effort=effort or path.effort)
 
     def judge(self) -> list[Verdict]:
         """Return how far off the worst element and the worst statistic of each group are."""
@@ -245,8 +245,8 @@ def draw_options(cell: Cell, stream: Stream) -> dict[str, Any]:
     return {name: draw() for name, draw in draws.items() if find_option(name).belongs_to(cell.row)}
 
 
-def start(cell: Cell, families: tuple[str, ...], stream: Stream) -> Case:
-    """Return a case whose groups are of some families in turn."""
+def start(cell: Cell, families: tuple[str, ...], stream: Stream, *, cancels: bool = True) -> Case:
+    """Return a case whose groups are of some families in turn; beta may be chosen to cancel what it is added to."""
     dtype = np.dtype(find_type(cell.dtype))
     shape = (max(1, -(-cell.path.count // len(families))), cell.path.length + stream.one(4))
     groups = np.concatenate([make(family, stream, shape, dtype) for family in families])[
@@ -265,12 +265,14 @@ def start(cell: Cell, families: tuple[str, ...], stream: Stream) -> Case:
             mean = groups[:, 0].astype(np.float64)
         case.given = mean, np.where(var == 0.0, 1.0, np.abs(var))
     elif cell.path.given:
-        draw_parameters(case, stream)
+        _draw_parameters(case, stream)
+        if cancels and "beta" in case.parameters and stream.one(2):
+            cancel(case, stream)
     return case
 
 
-def draw_parameters(case: Case, stream: Stream) -> None:
-    """Give a case gamma and beta, which may cancel what they are added to."""
+def _draw_parameters(case: Case, stream: Stream) -> None:
+    """Give a case gamma and beta."""
     wide = case.cell.path.given == "affine float64" or not is_float(case.groups.dtype)
     dtype, shape = np.dtype(np.float64) if wide else case.groups.dtype, case.plan.parameters.shape
     family = stream.pick(("moderate", "moderate", "offset", "mixed", "integers", "powers", "wide"))
@@ -278,8 +280,6 @@ def draw_parameters(case: Case, stream: Stream) -> None:
     case.parameters = {
         name: make(family, stream, flat, dtype).reshape(shape) for name in case.cell.row.parameter_names
     }
-    if "beta" in case.parameters and stream.one(2):
-        cancel(case, stream)
 
 
 def cancel(case: Case, stream: Stream) -> None:

@@ -1,0 +1,89 @@
+"""Results are defined by the input and the request alone: 500 of them have the hashes that are kept.
+
+`python -m tests.bits --write` keeps others instead, where the specification of a result has changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.norms.table import NORMS
+from tests.bits import __main__ as command
+from tests.bits.cases import COUNT, VARIATIONS, Case, list_cases
+from tests.marks import as_specified, slowly
+from tests.search.cells import DTYPES, PATHS
+
+CASES = list_cases()
+KEPT = command.read_kept()
+FEW = 25
+"""The quick loop takes one case in so many."""
+
+
+def test_there_are_500_cases_of_every_norm_dtype_and_path():
+    names = [case.name for case in CASES]
+    assert len(names) == len(set(names)) == COUNT
+    assert names == list(KEPT)
+    words = [tuple(name.split(", ")) for name in names]
+    assert {word[0] for word in words} >= {*NORMS, "fit zscore", "fit robust", "fit bn"}
+    assert {word[1] for word in words} == set(DTYPES)
+    assert {word[2] for word in words} >= {path.name for path in PATHS}
+
+
+@as_specified
+@pytest.mark.parametrize("share", [pytest.param(slice(3, None, FEW), id="a few"), *slowly([slice(None)])])
+def test_results_are_those_that_are_kept(share):
+    assert [case.name for case in CASES[share] if case.hash() != KEPT[case.name]] == []
+
+
+@as_specified
+@pytest.mark.parametrize(
+    "variation", VARIATIONS, ids=lambda v: f"{v.threads} threads, {v.order}, {v.files} cuts"
+)
+@pytest.mark.parametrize("share", [pytest.param(slice(7, None, 2 * FEW), id="a few"), *slowly([slice(None)])])
+def test_no_bit_depends_on_threads_tiles_memory_order_or_files(share, variation):
+    assert [case.name for case in CASES[share] if case.hash(variation) != case.hash()] == []
+
+
+@pytest.mark.slow
+@as_specified
+@pytest.mark.parametrize("name", command.list_environments())
+def test_no_bit_depends_on_the_processor(name):
+    assert command.compare_apart(command.list_environments()[name]) == []
+
+
+def test_a_hash_is_of_every_bit():
+    x = np.array([1.0, np.nan, -0.0])
+    hashes = {
+        Case("", lambda variation, a=a: {"y": a}).hash()
+        for a in (
+            x,
+            x.astype("f4"),
+            x[:, None],
+            np.array([1.0, np.nan, 0.0]),
+            np.array([1.0 + 2**-52, np.nan, -0.0]),
+        )
+    }
+    assert len(hashes) == 5
+    other = x.copy()
+    other.view(np.uint64)[1] ^= np.uint64(1 << 63 | 1)  # another NaN
+    assert Case("", lambda variation: {"y": other}).hash() == Case("", lambda variation: {"y": x}).hash()
+
+
+def test_environments_name_features_that_numpy_takes():
+    environments = command.list_environments()
+    assert [names["OPENBLAS_CORETYPE"] for names in environments.values()] == list(command.KERNELS)
+    features = {
+        word for names in environments.values() for word in names.get("NPY_DISABLE_CPU_FEATURES", "").split()
+    }
+    assert features <= set(command.find_features())
+
+
+def test_what_differs_is_named(monkeypatch, capsys):
+    case = Case("one", lambda variation: {"y": np.ones(3)})
+    monkeypatch.setattr(command, "list_cases", lambda: [case])
+    monkeypatch.setattr("sys.argv", ["bits"])
+    monkeypatch.setattr(command, "read_kept", lambda: {"one": case.hash()})
+    assert (command.main(), capsys.readouterr().out) == (0, "")
+    monkeypatch.setattr(command, "read_kept", lambda: {"one": "0"})
+    assert (command.main(), capsys.readouterr().out) == (1, "one\n")
