@@ -98,7 +98,7 @@ def _list_members(path: str) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = find_arrays(archive)
-    except (OSError, zipfile.BadZipFile):  # loading it says what is wrong
+    except Exception:  # whatever a damaged archive raises; loading it says what is wrong
         return [path]
     return [path] if len(members) < 2 else [f"{path}:{name}" for name in members]
 
