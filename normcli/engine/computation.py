@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 
-MOST_VALUES = 1 << 17
-"""Values in a tile: a computation makes a dozen arrays of its size."""
+MOST_VALUES = 1 << 14
+"""Values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
 
 
 class ComputationRun(Run):

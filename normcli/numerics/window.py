@@ -2,25 +2,92 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.numerics.kept import keep
 from normcli.numerics.moments import choose_scale
-from normcli.numerics.pairs import Pair, pair_add_any, quick_two_sum, two_prod, two_square, two_sum
+from normcli.numerics.pairs import (
+    Pair,
+    divide_by_count,
+    pair_add_any,
+    quick_two_sum,
+    two_prod,
+    two_square,
+    two_sum,
+)
+from normcli.numerics.powers import (
+    LOGARITHM_ERROR,
+    POWER_ERROR,
+    Scaled,
+    keep_decimal,
+    raise_decimal,
+    raise_to_power,
+    round_scaled,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Selected
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.plan import Plan, Window
 
+    Places = tuple[NDArray[np.intp], ...]
 
-_TOO_LARGE, _TOO_SMALL = 2.0**900, 2.0**-800
-"""Larger sums of squares, or smaller ones if k is as small, are calculated again of scaled values."""
 
-_MOST_SHIFT = 10_000
-"""More than any exponent of float64, and few enough bits for `ldexp`."""
+_LARGEST, _SMALLEST = 2.0**400, 2.0**-400
+"""Where a value is not between these, each window is scaled by a power of two, so that no square is lost."""
+
+_OUT_OF_REACH = 2000
+"""Of two numbers whose exponents differ by more, the smaller one changes no bit of what is kept."""
+
+_LARGEST_EXPONENT = 5000
+"""A value times a larger power of two than that, or divided by it, is infinite or 0 in any case."""
+
+
+class _Sums(NamedTuple):
+    """The sum of squares of each window, of values times 2^scale, and the windows' members.
+
+    `padded` has zeros before and behind the values; the window of value i begins at its place i.
+    """
+
+    squares: Pair
+    scale: Any
+    padded: Floats
+    length: int
+
+    @property
+    def error(self) -> float:
+        """An upper bound of the sums' errors, as a part of them: that of an addition is 2⁻¹⁰⁴."""
+        return 2.0**-100 + self.length * 2.0**-103
+
+    def sum_exactly(self, place: tuple[Any, ...]) -> Fraction:
+        """Return the sum of squares of the window of one value."""
+        first, *others = place
+        members = self.padded[(slice(first, first + self.length), *others)]
+        return sum((Fraction(v) ** 2 for v in members.tolist() if v), Fraction(0))
+
+
+class _Factors(NamedTuple):
+    """What values are multiplied by.
+
+    Parameters
+    ----------
+    kept : Scaled
+        1/divisor, as a double and 24 bits.
+    plain : ndarray
+        1/divisor where it is not a positive or negative number, but 0, infinite or NaN.
+    ordinary : ndarray of bool
+        Which of the two holds.
+    """
+
+    kept: Scaled
+    plain: Floats
+    ordinary: Selected
 
 
 def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Floats, dict[str, Floats]]:
@@ -39,20 +106,21 @@ def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Flo
     -------
     tuple of (ndarray, dict)
         The result; `ms`, the mean square Σx²/size, and `rstd`, one over the divisor: all of the shape of x.
+
+    Notes
+    -----
+    One over the divisor is kept as a double and 24 bits, the nearest to the exact power, and each value is
+    multiplied by that.
     """
     assert plan.spec.window is not None  # by the plan: every row that divides by a window has one
     window = plan.spec.window
     values = np.moveaxis(x, axes[0], 0)
-    total = _sum_squares(values, window)
-    divisor = _raise_to_power(total, window.k, window)
-    mean_square, rstd = total.hi / window.size, 1.0 / divisor
-    result = values / divisor
-    extreme = ~(total.hi < _TOO_LARGE)
-    if abs(window.k) < _TOO_SMALL:
-        extreme |= total.hi < _TOO_SMALL
-    if extreme.any():
-        again = _normalize_scaled(values, np.nonzero(extreme), window)
-        result[extreme], mean_square[extreme], rstd[extreme] = again
+    with np.errstate(all="ignore"):
+        sums = _sum_squares(values, window)
+        mean_square = _divide_by_size(sums, window)
+        kept, plain, ordinary = _find_factors(sums, window)
+        rstd = np.where(ordinary, round_scaled(kept), plain)
+        result = np.where(ordinary & np.isfinite(values), _multiply(values, kept), values * rstd)
     y, ms, r = (np.moveaxis(array, 0, axes[0]) for array in (result, mean_square, rstd))
     return y, {"ms": ms, "rstd": r}
 
@@ -65,64 +133,140 @@ def count_in_windows(selected: Selected, window: Window, axis: int) -> Floats:
     return np.moveaxis(np.add.reduce(windows, axis=-1, dtype=np.float64), 0, axis)
 
 
-def _sum_squares(x: Floats, window: Window) -> Pair:
-    """Return the sum of squares of each window along the first axis, as a pair."""
-    squares = _square(_pad(x, window))
-    total = Pair(np.zeros_like(x), np.zeros_like(x))
-    for start in range(len(squares.hi) - len(x) + 1):
-        total = pair_add_any(total, squares.map(lambda a, start=start: a[start : start + len(x)]))
-    return total
-
-
 def _pad(x: NDArray[Any], window: Window) -> NDArray[Any]:
     """Return values with zeros before and behind the first axis, as far as the windows reach."""
     before, after = min(window.before, len(x)), min(window.after, len(x))
     return np.pad(x, ((before, after), *[(0, 0)] * (x.ndim - 1)))
 
 
-def _square(x: Floats) -> Pair:
-    squares = two_square(x)
-    return Pair(squares.hi, np.where(np.isfinite(squares.lo), squares.lo, 0.0))
+def _sum_squares(x: Floats, window: Window) -> _Sums:
+    """Return the sum of squares of each window along the first axis."""
+    padded = _pad(x, window)
+    n, length = len(x), len(padded) - len(x) + 1
+    size = np.abs(padded)
+    scale: Any = 0
+    if not ((size == 0.0) | ((size > _SMALLEST) & (size < _LARGEST)) | ~np.isfinite(size)).all():
+        finite = np.where(np.isfinite(size), size, 0.0)
+        scale = choose_scale(
+            functools.reduce(np.maximum, (finite[start : start + n] for start in range(length)))
+        )
+    total = Pair(np.zeros_like(x), np.zeros_like(x))
+    for start in range(length):
+        members = padded[start : start + n]
+        squares = two_square(members if isinstance(scale, int) else np.ldexp(members, scale))
+        total = pair_add_any(total, Pair(squares.hi, np.where(np.isfinite(squares.lo), squares.lo, 0.0)))
+    return _Sums(total, scale, padded, length)
 
 
-def _raise_to_power(total: Pair, k: Floats | float, window: Window) -> Floats:
-    """Return (k + α · total/divisor)^exponent: the base as a pair, so that the power magnifies no rounding."""
-    scaled = two_prod(total.hi, window.alpha)
-    scaled = quick_two_sum(scaled.hi, scaled.lo + total.lo * window.alpha)
-    quotient = scaled.hi / window.divisor
-    product = two_prod(quotient, float(window.divisor))
-    rest = (((scaled.hi - product.hi) - product.lo) + scaled.lo) / window.divisor
-    base = two_sum(k, quotient)
-    low = base.lo + rest
-    power = base.hi**window.exponent
-    correction = power * (window.exponent * (low / base.hi))
-    corrected: Floats = np.where(np.isfinite(correction), power + correction, power)
-    plain = (k + window.alpha * total.hi / window.divisor) ** window.exponent  # infinities have no known error
-    return np.where(np.isfinite(corrected), corrected, plain)
+def _divide_by_size(sums: _Sums, window: Window) -> Floats:
+    """Return the mean square of each window, rounded once."""
+    quotient = divide_by_count(sums.squares, window.size)
+    finite = np.isfinite(sums.squares.hi)
+    undecided = keep(quotient, sums.error).undecided & finite
+    result = np.where(finite, round_scaled(Scaled(quotient, -2 * sums.scale)), sums.squares.hi)
+    places = np.nonzero(undecided)
+    if len(places[0]):
+        result[places] = _divide_exactly(sums, places, quotient.map(lambda part: part[places]), window)
+    return result
 
 
-def _normalize_scaled(
-    x: Floats, places: tuple[NDArray[np.intp], ...], window: Window
-) -> tuple[Floats, Floats, Floats]:
-    """Return result, mean square and rstd at some places, whose squares leave float64.
+def _divide_exactly(sums: _Sums, places: Places, quotient: Pair, window: Window) -> Floats:
+    """Return the mean square of some windows, rounded once: quotients tell between which two doubles it is.
 
-    Values are multiplied by 2ᵏ, one k a window, and the constant of the divisor by its square. The divisor is
-    then too large by 2 to the power of 2k · exponent: the fraction of that goes into a factor, the rest into
-    the exponent.
+    Squares of short floats make many a mean that lies in the middle of the two, so this is not done one by one.
     """
     first, *others = places
-    padded = _pad(x, window)
-    steps = np.arange(len(padded) - len(x) + 1)
-    members = padded[(first[:, None] + steps, *(index[:, None] for index in others))]
-    k = choose_scale(np.maximum(np.maximum.reduce(np.abs(members), axis=1), np.sqrt(abs(window.k))))
-    total = Pair(np.zeros(len(k)), np.zeros(len(k)))
-    for column in np.ldexp(members, k[:, None]).T:
-        total = pair_add_any(total, _square(column))
-    power = _raise_to_power(total, np.ldexp(window.k, 2 * k), window)
-    shift = two_prod(-2.0 * k, window.exponent)
-    whole = np.rint(shift.hi)
-    power *= np.exp2((shift.hi - whole) + shift.lo)
-    whole = np.clip(whole, -_MOST_SHIFT, _MOST_SHIFT).astype(np.int64)
-    result = np.ldexp(np.ldexp(x[places], k) / power, -whole - k)
-    mean_square = np.ldexp(total.hi / window.size, -2 * k)
-    return result, mean_square, np.ldexp(1.0 / power, -whole)
+    members = sums.padded[(first[:, None] + np.arange(sums.length), *(index[:, None] for index in others))]
+    size = np.abs(members)
+    inexact = ((size != 0.0) & ~((size > _SMALLEST) & (size < _LARGEST))).any(axis=1)
+    hi, lo = quotient
+    ulp = np.spacing(np.where((np.abs(np.frexp(hi)[0]) == 0.5) & (lo < 0.0), np.nextafter(hi, 0.0), hi))
+    half = np.copysign(0.5 * ulp, lo)
+    parts: list[Floats] = [a for column in members.T for a in two_square(column)]
+    parts += [-a for a in (*two_prod(hi, float(window.size)), half * window.size)]
+    total = [np.zeros_like(hi)] * 3
+    for part in parts:
+        for number in range(3):
+            total[number], part = two_sum(total[number], part)
+        inexact |= part != 0.0
+    for left in (0, 1, 0, 1):
+        total[left], total[left + 1] = two_sum(total[left], total[left + 1])
+    beyond = np.sign(total[0]) * np.sign(half)
+    odd = np.ldexp(np.frexp(hi)[0], 53) % 2.0 == 1.0
+    result: Floats = np.where((beyond > 0) | ((beyond == 0) & odd), hi + 2.0 * half, hi)
+    for number in np.flatnonzero(inexact).tolist():
+        square = sums.sum_exactly(tuple(index[number] for index in places))
+        try:
+            result[number] = square.numerator / (square.denominator * window.size)
+        except OverflowError:
+            result[number] = math.inf
+    return result
+
+
+def _find_factors(sums: _Sums, window: Window) -> _Factors:
+    """Return (k + α · Σx²/divisor)^−exponent."""
+    squares = sums.squares
+    alpha, alpha_exponent = math.frexp(window.alpha)
+    product = two_prod(squares.hi, alpha)
+    term = divide_by_count(quick_two_sum(product.hi, product.lo + squares.lo * alpha), window.divisor)
+    base, top = _add(Scaled(term, alpha_exponent - 2 * sums.scale), window.k)
+    size = np.abs(base.hi)
+    plain = np.power(window.k + window.alpha * squares.hi / window.divisor, -window.exponent)
+    ordinary = np.isfinite(squares.hi) & ((term.hi != 0.0) | (window.k != 0.0))
+    usable = ordinary & (size > 0.0)
+    sign = np.where(base.hi < 0.0, _find_sign_of_negative(window.exponent), 1.0)
+    magnitude = Pair(
+        np.where(usable, size, 1.0), np.where(usable, np.where(base.hi < 0, -base.lo, base.lo), 0.0)
+    )
+    power = raise_to_power(magnitude, -window.exponent, exponent=top)
+    cancelled = np.ldexp(np.abs(term.hi), alpha_exponent - 2 * sums.scale - top) / size
+    error = abs(window.exponent) * cancelled * sums.error
+    error += (np.abs(power.exponent) + 1) * LOGARITHM_ERROR + POWER_ERROR
+    value, undecided = keep(power.value, error)
+    undecided &= ordinary & (np.abs(power.exponent) < _LARGEST_EXPONENT)
+    value = value.map(lambda part: part * sign)
+    ordinary &= ~np.isnan(sign)
+    plain = np.where(np.isnan(sign), np.nan, plain)
+    factors = _Factors(Scaled(value, power.exponent), plain, ordinary)
+    for place in zip(*np.nonzero(undecided), strict=True):
+        _replace(factors, place, sums, window)
+    return factors
+
+
+def _add(term: Scaled, constant: float) -> tuple[Pair, Integers]:
+    """Return the sum of a pair and a double, and the exponent of 2 that it is multiplied by."""
+    mantissa, own_exponent = math.frexp(constant)
+    _, exponent = np.frexp(term.value.hi)
+    top = np.asarray(exponent + term.exponent)
+    if mantissa:
+        top = np.where(term.value.hi == 0.0, own_exponent, np.maximum(top, own_exponent))
+    shift = np.maximum(term.exponent - top, -_OUT_OF_REACH)
+    scaled = term.value.map(lambda part: np.ldexp(part, shift))
+    total = two_sum(np.ldexp(mantissa, np.maximum(own_exponent - top, -_OUT_OF_REACH)), scaled.hi)
+    return quick_two_sum(total.hi, total.lo + scaled.lo), top
+
+
+def _find_sign_of_negative(exponent: float) -> float:
+    """Return the sign of a negative number's power; NaN where it has none."""
+    return math.nan if exponent % 1.0 else 1.0 - 2.0 * (exponent % 2.0)
+
+
+def _replace(factors: _Factors, place: tuple[Any, ...], sums: _Sums, window: Window) -> None:
+    """Put the factor of one window in its place, from its exact sum of squares."""
+    base = Fraction(window.k) + Fraction(window.alpha) * sums.sum_exactly(place) / window.divisor
+    sign = _find_sign_of_negative(window.exponent) if base < 0 else 1.0
+    factors.ordinary[place] = base != 0 and not math.isnan(sign)
+    if not factors.ordinary[place]:
+        factors.plain[place] = math.nan if base else np.power(0.0, -window.exponent)
+        return
+    exact = keep_decimal(lambda: raise_decimal(abs(base), -window.exponent))
+    (hi, lo), exponent = factors.kept
+    hi[place], lo[place], exponent[place] = sign * exact.hi, sign * exact.lo, exact.exponent
+
+
+def _multiply(x: Floats, factor: Scaled) -> Floats:
+    """Return products, rounded once."""
+    mantissa, exponent = np.frexp(x)
+    product = two_prod(mantissa, factor.value.hi)
+    total = quick_two_sum(product.hi, product.lo + mantissa * factor.value.lo)
+    return round_scaled(Scaled(total, factor.exponent + exponent))

@@ -1,0 +1,319 @@
+"""Powers and roots of pairs, within 2⁻⁹⁵ of themselves; of single numbers, to any number of digits.
+
+Only +, −, ×, ÷, frexp, ldexp and rint are used, so that the bits are the same on every processor; NumPy's own
+powers, logarithms and exponentials differ from one to the next.
+
+log₂(a/b) is log₂ c + 2 · artanh((a − c·b) / (a + c·b)) / ln 2 for a c of 8 bits near a/b (Tang 1990); 2ᶻ is a
+table's 2^(k/2048) times a short series. An error of 2⁻¹⁰⁰ of the logarithm is |z| · 2⁻¹⁰⁰ of the power.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.numerics.kept import KEPT_BITS
+from normcli.numerics.pairs import (
+    Pair,
+    pair_add,
+    pair_divide,
+    pair_multiply,
+    pair_root,
+    quick_two_sum,
+    two_diff,
+    two_prod,
+    two_square,
+    two_sum,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from decimal import Decimal
+
+    from normcli.dtypes import Floats, Integers
+
+LOGARITHM_ERROR, POWER_ERROR = 2.0**-100, 2.0**-97
+"""The largest error of a logarithm, and the further one of a power: each as a part of itself."""
+
+_MOST_ROOTS, _MOST_FACTORS = 2, 16
+"""Quarters of whole numbers up to 16 are exponents of products of roots, which take a third of the time."""
+
+_LOG_STEPS, _FIRST_LOG, _LAST_LOG = 128, 90, 182
+"""c is a multiple of 1/128 from √½ to √2."""
+
+_EXP_BITS = 11
+_EXP_STEPS = 1 << _EXP_BITS
+
+_LARGEST_Z = 2.0**30
+"""Powers of 2 beyond that are 0 or infinite, whatever they are multiplied by."""
+
+_LARGEST_LOGARITHM_FACTOR = 2.0**200
+
+_MOST_SHIFT = 10_000
+"""More than any exponent of float64, and few enough bits for `ldexp`."""
+
+_LEAST_EXPONENT = -1074
+_LEAST_NORMAL, _LEAST = 2.0**-1022, 2.0**_LEAST_EXPONENT
+
+_DIGITS = (60, 200)
+"""Of calculations in decimals. What lies nearer to a boundary than the last of them tells lies on it."""
+
+_LOST_DIGITS = 14
+"""As many of them as the roundings of a sum of 10¹⁰ powers may spoil."""
+
+
+_FIXED = 240
+"""Bits behind the point of the whole numbers that tables are made from."""
+
+
+def _round_fixed(number: int) -> Pair:
+    """Return number · 2^−240 as a pair."""
+    hi = math.ldexp(float(number), -_FIXED)
+    return Pair(hi, math.ldexp(float(number - int(math.ldexp(hi, _FIXED))), -_FIXED))
+
+
+def _take_fixed_logarithm(ratio: Fraction) -> int:
+    """Return ln(ratio) · 2^240, but for a few units: 2 · artanh((ratio − 1) / (ratio + 1))."""
+    s = (ratio - 1) / (ratio + 1)
+    power, square, total, k = (s.numerator << _FIXED) // s.denominator, s * s, 0, 1
+    while power not in (0, -1):
+        total += power // k
+        power, k = power * square.numerator // square.denominator, k + 2
+    return 2 * total
+
+
+_FIXED_LN2 = _take_fixed_logarithm(Fraction(2))
+_LN2 = _round_fixed(_FIXED_LN2)
+_SIXTH = _round_fixed((1 << _FIXED) // 6)
+_ARTANH = tuple(_round_fixed((2 << (2 * _FIXED)) // ((2 * k + 1) * _FIXED_LN2)) for k in range(8))
+
+
+@functools.cache
+def _tabulate_logarithms() -> Pair:
+    """Return log₂ of every c."""
+    ratios = (Fraction(step, _LOG_STEPS) for step in range(_FIRST_LOG, _LAST_LOG + 1))
+    pairs = [_round_fixed((_take_fixed_logarithm(ratio) << _FIXED) // _FIXED_LN2) for ratio in ratios]
+    return Pair(*np.array(pairs).T)
+
+
+@functools.cache
+def _tabulate_powers() -> Pair:
+    """Return 2^(k/2048) for every k: the 2048th root of 2 by square roots, and its multiples."""
+    root = 2 << _FIXED
+    for _ in range(_EXP_BITS):
+        root = math.isqrt(root << _FIXED)
+    powers = [1 << _FIXED]
+    while len(powers) < _EXP_STEPS:
+        powers.append((powers[-1] * root) >> _FIXED)
+    return Pair(*np.array([_round_fixed(power) for power in powers]).T)
+
+
+class Scaled(NamedTuple):
+    """Numbers value · 2^exponent, beyond the range of doubles too."""
+
+    value: Pair
+    exponent: Integers
+
+
+def raise_to_power(a: Pair, p: float, unit: Any = 1.0, exponent: Any = 0) -> Scaled:
+    """Return (a · 2^exponent / unit)ᵖ.
+
+    Parameters
+    ----------
+    a : Pair of ndarray
+        Normalized, positive and finite.
+    p : float
+        Any finite number.
+    unit : float or ndarray
+        Positive and finite. Where the quotient is near 1, no digit of the logarithm is lost.
+    exponent : int or ndarray
+    """
+    for roots in range(_MOST_ROOTS + 1):
+        if (whole := p * 2**roots).is_integer() and abs(whole) <= _MOST_FACTORS:
+            return _multiply_roots(_divide(a, unit, exponent), int(whole), roots)
+    log = take_log2(a, unit, exponent)
+    factor = math.copysign(min(abs(p), _LARGEST_LOGARITHM_FACTOR), p)  # 0 for any larger |p|, too, or 1
+    product = two_prod(log.hi, factor)
+    return _exp2(quick_two_sum(product.hi, product.lo + log.lo * factor))
+
+
+def _divide(a: Pair, unit: Any, exponent: Any) -> Scaled:
+    """Return a · 2^exponent / unit, the value between ½ and 2."""
+    hi, own_exponent = np.frexp(a.hi)
+    lo = np.ldexp(a.lo, -own_exponent)
+    base, base_exponent = np.frexp(unit)
+    value = Pair(hi, lo)
+    if np.any(base != 0.5):  # a power of two divides without any rounding
+        value = pair_divide(value, Pair(base, 0.0))
+    else:
+        base_exponent = base_exponent - 1
+    return Scaled(value, exponent + (own_exponent - base_exponent))
+
+
+def _multiply_roots(a: Scaled, factors: int, roots: int) -> Scaled:
+    """Return a^(factors / 2^roots): a product of square roots of square roots."""
+    exponent = np.asarray(a.exponent) >> roots
+    value = a.value
+    if roots:
+        rest = np.asarray(a.exponent) - (exponent << roots)
+        value = value.map(lambda part: np.ldexp(part, rest))
+    for _ in range(roots):
+        value = pair_root(value)
+    power: Pair | None = None
+    for bit in bin(abs(factors))[2:]:
+        if power is not None:
+            power = _square(power)
+        if bit == "1":
+            power = value if power is None else pair_multiply(power, value)
+    if power is None:  # of 0 factors
+        power = Pair(np.ones_like(value.hi), np.zeros_like(value.hi))
+    if factors < 0:
+        power = pair_divide(Pair(1.0, 0.0), power)
+    return Scaled(power, exponent * factors)
+
+
+def take_root(a: Pair, p: float) -> Scaled:
+    """Return a^(1/p) of a normalized, positive and finite pair, for any finite p other than 0."""
+    mantissa, exponent = math.frexp(p)
+    quotient = pair_divide(take_log2(a), Pair(mantissa, 0.0))
+    return _exp2(quotient.map(lambda part: np.ldexp(part, -exponent)))
+
+
+def take_log2(a: Pair, unit: Any = 1.0, exponent: Any = 0) -> Pair:
+    """Return log₂(a · 2^exponent / unit), within `LOGARITHM_ERROR` of itself, also where it is near 0."""
+    hi, own_exponent = np.frexp(a.hi)
+    base, base_exponent = np.frexp(unit)
+    ratio = hi / base
+    step = (ratio < math.sqrt(0.5)).astype(np.int64) - (ratio > math.sqrt(2.0))
+    hi, ratio = np.ldexp(hi, step), np.ldexp(ratio, step)
+    lo = np.ldexp(a.lo, step - own_exponent)
+    whole = exponent + ((own_exponent - base_exponent) - step)
+    index = np.rint(ratio * _LOG_STEPS)
+    product = two_prod(base, index / _LOG_STEPS)
+    table = _tabulate_logarithms().map(lambda part: part[index.astype(np.intp) - _FIRST_LOG])
+    below = two_diff(lo, product.lo)
+    difference = two_sum(hi - product.hi, below.hi)
+    total = two_sum(hi, product.hi)
+    s = pair_divide(
+        quick_two_sum(difference.hi, difference.lo + below.lo),
+        quick_two_sum(total.hi, total.lo + (lo + product.lo)),
+    )
+    series = pair_multiply(s, _sum_artanh(_square(s)))
+    fraction = pair_add(table, series)
+    sums = two_sum(whole.astype(np.float64), fraction.hi)
+    return quick_two_sum(sums.hi, sums.lo + fraction.lo)
+
+
+def _sum_artanh(square: Pair) -> Pair:
+    """Return 2/ln 2 · (1 + s²/3 + s⁴/5 + …) for |s| < 2⁻⁸: the first three coefficients are pairs."""
+    k0, k1, k2, *others = _ARTANH
+    tail: Any = 0.0
+    for coefficient in reversed(others):
+        tail = coefficient.hi + square.hi * tail
+    sums = two_sum(k2.hi, square.hi * tail)
+    series = Pair(sums.hi, sums.lo + k2.lo)
+    for coefficient in (k1, k0):
+        series = pair_add(coefficient, pair_multiply(square, series))
+    return series
+
+
+def _exp2(z: Pair) -> Scaled:
+    """Return 2ᶻ: the value is from 1 to 2."""
+    inside = np.abs(z.hi) < _LARGEST_Z
+    hi = np.clip(z.hi, -_LARGEST_Z, _LARGEST_Z)
+    steps = np.rint(hi * _EXP_STEPS)
+    rest = two_sum(hi - steps / _EXP_STEPS, np.where(inside, z.lo, 0.0))
+    places = steps.astype(np.int64)
+    h = pair_multiply(rest, _LN2)
+    tail = h.hi * (1.0 / 24.0 + h.hi * (1.0 / 120.0 + h.hi * (1.0 / 720.0 + h.hi / 5040.0)))
+    sums = two_sum(_SIXTH.hi, tail)
+    series = Pair(sums.hi, sums.lo + _SIXTH.lo)
+    for coefficient in (0.5, 1.0, 1.0):
+        product = pair_multiply(h, series)
+        sums = quick_two_sum(coefficient, product.hi)
+        series = quick_two_sum(sums.hi, sums.lo + product.lo)
+    table = _tabulate_powers().map(lambda part: part[places & (_EXP_STEPS - 1)])
+    return Scaled(pair_multiply(table, series), places >> _EXP_BITS)
+
+
+def round_scaled(number: Scaled) -> Floats:
+    """Return the nearest doubles, 0 or infinite beyond them; pairs are normalized."""
+    (hi, lo), exponent = number
+    exponent = np.clip(exponent, -_MOST_SHIFT, _MOST_SHIFT)
+    rounded = np.asarray(np.ldexp(hi, exponent))
+    small = (np.abs(rounded) < _LEAST_NORMAL) & (hi != 0.0)
+    if small.any():  # of numbers between two subnormal ones, the second double tells which is nearer
+        rest = hi - np.ldexp(rounded, -exponent)
+        half = np.ldexp(0.5, _LEAST_EXPONENT - exponent)
+        further = small & (np.abs(rest) == half) & (rest * lo > 0.0)
+        rounded = rounded + np.where(further, np.copysign(_LEAST, rest), 0.0)
+    return rounded
+
+
+def _square(a: Pair) -> Pair:
+    square = two_square(a.hi)
+    return quick_two_sum(square.hi, square.lo + 2.0 * a.hi * a.lo)
+
+
+def raise_decimal(value: Fraction, p: float | Fraction) -> Decimal:
+    """Return valueᵖ of a positive fraction, as a decimal of the current precision."""
+    from decimal import Decimal
+
+    base, exponent = (Decimal(a.numerator) / Decimal(a.denominator) for a in (value, Fraction(p)))
+    return (base.ln() * exponent).exp()
+
+
+class Exact(NamedTuple):
+    """What is kept of one number: (hi + lo) · 2^exponent, hi from ½ to 1."""
+
+    hi: float
+    lo: float
+    exponent: int
+
+
+def keep_decimal(calculate: Callable[[], Decimal]) -> Exact:
+    """Return what is kept of a positive number that decimals calculate to as many digits as they are told.
+
+    Parameters
+    ----------
+    calculate : callable
+        Called with the precision of the current context of `decimal`, of which it may lose ten digits.
+    """
+    import decimal  # on use: few numbers come here
+
+    for digits in _DIGITS:
+        with decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)):
+            value = Fraction(calculate())
+        error = Fraction(1, 10 ** (digits - _LOST_DIGITS))
+        low, high = (keep_fraction(value * (1 + sign * error)) for sign in (-1, 1))
+        if low == high:
+            return low
+    return keep_fraction(_round(value, _BOUNDARY_BITS))
+
+
+def keep_fraction(value: Fraction) -> Exact:
+    """Return what is kept of a positive number."""
+    exponent = _find_exponent(value)
+    mantissa = value / Fraction(2) ** exponent
+    hi = float(mantissa)
+    unit = Fraction(math.ulp(hi)) / 2**KEPT_BITS
+    return Exact(hi, float(round((mantissa - Fraction(hi)) / unit) * unit), exponent)
+
+
+_BOUNDARY_BITS = 120
+"""More than a boundary between two numbers that are kept has, and fewer than are known of a number on one."""
+
+
+def _find_exponent(value: Fraction) -> int:
+    """Return e of 2^(e−1) ≤ value < 2^e."""
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    return exponent + 1 if value >= Fraction(2) ** exponent else exponent
+
+
+def _round(value: Fraction, bits: int) -> Fraction:
+    unit = Fraction(2) ** (_find_exponent(value) - bits)
+    return round(value / unit) * unit

@@ -1,0 +1,133 @@
+"""Windows: mean squares and inverse divisors rounded once, and each value within 0.51 ulp, at any scale."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from normcli import normalize
+from tests.marks import slowly
+
+
+def measure_ulp(value, exact):
+    """Return the distance of a double from an exact number in units of its last place."""
+    if abs(exact) >= mpmath.mpf(2) ** 1024 * (1 - mpmath.mpf(2) ** -54) or not math.isfinite(value):
+        return 0.0 if math.isinf(value) and abs(exact) > 1e308 else math.inf
+    place = max(int(mpmath.frexp(abs(exact))[1]) - 53, -1074) if exact else -1074
+    return float(abs(mpmath.mpf(float(value)) - exact) / mpmath.mpf(2) ** place)
+
+
+def divide(square, size):
+    """Return a quotient rounded once, to even, and infinite beyond doubles."""
+    try:
+        return square.numerator / (square.denominator * size)
+    except OverflowError:
+        return math.inf
+
+
+@mpmath.workprec(600)
+def check(x, **options):
+    """Hold every window of the rows of x against exact arithmetic."""
+    result = normalize(x, "lrn", **options)
+    window = result.plan.spec.window
+    for n, c in np.ndindex(*x.shape):
+        members = x[n, max(0, c - window.before) : c + window.after + 1]
+        square = sum(Fraction(float(v)) ** 2 for v in members)
+        assert result.ms[n, c] == divide(square, window.size)
+        base = Fraction(window.k) + Fraction(window.alpha) * square / window.divisor
+        if base == 0 or (base < 0 and window.exponent % 1.0):
+            continue
+        factor = (mpmath.mpf(base.numerator) / base.denominator) ** -mpmath.mpf(window.exponent)
+        assert measure_ulp(result.rstd[n, c], factor) <= 0.5000001
+        assert measure_ulp(result.normalized[n, c], factor * mpmath.mpf(float(x[n, c]))) <= 0.51
+
+
+KINDS = {
+    "normal": lambda random, x: x,
+    "integers": lambda random, x: np.round(x * 8),
+    "short": lambda random, x: x.astype(np.float32).astype(np.float64),
+    "mixed": lambda random, x: x * 10.0 ** random.uniform(-300, 300, x.shape),
+    "subnormal": lambda random, x: x * 10.0 ** random.uniform(-322, -290, x.shape),
+    "large": lambda random, x: x * 10.0 ** random.uniform(300, 307, x.shape),
+}
+
+
+def draw(kind, shape=(2, 9)):
+    random = np.random.default_rng(3)
+    return KINDS[kind](random, random.standard_normal(shape))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("exponent", [0.75, -2.5, *slowly([0.0, 1.0, 0.1, 8.0, -1.0, math.pi])])
+@pytest.mark.parametrize(
+    "constants",
+    [
+        (1e-4, 1.0),
+        (1.0, 0.0),
+        (-0.5, 1.0),
+        *slowly([(2.0, -1.0), (1e300, 1e-300), (1e-300, 1e300), (1.0, 1e-320)]),
+    ],
+    ids=str,
+)
+def test_windows_are_exact(kind, exponent, constants):
+    alpha, k = constants
+    check(draw(kind), size=3, alpha=alpha, k=k, exponent=exponent)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5, 8, 40])
+@pytest.mark.parametrize("kind", ["normal", "short"])
+def test_sizes_of_windows(kind, size):
+    check(draw(kind), size=size, alpha=1.0)
+
+
+def test_mean_squares_between_two_doubles_are_rounded_to_even():
+    x = np.round(np.random.default_rng(4).standard_normal((2, 60)) * 2.0**27)
+    check(x, size=4)
+    check(x, size=5)
+
+
+def test_a_base_that_cancels():
+    x = np.array([[np.nextafter(1.0, 2.0), 1.0, 3.0]])
+    check(x, size=1, alpha=1.0, k=-1.0, exponent=2.0)
+    check(x, size=1, alpha=1.0, k=-1.0, exponent=0.7)
+
+
+def test_nearly_cancelling_terms_of_other_sizes():
+    check(np.array([[1.0, 2.0**-70, -1.0]]), size=3, alpha=3.0, k=-1.0, exponent=3.0)
+
+
+def test_powers_that_overflow_on_the_way():
+    check(np.array([[5.87e-21, 1e-30]]), size=1, alpha=1.0, exponent=8.0, k=0.0)
+    result = normalize(np.array([[5.87e-21]]), "lrn", size=1, alpha=1.0, exponent=8.0, k=0.0)
+    assert 1e303 < result.normalized[0, 0] < math.inf
+
+
+def test_a_steep_power_of_a_base_near_1():
+    check(np.array([[1.25, 0.5]]), size=1, alpha=1e-9, exponent=1e9, k=1.0)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "sign"), [pytest.param(2.0, 1.0, id="even"), pytest.param(3.0, -1.0, id="odd")]
+)
+def test_negative_bases_have_powers_of_whole_exponents(exponent, sign):
+    result = normalize(np.array([[1.0]]), "lrn", size=1, alpha=1.0, k=-3.0, exponent=exponent)
+    assert result.normalized[0, 0] == sign * 2.0**-exponent
+    assert np.isnan(
+        normalize(np.array([[1.0]]), "lrn", size=1, alpha=1.0, k=-3.0, exponent=0.5).normalized[0, 0]
+    )
+
+
+def test_a_divisor_of_0():
+    result = normalize(np.array([[2.0, 0.0]]), "lrn", size=1, alpha=1.0, k=-4.0, exponent=0.5)
+    assert result.normalized[0, 0] == result.rstd[0, 0] == math.inf
+
+
+def test_infinities_and_nan_stay_in_their_windows():
+    result = normalize(np.array([[math.inf, 1.0, 2.0, math.nan, 3.0]]), "lrn", size=3)
+    np.testing.assert_array_equal(result.normalized[0, :2], [np.nan, 0.0])
+    assert np.isnan(result.normalized[0, 2:]).all()
+    np.testing.assert_array_equal(result.ms[0], [math.inf, math.inf, math.nan, math.nan, math.nan])
