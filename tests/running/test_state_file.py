@@ -14,6 +14,7 @@ from normcli.numerics.solution import Given
 from normcli.running.average import State
 from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
 from normcli.tensors.locks import try_lock
+from tests.marks import slowly
 
 STATE = State("bn", Given(np.array([1.0, 2.0]), np.array([0.5, 0.25])), 1e-3, "inside", 3)
 
@@ -196,18 +197,22 @@ def test_a_process_that_was_killed_holds_no_state(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "exists", [pytest.param(False, id="a new file"), pytest.param(True, id="a file", marks=pytest.mark.slow)]
+    ("count", "exists"),
+    [
+        pytest.param(2, False, id="two, a new file"),
+        *slowly([pytest.param(4, False, id="four, a new file"), pytest.param(4, True, id="four, a file")]),
+    ],
 )
-def test_four_processes_lose_no_update(exists, tmp_path):
+def test_processes_lose_no_update(count, exists, tmp_path):
     path = str(tmp_path / "bn.npz")
     if exists:
         write_state(path, STATE._replace(batches=0))
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_count, args=(path, 10)) for _ in range(4)]
+    processes = [context.Process(target=_count, args=(path, 10)) for _ in range(count)]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
-    assert [process.exitcode for process in processes] == [0] * 4
-    assert read_state(path, "bn").batches == 40
+    assert [process.exitcode for process in processes] == [0] * count
+    assert read_state(path, "bn").batches == 10 * count
     assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"]

@@ -129,8 +129,15 @@ def test_two_plans_have_one_partition_exactly_where_their_groups_hold_the_same_c
             assert (cells[i] == cells[j]) == (found[i] == found[j]), (plans[i], plans[j])
 
 
-@pytest.mark.parametrize("dtype", ["f8", *slowly(["f4"])])
-@pytest.mark.parametrize("shape", [*SHAPES[:-1], *slowly(SHAPES[-1:])], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        *((shape, "f8") for shape in SHAPES[:6]),
+        *slowly(pytest.param(shape, "f8") for shape in SHAPES[6:]),
+        *slowly(pytest.param(shape, "f4") for shape in SHAPES[:-1]),
+    ],
+    ids=str,
+)
 def test_every_claim_is_true_and_no_pair_with_one_partition_and_formula_is_missed(shape, dtype):
     values = np.random.default_rng(7).normal(3, 2, shape).astype(dtype)
     requests = list(list_requests(shape))
@@ -180,7 +187,7 @@ def list_layouts(rank):
     return {2: ["NC", "CN"], 3: ["NCL", "NLC", "LNC"], 4: ["NCHW", "NHWC", "HWCN"], 5: ["NCDHW", "NDHWC"]}[rank]
 
 
-@pytest.mark.parametrize("norm", ["bn", *slowly(name for name in NORMS if name != "bn")])
+@pytest.mark.parametrize("norm", ["ws", *slowly(name for name in NORMS if name != "ws")])
 def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(norm):
     rng, seen, row = np.random.default_rng(8), 0, NORMS[norm]
     for shape in ((1, 4), (1, 3, 4), (2, 1, 4), (1, 3, 4, 4), (3, 2, 2, 3), (1, 2, 3, 2, 4)):
@@ -194,13 +201,14 @@ def test_a_relative_of_every_convention_in_every_layout_is_what_its_name_says(no
                 plan = make_plan(request, shape, values.dtype)
             except UsageError:
                 continue
-            for relative in find_relatives(plan, shared):
+            relatives = list(find_relatives(plan, shared))
+            expected = calculate(plan, values).normalized if relatives else None
+            for relative in relatives:
                 spec = parse_norm_spec(relative.name)
                 result = calculate(
                     plan_request(Request(spec.name, **{"layout": shared, **spec.own}), values), values
                 )
                 assert part_cells(result.plan) == part_cells(plan), (request, relative.name)
-                expected = calculate(plan_request(request, values), values).normalized
                 np.testing.assert_allclose(result.normalized, expected, rtol=1e-12, atol=1e-14)
                 seen += 1
     assert bool(seen) == (norm in ("bn", "ln", "in", "gn", "rms", "lp", "ws", "mvn"))
