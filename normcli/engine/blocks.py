@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import find_lengths
-from normcli.tensors.mapped import Mapped, require_unchanged
+from normcli.tensors.mapped import fetch, require_unchanged
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 
@@ -79,20 +79,18 @@ class Spread:
         for run, part in enumerate(tile):
             index = self._index[run]
             if index is not None:
-                result = result.take(index[part], axis=run)
+                result = fetch(result).take(index[part], axis=run)
             elif result.shape[run] > 1:
                 result = result[tuple(part if i == run else slice(None) for i in range(result.ndim))]
-        return result.transpose(order)
+        return fetch(result).transpose(order)
 
 
 class ArraySource:
-    """An array in memory (or mapped), of any strides, as the runs of a geometry."""
+    """An array in memory (or mapped), of any strides, as the runs of a geometry; float64 of longer floats."""
 
     def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
-        self.dtype = values.dtype
+        self.dtype = np.dtype(np.float64) if _is_long(values.dtype) else values.dtype
         self._view = values.reshape(view_shape)
-        whole = isinstance(values, Mapped) and values.is_whole and np.may_share_memory(self._view, values)
-        self._mapped = cast("Mapped", values) if whole else None
         self._geometry = geometry
         self._runs = _collapse(self._view, geometry)
 
@@ -107,16 +105,13 @@ class ArraySource:
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order; what is returned may be the source itself."""
         if self._runs is not None:
-            return self._fetch(self._runs[tile]).transpose(order)
+            return _shorten_floats(fetch(self._runs[tile])).transpose(order)
         return self._gather(tile, work).transpose(order)
-
-    def _fetch(self, part: NDArray[Any]) -> NDArray[Any]:
-        return part if self._mapped is None else self._mapped.read(part)
 
     def _gather(self, tile: Slices, work: Workspace) -> NDArray[Any]:
         """Copy a tile out of a view whose strides do not collapse: box by box of the view's own axes."""
         view, geometry = self._view, self._geometry
-        result = work.get("gathered", find_lengths(tile), view.dtype)
+        result = work.get("gathered", find_lengths(tile), self.dtype)
         boxes = [
             _cut_boxes([view.shape[a] for a in run], part.start, part.stop)
             for run, part in zip(geometry.members, tile, strict=True)
@@ -126,7 +121,7 @@ class ArraySource:
             for run, (_, box) in zip(geometry.members, combination, strict=True):
                 for axis, part in zip(run, box, strict=True):
                     index[axis] = part
-            piece = self._fetch(view[tuple(index)])
+            piece = _shorten_floats(fetch(view[tuple(index)]))
             np.copyto(result[tuple(target for target, _ in combination)].reshape(piece.shape), piece)
         return result
 
@@ -180,9 +175,14 @@ class ArraySink:
         """Do nothing: the place was in the array itself."""
 
 
-def shorten_floats(values: NDArray[Any]) -> NDArray[Any]:
+def _is_long(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is of floats longer than float64."""
+    return dtype.kind == "f" and dtype.itemsize > np.dtype(np.float64).itemsize
+
+
+def _shorten_floats(values: NDArray[Any]) -> NDArray[Any]:
     """Return floats longer than float64 as float64, and all other values as they are."""
-    if values.dtype.kind != "f" or values.dtype.itemsize <= np.dtype(np.float64).itemsize:
+    if not _is_long(values.dtype):
         return values
     with np.errstate(all="ignore"):
         return values.astype(np.float64)
@@ -197,11 +197,10 @@ def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Iterato
     DataError
         When the block ends, if the file has changed since it was opened: some tiles may be of another version.
     """
-    shortened = shorten_floats(values)
-    if not lies_in_file(shortened):
-        yield ArraySource(shortened, plan.grid.view_shape, geometry)
+    if _is_long(values.dtype) or not lies_in_file(values):
+        yield ArraySource(values, plan.grid.view_shape, geometry)
     else:
-        with contextlib.closing(FileSource(shortened, geometry)) as source:
+        with contextlib.closing(FileSource(values, geometry)) as source:
             yield source
     require_unchanged(values)
 

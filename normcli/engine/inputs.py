@@ -58,7 +58,7 @@ class Selection(NamedTuple):
         here = np.asarray(values[places])
         selected = np.ones(here.shape, np.bool_)
         if self.mask is not None:
-            selected &= np.broadcast_to(self.mask, values.shape)[places]
+            selected &= np.broadcast_to(self.mask, values.shape, subok=True)[places]
         if self.omits_nan:
             selected &= ~np.isnan(here)
         return selected
@@ -69,7 +69,7 @@ class Selection(NamedTuple):
             if self.mask is None or not self.mask.size:
                 return values.size
             return int(np.count_nonzero(self.mask)) * (values.size // self.mask.size)
-        mask = np.broadcast_to(True if self.mask is None else self.mask, values.shape)
+        mask = np.broadcast_to(True if self.mask is None else self.mask, values.shape, subok=True)
         pieces = zip(iterate_pieces(values), iterate_pieces(mask), strict=True)
         return sum(int(np.count_nonzero(part & ~np.isnan(piece))) for piece, part in pieces)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine.blocks import ArraySource, shorten_floats
+from normcli.engine.blocks import ArraySource
 from normcli.engine.geometry import find_geometry, find_lengths
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.engine.run import run_source
@@ -107,9 +107,8 @@ def normalize_group(
     alone = plan.restrict(tuple(1 if axis in index else n for axis, n in enumerate(plan.grid.view_shape)))
     lengths = tuple(n if reduced else 1 for n, reduced in zip(among.dims, among.reduced, strict=True))
     geometry = dataclasses.replace(among, dims=lengths)
-    # By map and not by position: a group's values may lie far apart in a file, and each would be a call.
     members = _take(values.reshape(plan.grid.view_shape), index)
-    source = ArraySource(shorten_floats(members), alone.grid.view_shape, geometry)
+    source = ArraySource(members, alone.grid.view_shape, geometry)
     picker = _Picker(geometry, wanted, dtype)
     scale, shift = (
         None if parameter is None else _take(parameter.reshape(plan.parameters.view_shape), index)

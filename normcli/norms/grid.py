@@ -240,13 +240,11 @@ class Grid:
             Its number in C order over the kept axes; of a window, that of the value that it belongs to.
         """
         if self.reach is None:
-            taken: NDArray[Any] = values.reshape(self.view_shape)[self.select_group(group)]
-            return np.asarray(taken)
+            return values.reshape(self.view_shape)[(*self.select_group(group), ...)]
         place, axis = _unravel(group, self.stats_shape), self.axes[0]
         index: list[int | slice] = list(place)
         index[axis] = slice(max(0, place[axis] - self.reach.before), place[axis] + self.reach.after + 1)
-        taken = values[tuple(index)]
-        return np.asarray(taken)
+        return values[(*index, ...)]
 
     def locate_values(
         self, groups: NDArray[np.intp] | int, places: NDArray[np.intp]

@@ -13,6 +13,7 @@ from normcli.norms.request import Request
 from normcli.norms.table import NORMS, Centre
 from normcli.results.result import calculate
 from normcli.teach.equalities import Equality, Member, NamedPlan, find_equalities, find_relatives
+from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +73,7 @@ class Column(NamedTuple):
         plan = self.result.plan
         if not self.result.input.size:
             return self.result.input.reshape(-1)
-        return plan.grid.take_group(self.result.input, 0).reshape(-1)
+        return fetch(plan.grid.take_group(self.result.input, 0)).reshape(-1)
 
 
 class Comparison(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from normcli.engine.single import normalize_group
 from normcli.numerics.rounding import widen
 from normcli.results.degenerate import find_degeneracies
-from normcli.tensors.mapped import require_unchanged
+from normcli.tensors.mapped import fetch, require_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,7 +94,7 @@ class MeasuredGroup:
 
     def value(self, place: int) -> float:
         """Return a value as Python's own number; whole numbers stay whole, where float64 holds them."""
-        return _to_number(self.values.flat[place])
+        return _get_number(self.values, np.unravel_index(place, self.values.shape))
 
     def index(self, place: int) -> tuple[int, ...]:
         """Return where a value of the group lies in the tensor."""
@@ -143,16 +143,16 @@ def measure_group(
     for place, x_hat, y in zip(places, scaled, single.values.tolist(), strict=True):
         index = tuple(map(int, plan.grid.locate_values(number, np.asarray(place))))
         parameters = {name: _pick_parameter(plan, p, index) for name, p in inputs.parameters.items()}
-        outcomes.append(Outcome(place, index, _to_number(values[index]), x_hat, parameters, float(y)))
+        outcomes.append(Outcome(place, index, _get_number(values, index), x_hat, parameters, float(y)))
     members = plan.grid.take_group(values, number)
     require_unchanged(values)
     found = _find_degeneracies(plan, members, number, single, inputs)
     return MeasuredGroup(plan, number, members, single.statistics, outcomes, single.values.dtype, found)
 
 
-def _to_number(item: Any) -> float:
-    """Return a value as Python's own number."""
-    value = item.item()
+def _get_number(values: NDArray[Any], index: Sequence[Any]) -> float:
+    """Return a value of an array as Python's own number."""
+    value = fetch(values[(*index, ...)]).item()
     if not isinstance(value, int):
         return float(value)  # of a long double too
     return int(value) if abs(value) <= _WHOLE_DOUBLES else float(value)
@@ -172,7 +172,7 @@ def _find_degeneracies(
     if (
         plan.grid.reach is not None
     ):  # each value has a window: of this one, the worst that it holds stands for all
-        flat = members.reshape(-1)
+        flat = fetch(members).reshape(-1)
         not_finite = flat[~np.isfinite(widen(flat))]
         held = (not_finite if not_finite.size else flat)[:1]
     lengths = tuple(1 if axis in plan.grid.kept_view_axes else n for axis, n in enumerate(plan.grid.view_shape))

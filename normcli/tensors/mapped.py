@@ -27,6 +27,9 @@ SMALLEST_MAPPED = 1 << 26
 _PIECE = 1 << 20
 """Bytes that are read at a time."""
 
+_NEAR = 1 << 13
+"""Bytes that are read, to be dropped, rather than begin another read behind them."""
+
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 _HAS_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -37,7 +40,9 @@ class Mapped(np.memmap[Any, Any]):
     Attributes
     ----------
     descriptor : int or None
-        Of the open file, from which whole arrays can be read by position. None of views and copies.
+        Of the open file. None of views and copies.
+    whole : Mapped or None
+        The map that this is a view of. None of that map itself, and of copies.
     temporary : bool
         Whether the file ends with the process, so that it need never reach the disk.
     opened : Opened or None
@@ -45,45 +50,102 @@ class Mapped(np.memmap[Any, Any]):
     """
 
     descriptor: int | None = None
+    whole: Mapped | None = None
     opened: Opened | None = None
     temporary: bool = False
 
     def __array_finalize__(self, source: Any) -> None:
         """Let views know the file too."""
         super().__array_finalize__(source)
-        if self._mmap is not None:  # type: ignore[attr-defined]  # as `np.memmap` marks views, and not copies
-            self.opened = getattr(source, "opened", None)
+        if self._mmap is not None and isinstance(source, Mapped):  # type: ignore[attr-defined]  # of views alone
+            self.opened = source.opened
+            self.whole = source if source.whole is None else source.whole
 
     @property
-    def is_whole(self) -> bool:
-        """Whether this is the map itself, and no view or copy of it."""
-        return self.descriptor is not None
+    def lies_in_file(self) -> bool:
+        """Whether this is a map, or a view of one: not so what is calculated from it."""
+        return self.descriptor is not None or self.whole is not None
 
-    def read(self, block: NDArray[Any]) -> NDArray[Any]:
-        """Return a part of this whole map, a view of it, read by position.
+    def __getitem__(self, index: Any) -> Any:
+        """Return a view; a single value, or those that an index array for each axis picks, by position."""
+        picks = index if isinstance(index, tuple) else (index,)
+        if len(picks) != self.ndim or not self.lies_in_file or not all(map(_is_index, picks)):
+            return super().__getitem__(index)
+        given = [np.asarray(i).astype(np.intp) for i in picks]
+        places = [np.where(i < 0, i + n, i) for i, n in zip(given, self.shape, strict=True)]
+        if any(((i < 0) | (i >= n)).any() for i, n in zip(places, self.shape, strict=True)):
+            return super().__getitem__(index)  # which says what is out of range
+        offsets = sum((i * stride for i, stride in zip(places, self.strides, strict=True)), np.intp(0))
+        return self._pick(np.asarray(offsets, np.intp))[()]
 
-        A page of a file that has become shorter than its map would end the process.
+    def _pick(self, offsets: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the values so many bytes behind the first one; those that lie near are read together."""
+        whole, start = self._locate()
+        wanted, inverse = np.unique(offsets, return_inverse=True)
+        picked = np.empty(wanted.shape, self.dtype)
+        data, length, first = picked.view(np.uint8).reshape(-1, self.itemsize), self.itemsize, 0
+        while first < len(wanted):
+            behind = int(np.searchsorted(wanted, wanted[first] + _NEAR))
+            near = wanted[first:behind] - wanted[first]
+            piece = np.empty(int(near[-1]) + length, np.uint8)
+            whole._read_into(piece.data, start + int(wanted[first]))
+            data[first:behind] = piece[np.add.outer(near, np.arange(length))]
+            first = behind
+        return picked[inverse.reshape(offsets.shape)]
+
+    def _locate(self) -> tuple[Mapped, int]:
+        """Return the map that this is a view of, and where in its file the first value lies."""
+        whole = self if self.whole is None else self.whole
+        start, whole_start = (array.__array_interface__["data"][0] for array in (self, whole))
+        return whole, whole.offset + start - whole_start
+
+    def read(self) -> NDArray[Any]:
+        """Return what a map or a view of one holds, read by position.
 
         Raises
         ------
         DataError
-            If the part is no longer there.
+            If it is no longer there.
         """
-        order = sorted(range(block.ndim), key=lambda axis: -block.strides[axis])  # as it lies in the file
-        source = block.transpose(order)
+        repeated = [n > 1 and not stride for n, stride in zip(self.shape, self.strides, strict=True)]
+        if any(repeated):  # as `numpy.broadcast_to` does it
+            once = self[(*(slice(0, 1) if again else slice(None) for again in repeated), ...)]
+            return np.broadcast_to(fetch(once), self.shape)
+        order = sorted(range(self.ndim), key=lambda axis: -self.strides[axis])  # as it lies in the file
+        source = self.transpose(order)
         copy = np.empty(source.shape, source.dtype)
+        if not copy.size:
+            return copy.transpose(np.argsort(order))
+        whole, start = source._locate()
         depth, length = source.ndim, source.itemsize
         while depth and source.strides[depth - 1] == length:
             depth -= 1
             length *= source.shape[depth]
-        start, whole_start = (array.__array_interface__["data"][0] for array in (source, self))
-        places = np.array([self.offset + start - whole_start])
-        for count, stride in zip(source.shape[:depth], source.strides[:depth], strict=True):
-            places = np.add.outer(places, np.arange(count) * stride).reshape(-1)
-        data = copy.reshape(-1).view(np.uint8).data
-        for number, place in enumerate(places.tolist() if length else ()):
-            self._read_into(data[number * length : (number + 1) * length], place)
+        count, stride = 1, length  # of runs that are read together, with what is between them
+        if depth and 0 < source.strides[depth - 1] - length <= _NEAR:
+            depth -= 1
+            count, stride = source.shape[depth], source.strides[depth]
+        places = np.array([start])
+        for n, step in zip(source.shape[:depth], source.strides[:depth], strict=True):
+            places = np.add.outer(places, np.arange(n) * step).reshape(-1)
+        data = copy.reshape(-1).view(np.uint8).reshape(len(places), count, length)
+        for place, runs in zip(places.tolist(), data, strict=True):
+            whole._read_runs(runs, stride, place)
         return copy.transpose(np.argsort(order))
+
+    def _read_runs(self, runs: NDArray[np.uint8], stride: int, place: int) -> None:
+        """Read runs of bytes, of shape (runs, bytes), that begin so many bytes apart."""
+        count, length = runs.shape
+        if count == 1:
+            self._read_into(runs[0].data, place)
+            return
+        at_once = min(count, max(1, _PIECE // stride))
+        buffer = np.empty((at_once - 1) * stride + length, np.uint8)
+        for first in range(0, count, at_once):
+            some = runs[first : first + at_once]
+            piece = buffer[: (len(some) - 1) * stride + length]
+            self._read_into(piece.data, place + first * stride)
+            some[...] = np.ndarray(some.shape, np.uint8, piece.data, strides=(stride, 1))
 
     def _read_into(self, missing: memoryview, place: int) -> None:
         assert self.descriptor is not None
@@ -92,6 +154,26 @@ class Mapped(np.memmap[Any, Any]):
             if not count:
                 raise DataError(f"{self.filename or 'the input'} was cut short while it was read")
             missing, place = missing[count:], place + count
+
+
+def fetch(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array in memory; one in a file is read by position.
+
+    A page of a file that has become shorter than its map would end the process.
+
+    Raises
+    ------
+    DataError
+        If the file is cut short.
+    """
+    return values.read() if isinstance(values, Mapped) and values.lies_in_file else values
+
+
+def _is_index(part: Any) -> bool:
+    """Whether a part of an index picks places along an axis, and is no slice."""
+    if isinstance(part, np.ndarray):
+        return part.dtype.kind in "iu"
+    return isinstance(part, int | np.integer) and not isinstance(part, bool)
 
 
 class Region(NamedTuple):

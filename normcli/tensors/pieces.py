@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.errors import DataError
-from normcli.tensors.mapped import Mapped
+from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,8 +55,7 @@ def iterate_blocks(values: NDArray[Any], size: int = PIECE) -> Iterator[NDArray[
         If the file that the values lie in is cut short meanwhile.
     """
     for index in _cut(values.shape, size):
-        block = values[(*index, ...)]
-        yield values.read(block) if isinstance(values, Mapped) and values.is_whole else block
+        yield fetch(values[(*index, ...)])
         forget(values)
 
 

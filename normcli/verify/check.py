@@ -13,6 +13,7 @@ from normcli.engine.inputs import COUNT, NO_INPUTS
 from normcli.engine.run import measure, run_into
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
+from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import forget, iterate_pieces
 from normcli.verify.tally import Comparison, GroupTally
 from normcli.verify.ulp import choose_counting_dtype, choose_tolerance
@@ -162,7 +163,7 @@ def _compare_statistic(array: NDArray[Any], expected: Floats, tolerance: Toleran
     with np.errstate(all="ignore"):
         for piece in iterate_pieces(expected, PIECE):
             part = slice(comparison.compared, comparison.compared + piece.size)
-            found = comparison.compare(flat[part], piece, part.start)
+            found = comparison.compare(fetch(flat[part]), piece, part.start)
             if found.any():
                 groups.add((part,), found, ())
             forget(array)

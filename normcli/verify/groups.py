@@ -12,7 +12,8 @@ import numpy as np
 from normcli.norms.grid import Grid, Split
 from normcli.norms.layout import Layout
 from normcli.norms.table import GroupOrder
-from normcli.tensors.pieces import PIECE, forget
+from normcli.tensors.mapped import fetch
+from normcli.tensors.pieces import PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,21 +70,22 @@ def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | Non
     step = max(1, PIECE // max(1, math.prod(grid.shape[1:])))
     parts = []
     for start in range(0, grid.shape[0], step):  # pages of a map that were read stay resident until forgotten
-        block = values[start : start + step]
+        block = fetch(values[start : start + step])
         parts.append(_gather(replace(grid, shape=block.shape), block, chosen))
     return np.concatenate(parts, axis=1)
 
 
 def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:
-    view = np.broadcast_to(values.reshape(grid.split_shape(values.shape)), grid.view_shape)
+    view = values.reshape(grid.split_shape(values.shape))
+    if view.shape != grid.view_shape:
+        view = np.broadcast_to(fetch(view), grid.view_shape)
     view = view.transpose(_order_axes(grid))
     if chosen is None or len(chosen) == grid.group_count:
-        return view.reshape(grid.group_count, grid.group_size).copy()
+        return fetch(view).reshape(grid.group_count, grid.group_size).copy()
     rows = np.empty((len(chosen), grid.group_size), values.dtype)
     places = np.unravel_index(chosen, grid.stats_shape) if grid.stats_shape else ()
     for row, *place in zip(rows, *places, strict=True):
-        row[:] = view[tuple(place)].reshape(-1)
-        forget(values)
+        row[:] = fetch(view[(*place, ...)]).reshape(-1)
     return rows
 
 

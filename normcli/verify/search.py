@@ -11,6 +11,7 @@ import numpy as np
 from normcli.dtypes import get_eps
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.table import NORMS, EpsMode
+from normcli.tensors.mapped import fetch
 from normcli.verify.affine import WAYS
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (
@@ -291,7 +292,7 @@ def _list_grids(shape: tuple[int, ...]) -> list[Grid]:
 
 def _widen(values: NDArray[Any]) -> Floats:
     with np.errstate(all="ignore"):
-        return np.ascontiguousarray(values, dtype=np.float64)
+        return np.ascontiguousarray(fetch(values), dtype=np.float64)
 
 
 def _locate_first(sample: Sample, wrong: NDArray[np.bool_]) -> tuple[int, ...]:

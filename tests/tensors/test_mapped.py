@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 from normcli.cli import sources
 from normcli.errors import DataError
 from normcli.tensors.files import load
+from normcli.tensors.mapped import Mapped
 
 PARTS = [
     pytest.param(lambda x: x, id="all"),
@@ -20,6 +23,8 @@ PARTS = [
     pytest.param(lambda x: x[3, 2, 1:2], id="one value"),
     pytest.param(lambda x: x[3, 2, 1, ...], id="no axis"),
     pytest.param(lambda x: x[:0], id="nothing"),
+    pytest.param(lambda x: x[2, :, 5], id="a column, read with what is between"),
+    pytest.param(lambda x: np.broadcast_to(x[:, :1], (3, 7, 5, 240), subok=True), id="repeated"),
 ]
 
 
@@ -34,15 +39,51 @@ def mapped(request, tmp_path, monkeypatch):
 @pytest.mark.parametrize("take", PARTS)
 def test_a_part_is_read_as_it_lies_in_the_file(take, mapped):
     part = take(mapped)
-    copy = mapped.read(part)
+    copy = part.read()
     assert (copy.shape, copy.dtype) == (part.shape, part.dtype)
     assert not np.may_share_memory(copy, mapped)
     np.testing.assert_array_equal(copy, part)
 
 
-def test_only_the_map_itself_is_whole(mapped):
-    assert mapped.is_whole
-    assert not any(part.is_whole for part in (mapped[1:], mapped.T, mapped.copy()))
+@pytest.mark.parametrize(
+    "index",
+    [
+        pytest.param((3, -2, 7), id="a value"),
+        pytest.param(np.ix_([6, 0], [1, 1, 4], [0, -1]), id="an excerpt"),
+        pytest.param((np.arange(5), 2, np.uint8(9)), id="along an axis"),
+        pytest.param(tuple(np.zeros((3, 0), int)), id="nothing"),
+    ],
+)
+@pytest.mark.parametrize("take", [lambda x: x, lambda x: x[:, ::-1, ::2]], ids=["all", "a view"])
+def test_values_that_an_index_picks_are_read_by_position(take, index, mapped, monkeypatch):
+    part, copy = take(mapped), np.array(take(mapped))
+    places = []
+    monkeypatch.setattr(type(mapped), "_read_into", note_calls(places, type(mapped)._read_into))
+    picked = part[index]
+    assert type(picked) is type(copy[index])
+    np.testing.assert_array_equal(picked, copy[index])
+    assert bool(places) == bool(np.size(picked))
+
+
+def note_calls(places, read):
+    def read_and_note(self, missing, place):
+        places.append(place)
+        read(self, missing, place)
+
+    return read_and_note
+
+
+def test_an_index_out_of_range_is_an_error(mapped):
+    with pytest.raises(IndexError, match="out of bounds"):
+        mapped[7, 0, 0]
+
+
+def test_what_lies_near_is_read_at_once(mapped, monkeypatch):
+    places = []
+    monkeypatch.setattr(type(mapped), "_read_into", note_calls(places, type(mapped)._read_into))
+    near = mapped[2, :, 5]
+    np.testing.assert_array_equal(near.read(), np.array(near))
+    assert len(places) == 1
 
 
 def test_a_view_knows_its_file_and_a_copy_does_not(mapped):
@@ -50,15 +91,23 @@ def test_a_view_knows_its_file_and_a_copy_does_not(mapped):
     assert mapped.copy().opened is None
 
 
-@pytest.mark.parametrize("norm", ["ln", "bn"])
-def test_a_file_that_shrinks_ends_in_one_line(norm, mapped, normcli, monkeypatch):
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("ln -i {0}", "bn -i {0}", "explain ln -i {0} --at 6,4,239", "explain bn -i {0}", "explain lrn -i {0} --at 6,4,239"),
+        *("compare ln bn -i {0}", "draw bn -i {0}", "restore ln -i {0}", "identify -i {0} --actual y.npy"),
+    ],
+)  # fmt: skip
+def test_a_file_that_shrinks_ends_in_one_line(line, mapped, normcli, monkeypatch):
     def shrink(tensor, settings):
         with open(mapped.filename, "r+b") as stream:
             stream.truncate(5000)
         return tensor
 
     monkeypatch.setattr(sources, "_note_remarks", shrink)
-    ran = normcli(norm, "-i", mapped.filename, "--print", "mean")
+    monkeypatch.chdir(os.path.dirname(mapped.filename))
+    np.save("y.npy", np.ones(mapped.shape) * 2)
+    ran = normcli(*line.format(mapped.filename).split())
     assert (ran.code, ran.raw, len(ran.err.splitlines())) == (3, b"", 1)
     assert "x.npy was cut short while it was read" in ran.err
 
@@ -67,4 +116,17 @@ def test_a_part_that_is_no_longer_there_is_an_error(mapped):
     with open(mapped.filename, "r+b") as stream:
         stream.truncate(5000)
     with pytest.raises(DataError, match="cut short"):
-        mapped.read(mapped[6:])
+        mapped[6:].read()
+
+
+@pytest.mark.parametrize(
+    "line", ["ln -i x.npy -o y.npy", "bn -i x.npy -o y.npy", "explain bn -i x.npy --at 0,1,2"]
+)
+def test_long_doubles_are_rounded_tile_by_tile(line, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(1).normal(size=(4, 3, 50)).astype("g")
+    np.save("x.npy", x)
+    expected = normcli(*line.split(), "-f", "json", "-q").out
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    monkeypatch.setattr(Mapped, "astype", None)
+    assert normcli(*line.split(), "-f", "json", "-q").out == expected
