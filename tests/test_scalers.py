@@ -110,7 +110,7 @@ def test_zeros_of_either_sign_have_one_order(norm):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
-@pytest.mark.parametrize("norm", SCALERS)
+@pytest.mark.parametrize("norm", ["robust", "midrange"])  # by order, and by extremes
 def test_a_table_of_long_columns_takes_no_more_memory_than_its_tiles(norm, tmp_path):
     x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", "f4", (1 << 22, 12))
     rng = np.random.default_rng(1)

@@ -128,9 +128,12 @@ def test_an_axis_of_which_one_position_is_shown_is_named_by_it():
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("shape", [SHAPE, (3, 4), (2, 4, 3), (2, 4, 2, 2, 2), (2, 4, 2, 1, 2, 2)], ids=str)
-def test_every_norm_gives_what_the_json_gives(norm, shape):
-    page = make(normal(*shape), norm)
+def test_every_norm_gives_what_the_json_gives(norm):
+    for shape in [SHAPE, (3, 4), (2, 4, 3), (2, 4, 2, 2, 2), (2, 4, 2, 1, 2, 2)]:
+        compare_with_json(make(normal(*shape), norm), norm)
+
+
+def compare_with_json(page, norm):
     answer = Answer(page.results[0], page.tensor)
     shown = describe(page)["results"][0]
     told = json.loads(json.dumps({"normalized": answer.result.normalized.astype(float).reshape(-1).tolist()}))

@@ -20,6 +20,7 @@ from normcli.numerics.solution import Given
 from normcli.results.inputs import fit_inputs
 from normcli.teach.explain import explain
 from normcli.teach.group import find_group
+from tests.marks import slowly
 from tests.strategies import options_for
 from tests.teach.printed import check_true
 
@@ -150,10 +151,13 @@ def wrap_numbers(code: str) -> str:
     return re.sub(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?", lambda found: f"N('{found[0]}')", code)
 
 
+@pytest.mark.parametrize(
+    "tensors", [pytest.param(["float32"], id="float32"), *slowly([pytest.param(list(TENSORS), id="each")])]
+)
 @pytest.mark.parametrize("case", CASES)
-def test_statistics_and_results_are_those_of_the_result(case):
+def test_statistics_and_results_are_those_of_the_result(case, tensors):
     options = dict(CASES[case])
-    for x in TENSORS.values():
+    for x in map(TENSORS.get, tensors):
         result = normalize(x, **options)
         for at in [(0, 0, 0), (1, 3, 2), (1, 1, 0)]:
             group = tell(x, at, **options).group
