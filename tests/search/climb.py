@@ -137,7 +137,7 @@ def _change_request(case: Case, stream: Stream) -> None:
         value = case.options[name]
         other = draw_options(case.cell, stream)[name]
         if isinstance(value, float) and math.isfinite(value) and value and stream.one(2):
-            other = value * (1.0 + (stream.one(9) - 4) * 2.0 ** -stream.one(53))
+            other = value * (1.0 + (stream.one(9) - 4) * 2.0 ** -(3 + stream.one(50)))
         case.options = {**case.options, name: other}
 
 
