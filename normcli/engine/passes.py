@@ -83,6 +83,8 @@ class Run:
         self.beta = open_parameter(plan, geometry, inputs.beta)
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
         block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
+        if self.selection is not None:  # of a tile there are then copies, of what counts and of what does not
+            block //= 2
         self.walk = Walk(geometry, source, effort, block)
         self.exact_output = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
         # Beta may cancel all but the last bits of what it is added to.
