@@ -1,20 +1,25 @@
-"""Norms that do more than centre and divide: a function of tiles that hold whole groups."""
+"""Runs of norms that need more than centring and dividing: windows, and lengths that may need more digits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.engine.inputs import COUNT, zero_unselected
 from normcli.engine.passes import Run
-from normcli.numerics.lengths import normalize_by_large_powers
+from normcli.numerics.lengths import DecimalLength, find_length, settle
+from normcli.numerics.powers import DIGITS, keep_digits, use_digits
 from normcli.numerics.rounding import store
 from normcli.numerics.window import count_in_windows, normalize_windows
 
 if TYPE_CHECKING:
-    from normcli.dtypes import Floats, Selected
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.geometry import Slices
+    from normcli.numerics.leaves import Records
+    from normcli.numerics.lengths import Lengths
     from normcli.numerics.workspace import Workspace
 
 
@@ -22,11 +27,8 @@ MOST_VALUES = 1 << 14
 """Values in a tile: the many arrays of its size that powers take then lie in a core's L2 cache."""
 
 
-class ComputationRun(Run):
-    """A run in one pass: of a norm with a sliding window, or of lengths of a large p.
-
-    The statistics are of the shape of the kept runs, or of all runs where each value has its own window.
-    """
+class WindowRun(Run):
+    """A run in one pass: of a norm with a sliding window, where each value has statistics of its own."""
 
     def measure(self) -> dict[str, Floats]:
         """Apply the computation to every tile, write the results, and return the statistics."""
@@ -36,15 +38,13 @@ class ComputationRun(Run):
 
     def _compute(self, tile: Slices, work: Workspace) -> None:
         window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
+        assert window is not None  # of every norm that has this kind of run
         raw = np.asarray(self.source.read(tile, runs, work), dtype=np.float64)
         selected = self._select(raw, tile, runs)
-        compute = normalize_by_large_powers if window is None else normalize_windows
-        y, statistics = compute(self.plan, zero_unselected(raw, selected), reduced)
+        y, statistics = normalize_windows(self.plan, zero_unselected(raw, selected), reduced)
         if selected is not None:
-            statistics[COUNT] = self._count_selected(selected)
-        kept = self.geometry.kept_runs if window is None else runs
-        shape = tuple(self.geometry.dims[run] for run in kept)
-        self.keep(statistics, tuple(tile[run] for run in kept), shape)
+            statistics[COUNT] = count_in_windows(selected, window, reduced[0])
+        self.keep(statistics, tuple(tile[run] for run in runs), tuple(self.geometry.dims[run] for run in runs))
         if self.sink is not None:
             place = self.sink.open(tile, work)
             store(place, y)
@@ -52,9 +52,56 @@ class ComputationRun(Run):
                 self.selection.fill(place, raw, selected)
             self.sink.put(tile, place, work)
 
-    def _count_selected(self, selected: Selected) -> Floats:
-        """Return how many values of each group, or of each window, count."""
-        window, reduced = self.plan.spec.window, self.geometry.reduced_runs
-        if window is not None:
-            return count_in_windows(selected, window, reduced[0])
-        return np.asarray(np.add.reduce(selected, axis=reduced, dtype=np.float64))
+
+class LengthRun(Run):
+    """A run of lengths of any p but 2: those that pairs do not decide are calculated in decimals."""
+
+    def _measure_groups(
+        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
+    ) -> Lengths:
+        lengths: Lengths = super()._measure_groups(rows, tile, work, selected)
+        for group in _find_undecided(lengths):
+            values = rows[group] if selected is None else rows[group][selected[group]]
+            settle(lengths, group, find_length(values.astype(np.float64), self._p))
+        return lengths
+
+    def _merge(self, records: Records, scale: Integers | None) -> Lengths:
+        lengths: Lengths = super()._merge(records, scale)
+        if not self.whole:
+            self._settle_in_passes(lengths)
+        return lengths
+
+    @property
+    def _p(self) -> float:
+        assert self.plan.spec.p is not None  # of every norm that has this kind of run
+        return self.plan.spec.p
+
+    def _settle_in_passes(self, lengths: Lengths) -> None:
+        """Find the undecided lengths of groups that are larger than a tile, with a pass or two."""
+        undecided = _find_undecided(lengths)
+        for digits in DIGITS:
+            if not undecided:
+                return
+            totals = {group: DecimalLength(self._p) for group in undecided}
+
+            def add(tile: Slices, work: Workspace, totals: Any = totals, digits: int = digits) -> None:
+                rows, selected = self._lay_rows(tile, *self._load_selected(tile, work, self.order)[1:])
+                for row, group in enumerate(self.geometry.number_groups(tile).tolist()):
+                    if group in totals:
+                        values = rows[row] if selected is None else rows[row][selected[row]]
+                        with self._lock, use_digits(digits):
+                            totals[group].add(values.astype(np.float64))
+
+            self.walk.expect(2)
+            self.walk.each(add, whole=False, line=self.geometry.longest_leaf)
+            for group, total in totals.items():
+                with use_digits(digits):
+                    found = keep_digits(total.find(), digits)
+                if found is not None:
+                    settle(lengths, group, found)
+                    undecided.remove(group)
+
+
+def _find_undecided(lengths: Lengths) -> list[int]:
+    """Return the groups whose lengths have to be calculated with more digits."""
+    return [] if lengths.undecided is None else np.flatnonzero(lengths.undecided).tolist()

@@ -300,7 +300,7 @@ class Run:
         """Measure groups that are rows, again and scaled where their squares over- or underflow."""
         leaves = self._measure_rows(rows, tile, work, selected)
         scale = None
-        chosen = np.asarray(leaves.extreme.any(axis=-1) | self.method.scales_always)
+        chosen = np.asarray(leaves.extreme.any(axis=-1))
         if chosen.any():
             part = rows[chosen].astype(np.float64)
             scale = np.zeros(rows.shape[0], dtype=np.int64)
@@ -376,7 +376,7 @@ class Run:
 
         leaf = geometry.longest_leaf
         self.walk.each(gather, whole=False, line=leaf)
-        extreme = segments.records.extreme.any(axis=-1) | self.method.scales_always
+        extreme = segments.records.extreme.any(axis=-1)
         if extreme.any():
             self.walk.expect(2)
             self.walk.each(enlarge, whole=False, line=leaf)

@@ -14,7 +14,6 @@ from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
-from normcli.numerics.lengths import LARGEST_P
 from normcli.numerics.solution import solve_given
 from normcli.tensors.mapped import require_unchanged
 
@@ -179,10 +178,14 @@ def run_source(
 def _find_run(plan: Plan) -> type[Run]:
     """Return the kind of run that measures a norm's groups; the rarer ones are imported on use."""
     p = plan.spec.p
-    if plan.spec.window is not None or (p is not None and LARGEST_P < p < np.inf):
-        from normcli.engine.computation import ComputationRun
+    if plan.spec.window is not None:
+        from normcli.engine.computation import WindowRun
 
-        return ComputationRun
+        return WindowRun
+    if p not in (None, 2.0):
+        from normcli.engine.computation import LengthRun
+
+        return LengthRun
     if plan.norm.divisor.measurement is Measurement.QUARTILES:
         from normcli.engine.order import QuartileRun
 

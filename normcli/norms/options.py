@@ -205,10 +205,10 @@ OPTIONS = (
         default=0, is_allowed=lambda ddof: ddof >= 0, requirement="negative",
     ),
     Option(
-        "p", OptionKind.NUMBER, "The exponent of the length, ≥ 0 or inf.",
+        "p", OptionKind.NUMBER, "The exponent of the length, or ±inf.",
         lambda norm: norm.divisor == LENGTH and norm.p is None,
         default=2.0,  # as in every framework's `normalize`
-        is_allowed=lambda p: p >= 0, requirement="not a number ≥ 0 (inf is one)",
+        is_allowed=lambda p: not math.isnan(p), requirement="not a number",
     ),
     Option(
         "size", OptionKind.INTEGER, "Channels in a window.", _has_window,

@@ -1,27 +1,57 @@
-"""ℓp lengths of groups, from sums of powers: a count of values for p = 0, and the largest for p = ∞."""
+"""ℓp lengths of groups, (Σ|x|ᵖ)^(1/p) for every real p: a count for 0, the largest |x| for ∞, the least for −∞.
+
+Powers are summed of |x| / unit, where the unit is the |x| whose power is the largest. So no power that changes
+the sum over- or underflows, and the length has no larger error than the sum, whatever p ≥ 1 is.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.divisor import find_divisor
-from normcli.numerics.leaves import Records, count_values, measure_leaves, sum_plainly
-from normcli.numerics.pairs import Pair, sum_pairs
+from normcli.numerics.kept import keep
+from normcli.numerics.leaves import Records, count_values, cut_rows, measure_leaves
+from normcli.numerics.pairs import Pair, pair_multiply, sum_pairs
+from normcli.numerics.powers import (
+    LOGARITHM_ERROR,
+    POWER_ERROR,
+    keep_decimal,
+    raise_decimal,
+    raise_to_power,
+    take_root,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Selected
-    from normcli.norms.plan import Plan
+    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.numerics.powers import Exact
     from normcli.numerics.workspace import Workspace
 
 
-LARGEST_P = 512.0
-"""Up to this p, powers of values between 1/2 and 1 do not underflow."""
+_CHUNK = 1 << 13
+"""Values whose powers are taken at once: the arrays of pairs then lie in a core's L2 cache."""
+
+_SUM_ERROR = 2.0**-93
+"""Of a sum of powers, as a part of it.
+
+A power of 2⁻ᶻ has an error of z · 2⁻¹⁰⁰ of itself. In a sum of n powers, of which one is 1, the mean of z, each
+weighted with its power, is below log₂ n + 1. Powers are taken again of the units of leaves and of segments.
+"""
+
+_LEAST_POWER = -1020
+"""Powers below 2^−1020 of the largest change no bit of what is kept; they are counted as large as that."""
+
+_LEAST_EXPONENT, _LARGEST_EXPONENT = -400, 400
+"""Groups whose lengths are not between these powers of 2 are scaled so that they are."""
+
+_OUT_OF_RANGE = 5000
+"""Exponents of lengths that are 0 or infinite beside any value."""
 
 
 @dataclass(slots=True)
@@ -30,14 +60,17 @@ class Powers(Records):
 
     Parameters
     ----------
+    unit : ndarray
+        The |x| whose power is the largest: the length itself if it is 0, infinite or NaN.
     hi, lo : ndarray
-        Σ|x|ᵖ, a pair; for p = 0 how many values are not 0, for p = ∞ the largest |x|.
+        Σ(|x| / unit)ᵖ, a pair; for p = 0 how many values are not 0; for p = 1 Σ|x|.
     extreme : ndarray of bool
         Whether the sum may have over- or underflowed.
     count : ndarray
         How many values are selected.
     """
 
+    unit: Floats
     hi: Floats
     lo: Floats
     extreme: Selected
@@ -46,81 +79,159 @@ class Powers(Records):
 
 @dataclass(slots=True)
 class Lengths:
-    """Count and ℓp length of groups, of any p but 2; `scale` as of `Moments`."""
+    """Count and ℓp length of groups, of any p but 2; `scale` as of `Moments`.
+
+    `undecided` says which lengths are not known well enough to be kept; None for none.
+    """
 
     count: Any
     length: Pair
     scale: NDArray[np.int64] | None = None
+    undecided: Selected | None = None
 
 
-def measure_powers(
-    x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, p: float, exact: bool
-) -> Powers:
+def has_powers(p: float) -> bool:
+    """Return whether lengths are roots of sums of powers, and no plain sums, counts or extremes."""
+    return p not in (0.0, 1.0) and not math.isinf(p)
+
+
+def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, p: float) -> Powers:
     """Return the sums of powers of leaves, shape (leaves, n)."""
     size = np.abs(x.astype(np.float64))
     result = Powers.empty(x.shape[:-1])
     result.count[...] = count_values(x, selected)
+    result.unit[...] = 1.0
     if p == 1.0:
         sums = measure_leaves(size, work, need_sum=True)
         result.hi, result.lo, result.extreme = sums.sum_hi, sums.sum_lo, sums.extreme
     elif p == 0.0:
         result.hi[...] = np.count_nonzero(size, axis=-1)
         result.hi[np.isnan(size).any(axis=-1)] = np.nan
-    elif math.isinf(p):
-        result.hi[...] = np.maximum.reduce(size, axis=-1)
     else:
-        wide = np.longdouble if exact else np.float64  # on x86 11 bits more than float64
-        powers = sum_plainly(np.power(size.astype(wide), wide(p)))
-        result.hi[...] = powers
-        result.lo[...] = powers - result.hi
+        if selected is not None and p < 0.0:
+            size[~selected] = np.inf  # whose power is 0
+        result.unit[...] = _find_unit(size, p)
+        if has_powers(p):
+            _sum_powers(size, result, p)
     return result
+
+
+def _find_unit(size: Floats, p: float) -> Floats:
+    """Return the |x| whose power is the largest, along the last axis."""
+    return np.asarray((np.maximum if p > 0.0 else np.minimum).reduce(size, axis=-1))
+
+
+def _is_usable(unit: Floats) -> Selected:
+    """Return where a length is not that of a 0, an infinity or a NaN."""
+    return np.isfinite(unit) & (unit > 0.0)
+
+
+def _sum_powers(size: Floats, result: Powers, p: float) -> None:
+    """Write Σ(|x| / unit)ᵖ of rows."""
+    for rows in cut_rows(size.shape[0], size.shape[1], _CHUNK):
+        unit = np.where(_is_usable(result.unit[rows]), result.unit[rows], 1.0)
+        powers = _raise_quotients(size[rows], unit[:, None], p)
+        result.hi[rows], result.lo[rows] = sum_pairs(powers)
+
+
+def _raise_quotients(size: Floats, unit: Floats, p: float) -> Pair:
+    """Return (size / unit)ᵖ, at most 1; 0 for a size of 0, infinite or NaN."""
+    usable = _is_usable(size)
+    whole = bool(usable.all())
+    size = size if whole else np.where(usable, size, unit)
+    (hi, lo), exponent = raise_to_power(Pair(size, np.zeros_like(size)), p, unit)
+    exponent = np.maximum(exponent, _LEAST_POWER)
+    power = Pair(np.ldexp(hi, exponent), np.ldexp(lo, exponent))
+    return power if whole else Pair(*(np.where(usable, part, 0.0) for part in power))
 
 
 def fold_powers(leaves: Powers, p: float) -> Powers:
     """Make one record of all leaves along the last axis."""
-    if math.isinf(p):
-        total = Pair(np.maximum.reduce(leaves.hi, axis=-1), np.zeros(leaves.hi.shape[:-1]))
-    else:
-        total = sum_pairs(Pair(leaves.hi, leaves.lo))
+    total = Pair(leaves.hi, leaves.lo)
+    unit = leaves.unit[..., 0]
+    if p not in (0.0, 1.0):
+        unit = _find_unit(leaves.unit, p)
+    if has_powers(p):
+        common = np.where(_is_usable(unit), unit, 1.0)
+        total = pair_multiply(total, _raise_quotients(leaves.unit, common[..., None], p))
     extreme = np.asarray(leaves.extreme.any(axis=-1))
-    return Powers(*total, extreme, np.add.reduce(leaves.count, axis=-1))
+    return Powers(unit, *sum_pairs(total), extreme, np.add.reduce(leaves.count, axis=-1))
 
 
-def merge_powers(leaves: Powers, count: Any, *, p: float, exact: bool) -> Lengths:
+def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
     """Return the lengths of groups, from leaves of shape (groups, leaves)."""
     folded = fold_powers(leaves, p)
-    total = Pair(folded.hi, folded.lo)
-    if p not in (0.0, 1.0, math.inf):
-        wide = np.longdouble if exact else np.float64
-        root = np.power(total.hi.astype(wide) + total.lo, wide(1) / wide(p))
-        hi = root.astype(np.float64)
-        total = Pair(hi, (root - hi).astype(np.float64))
-    return Lengths(count, total)
+    if p in (0.0, 1.0):
+        return Lengths(count, Pair(folded.hi, folded.lo))
+    unit = np.where(folded.count > 0, folded.unit, 0.0)
+    nothing = np.zeros_like(unit)
+    usable = _is_usable(unit)
+    size = np.where(usable, unit, 1.0)
+    length, exponent = Pair(size, nothing), nothing.astype(np.int64)
+    undecided = None
+    if has_powers(p):
+        total = Pair(np.where(usable, folded.hi, 1.0), np.where(usable, folded.lo, 0.0))
+        root, exponent = take_root(total, p)
+        mantissa, own_exponent = np.frexp(size)
+        kept = keep(
+            pair_multiply(root, Pair(mantissa, 0.0)),
+            _SUM_ERROR / abs(p) + (np.abs(exponent) + 1) * LOGARITHM_ERROR + POWER_ERROR,
+        )
+        length, exponent = kept.value, exponent + own_exponent
+        undecided = kept.undecided & usable & (np.abs(exponent) < _OUT_OF_RANGE)
+    lengths = Lengths(count, Pair(np.where(usable, length.hi, unit), np.where(usable, length.lo, 0.0)))
+    return _scale(lengths, exponent, undecided)
 
 
-def normalize_by_large_powers(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Floats, dict[str, Floats]]:
-    """Divide by max·(Σ(|x|/max)ᵖ)^(1/p): the root reduces the rounding errors that the power magnified.
+def _scale(lengths: Lengths, exponent: Integers, undecided: Selected | None) -> Lengths:
+    """Return lengths that were given without a power of 2, in the unit that their values are scaled to."""
+    hi, lo = lengths.length
+    exponent = np.clip(exponent, -_OUT_OF_RANGE, _OUT_OF_RANGE)
+    own = np.where(np.isfinite(hi) & (hi != 0.0), exponent + np.frexp(hi)[1], 0)
+    scale = np.clip(own, _LEAST_EXPONENT, _LARGEST_EXPONENT) - own
+    scaled = Pair(hi, lo).map(lambda part: np.ldexp(part, exponent + scale))
+    return Lengths(lengths.count, scaled, scale if scale.any() else None, undecided)
 
-    Parameters
-    ----------
-    plan : Plan
-        Of a p above `LARGEST_P`.
-    x : ndarray
-        Whole along the reduced axes.
-    axes : tuple of int
-        Those axes.
 
-    Returns
-    -------
-    tuple of (ndarray, dict)
-        The result, of the shape of x; `norm`, of the shape of the other axes.
-    """
-    assert plan.spec.p is not None  # by the plan: every row that divides by a length has an exponent
-    size = np.abs(x)
-    largest = np.maximum.reduce(size, axis=axes, keepdims=True)
-    usable = np.isfinite(largest) & (largest > 0.0)
-    ratio = size / np.where(usable, largest, 1.0)
-    total = np.add.reduce(ratio**plan.spec.p, axis=axes, keepdims=True)
-    length = np.where(usable, largest * total ** (1.0 / plan.spec.p), largest)
-    divisor = find_divisor(length, plan.spec.eps, plan.spec.eps_mode)
-    return x / np.where(divisor == 0.0, 1.0, divisor), {"norm": length.squeeze(axes)}
+def settle(lengths: Lengths, place: int, exact: Exact) -> None:
+    """Put the length of one group, exactly known, in its place."""
+    scale = 0 if lengths.scale is None else int(lengths.scale[place])
+    for parts, part in zip(lengths.length, exact[:2], strict=True):
+        parts[place] = math.ldexp(part, exact.exponent + scale)
+
+
+class DecimalLength:
+    """The length of values that are added one by one, in decimals: to as many digits as the context has."""
+
+    def __init__(self, p: float) -> None:
+        self._p, self._unit, self._total = p, Fraction(0), Decimal(0)
+
+    def add(self, values: Floats) -> None:
+        """Add finite values."""
+        sizes = [Fraction(size) for size in np.abs(values).tolist() if 0.0 < size < math.inf]
+        if not sizes:
+            return
+        unit = max(sizes) if self._p > 0.0 else min(sizes)
+        if not self._unit:
+            self._unit = unit
+        elif (unit > self._unit) == (self._p > 0.0):
+            self._total *= raise_decimal(self._unit / unit, self._p)
+            self._unit = unit
+        for size in sizes:
+            self._total += raise_decimal(size / self._unit, self._p)
+
+    def find(self) -> Decimal:
+        """Return the length."""
+        unit = Decimal(self._unit.numerator) / Decimal(self._unit.denominator)
+        return unit * (self._total.ln() / Decimal(self._p)).exp()
+
+
+def find_length(values: Floats, p: float) -> Exact:
+    """Return what is kept of the length of a group, from its values."""
+
+    def calculate() -> Decimal:
+        length = DecimalLength(p)
+        length.add(values)
+        return length.find()
+
+    return keep_decimal(calculate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,8 +34,6 @@ class Method(NamedTuple):
         `solve` takes.
     measures_columns : bool
         Whether `measure_columns` measures the same of groups that are laid out as columns.
-    scales_always : bool
-        Whether values are scaled by a power of two even where nothing over- or underflows.
     """
 
     records: type[Records]
@@ -44,7 +41,6 @@ class Method(NamedTuple):
     fold: Callable[[Any], Any]
     merge: Callable[[Any, Any], Any]
     measures_columns: bool = False
-    scales_always: bool = False
 
 
 def choose_method(plan: Plan, *, exact: bool) -> Method:
@@ -60,10 +56,9 @@ def choose_method(plan: Plan, *, exact: bool) -> Method:
 
         return Method(
             Powers,
-            partial(measure_powers, p=p, exact=exact),
+            partial(measure_powers, p=p),
             partial(fold_powers, p=p),
-            partial(merge_powers, p=p, exact=exact),
-            scales_always=p not in (0.0, 1.0, math.inf),
+            partial(merge_powers, p=p),
         )
     centred = plan.norm.centre is Centre.MEAN
     return Method(

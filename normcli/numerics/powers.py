@@ -29,12 +29,13 @@ from normcli.numerics.pairs import (
     two_square,
     two_sum,
 )
+from normcli.numerics.rounding import Scaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from decimal import Decimal
 
-    from normcli.dtypes import Floats, Integers
 
 LOGARITHM_ERROR, POWER_ERROR = 2.0**-100, 2.0**-97
 """The largest error of a logarithm, and the further one of a power: each as a part of itself."""
@@ -53,13 +54,7 @@ _LARGEST_Z = 2.0**30
 
 _LARGEST_LOGARITHM_FACTOR = 2.0**200
 
-_MOST_SHIFT = 10_000
-"""More than any exponent of float64, and few enough bits for `ldexp`."""
-
-_LEAST_EXPONENT = -1074
-_LEAST_NORMAL, _LEAST = 2.0**-1022, 2.0**_LEAST_EXPONENT
-
-_DIGITS = (60, 200)
+DIGITS = (60, 200)
 """Of calculations in decimals. What lies nearer to a boundary than the last of them tells lies on it."""
 
 _LOST_DIGITS = 14
@@ -110,13 +105,6 @@ def _tabulate_powers() -> Pair:
     while len(powers) < _EXP_STEPS:
         powers.append((powers[-1] * root) >> _FIXED)
     return Pair(*np.array([_round_fixed(power) for power in powers]).T)
-
-
-class Scaled(NamedTuple):
-    """Numbers value · 2^exponent, beyond the range of doubles too."""
-
-    value: Pair
-    exponent: Integers
 
 
 def raise_to_power(a: Pair, p: float, unit: Any = 1.0, exponent: Any = 0) -> Scaled:
@@ -240,20 +228,6 @@ def _exp2(z: Pair) -> Scaled:
     return Scaled(pair_multiply(table, series), places >> _EXP_BITS)
 
 
-def round_scaled(number: Scaled) -> Floats:
-    """Return the nearest doubles, 0 or infinite beyond them; pairs are normalized."""
-    (hi, lo), exponent = number
-    exponent = np.clip(exponent, -_MOST_SHIFT, _MOST_SHIFT)
-    rounded = np.asarray(np.ldexp(hi, exponent))
-    small = (np.abs(rounded) < _LEAST_NORMAL) & (hi != 0.0)
-    if small.any():  # of numbers between two subnormal ones, the second double tells which is nearer
-        rest = hi - np.ldexp(rounded, -exponent)
-        half = np.ldexp(0.5, _LEAST_EXPONENT - exponent)
-        further = small & (np.abs(rest) == half) & (rest * lo > 0.0)
-        rounded = rounded + np.where(further, np.copysign(_LEAST, rest), 0.0)
-    return rounded
-
-
 def _square(a: Pair) -> Pair:
     square = two_square(a.hi)
     return quick_two_sum(square.hi, square.lo + 2.0 * a.hi * a.lo)
@@ -283,16 +257,31 @@ def keep_decimal(calculate: Callable[[], Decimal]) -> Exact:
     calculate : callable
         Called with the precision of the current context of `decimal`, of which it may lose ten digits.
     """
+    found = None
+    for digits in DIGITS:
+        with use_digits(digits):
+            found = keep_digits(calculate(), digits)
+        if found is not None:
+            break
+    assert found is not None  # with the last of them
+    return found
+
+
+def use_digits(digits: int) -> AbstractContextManager[Any]:
+    """Calculate with so many decimal digits, and any exponent."""
     import decimal  # on use: few numbers come here
 
-    for digits in _DIGITS:
-        with decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)):
-            value = Fraction(calculate())
-        error = Fraction(1, 10 ** (digits - _LOST_DIGITS))
-        low, high = (keep_fraction(value * (1 + sign * error)) for sign in (-1, 1))
-        if low == high:
-            return low
-    return keep_fraction(_round(value, _BOUNDARY_BITS))
+    return decimal.localcontext(decimal.Context(digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX))
+
+
+def keep_digits(number: Decimal, digits: int) -> Exact | None:
+    """Return what is kept of a number that was calculated with so many digits; None if they are too few."""
+    value = Fraction(number)
+    error = Fraction(1, 10 ** (digits - _LOST_DIGITS))
+    low, high = (keep_fraction(value * (1 + sign * error)) for sign in (-1, 1))
+    if low == high:
+        return low
+    return keep_fraction(_round(value, _BOUNDARY_BITS)) if digits == DIGITS[-1] else None
 
 
 def keep_fraction(value: Fraction) -> Exact:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.numerics.pairs import Pair
+
+
+_MOST_SHIFT = 10_000
+"""More than any exponent of float64, and few enough bits for `ldexp`."""
+
+_LEAST_EXPONENT = -1074
+_LEAST_NORMAL, _LEAST = 2.0**-1022, 2.0**_LEAST_EXPONENT
+
+
+class Scaled(NamedTuple):
+    """Numbers value · 2^exponent, beyond the range of doubles too; an exponent for each, or one for all."""
+
+    value: Pair
+    exponent: Any
 
 
 def widen(values: NDArray[Any]) -> Floats:
@@ -37,3 +52,17 @@ def round_to_odd(values: Floats) -> NDArray[np.float32]:
     bits -= np.abs(back) > np.abs(values)
     bits |= back != values
     return nearest
+
+
+def round_scaled(number: Scaled) -> Floats:
+    """Return the nearest doubles, 0 or infinite beyond them; pairs are normalized."""
+    (hi, lo), exponent = number
+    exponent = np.clip(exponent, -_MOST_SHIFT, _MOST_SHIFT)
+    rounded = np.asarray(np.ldexp(hi, exponent))
+    small = (np.abs(rounded) < _LEAST_NORMAL) & (hi != 0.0)
+    if small.any():  # of numbers between two subnormal ones, the second double tells which is nearer
+        rest = hi - np.ldexp(rounded, -exponent)
+        half = np.ldexp(0.5, _LEAST_EXPONENT - exponent)
+        further = small & (np.abs(rest) == half) & (rest * lo > 0.0)
+        rounded = rounded + np.where(further, np.copysign(_LEAST, rest), 0.0)
+    return rounded

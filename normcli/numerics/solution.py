@@ -8,9 +8,10 @@ import numpy as np
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, ZeroRule
-from normcli.numerics.divisor import Solution, add_eps, replace_zeros, unscale
+from normcli.numerics.divisor import Solution, add_eps, replace_zeros
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, Triple, divide_by_count, extend, pair_divide, pair_root
+from normcli.numerics.rounding import Scaled, round_scaled
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers
@@ -115,4 +116,5 @@ def _solve_length(plan: Plan, measured: Moments | Lengths) -> Solution:
         divisor = Pair(np.ldexp(divisor.hi, k), divisor.lo)
     zero = np.zeros_like(length.hi)
     mean = Triple(zero, zero, zero)
-    return Solution(mean, divisor, k, centred=False, statistics={"norm": unscale(length.hi, unit)})
+    norm = length.hi if unit is None else round_scaled(Scaled(length, -unit))
+    return Solution(mean, divisor, k, centred=False, statistics={"norm": norm})

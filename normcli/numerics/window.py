@@ -23,12 +23,11 @@ from normcli.numerics.pairs import (
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
     POWER_ERROR,
-    Scaled,
     keep_decimal,
     raise_decimal,
     raise_to_power,
-    round_scaled,
 )
+from normcli.numerics.rounding import Scaled, round_scaled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

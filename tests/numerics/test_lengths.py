@@ -1,22 +1,207 @@
-"""ℓp lengths of large p."""
+"""ℓp lengths for every real p: rounded once, whatever the values' scale, and as torch has them where they are special."""
 
 from __future__ import annotations
+
+import decimal
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from normcli import normalize
-from tests.test_exactness import check, make
+from normcli.engine.run import measure
+from normcli.engine.walk import Effort
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.numerics.kept import Kept
+from normcli.numerics.lengths import find_length, fold_powers, measure_powers, merge_powers
+from normcli.numerics.powers import keep_fraction
+from normcli.numerics.workspace import Workspace
+from tests.marks import slowly
+from tests.test_exactness import allow_element
+
+EXACT = decimal.Context(100, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+INF, NAN = math.inf, math.nan
+
+
+def find_exactly(values, p):
+    """Return a length to 90 digits, straight from its definition."""
+    with decimal.localcontext(EXACT):
+        sizes = [decimal.Decimal(abs(v)) for v in values if v]
+        exponent = decimal.Decimal(p)
+        return sum(size**exponent for size in sizes) ** (1 / exponent)
+
+
+def round_once(number):
+    """Return the nearest double, infinite beyond them."""
+    try:
+        return float(Fraction(number))
+    except OverflowError:
+        return math.copysign(INF, number)
+
+
+def check(rows, p):
+    """Hold lengths and elements of rows against exact ones."""
+    result = normalize(rows, "lp", p=p, eps=0.0)
+    for row, norm, normalized in zip(rows, result.norm, result.normalized, strict=True):
+        exact = find_exactly(row.tolist(), p)
+        assert norm == round_once(exact)
+        for value, got in zip(row.tolist(), normalized.tolist(), strict=True):
+            with decimal.localcontext(EXACT):
+                quotient = decimal.Decimal(value) / exact
+            nearest = round_once(quotient)
+            if math.isfinite(nearest):
+                error = abs(Fraction(got) - Fraction(quotient)) / Fraction(math.ulp(nearest))
+                assert error <= allow_element("float64")
+            else:
+                assert got == nearest
+
+
+EXPONENTS = [3.0, 0.5, -1.0, 1.7, -2.3, 511.0, *slowly([0.25, 1.5, 4.0, 16.0, 17.0, 20.0, 100.0, 0.01, -0.3, -600.0, 513.5, 1e5])]  # fmt: skip
+
+KINDS = {
+    "normal": lambda random, x: x,
+    "equal": lambda random, x: np.full_like(x, 0.7),
+    "nearly equal": lambda random, x: 3.0 * (1.0 + np.round(x * 3) * 2.0**-52),
+    "mixed": lambda random, x: x * 10.0 ** random.uniform(-30, 30, x.shape),
+    "far apart": lambda random, x: x * 10.0 ** random.uniform(-300, 300, x.shape),
+    "small": lambda random, x: x * 1e-290,
+    "subnormal": lambda random, x: x * 1e-315,
+    "large": lambda random, x: np.clip(x, -1.7, 1.7) * 1e308,
+}
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_lengths_are_rounded_once(kind, p):
+    random = np.random.default_rng(7)
+    check(KINDS[kind](random, random.standard_normal((3, 6))), p)
+
+
+@pytest.mark.parametrize("p", [511.0, 20.0, 100.0])
+def test_powers_that_underflow_on_the_way(p):
+    check(np.array([[1e-290, 2e-290]]), p)
+
+
+def test_the_largest_p():
+    random = np.random.default_rng(8)
+    x = random.standard_normal((3, 6))
+    for p in (1e16, 1e300):
+        np.testing.assert_array_equal(normalize(x, "lp", p=p).norm, np.abs(x).max(axis=1))
+        np.testing.assert_array_equal(normalize(x, "lp", p=-p).norm, np.abs(x).min(axis=1))
+
+
+def test_the_least_p_of_one_value():
+    np.testing.assert_array_equal(normalize([[3e-5, 0.0], [0.0, 0.0]], "lp", p=1e-5).norm, [3e-5, 0.0])
+    assert normalize([[1.0, 2.0]], "lp", p=1e-5).norm[0] == INF
+
+
+@pytest.mark.parametrize(
+    ("p", "values", "expected"),
+    [
+        pytest.param(3.0, [3.0, 4.0, 5.0], 6.0, id="cubes"),
+        pytest.param(0.5, [4.0, 9.0], 25.0, id="roots"),
+        pytest.param(2.0, [3.0, 4.0], 5.0, id="squares"),
+        pytest.param(1.0, [3.0, -4.0], 7.0, id="sum"),
+        pytest.param(-1.0, [3.0, 6.0], 2.0, id="harmonic"),
+        pytest.param(0.0, [3.0, 0.0, 6.0], 2.0, id="count"),
+        pytest.param(INF, [3.0, -6.0], 6.0, id="largest"),
+        pytest.param(-INF, [3.0, -6.0], 3.0, id="least"),
+    ],
+)
+def test_lengths_that_are_doubles(p, values, expected):
+    assert normalize([values], "lp", p=p).norm.tolist() == [expected]
+
+
+SPECIAL = [[INF, 1.0], [INF, INF], [NAN, 1.0], [NAN, 0.0], [0.0, 0.0], [0.0, 2.0], [-3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("p", "expected"),
+    [
+        pytest.param(-1.0, [1.0, INF, NAN, NAN, 0.0, 0.0, 12 / 7], id="-1"),
+        pytest.param(-INF, [1.0, INF, NAN, NAN, 0.0, 0.0, 3.0], id="-inf"),
+        pytest.param(3.0, [INF, INF, NAN, NAN, 0.0, 2.0, 91 ** (1 / 3)], id="3"),
+        pytest.param(600.0, [INF, INF, NAN, NAN, 0.0, 2.0, 4.0], id="600"),
+        pytest.param(INF, [INF, INF, NAN, NAN, 0.0, 2.0, 4.0], id="inf"),
+    ],
+)
+def test_infinities_nan_and_zeros_as_in_torch(p, expected):
+    result = normalize(SPECIAL, "lp", p=p)
+    np.testing.assert_allclose(result.norm, expected, rtol=2e-16)
+    with np.errstate(invalid="ignore"):
+        quotients = SPECIAL / np.maximum(np.array(expected), 1e-12)[:, None]
+    np.testing.assert_allclose(result.normalized, quotients, rtol=4e-16)
+
+
+@pytest.mark.parametrize("p", [-1.0, -INF, 3.0, 0.3])
+def test_values_that_do_not_count_have_no_part_in_a_length(p):
+    x = np.array([[5.0, 1.0, 7.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
+    mask = np.array([[True, False, True], [True, True, True], [False, False, False]])
+    result = normalize(x, "lp", p=p, mask=mask)
+    alone = normalize([[5.0, 7.0]], "lp", p=p)
+    assert result.norm[0] == alone.norm[0]
+    assert result.norm[2] == 0.0
+
+
+@pytest.mark.parametrize("p", [3.0, -1.3, 0.4])
+def test_leaves_of_any_cut_have_the_same_length(p):
+    random = np.random.default_rng(9)
+    x = random.standard_normal((2, 60)) * 10.0 ** random.uniform(-8, 8, (2, 60))
+    found = []
+    for size in (60, 20, 3, 1):
+        leaves = measure_powers(x.reshape(-1, size), Workspace(), p=p).reshape((2, -1))
+        half = leaves.count.shape[1] // 2 or 1
+        parts = [
+            fold_powers(leaves.part(start, start + half), p) for start in range(0, leaves.count.shape[1], half)
+        ]
+        folded = type(leaves)(
+            *(np.stack(a, axis=-1) for a in zip(*(part.arrays() for part in parts), strict=True))
+        )
+        found += [merge_powers(records, 60, p=p).length for records in (leaves, folded)]
+    for length in found[1:]:
+        np.testing.assert_array_equal(np.array(length), np.array(found[0]))
+
+
+def leave_undecided(keep):
+    """Return `keep` as if it never decided, and got every length wrong."""
+
+    def never(value, error):
+        kept = keep(value, error)
+        return Kept(kept.value.map(lambda part: part * 1.5), np.ones_like(kept.undecided))
+
+    return never
+
+
+@pytest.mark.parametrize("p", [3.0, -1.3])
+@pytest.mark.parametrize("whole", [pytest.param(1 << 20, id="whole groups"), pytest.param(0, id="in passes")])
+def test_undecided_lengths_are_calculated_in_decimals(p, whole, monkeypatch):
+    x = np.random.default_rng(10).standard_normal((2, 40))
+    x[1] *= 1e300
+    plan = make_plan(Request("lp", p=p), x.shape, x.dtype)
+    expected = measure(plan, x)["norm"]
+    monkeypatch.setattr("normcli.numerics.lengths.keep", leave_undecided(merge_powers.__globals__["keep"]))
+    effort = Effort(block=16, threads=2, whole=whole)
+    np.testing.assert_array_equal(measure(plan, x, effort=effort)["norm"], expected)
+
+
+@pytest.mark.parametrize("p", [3.0, 0.5, 0.7])
+def test_lengths_in_decimals_of_what_is_exact(p):
+    assert find_length(np.array([0.0, 5.0, 0.0]), p) == keep_fraction(Fraction(5))
+
+
+def test_a_length_between_two_doubles_is_a_tie():
+    value = 1.0 + 2.0**-47
+    x = np.full((1, 9), value)  # of p = ½ 81 times the value, which ends in half a unit
+    assert normalize(x, "lp", p=0.5).norm[0] == round_once(81 * Fraction(value))
+    assert Fraction(81 * value) != 81 * Fraction(value)
 
 
 @pytest.mark.parametrize("p", [500.0, 511.5, 513.0, 1100.0, 20000.0, 1e9])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("scale", [1.0, 1e-20, 1e20])
-def test_large_p(p, dtype, scale):
-    check(normalize((make("normal", 3, 20) * scale).astype(dtype), "lp", p=p))
-
-
-def test_large_p_of_zeros_infinities_and_nan():
-    result = normalize([[0.0, 0.0], [np.inf, 1.0], [np.nan, 1.0], [2.02, 1.0]], "lp", p=1100.0)
-    np.testing.assert_array_equal(result.norm[:3], [0.0, np.inf, np.nan])
-    np.testing.assert_array_equal(result.normalized, [[0, 0], [np.nan, 0], [np.nan, np.nan], [1.0, 1.0 / 2.02]])
+def test_large_p_of_float32(p, dtype):
+    x = (np.random.default_rng(11).standard_normal((2, 9)) * 1e-20).astype(dtype)
+    result = normalize(x, "lp", p=p)
+    for row, norm in zip(x.astype(np.float64).tolist(), result.norm, strict=True):
+        assert norm == round_once(find_exactly(row, p))

@@ -16,15 +16,14 @@ from normcli.numerics.powers import (
     LOGARITHM_ERROR,
     POWER_ERROR,
     Exact,
-    Scaled,
     keep_decimal,
     keep_fraction,
     raise_decimal,
     raise_to_power,
-    round_scaled,
     take_log2,
     take_root,
 )
+from normcli.numerics.rounding import Scaled
 
 COUNT = 300
 
@@ -119,27 +118,6 @@ def test_an_exponent_of_its_own_takes_part():
     power = raise_to_power(Pair(np.array([1.5]), np.array([0.0])), 1.5, exponent=np.array([3001]))
     exact = mpmath.mpf(1.5) ** 1.5 * mpmath.mpf(2) ** 4501.5
     assert abs(widen(power.value, 0, power.exponent[0]) / exact - 1) < 2.0**-95
-
-
-@pytest.mark.parametrize(
-    ("hi", "lo", "exponent", "expected"),
-    [
-        pytest.param(1.5, 0.0, 3, 12.0, id="normal"),
-        pytest.param(1.5, 2.0**-60, -1074, 2 * 2.0**-1074, id="above the middle"),
-        pytest.param(1.5, -(2.0**-60), -1074, 2.0**-1074, id="below the middle"),
-        pytest.param(2.5, 2.0**-60, -1074, 3 * 2.0**-1074, id="above an even middle"),
-        pytest.param(2.5, 0.0, -1074, 2 * 2.0**-1074, id="a tie"),
-        pytest.param(-2.5, -(2.0**-60), -1074, -3 * 2.0**-1074, id="negative"),
-        pytest.param(1.0, 0.0, -1075, 0.0, id="half of the least"),
-        pytest.param(1.0, 2.0**-60, -1075, 2.0**-1074, id="more than half of the least"),
-        pytest.param(1.0, 0.0, -20000, 0.0, id="far below"),
-        pytest.param(-1.0, 0.0, 20000, -math.inf, id="far above"),
-    ],
-)
-def test_scaled_pairs_are_rounded_once(hi, lo, exponent, expected):
-    number = Scaled(Pair(np.array([hi]), np.array([lo])), np.array([exponent]))
-    with np.errstate(over="ignore", under="ignore"):
-        assert round_scaled(number).tolist() == [expected]
 
 
 def test_what_is_kept_of_decimals_is_what_is_kept_of_pairs():
