@@ -233,7 +233,7 @@ class Run:
                 rounded = np.empty(out.shape, dtype)
                 store(rounded, out)
                 np.copyto(out, rounded, casting="unsafe")
-            apply_affine(out, parameters)
+            apply_affine(out, parameters, work)
         else:
             apply(x, out, solution, work, parameters, exact=self.exact_output)
         if self.selection is not None:

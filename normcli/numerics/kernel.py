@@ -1,4 +1,13 @@
-"""The kernel: normalizes a block of values with what was measured of their groups, and rounds once."""
+"""The kernel: normalizes a block of values with what is known of their groups, and rounds once.
+
+Mean, divisor, gamma and beta are taken as exact numbers. Each value goes through one fixed sequence of
+additions and multiplications of doubles, which depends on its group's numbers and the dtype alone. A test on
+the result tells whether that sequence has reached it: if not, the value is calculated again, in pairs.
+
+For float64, NumPy has no fused instruction, so products have to be exact for another reason: x − mean is cut
+into T of at most 27 bits and a rest r that is 2⁻²⁴ of a divisor, 1/divisor into H of 26 bits and a rest L;
+the quotient is then T·H, which is exact, and T·L + r/divisor, whose error is below 2⁻⁷³.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.numerics.leaves import CHUNK
-from normcli.numerics.pairs import Pair, pair_divide, quick_two_sum, two_diff, two_prod, two_sum
+from normcli.dtypes import is_short_float
+from normcli.numerics.elements import PRECISIONS, Elements, calculate
+from normcli.numerics.pairs import Pair, split
 from normcli.numerics.rounding import store
 
 if TYPE_CHECKING:
@@ -16,9 +26,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.numerics.divisor import Solution
     from normcli.numerics.workspace import Workspace
+
+    Step = Callable[[NDArray[Any], NDArray[Any], "_Operands", Workspace], Selected | None]
+
+
+CHUNK = 1 << 15
+"""Values that one call works on: three or four float64 buffers of it lie in a core's L2 cache."""
 
 
 class Parameters(NamedTuple):
@@ -42,22 +58,35 @@ class _Operands(NamedTuple):
 
     Parameters
     ----------
-    mean, mean_rest : ndarray or None
-        A pair; None for norms that do not centre.
-    divisor, divisor_rest : ndarray or None
-        A pair.
-    factor : ndarray or None
-        One over the divisor, where 24 bits are enough.
-    gamma, beta : ndarray or None
+    shift : ndarray or None
+        Adding it and subtracting it again rounds a value to the grid. None for norms that do not centre.
+    centre, second : ndarray or None
+        Their sum is the mean on the grid, which one double may not hold. For short floats, two doubles of it.
+    rest : ndarray or None
+        What they leave of the mean.
+    top, low : ndarray or None
+        One over the divisor: the first 26 bits of it, and the others.
+    factor : ndarray
+        One over the divisor.
+    gamma, gamma_top, gamma_low : ndarray or None
+        Gamma, its first 26 bits, and the others.
+    step : ndarray or None
+        The power of two in gamma.
+    beta : ndarray or None
     """
 
-    mean: Any
-    mean_rest: Any
-    divisor: Any
-    divisor_rest: Any
-    factor: Any
-    gamma: Any
-    beta: Any
+    shift: Any = None
+    centre: Any = None
+    second: Any = None
+    rest: Any = None
+    top: Any = None
+    low: Any = None
+    factor: Any = None
+    gamma: Any = None
+    gamma_top: Any = None
+    gamma_low: Any = None
+    step: Any = None
+    beta: Any = None
 
     def map(self, function: Callable[..., Floats]) -> _Operands:
         """Return the operands with a function (an index, a reshape) applied to each array."""
@@ -72,7 +101,7 @@ def apply(
     parameters: Parameters = _NEITHER,
     *,
     exact: bool,
-) -> None:
+) -> NDArray[np.intp] | None:
     """Write gamma * (x - mean) / divisor + beta to `out`, rounded once.
 
     Parameters
@@ -87,23 +116,18 @@ def apply(
     parameters : Parameters
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
+
+    Returns
+    -------
+    ndarray of int or None
+        Flat indices into raw, in C order, of the values that are not decided: beta cancels so much of them that
+        what is kept of the divisor does not suffice. None if there are none.
     """
-    mean, mean_rest, _ = solution.mean if solution.centred else (None, None, None)
-    divisor, divisor_rest = solution.divisor
-    factor = None
-    if not exact:
-        step, factor = _apply_short, 1.0 / divisor
-        if parameters.beta is None:
-            divisor = divisor_rest = None
-    elif any(a is not None for a in parameters):
-        step = _apply_in_pairs
-    else:
-        step, divisor_rest = _apply_exact, None
-    operands = _Operands(mean, mean_rest, divisor, divisor_rest, factor, *parameters)
-    _apply_by_chunks(step, *_widen(raw, out, operands), work)
+    mean = solution.mean if solution.centred else None
+    return _apply(Elements(raw, mean, solution.divisor, *parameters), out, work, exact=exact)
 
 
-def apply_affine(out: NDArray[Any], parameters: Parameters) -> None:
+def apply_affine(out: NDArray[Any], parameters: Parameters, work: Workspace) -> None:
     """Multiply values by gamma and add beta in place, and round once more: for conventions that round x̂ first.
 
     Parameters
@@ -111,27 +135,71 @@ def apply_affine(out: NDArray[Any], parameters: Parameters) -> None:
     out : ndarray
         Of any float dtype.
     parameters : Parameters
+    work : Workspace
     """
-    operands = _Operands(None, None, 1.0, 0.0, None, *parameters)
-    store(out, _affine_in_pairs(out.astype(np.float64), operands))
+    _apply(Elements(out.copy(), None, None, *parameters), out, work, exact=not is_short_float(out.dtype))
+
+
+def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: bool) -> NDArray[np.intp] | None:
+    """Apply the sequence to all values, and calculate those again that it has not reached."""
+    raw = elements.x
+    if not raw.size:
+        return None
+    with np.errstate(all="ignore"):
+        step, operands = (
+            (_apply_exact, _prepare(elements)) if exact else (_apply_short, _prepare_short(elements))
+        )
+        places = _apply_by_chunks(step, *_widen(raw, out, operands), work)
+        undecided = [
+            _calculate_again(elements, out, places[start : start + _TOGETHER])
+            for start in range(0, len(places), _TOGETHER)
+        ]
+    found = [places for places in undecided if places is not None]
+    return np.concatenate(found) if found else None
+
+
+def _calculate_again(
+    elements: Elements, out: NDArray[Any], places: NDArray[np.intp]
+) -> NDArray[np.intp] | None:
+    """Calculate values at some places by themselves; return the places of those that are not decided."""
+    shape = elements.x.shape
+    index = np.unravel_index(places, shape)
+    chosen = elements.map(lambda a: np.broadcast_to(a, shape)[index].astype(np.float64))
+    results = calculate(chosen, PRECISIONS[out.dtype.name])
+    values = np.empty(len(places), out.dtype)
+    store(values, results.values)
+    out[index] = values
+    return None if results.undecided is None else places[results.undecided]
+
+
+_TOGETHER = 1 << 12
+"""Values that are calculated again in one call: some thirty float64 arrays of so many."""
 
 
 def _apply_by_chunks(
-    step: Callable[..., None], raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace
-) -> None:
-    """Take a step for each chunk of values; operands are cut where they do not broadcast."""
-    length, size = raw.shape[0], raw.size
-    if size <= CHUNK or (raw.ndim == 1 and length <= 2 * CHUNK):
-        step(raw, out, operands, work)
-    elif length == 1 or size // length > CHUNK:
-        for i in range(length):
-            part = operands.map(lambda a, i=i: a[min(i, len(a) - 1)])
-            _apply_by_chunks(step, raw[i], out[i], part, work)
-    else:
-        rows = max(1, CHUNK // (size // length))
-        for i in range(0, length, rows):
-            s = slice(i, i + rows)
-            step(raw[s], out[s], operands.map(lambda a, s=s: a if len(a) == 1 else a[s]), work)
+    step: Step, raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace
+) -> NDArray[np.intp]:
+    """Take a step for each chunk of values, with operands cut to it; return the places it has not reached."""
+    found: list[NDArray[np.intp]] = []
+
+    def walk(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, start: int) -> None:
+        length, size = raw.shape[0] if raw.ndim else 1, raw.size
+        if size <= CHUNK or (raw.ndim == 1 and length <= 2 * CHUNK):
+            if (missed := step(raw, out, operands, work)) is not None:
+                found.append(np.flatnonzero(missed) + start)
+        elif length == 1 or size // length > CHUNK:
+            for i in range(length):
+                part = operands.map(lambda a, i=i: a[min(i, len(a) - 1)])
+                walk(raw[i], out[i], part, start + i * (size // length))
+        else:
+            rows = max(1, CHUNK // (size // length))
+            for i in range(0, length, rows):
+                s = slice(i, i + rows)
+                part = operands.map(lambda a, s=s: a if len(a) == 1 else a[s])
+                walk(raw[s], out[s], part, start + i * (size // length))
+
+    walk(raw, out, operands, 0)
+    return np.concatenate(found) if found else np.empty(0, np.intp)
 
 
 _WIDE = 1024
@@ -170,64 +238,216 @@ def as_float64(raw: NDArray[Any], work: Workspace) -> Floats:
     return x
 
 
-def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> None:
-    """(x - mean) / divisor: the first difference is exact where the second could cancel (Sterbenz)."""
-    y = out if out.dtype == np.float64 else work.get("y", raw.shape)
-    x = raw
-    if operands.mean is not None:
-        x = np.subtract(x, operands.mean, out=y)
-        np.subtract(x, operands.mean_rest, out=y)
-    np.divide(x, operands.divisor, out=y)
-    if y is not out:
-        store(out, y)
+# -- what is prepared once for each group
+
+_EXPONENT = 0x7FF0_0000_0000_0000
+_TOP_BITS = ~((1 << 27) - 1)
+"""The bits of a double that hold its exponent, and those of its sign, exponent and first 26 bits."""
+
+_LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-600, 2.0**600
+_LEAST_GAMMA, _LARGEST_GAMMA = 2.0**-300, 2.0**300
+"""With others, intermediate results could leave float64: values are then calculated by themselves."""
+
+_GRID_BITS = 24
+"""Values less than 2^(52 − 24) divisors are cut at 2⁻²⁴ of the divisor's power of two."""
 
 
-def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> None:
+def _prepare(elements: Elements) -> _Operands:
+    """Return what float64 results are calculated with."""
+    _, mean, divisor, gamma, beta = elements
+    if divisor is None:
+        divisor = Pair(*(np.full((1,) * elements.x.ndim, value) for value in (1.0, 0.0)))
+    hi = divisor.hi
+    usable = (hi >= _LEAST_DIVISOR) & (hi <= _LARGEST_DIVISOR)
+    factor = 1.0 / hi
+    bits = factor.view(np.int64) + (1 << 26)
+    bits &= _TOP_BITS
+    top = np.where(usable, bits.view(np.float64), np.nan)
+    of_divisor = (hi.view(np.int64) & _TOP_BITS).view(np.float64)
+    # Products of 26 and 27 bits are exact, and so is the first difference.
+    low = (((1.0 - top * of_divisor) - top * (hi - of_divisor)) - top * divisor.lo) * factor
+    operands = _Operands(top=top, low=low, factor=factor, beta=beta)
+    if gamma is not None:
+        size = np.abs(gamma)
+        gamma = np.where((size == 0.0) | ((size >= _LEAST_GAMMA) & (size <= _LARGEST_GAMMA)), gamma, np.nan)
+        halves = split(gamma)
+        operands = operands._replace(
+            gamma=gamma, gamma_top=halves.hi, gamma_low=halves.lo, step=_find_power_of_two(gamma)
+        )
+    if mean is None:
+        return operands
+    power = _find_power_of_two(hi)
+    to_grid = power * (1.5 * 2.0 ** (52 - _GRID_BITS))
+    about = to_grid * 2.0**20
+    # Means beyond 2^54 steps of the grid are as coarse as that: adding 0 leaves values as they are.
+    near = np.abs(mean.hi) < power * 2.0 ** (54 - _GRID_BITS)
+    shift = np.where(near, to_grid - ((mean.hi + about) - about), 0.0)
+    centre = (mean.hi + shift) - shift
+    second = (mean.mid + to_grid) - to_grid
+    rest = ((mean.hi - centre) + (mean.mid - second)) + mean.lo
+    return operands._replace(shift=shift, centre=centre, second=second, rest=rest)
+
+
+def _find_power_of_two(values: Floats) -> Floats:
+    """Return the largest power of two that is no larger than each value."""
+    return (values.view(np.int64) & _EXPONENT).view(np.float64)
+
+
+_TIES_UPWARDS = 1.0 + 2.0**-48
+_KEPT_BITS = ~((1 << 8) - 1)
+"""A quotient of few bits becomes itself: the first lifts it by more than the errors of four roundings, and the
+second takes that away again. The others stay within 2⁻⁴⁴."""
+
+
+def _prepare_short(elements: Elements) -> _Operands:
+    """Return what results of 24 bits and fewer are calculated with."""
+    _, mean, divisor, gamma, beta = elements
+    centre, second = (None, None) if mean is None else mean[:2]
+    divisor_hi = np.ones((1,) * elements.x.ndim) if divisor is None else divisor.hi
+    # A divisor below 2^-1024 is one of equal values: 0 · ∞ would not be 0.
+    factor = np.where(divisor_hi > 0.0, np.minimum(1.0 / divisor_hi, 2.0**1022), 1.0 / divisor_hi)
+    factor *= _TIES_UPWARDS
+    return _Operands(centre=centre, second=second, factor=factor, gamma=gamma, beta=beta)
+
+
+# -- the sequences: each returns which of its values it has not reached, or None
+
+_CANCELS_SHORT = 2.0**-12
+"""What the addition of beta makes smaller than this part of it is calculated again."""
+
+
+def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> Selected | None:
     x, beta = as_float64(raw, work), operands.beta
-    y = x if beta is None and x is not raw else work.get("y", raw.shape)
+    y = x if x is not raw else work.get("y", raw.shape)
     last = x
-    if operands.mean is not None:
-        last = np.subtract(x, operands.mean, out=y)
-        if np.any(operands.mean_rest):  # often 0: most sums are exact, and so is division by a power of two
-            np.subtract(y, operands.mean_rest, out=y)
+    if operands.centre is not None:
+        last = np.subtract(x, operands.centre, out=y)
+        if np.any(operands.second):  # often 0: most sums are exact, and so is division by a power of two
+            np.subtract(y, operands.second, out=y)
     np.multiply(last, operands.factor, out=y)
     if operands.gamma is not None:
         np.multiply(y, operands.gamma, out=y)
+    bits = y.view(np.int64)
+    np.bitwise_and(bits, _KEPT_BITS, out=bits)
+    missed = None
     if beta is not None:
         np.add(y, beta, out=y)
-        near = np.abs(y) < _CANCELS_BELOW * np.abs(beta)
-        if near.any():
-            y[near] = _affine_in_pairs(x[near], operands.map(lambda a: np.broadcast_to(a, x.shape)[near]))
+        missed = np.abs(y) < _CANCELS_SHORT * np.abs(beta)
     store(out, y)
+    return missed
 
 
-_CANCELS_BELOW = 2.0**-15
-"""What the addition of beta makes smaller than this part of it is calculated again, in pairs."""
+_CUT_QUOTIENT = 1.5 * 2.0 ** (52 - 22)
+"""Adding it and subtracting it again cuts a quotient at 2⁻²²."""
+
+_SNAP = 1.5 * 2.0 ** (52 - 72)
+"""The same for the second part of a quotient, at 2⁻⁷²: ties become what they are."""
+
+_SNAP_PRODUCT = 1.5 * 2.0 ** (52 - 69)
+"""The same for a product with gamma, as part of gamma's power of two."""
+
+_SNAP_RELATIVE = 2.0**-17
+"""The same for a product of values that are not centred, as part of it: the grid is at 2⁻⁶⁹ or 2⁻⁷⁰ of it."""
+
+_SPLITTER = 2.0**27 + 1.0
+"""Veltkamp's constant: it splits 53 bits into two halves of 26 bits and a sign."""
+
+_LEAST_CENTRED, _LEAST_PRODUCT, _LARGEST_CENTRED = 2.0**-12, 2.0**-9, 8.0
+"""Quotients of centred values are right within these: errors are 2⁻⁷², with gamma 2⁻⁶⁹ of its power of two."""
+
+_LEAST_RELATIVE, _LARGEST_RELATIVE = 2.0**-600, 2.0**600
+"""Quotients of values that are not centred are right within these, where no product underflows."""
+
+_CANCELS_RELATIVE = 2.0**5
+"""Below 2⁻¹² of the product, beta cancels too much; as part of `_SNAP_RELATIVE`."""
 
 
-def _apply_in_pairs(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> None:
-    store(out, _affine_in_pairs(as_float64(raw, work), operands))
-
-
-def _affine_in_pairs(x: Floats, operands: _Operands) -> Floats:
-    """Return gamma * (x - mean) / divisor + beta, good to some 2⁻⁷⁰ of its largest term, and then rounded."""
-    _, _, divisor, divisor_rest, _, gamma, beta = operands
-    if operands.mean is None:
-        y = Pair(x, np.zeros_like(x))
+def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> Selected | None:
+    x = as_float64(raw, work)
+    y = out if out.dtype == np.float64 and out.flags.c_contiguous else work.get("y", raw.shape)
+    t, r = work.get("t", raw.shape), work.get("r", raw.shape)
+    centred = operands.centre is not None
+    if centred:
+        np.add(x, operands.shift, out=t)
+        np.subtract(t, operands.shift, out=t)
+        np.subtract(x, t, out=r)
+        np.subtract(t, operands.centre, out=t)
+        if np.any(operands.second):
+            np.subtract(t, operands.second, out=t)
+        np.subtract(r, operands.rest, out=r)
     else:
-        d, e = two_diff(x, operands.mean)
-        y = quick_two_sum(d, e - operands.mean_rest)
-    quotients = pair_divide(y, Pair(divisor, divisor_rest))
-    endless = np.isinf(divisor)
-    if endless.any():  # a given variance may be infinite: every finite value then becomes 0
-        plain = y.hi / divisor
-        quotients = Pair(np.where(endless, plain, quotients.hi), np.where(endless, 0.0, quotients.lo))
-    y = quotients
-    if gamma is not None:
-        p, e = two_prod(y.hi, gamma)
-        y = quick_two_sum(p, e + y.lo * gamma)
-    if beta is None:
-        return np.asarray(y.hi)
-    s, e = two_sum(y.hi, beta)
-    result: Floats = s + (e + y.lo)
-    return np.where(np.isfinite(result), result, s)
+        _split(x, t, r)
+    np.multiply(t, operands.top, out=y)
+    np.multiply(t, operands.low, out=t)
+    np.multiply(r, operands.factor, out=r)
+    np.add(t, r, out=t)
+    missed = _find_outside(y, r, operands)
+    scale: Any = 1.0
+    if operands.gamma is not None:
+        first = work.get("first", raw.shape)
+        if centred:
+            np.add(y, _CUT_QUOTIENT, out=first)
+            np.subtract(first, _CUT_QUOTIENT, out=first)
+            np.subtract(y, first, out=y)
+        else:
+            np.copyto(r, y)
+            _split(r, first, y)
+        np.add(t, y, out=t)
+        np.multiply(first, operands.gamma_top, out=y)
+        np.multiply(first, operands.gamma_low, out=first)
+        np.multiply(t, operands.gamma, out=t)
+        np.add(t, first, out=t)
+    if not centred:
+        scale = np.multiply(y, _SNAP_RELATIVE, out=r)
+    elif operands.gamma is not None:
+        scale = operands.step * _SNAP_PRODUCT
+    else:
+        scale = _SNAP
+    if centred or operands.gamma is not None or operands.beta is not None:
+        np.add(t, scale, out=t)
+        np.subtract(t, scale, out=t)
+    if operands.beta is not None:
+        total = y + operands.beta
+        back = total - y
+        error = (y - (total - back)) + (operands.beta - back)
+        np.add(t, error, out=t)
+        np.add(total, t, out=y)
+        if not centred:
+            least = np.abs(r) * _CANCELS_RELATIVE
+        else:
+            least = _LEAST_CENTRED if operands.gamma is None else operands.step * _LEAST_PRODUCT
+        cancelled = ~(np.abs(y) >= least)
+        missed = cancelled if missed is None else missed | cancelled
+    else:
+        np.add(y, t, out=y)
+        if (
+            operands.gamma is not None and (unknown := np.isnan(y)).any()
+        ):  # of a gamma that is too small or large
+            missed = unknown if missed is None else missed | unknown
+    if y is not out:
+        store(out, y)
+    return missed
+
+
+def _split(x: Floats, top: Floats, low: Floats) -> None:
+    """Split values into two halves of 26 bits (Veltkamp 1968); x may not be one of them."""
+    np.multiply(x, _SPLITTER, out=top)
+    np.subtract(top, x, out=low)
+    np.subtract(top, low, out=top)
+    np.subtract(x, top, out=low)
+
+
+def _find_outside(quotients: Floats, memory: Floats, operands: _Operands) -> Selected | None:
+    """Return which quotients are too small or too large for the sequence, or NaN; None if none is."""
+    if operands.centre is None:
+        least, most = _LEAST_RELATIVE, _LARGEST_RELATIVE
+    else:
+        least, most = _LEAST_CENTRED if operands.gamma is None else _LEAST_PRODUCT, _LARGEST_CENTRED
+        least = 0.0 if operands.beta is not None else least
+    low, high = (int(np.float64(limit).view(np.uint64)) << 1 for limit in (least, most))
+    bits = np.left_shift(
+        quotients.view(np.uint64), 1, out=memory.view(np.uint64)
+    )  # sign off: ordered as sizes are
+    np.subtract(bits, low, out=bits)
+    missed = np.greater(bits, high - low)
+    return missed if missed.any() else None

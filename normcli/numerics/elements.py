@@ -1,0 +1,229 @@
+"""Single elements, calculated in pairs at any magnitude and rounded once, where the kernel cannot reach.
+
+Every factor is scaled to about 1 first, and the powers of two are added up beside it, so that nothing over-
+or underflows but the result itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_diff, two_sum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from normcli.dtypes import Floats, Integers, Selected
+
+
+class Precision(NamedTuple):
+    """A float dtype: the bits of its significand, and the exponent of its least normal number."""
+
+    bits: int
+    least: int
+
+
+PRECISIONS = {
+    "float16": Precision(11, -14),
+    "bfloat16": Precision(8, -126),
+    "float32": Precision(24, -126),
+    "float64": Precision(53, -1022),
+}
+
+
+class Elements(NamedTuple):
+    """Values, and what each is normalized with: arrays that broadcast against each other, or None.
+
+    Parameters
+    ----------
+    x : ndarray
+        float64.
+    mean : Triple or None
+        None for norms that do not centre.
+    divisor : Pair or None
+        None for no division: γ · x + β is then exact before it is rounded.
+    gamma, beta : ndarray or None
+    """
+
+    x: Any
+    mean: Triple | None
+    divisor: Pair | None
+    gamma: Any
+    beta: Any
+
+    def map(self, function: Callable[[Any], Any]) -> Elements:
+        """Return the elements with a function (an index, a reshape) applied to each array."""
+        return Elements(
+            function(self.x),
+            None if self.mean is None else self.mean.map(function),
+            None if self.divisor is None else self.divisor.map(function),
+            *(None if a is None else function(a) for a in (self.gamma, self.beta)),
+        )
+
+
+class Results(NamedTuple):
+    """Results that are one rounding away from a dtype, and where they are not decided (None: nowhere)."""
+
+    values: Floats
+    undecided: Selected | None
+
+
+_LARGE, _SMALLER = 2.0**1000, 2.0**-60
+"""Values above the first are multiplied by the second, so that differences stay finite."""
+
+_DIVISOR_BITS = 76
+"""γ · (x − mean) / divisor is known to so many bits: mean and divisor are kept to 2⁻⁷⁷ of what they add."""
+
+_ALLOWED = 7
+"""An error of 2⁻⁷ ulp is allowed beside the rounding."""
+
+_SNAP = 1.5 * 2.0**-38
+"""Adding it and subtracting it again rounds to multiples of 2⁻⁹⁰: ties become ties, as errors are 2⁻¹⁰⁰."""
+
+
+def calculate(elements: Elements, precision: Precision) -> Results:
+    """Return γ · (x − mean) / divisor + β.
+
+    Parameters
+    ----------
+    elements : Elements
+    precision : Precision
+        Of the dtype that the values are then rounded to.
+
+    Returns
+    -------
+    Results
+        Of float64, nothing is left to round; for shorter floats, the values are rounded to odd. Undecided is
+        where beta cancels so much that the last bits which are kept of the divisor would show.
+    """
+    with np.errstate(all="ignore"):
+        product, exponent = _multiply_and_divide(elements)
+        undecided = None
+        total = product
+        if elements.beta is not None:
+            total, product, exponent = _add(product, exponent, elements.beta)
+        if elements.divisor is not None:
+            if elements.beta is not None:
+                size = np.maximum(np.abs(total.hi), np.ldexp(1.0, precision.least - exponent))
+                undecided = size < np.abs(product.hi) * 2.0 ** (precision.bits + _ALLOWED - _DIVISOR_BITS)
+            total = _snap(total)
+        plain, chosen = _calculate_plainly(elements)
+        values = np.where(chosen, plain, _round(total, exponent, precision))
+        if undecided is not None:
+            undecided &= ~chosen
+        return Results(values, undecided if undecided is not None and undecided.any() else None)
+
+
+def _multiply_and_divide(elements: Elements) -> tuple[Pair, Integers]:
+    """Return γ · (x − mean) / divisor as a pair of about 1, and the exponent of the power of two beside it."""
+    z, exponent = _normalize(*_centre(elements.x, elements.mean))
+    if elements.divisor is not None:
+        divisor, k = _normalize(elements.divisor)
+        z, exponent = pair_divide(z, divisor), exponent - k
+    if elements.gamma is not None:
+        gamma, k = np.frexp(elements.gamma)
+        z, exponent = pair_multiply(z, Pair(gamma, np.zeros_like(gamma))), exponent + k
+    return z, exponent
+
+
+def _centre(x: Floats, mean: Triple | None) -> tuple[Pair, Any]:
+    """Return x − mean as a pair, and the exponent of the power of two beside it."""
+    if mean is None:
+        return Pair(x, np.zeros_like(x)), 0
+    large = np.maximum(np.abs(x), np.abs(mean.hi)) > _LARGE
+    if large.any():
+        scale = np.where(large, _SMALLER, 1.0)
+        x, mean = x * scale, mean.map(lambda a: a * scale)
+    difference, error = two_diff(x, mean.hi)
+    second, third = two_diff(error, mean.mid)
+    # What is nearer to the first part than half its ulp equals it: the second part can then not cancel.
+    hi, lo = two_sum(difference, second)
+    return quick_two_sum(hi, lo + (third - mean.lo)), np.where(large, 60, 0)
+
+
+def _normalize(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
+    """Return a pair scaled to between 1/2 and 1, and the exponent of the power of two that was taken out."""
+    hi, k = np.frexp(pair.hi)
+    return Pair(hi, np.ldexp(pair.lo, -k)), exponent + k
+
+
+def _add(product: Pair, exponent: Integers, beta: Floats) -> tuple[Pair, Pair, Integers]:
+    """Return product + β, the product, both in a unit of about the larger, and the exponent of that."""
+    hi, k = np.frexp(beta)
+    largest = np.where(beta == 0.0, exponent, np.where(product.hi == 0.0, k, np.maximum(exponent, k)))
+    beta = np.ldexp(hi, k - largest)
+    product = product.map(lambda a: np.ldexp(a, exponent - largest))
+    first, error = two_sum(product.hi, beta)
+    second, third = two_sum(error, product.lo)
+    hi, lo = two_sum(first, second)
+    return quick_two_sum(hi, lo + third), product, largest
+
+
+def _snap(total: Pair) -> Pair:
+    """Round to multiples of 2⁻⁹⁰, in the unit of the larger term."""
+    small = np.abs(total.hi) < 2.0**-38
+    hi = np.where(small, (total.hi + _SNAP) - _SNAP, total.hi)
+    return quick_two_sum(hi, np.where(small, 0.0, (total.lo + _SNAP) - _SNAP))
+
+
+def _round(total: Pair, exponent: Integers, precision: Precision) -> Floats:
+    """Return total · 2^exponent: rounded once to float64, or so that a shorter dtype rounds it as if exact."""
+    hi, lo = total
+    if precision.bits < PRECISIONS["float64"].bits:
+        hi = _round_to_odd(hi, lo)
+    else:
+        subnormal = np.frexp(hi)[1] + exponent <= precision.least
+        if subnormal.any():
+            hi = np.where(subnormal, _round_subnormal(total, exponent), hi)
+    result: Floats = np.ldexp(hi, exponent)
+    return result
+
+
+def _round_subnormal(total: Pair, exponent: Integers) -> Floats:
+    """Return total rounded so that times 2^exponent, it is a multiple of the least subnormal number."""
+    hi, lo = total
+    unit = np.ldexp(1.0, np.minimum(_LEAST_SUBNORMAL - exponent, 60))
+    magic = np.copysign(2.0**52 * unit, hi)  # |hi| is at most 2^52 units
+    nearest: Floats = (hi + magic) - magic
+    tie = (np.abs(hi - nearest) == unit / 2.0) & (lo != 0.0)
+    return np.where(tie, hi + np.copysign(unit / 2.0, lo), nearest)
+
+
+_LEAST_SUBNORMAL = -1074
+
+
+def _round_to_odd(hi: Floats, lo: Floats) -> Floats:
+    """Return hi + lo, or if that is no double, the neighbour whose last bit is 1 (Boldo & Melquiond 2008)."""
+    bits = np.array(hi, dtype=np.float64).view(np.int64)
+    bits -= (lo != 0.0) & ((lo < 0.0) != (hi < 0.0))
+    bits |= lo != 0.0
+    return bits.view(np.float64)
+
+
+_FINITE = np.finfo(np.float64).max
+
+
+def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
+    """Return what doubles give, and where that is the result: of infinities, NaN, and x = mean."""
+    x, mean, divisor, gamma, beta = elements
+    y = x
+    chosen = ~np.isfinite(x)
+    if mean is None:
+        chosen = chosen | (x == 0.0)
+    else:
+        chosen = chosen | ~np.isfinite(mean.hi)
+        y = np.where(chosen, x - mean.hi, np.clip(x - mean.hi, -_FINITE, _FINITE))
+        chosen = chosen | ((x == mean.hi) & (mean.mid == 0.0) & (mean.lo == 0.0))
+    if divisor is not None:
+        y = y / divisor.hi
+        chosen = chosen | ~np.isfinite(divisor.hi) | (divisor.hi == 0.0)
+    for parameter in (gamma, beta):
+        if parameter is not None:
+            chosen = chosen | ~np.isfinite(parameter)
+    if gamma is not None:
+        y = y * gamma
+    if beta is not None:
+        y = y + beta
+    return y, chosen

@@ -1,0 +1,234 @@
+"""Results held against exact rationals: within 0.51 ulp of every dtype, and ties to even."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from normcli.numerics.divisor import Solution
+from normcli.numerics.elements import PRECISIONS
+from normcli.numerics.kernel import Parameters, apply, apply_affine
+from normcli.numerics.pairs import Pair, Triple
+from normcli.numerics.workspace import Workspace
+
+DTYPES = {"float64": np.float64, "float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+ALLOWED = 0.51
+WRONG_TIE = 1000
+
+
+class Case(NamedTuple):
+    """Values of shape (groups, n), and the numbers that they are normalized with."""
+
+    x: np.ndarray
+    mean: Triple | None
+    divisor: Pair
+    gamma: np.ndarray | None = None
+    beta: np.ndarray | None = None
+
+
+def keep_mean(value: Fraction) -> tuple[float, float, float]:
+    hi = float(value)
+    mid = float(value - Fraction(hi))
+    rest = value - Fraction(hi) - Fraction(mid)
+    unit = Fraction(2) ** (math.frexp(mid)[1] - 77)
+    return hi, mid, float(round(rest / unit) * unit)
+
+
+def keep_divisor(value: Fraction) -> tuple[float, float]:
+    hi = float(value)
+    unit = Fraction(2) ** (math.frexp(hi)[1] - 77)
+    return hi, float(round((value - Fraction(hi)) / unit) * unit)
+
+
+def draw(rng, scale) -> Fraction:
+    """Return a number of some 160 bits."""
+    parts = rng.normal(size=3) * 2.0 ** np.array([0.0, -53.0, -106.0])
+    return sum(map(Fraction, parts)) * Fraction(float(scale))
+
+
+def lay(kept, parts) -> list[np.ndarray]:
+    return [np.array([k[i] for k in kept]).reshape(-1, 1) for i in range(parts)]
+
+
+def measure_error(got: float, exact: Fraction, dtype: str) -> float:
+    """Return the error in ulp of the exact result; a tie or a double that is not what it rounds to counts as 1000."""
+    bits, least = PRECISIONS[dtype]
+    exponent = least
+    if exact:
+        size = abs(exact)
+        exponent = size.numerator.bit_length() - size.denominator.bit_length()
+        exponent = max(least, exponent - (Fraction(2) ** exponent > size))
+    ulp = Fraction(2) ** (exponent - bits + 1)
+    if math.isinf(got):
+        return 0.0 if abs(exact) >= Fraction(2) ** (1 - least) and (got > 0) == (exact > 0) else math.inf
+    wanted, reached = exact / ulp, Fraction(got) / ulp
+    if (2 * wanted).denominator == 1 and reached != round(wanted):
+        return WRONG_TIE
+    return float(abs(reached - wanted))
+
+
+def find_worst(case: Case, dtype: str, exact: bool = True) -> tuple[float, int]:
+    """Return the largest error of the decided results in ulp, and how many are not decided."""
+    out = np.empty(case.x.shape, DTYPES[dtype])
+    zero = np.zeros((len(case.x), 1))
+    solution = Solution(case.mean or Triple(zero, zero, zero), case.divisor, None, case.mean is not None)
+    undecided = apply(case.x, out, solution, Workspace(), Parameters(case.gamma, case.beta), exact=exact)
+    skipped = set() if undecided is None else set(undecided.tolist())
+    worst = 0.0
+    for place in range(out.size):
+        i, j = divmod(place, out.shape[1])
+        result = Fraction(float(case.x[i, j]))
+        if case.mean is not None:
+            result -= sum(Fraction(float(part[i, 0])) for part in case.mean)
+        result /= sum(Fraction(float(part[i, 0])) for part in case.divisor)
+        for parameter, operate in ((case.gamma, Fraction.__mul__), (case.beta, Fraction.__add__)):
+            if parameter is not None:
+                result = operate(result, Fraction(float(np.broadcast_to(parameter, out.shape)[i, j])))
+        if place not in skipped:
+            worst = max(worst, measure_error(float(out[i, j]), result, dtype))
+    return worst, len(skipped)
+
+
+def draw_case(kind: str, rng: np.random.Generator, groups: int = 6, n: int = 12) -> Case:
+    scales = np.ones(groups)
+    if kind in ("huge mean", "wide"):
+        scales = 2.0 ** rng.integers(5, 62, groups)
+    mean = Triple(*lay([keep_mean(draw(rng, s)) for s in scales], 3))
+    sizes = np.ones(groups)
+    if kind == "near the mean":
+        sizes = 2.0 ** -rng.integers(0, 70, groups).astype(float)
+    if kind == "subnormal":
+        sizes = np.full(groups, 2.0**1020)
+    divisor = Pair(*lay([keep_divisor(abs(draw(rng, s)) + Fraction(s)) for s in sizes], 2))
+    match kind:
+        case "wide":
+            x = np.ldexp(rng.normal(size=(groups, n)), rng.integers(-60, 60, (groups, n)))
+        case "near the mean":
+            x = mean.hi + rng.integers(-4, 5, (groups, n)) * np.spacing(mean.hi)
+        case "integers":
+            x = np.ldexp(rng.integers(-(2**20), 2**20, (groups, n)) * 1.0, rng.integers(-3, 40, (groups, n)))
+            whole = np.ldexp(rng.integers(-1024, 1024, (groups, 1)) * 1.0, rng.integers(-45, 2, (groups, 1)))
+            mean = Triple(whole, np.zeros((groups, 1)), np.zeros((groups, 1)))
+            odd = rng.choice([1.0, 3.0, 5.0], (groups, 1))
+            divisor = Pair(np.ldexp(odd, rng.integers(-2, 54, (groups, 1))), np.zeros((groups, 1)))
+        case _:
+            x = mean.hi + rng.normal(size=(groups, n)) * 2.0
+    return Case(x, mean, divisor)
+
+
+KINDS = ("moderate", "huge mean", "near the mean", "wide", "subnormal", "integers")
+
+
+@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_elements_are_within_half_an_ulp_and_a_hundredth(kind, dtype, centred, rng):
+    case = draw_case(kind, rng)
+    shape = (1, case.x.shape[1])
+    gamma = np.ldexp(rng.integers(1, 8, shape) * 1.0, -2) if kind == "integers" else rng.normal(size=shape)
+    beta = np.ldexp(rng.integers(1, 8, shape) * 1.0, -2) if kind == "integers" else rng.normal(size=shape)
+    case = case._replace(mean=case.mean if centred else None)
+    for parameters in ((None, None), (gamma, None), (None, beta), (gamma, beta)):
+        worst, _ = find_worst(case._replace(gamma=parameters[0], beta=parameters[1]), dtype)
+        assert worst <= ALLOWED
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("kind", ["moderate", "integers", "near the mean"])
+def test_short_floats_are_calculated_in_doubles(kind, dtype, rng):
+    case = draw_case(kind, rng)
+    with np.errstate(over="ignore"):
+        x = np.nan_to_num(case.x.astype(DTYPES[dtype]).astype(np.float64), posinf=1.0, neginf=1.0)
+    gamma, beta = rng.normal(size=(2, 1, x.shape[1]))
+    for parameters in ((None, None), (gamma, None), (gamma, beta)):
+        case = case._replace(x=x.astype(DTYPES[dtype]), gamma=parameters[0], beta=parameters[1])
+        assert find_worst(case, dtype, exact=False)[0] <= ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("dtype", "gone"), [("float64", 14), ("float64", 20), ("float32", 40), ("float32", 50), ("bfloat16", 55)]
+)
+def test_beta_may_cancel_nearly_all(dtype, gone, rng):
+    """What is left of 2⁻ᵍᵒⁿᵉ is right, or is said not to be decided."""
+    case = draw_case("moderate", rng)
+    gamma = rng.normal(size=case.x.shape)
+    beta = np.empty_like(gamma)
+    for (i, j), x in np.ndenumerate(case.x):
+        quotient = Fraction(x) - sum(Fraction(float(part[i, 0])) for part in case.mean)
+        quotient *= Fraction(gamma[i, j]) / sum(Fraction(float(part[i, 0])) for part in case.divisor)
+        beta[i, j] = float(-quotient * (1 + Fraction(1 + rng.random()) / 2**gone))
+    worst, undecided = find_worst(case._replace(gamma=gamma, beta=beta), dtype)
+    assert worst <= ALLOWED
+    assert (undecided > 0) == ((dtype, gone) in {("float64", 20), ("float32", 50)})
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_tie_is_rounded_to_even(exact):
+    x = np.array([[-51200, 53, 3584]], DTYPES["bfloat16"])
+    low, size = np.array([[-51200.0]]), np.array([[54784.0]])
+    case = Case(x, Triple(low, 0.0 * low, 0.0 * low), Pair(size, 0.0 * size))
+    assert find_worst(case, "bfloat16", exact)[0] <= 0.5
+    out = np.empty_like(x)
+    apply(x, out, Solution(case.mean, case.divisor, None, centred=True), Workspace(), exact=exact)
+    assert float(out[0, 1]) == 0.9375
+
+
+def test_a_difference_may_be_beyond_float64():
+    largest, one = np.array([[1.7e308]]), np.ones((1, 1))
+    case = Case(largest, Triple(-largest, 0 * one, 0 * one), Pair(1e154 * one, 0 * one))
+    assert find_worst(case, "float64") == (pytest.approx(0.0, abs=0.5), 0)
+
+
+@pytest.mark.parametrize("x", [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.0, 5e-324])
+@pytest.mark.parametrize("size", [math.inf, math.nan, 0.0, 5e-324, 1.0])
+def test_infinities_nan_and_zeros_are_those_of_doubles(x, size):
+    values, sizes, zero = np.array([[x]]), np.array([[size]]), np.zeros((1, 1))
+    out = np.empty_like(values)
+    for mean in (None, Triple(zero, zero, zero)):
+        solution = Solution(mean or Triple(zero, zero, zero), Pair(sizes, zero), None, mean is not None)
+        apply(values, out, solution, Workspace(), exact=True)
+        with np.errstate(all="ignore"):
+            wanted = (values if mean is None else values - zero) / sizes
+        np.testing.assert_array_equal(out, wanted)
+        if not math.isnan(wanted[0, 0]):
+            assert np.signbit(out[0, 0]) == np.signbit(wanted[0, 0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_affine_steps_after_a_rounding_are_exact_before_the_next(dtype, rng):
+    x = rng.normal(size=300).astype(DTYPES[dtype])
+    gamma = rng.normal(size=300)
+    beta = -gamma * x.astype(np.float64) * (1.0 + np.ldexp(1.0, -rng.integers(0, 60, 300)))
+    out = x.copy()
+    apply_affine(out, Parameters(gamma, beta), Workspace())
+    exact = [Fraction(float(a)) * Fraction(b) + Fraction(c) for a, b, c in zip(x, gamma, beta, strict=True)]
+    errors = [measure_error(float(got), want, dtype) for got, want in zip(out, exact, strict=True)]
+    assert max(errors) <= ALLOWED
+
+
+@pytest.mark.parametrize("affine", [False, True], ids=["plain", "affine"])
+@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_neighbours_and_chunks_change_no_bit(dtype, centred, affine, rng, monkeypatch):
+    x = (rng.normal(size=(40, 300)) * 10.0 ** rng.integers(-6, 3, (40, 300))).astype(dtype)
+    zero = np.zeros((40, 1))
+    mean, size = rng.normal(size=(40, 1)), 0.5 + rng.random((40, 1))
+    solution = Solution(Triple(mean, mean * 2.0**-55, zero), Pair(size, size * 2.0**-55), None, centred)
+    parameters = Parameters(*rng.normal(size=(2, 1, 300))) if affine else Parameters()
+    exact = dtype == np.float64
+    whole = np.empty_like(x)
+    apply(x, whole, solution, Workspace(), parameters, exact=exact)
+    monkeypatch.setattr("normcli.numerics.kernel.CHUNK", 100)
+    pieces = np.empty_like(x)
+    apply(x, pieces, solution, Workspace(), parameters, exact=exact)
+    assert pieces.tobytes() == whole.tobytes()
+    alone = np.empty_like(x)
+    for j in range(0, 300, 7):
+        cut = Parameters(*(None if a is None else a[:, j : j + 7] for a in parameters))
+        apply(x[:, j : j + 7], alone[:, j : j + 7], solution, Workspace(), cut, exact=exact)
+    assert alone.tobytes() == whole.tobytes()
