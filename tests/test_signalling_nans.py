@@ -26,6 +26,7 @@ def file(request, tmp_path):
         pytest.param("compare bn zscore ln mvn rms l2 -i x.npy -f json", 0, id="why norms are equal"),
         pytest.param("explain lrn -i x.npy --at 0,0", 0, id="a window"),
         pytest.param("bn -i x.npy --running-mean row.npy --running-var 1", 3, id="a running statistic"),
+        pytest.param("bn -i x.npy --gamma row.npy --beta row.npy", 0, id="gamma and beta"),
         pytest.param("draw bn -i x.npy -o out.svg", 0, id="a picture"),
     ],
 )

@@ -211,7 +211,8 @@ def open_parameter(
     """Return gamma or beta, of `ParameterShapes.shape`, plus an offset, ready to be cut to tiles."""
     if values is None:
         return None
-    values = np.asarray(values, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+        values = np.asarray(values, dtype=np.float64)
     if offset:  # otherwise a zero keeps its sign
         values = values + offset
     return Spread(values.reshape(plan.parameters.view_shape), plan.grid.view_shape, geometry)
