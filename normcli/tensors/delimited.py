@@ -28,6 +28,7 @@ from normcli.tensors.tables import (
     iterate_row_blocks,
     place_numbers,
     to_number,
+    write_rows,
 )
 from normcli.tensors.tensor import LARGEST_EXACT
 
@@ -48,9 +49,6 @@ _BYTES_AT_ONCE = 1 << 20
 """How much is read at a time."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-_ROWS_AT_ONCE = 1024
-"""How many rows are written at a time, where they are put together from several sources."""
 
 _LONGEST_RECORD = 1 << 20
 """Characters that a record with line ends in quotes may have."""
@@ -369,8 +367,8 @@ def write_delimited(
     else:
         numbers = (line.split(delimiter) for line in lines)
     rows = map(delimiter.join, place_numbers(numbers, table, delimiter, keeps_missing=keeps_missing))
-    while block := list(islice(rows, _ROWS_AT_ONCE)):
-        stream.write("\n".join([*block, ""]).encode())
+    write_rows(stream, rows, "\n")
+    stream.write(b"\n")
 
 
 def _format_blocks(values: NDArray[Any], delimiter: str, decimal: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from itertools import chain, islice
+from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
@@ -25,6 +25,7 @@ from normcli.tensors.tables import (
     holds_nan,
     iterate_row_blocks,
     place_numbers,
+    write_rows,
 )
 from normcli.tensors.tensor import LARGEST_EXACT
 
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 
     from normcli.tensors.json_items import Decoders
     from normcli.tensors.tables import TableOptions
-
-_ROWS_AT_ONCE = 1024
-"""How many records are written at a time."""
 
 _NUMBERS = {int, float, bool, type(None)}
 
@@ -189,11 +187,8 @@ def write_records(
         rows = place_numbers(rows, table, None, keeps_missing=keeps_missing)
     before, between, after = ("", "\n", "\n") if is_lines else ("[\n", ",\n", "\n]\n")
     stream.write(before.encode())
-    separator = ""
-    while block := list(islice(rows, _ROWS_AT_ONCE)):
-        texts = ("{" + ", ".join(map(": ".join, zip(keys, cells, strict=True))) + "}" for cells in block)
-        stream.write((separator + between.join(texts)).encode())
-        separator = between
+    texts = ("{" + ", ".join(map(": ".join, zip(keys, cells, strict=True))) + "}" for cells in rows)
+    write_rows(stream, texts, between)
     stream.write(after.encode())
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,6 +42,9 @@ _MISSING = frozenset(word.lower() for word in MISSING)
 
 _VALUES_AT_ONCE = 1 << 15
 """How many numbers are written at a time: their text is in memory."""
+
+_ROWS_AT_ONCE = 1024
+"""How many rows are written at a time, where they are put together from several sources."""
 
 _WHOLE = re.compile(r"\s*[-+]?[0-9]+\s*")
 
@@ -439,6 +443,14 @@ def place_numbers(
         yield cells
     if others is not None and table.opened is not None:
         table.opened.require_unchanged()
+
+
+def write_rows(stream: BinaryIO, rows: Iterator[str], between: str) -> None:
+    """Write the texts of rows, and a text between each two of them, many at a time."""
+    separator = ""
+    while block := list(islice(rows, _ROWS_AT_ONCE)):
+        stream.write((separator + between.join(block)).encode())
+        separator = between
 
 
 def _is_missing(cell: str) -> bool:
