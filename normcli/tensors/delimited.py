@@ -7,7 +7,6 @@ import json
 import math
 import re
 import warnings
-from functools import lru_cache
 from itertools import chain, islice
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -17,6 +16,7 @@ import numpy as np
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.arrow import find_formatter, find_parser, map_ahead
+from normcli.tensors.line_records import LineRecords, count_ends, iterate_records, split_raw
 from normcli.tensors.spool import keep_open
 from normcli.tensors.tables import (
     SPELLED_MISSING,
@@ -45,47 +45,8 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 _GUESSED_FROM = 20
 """How many records are looked at to find the delimiter."""
 
-_BYTES_AT_ONCE = 1 << 20
-"""How much is read at a time."""
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-_LONGEST_RECORD = 1 << 20
-"""Characters that a record with line ends in quotes may have."""
-
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 """A number as JSON writes it."""
-
-
-class _Records:
-    """Consecutive records of a file, which are taken apart when they are asked for.
-
-    Parameters
-    ----------
-    line : int
-        That the first begins in.
-    data : bytes or None
-        The lines that the records are, if none of them has quotes.
-    texts : list of str or None
-        The records without the ends of their lines, where they are taken apart already.
-    """
-
-    def __init__(self, line: int, data: bytes | None, texts: list[str] | None = None) -> None:
-        self.line, self.data, self._texts = line, data, texts
-
-    @property
-    def texts(self) -> list[str]:
-        if self._texts is None:
-            text = (self.data or b"").decode()
-            if "\r" in text:
-                text = text.replace("\r\n", "\n").replace("\r", "\n")
-            self._texts = text.removesuffix("\n").split("\n")
-        return self._texts
-
-    def skip(self, count: int) -> _Records:
-        """Return the records behind the first ones."""
-        line = self.line + sum(1 + _count_ends(text) for text in self.texts[:count])
-        return _Records(line, None, self.texts[count:])
 
 
 class Lines:
@@ -122,7 +83,7 @@ class Lines:
 
     def _convert(
         self, chosen: Sequence[int], dtype: type[np.generic]
-    ) -> Iterator[tuple[_Records, NDArray[Any] | None]]:
+    ) -> Iterator[tuple[LineRecords, NDArray[Any] | None]]:
         """Yield the records, and their numbers where pyarrow gives what is read here otherwise."""
         parse = None
         if dtype is np.float64:
@@ -144,7 +105,7 @@ class Lines:
                 rows = ([quote(_unquote(cell), delimiter) for cell in cells] for cells in rows)
             yield from rows
 
-    def _is_plain(self, records: _Records) -> bool:
+    def _is_plain(self, records: LineRecords) -> bool:
         """Whether records have no quotes, and each the right number of cells."""
         if records.data is None and any('"' in text for text in records.texts):
             return False
@@ -155,71 +116,22 @@ class Lines:
         for delimiter in dict.fromkeys((usual, *DELIMITERS.values())):
             self.delimiter = delimiter
             filled = [record for record in self._read_first() if not _is_blank(record, delimiter)]
-            counts = {len(_split_raw(record, delimiter)) for record in filled}
+            counts = {len(split_raw(record, delimiter)) for record in filled}
             if delimiter != self.decimal and len(counts) == 1 and counts != {1}:
                 return delimiter
         return usual
 
     def _read_first(self) -> list[str]:
         """Return the first records, as the delimiter splits them."""
-        return list(islice((record for records in self._read() for record in records.texts), _GUESSED_FROM))
+        return list(islice((record for records in self._iterate() for record in records.texts), _GUESSED_FROM))
 
-    def _read(self) -> Iterator[_Records]:
-        """Yield the records of the file, some at a time."""
-        self._stream.seek(0)
-        line, rest = 1, self._stream.read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
-        while True:
-            more = self._stream.read(max(_BYTES_AT_ONCE, len(rest)))
-            data = rest + more
-            end = _find_last_end(data) if more else len(data)
-            data, rest = data[:end], data[end:]
-            if not data:
-                if not more:
-                    return
-                continue
-            if not data.isascii():
-                self._require_text(data, line)
-            if b'"' not in data:
-                yield _Records(line, data)
-                line += _count_ends(data)
-                continue
-            text = data.decode()
-            texts, opened = self._join_quoted(text)
-            if opened and (not more or len(opened) > _LONGEST_RECORD):
-                line += _count_ends(text.removesuffix(opened))
-                raise DataError(f"{self.name} is no text table: a quote opens in line {line} and never closes")
-            if texts:
-                yield _Records(line, None, texts)
-            line += _count_ends(text.removesuffix(opened))
-            rest = opened.encode() + rest
+    def _iterate(self) -> Iterator[LineRecords]:
+        return iterate_records(self._stream, self.name, self.delimiter)
 
-    def _require_text(self, data: bytes, line: int) -> None:
-        """Raise an error if lines are not UTF-8."""
-        try:
-            data.decode()
-        except UnicodeDecodeError as error:
-            line += _count_ends(data[: error.start])
-            raise DataError(f"{self.name} is no text table: line {line} is not UTF-8") from error
-
-    def _join_quoted(self, text: str) -> tuple[list[str], str]:
-        """Return the records of a text, whose quoted cells may hold line ends, and the part of the last."""
-        records: list[str] = []
-        opened: list[str] = []
-        whole, continued = _match_lines(self.delimiter)
-        for line in io.StringIO(text, newline=""):
-            if (continued if opened else whole).fullmatch(line) is None:
-                opened.append(line)
-            elif opened:
-                records.append("".join([*opened, line]).rstrip("\r\n"))
-                opened = []
-            else:
-                records.append(line.rstrip("\r\n"))
-        return records, "".join(opened)
-
-    def _read_data(self) -> Iterator[_Records]:
+    def _read_data(self) -> Iterator[LineRecords]:
         """Yield the records behind the header, without the blank ones at the end of a single column."""
         skipped, blank = self._skipped, 0
-        for records in self._read():
+        for records in self._iterate():
             if skipped:
                 count = len(records.texts)
                 records, skipped = records.skip(skipped), max(0, skipped - count)
@@ -229,19 +141,21 @@ class Lines:
                 while texts and not texts[-1].strip():
                     texts.pop()
                     blank += 1
-                records = _Records(line, None, texts)
+                records = LineRecords(line, None, texts)
             if records.data or records.texts:
                 yield records
 
-    def _iterate_rows(self, records: _Records) -> Iterator[tuple[int, str]]:
+    def _iterate_rows(self, records: LineRecords) -> Iterator[tuple[int, str]]:
         """Yield the rows among records, each with its line."""
         line = records.line
         for record in records.texts:
             if self.width == 1 or not _is_blank(record, self.delimiter):
                 yield line, record
-            line += 1 + (_count_ends(record) if '"' in record else 0)
+            line += 1 + (count_ends(record) if '"' in record else 0)
 
-    def _parse_quickly(self, records: _Records, chosen: Sequence[int], dtype: type[np.generic]) -> Block | None:
+    def _parse_quickly(
+        self, records: LineRecords, chosen: Sequence[int], dtype: type[np.generic]
+    ) -> Block | None:
         """Return the numbers of records, or None where anything may be wrong."""
         if not self._is_plain(records):
             return None
@@ -281,7 +195,7 @@ class Lines:
         is_large = values.dtype == np.float64 and bool((np.abs(values) >= LARGEST_EXACT).any())
         return None if is_large else Block(values)
 
-    def _parse_slowly(self, records: _Records, chosen: Sequence[int], dtype: type[np.generic]) -> Block:
+    def _parse_slowly(self, records: LineRecords, chosen: Sequence[int], dtype: type[np.generic]) -> Block:
         """Return the numbers of records cell by cell, or say where they are malformed."""
         reader = CellReader(self, chosen, dtype, self.decimal)
         for line, record in self._iterate_rows(records):
@@ -290,7 +204,7 @@ class Lines:
 
     def _split(self, record: str, line: int = 0) -> list[str]:
         """Return the cells of a record as they stand there."""
-        cells = record.split(self.delimiter) if '"' not in record else _split_raw(record, self.delimiter)
+        cells = record.split(self.delimiter) if '"' not in record else split_raw(record, self.delimiter)
         width = getattr(self, "width", len(cells))
         if len(cells) != width:
             raise DataError(f"{self.name} is ragged: line {line} has {len(cells)} cells, the first row {width}")
@@ -436,46 +350,9 @@ def _to_json(text: str) -> str:
     return text if _NUMBER.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-@lru_cache
-def _match_lines(delimiter: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what matches a line after which no quote is open: one where none was, and one where one was."""
-    between, cell, closing = _match_cells(delimiter)
-    return re.compile(f"{cell}(?:{between}{cell})*+"), re.compile(f"{closing}(?:{between}{cell})*+")
-
-
-@lru_cache
-def _match_first_or_next(delimiter: str) -> re.Pattern[str]:
-    between, cell, _ = _match_cells(delimiter)
-    return re.compile(rf"(?:\A|{between})({cell})")
-
-
-def _match_cells(delimiter: str) -> tuple[str, str, str]:
-    """Return the patterns of a delimiter, a cell, and the rest of a cell whose quote is open."""
-    between = re.escape(delimiter)
-    closing = f'(?:[^"]|"")*+"[^{between}]*+'
-    return between, f'(?:"{closing}|(?!")[^{between}]*+)', closing
-
-
-def _split_raw(record: str, delimiter: str) -> list[str]:
-    """Return the cells of a record with quotes, as they stand there."""
-    return _match_first_or_next(delimiter).findall(record)
-
-
-def _find_last_end(data: bytes) -> int:
-    """Return the length of the lines in a part of a file: a carriage return at its end may go on."""
-    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
-
-
 def _is_blank(record: str, delimiter: str) -> bool:
     """Whether a record has nothing in it, not even cells that are empty."""
     return not record.strip() and delimiter not in record
-
-
-def _count_ends(text: str | bytes) -> int:
-    """Return how many line ends a text holds."""
-    data = text.encode() if isinstance(text, str) else text
-    others = data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
-    return data.count(b"\n") + others
 
 
 def _read_name(cell: str) -> str:

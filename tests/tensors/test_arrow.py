@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError
-from normcli.tensors import arrow, delimited
+from normcli.tensors import arrow, delimited, line_records
 from normcli.tensors.delimited import Lines, read_delimited, write_delimited
 from normcli.tensors.tables import AS_FOUND, MISSING, TableOptions
 from tests.engine.test_engine import bits
@@ -218,7 +218,7 @@ def test_many_usual_numbers_are_left_to_it():
 
 def test_rows_behind_what_it_refuses_are_read_by_it_again(monkeypatch):
     monkeypatch.setattr(arrow, "LEAST_BYTES", 0)
-    monkeypatch.setattr(delimited, "_BYTES_AT_ONCE", 64)
+    monkeypatch.setattr(line_records, "_BYTES_AT_ONCE", 64)
     slowly = []
     parse = Lines._parse_slowly
     monkeypatch.setattr(

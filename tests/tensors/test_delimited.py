@@ -28,7 +28,7 @@ def way(request, monkeypatch):
     else:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
     if request.param != "without pyarrow":
-        monkeypatch.setattr("normcli.tensors.delimited._BYTES_AT_ONCE", 16)
+        monkeypatch.setattr("normcli.tensors.line_records._BYTES_AT_ONCE", 16)
     return request.param
 
 
@@ -135,11 +135,11 @@ def test_blocks_of_any_size_are_read_alike(lines, where, end, monkeypatch):
         except DataError as error:
             return str(error)
 
-    monkeypatch.setattr("normcli.tensors.delimited._BYTES_AT_ONCE", 1 << 20)
+    monkeypatch.setattr("normcli.tensors.line_records._BYTES_AT_ONCE", 1 << 20)
     expected = describe()
     assert where is None or where in str(expected)
     for size in range(1, 40):
-        monkeypatch.setattr("normcli.tensors.delimited._BYTES_AT_ONCE", size)
+        monkeypatch.setattr("normcli.tensors.line_records._BYTES_AT_ONCE", size)
         assert describe() == expected, size
 
 
@@ -191,7 +191,7 @@ def test_what_options_choose(text, options, values, columns):
 
 @pytest.mark.parametrize("row", [0, 1, 48])
 def test_a_header_is_suggested_for_the_first_row_alone(row, monkeypatch):
-    monkeypatch.setattr("normcli.tensors.delimited._BYTES_AT_ONCE", 16)
+    monkeypatch.setattr("normcli.tensors.line_records._BYTES_AT_ONCE", 16)
     text = "\n" + "1,2\n" * row + "3,x\n" + "1,2\n" * 50
     with pytest.raises(DataError, match=f"line {row + 2}, column 1: 'x'") as raised:
         read(text)

@@ -1,0 +1,151 @@
+"""The records of a delimited file: lines, or several of them where a quoted cell holds line ends."""
+
+from __future__ import annotations
+
+import io
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, BinaryIO
+
+from normcli.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BYTES_AT_ONCE = 1 << 20
+"""How much is read at a time."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_LONGEST_RECORD = 1 << 20
+"""Characters that a record with line ends in quotes may have."""
+
+
+class LineRecords:
+    """Consecutive records of a file, which are taken apart when they are asked for.
+
+    Parameters
+    ----------
+    line : int
+        That the first begins in.
+    data : bytes or None
+        The lines that the records are, if none of them has quotes.
+    texts : list of str or None
+        The records without the ends of their lines, where they are taken apart already.
+    """
+
+    def __init__(self, line: int, data: bytes | None, texts: list[str] | None = None) -> None:
+        self.line, self.data, self._texts = line, data, texts
+
+    @property
+    def texts(self) -> list[str]:
+        """The records without the ends of their lines."""
+        if self._texts is None:
+            text = (self.data or b"").decode()
+            if "\r" in text:
+                text = text.replace("\r\n", "\n").replace("\r", "\n")
+            self._texts = text.removesuffix("\n").split("\n")
+        return self._texts
+
+    def skip(self, count: int) -> LineRecords:
+        """Return the records behind the first ones."""
+        line = self.line + sum(1 + count_ends(text) for text in self.texts[:count])
+        return LineRecords(line, None, self.texts[count:])
+
+
+def iterate_records(stream: BinaryIO, name: str, delimiter: str) -> Iterator[LineRecords]:
+    """Yield the records of a file, some at a time.
+
+    Raises
+    ------
+    DataError
+        If it is not UTF-8, or a quote never closes.
+    """
+    stream.seek(0)
+    line, rest = 1, stream.read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
+    while True:
+        more = stream.read(max(_BYTES_AT_ONCE, len(rest)))
+        data = rest + more
+        end = _find_last_end(data) if more else len(data)
+        data, rest = data[:end], data[end:]
+        if not data:
+            if not more:
+                return
+            continue
+        if not data.isascii():
+            _require_text(data, line, name)
+        if b'"' not in data:
+            yield LineRecords(line, data)
+            line += count_ends(data)
+            continue
+        text = data.decode()
+        texts, opened = _join_quoted(text, delimiter)
+        if opened and (not more or len(opened) > _LONGEST_RECORD):
+            line += count_ends(text.removesuffix(opened))
+            raise DataError(f"{name} is no text table: a quote opens in line {line} and never closes")
+        if texts:
+            yield LineRecords(line, None, texts)
+        line += count_ends(text.removesuffix(opened))
+        rest = opened.encode() + rest
+
+
+def _require_text(data: bytes, line: int, name: str) -> None:
+    """Raise an error if lines are not UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line += count_ends(data[: error.start])
+        raise DataError(f"{name} is no text table: line {line} is not UTF-8") from error
+
+
+def _join_quoted(text: str, delimiter: str) -> tuple[list[str], str]:
+    """Return the records of a text, whose quoted cells may hold line ends, and the part of the last."""
+    records: list[str] = []
+    opened: list[str] = []
+    whole, continued = _match_lines(delimiter)
+    for line in io.StringIO(text, newline=""):
+        if (continued if opened else whole).fullmatch(line) is None:
+            opened.append(line)
+        elif opened:
+            records.append("".join([*opened, line]).rstrip("\r\n"))
+            opened = []
+        else:
+            records.append(line.rstrip("\r\n"))
+    return records, "".join(opened)
+
+
+@lru_cache
+def _match_lines(delimiter: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what matches a line after which no quote is open: one where none was, and one where one was."""
+    between, cell, closing = _match_cells(delimiter)
+    return re.compile(f"{cell}(?:{between}{cell})*+"), re.compile(f"{closing}(?:{between}{cell})*+")
+
+
+@lru_cache
+def _match_first_or_next(delimiter: str) -> re.Pattern[str]:
+    between, cell, _ = _match_cells(delimiter)
+    return re.compile(rf"(?:\A|{between})({cell})")
+
+
+def _match_cells(delimiter: str) -> tuple[str, str, str]:
+    """Return the patterns of a delimiter, a cell, and the rest of a cell whose quote is open."""
+    between = re.escape(delimiter)
+    closing = f'(?:[^"]|"")*+"[^{between}]*+'
+    return between, f'(?:"{closing}|(?!")[^{between}]*+)', closing
+
+
+def split_raw(record: str, delimiter: str) -> list[str]:
+    """Return the cells of a record with quotes, as they stand there."""
+    return _match_first_or_next(delimiter).findall(record)
+
+
+def _find_last_end(data: bytes) -> int:
+    """Return the length of the lines in a part of a file: a carriage return at its end may go on."""
+    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
+
+
+def count_ends(text: str | bytes) -> int:
+    """Return how many line ends a text holds."""
+    data = text.encode() if isinstance(text, str) else text
+    others = data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
+    return data.count(b"\n") + others
