@@ -25,6 +25,10 @@ PLAN = make_plan(Request("ln", eps=0.0, ddof=1), (6,), np.dtype("f8"))
 VALUES = np.array([1e-3, 2.5, -7.0, 2.5, 1e9, 3.0])
 
 
+def make_window(**options):
+    return make_plan(Request("lrn", **options), (1, 4), np.dtype("f8")).spec.window
+
+
 def enclose(number: Real, bits: int) -> tuple[Fraction, Fraction]:
     low, high, exponent = number.enclose(bits)
     return low * Fraction(2) ** exponent, high * Fraction(2) ** exponent
@@ -114,6 +118,15 @@ def test_rounding_is_that_of_the_formats(dtype):
 )
 def test_errors_in_ulp(value, exact, dtype, error):
     assert measure_ulp(np.array(value, dtype), exact, dtype) == error
+
+
+def test_numbers_far_from_any_float():
+    power = Real.of(Fraction(10) ** 400).root() * Real.of(2).root()
+    assert measure_ulp(1.0, power * 0 + 1, "float64") == 0.0
+    assert round_once(-(Fraction(2) ** 1000 + Fraction(1, 2**1074)), "float64") == -(2.0**1000)
+    assert round_once(Fraction(10) ** 400, "float64") == math.inf
+    values, solved = np.zeros(3), solve_window(make_window(exponent=8.0, k=1e-300), [0.0])
+    assert measure_elements(Elements(values, values), solved) == [0.0] * 3  # divided by 10^-2400
 
 
 def test_statistics_are_those_of_the_standard_library():

@@ -83,8 +83,8 @@ def find_error(digits: int | None, power: int, bounds: Bounds, form: Format) -> 
         return math.inf
     low, high, exponent = bounds
     size = max(abs(low), abs(high)).bit_length() + exponent
-    if size > form.limit + 2 and (low > 0) == (high > 0):
-        low = high = (1 if low > 0 else -1) << 2
+    if size > form.limit + 2 and (low > 0 or high < 0):
+        low = high = 4 if low > 0 else -4
         exponent = form.limit
         size = form.limit + 3
     elif size < form.least - 64 or not (low or high):
@@ -145,4 +145,4 @@ def _round(digits: int, exponent: int, form: Format) -> float:
         kept = abs(digits) << -drop
     if kept.bit_length() + place > form.limit:
         return math.inf if digits > 0 else -math.inf
-    return math.copysign(math.ldexp(kept, place), digits)
+    return math.ldexp(kept if digits > 0 else -kept, place)
