@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.fuzz.runner import Fuzzer
+from tests.fuzz.runner import Fuzzer, limit_memory
 from tests.fuzz.samples import FORMATS
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _AT_ONCE = 500
 
 def _run_cases(name: str, numbers: Sequence[int], keep: Path | None = None) -> Iterator[str]:
     """Run cases in this process; yield a line for each that went wrong."""
+    limit_memory()
     with tempfile.TemporaryDirectory() as folder:
         for found in Fuzzer(name, Path(folder), keep).try_cases(numbers):
             yield f"{name} --case {found.number}: {found.arguments}: {found.problem}"

@@ -30,6 +30,11 @@ MOST_MEMORY = 100 << 20
 _HANGS = 60
 """Seconds of the clock after which a case is given up."""
 
+MOST_ADDRESSES = 8 << 30
+"""Bytes that a process of the fuzzer may reserve: a case that asks for more is found, before it takes all memory."""
+
+_OUT_OF_MEMORY = ("fit into memory", "Unable to allocate")
+
 _DOCUMENTED = (0, 1, 2, 3, 4)
 
 
@@ -90,7 +95,7 @@ class Fuzzer:
         start = time.process_time()
         try:
             code, out, err = self._run(arguments)
-            problem = _judge(code, out, err)
+            problem = judge(code, out, err)
             if code == 0 and not self.format.believe(content, self.samples):
                 problem = problem or "was believed"
         except Exception as error:  # the program translates every error of its own
@@ -155,11 +160,13 @@ class Fuzzer:
         return strange
 
 
-def _judge(code: int, out: bytes, err: str) -> str | None:
+def judge(code: int, out: bytes, err: str) -> str | None:
     """Return what is wrong with how a command ended, or None."""
     lines = err.splitlines()
     if code not in _DOCUMENTED:
         return f"left with {code}: {err.strip()}"
+    if any(words in err for words in _OUT_OF_MEMORY):
+        return f"ran out of memory: {err.strip()}"
     strange = [line for line in lines if not line.startswith("normcli: ")]
     if strange:
         return f"wrote to standard error: {strange[0]}"
@@ -171,6 +178,12 @@ def _judge(code: int, out: bytes, err: str) -> str | None:
         if len(lines) != 1:
             return f"left with {code} and {len(lines)} lines on standard error"
     return None
+
+
+def limit_memory() -> None:
+    """Let this process reserve no more than `MOST_ADDRESSES`, where the system can hold it to that."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def _measure_memory() -> int:
