@@ -20,6 +20,7 @@ from normcli.teach.expression import (
     Difference,
     Fold,
     Maximum,
+    Minimum,
     Operation,
     Power,
     Product,
@@ -83,7 +84,8 @@ _FORMS: Mapping[type[Operation], _Form] = {
 class _Notation:
     """How expressions are written in plain text. Texts come with how strongly they hold together."""
 
-    name, maximum, gap = "text", "max", "…"
+    name, gap = "text", "…"
+    extremes: Mapping[type[Fold], str] = {Maximum: "max", Minimum: "min"}
     forms = _FORMS
     square: str | None = "{}²"
 
@@ -117,7 +119,7 @@ class _Notation:
         text = format_number(number, self.digits)
         return text, _OPEN if text.startswith("-") else _PRODUCT if "e" in text else _ATOM
 
-    def fold(self, fold: Sum | Maximum) -> tuple[str, int]:
+    def fold(self, fold: Sum | Maximum | Minimum) -> tuple[str, int]:
         shown, added = (
             cut_beyond(MOST_SHOWN, len(fold.terms), HEAD, TAIL, full=self.full),
             isinstance(fold, Sum),
@@ -126,13 +128,16 @@ class _Notation:
             return self.format(fold.terms[0])
         texts = [self.wrap(fold.terms[i], _SUM if added and i else _OPEN) for i in shown.shown]
         texts = shown.open_gap(texts, self.gap)
-        return (" + ".join(texts), _SUM) if added else (f"{self.maximum}({', '.join(texts)})", _ATOM)
+        return (
+            (" + ".join(texts), _SUM) if added else (f"{self.extremes[type(fold)]}({', '.join(texts)})", _ATOM)
+        )
 
 
 class _Latex(_Notation):
     """Only with commands that GitHub's MathJax has."""
 
-    name, maximum, gap = "latex", r"\max", r"\cdots"
+    name, gap = "latex", r"\cdots"
+    extremes: Mapping[type[Fold], str] = {Maximum: r"\max", Minimum: r"\min"}
     square = None
     forms: Mapping[type[Operation], _Form] = {
         Difference: _Form("{} - {}", (_OPEN, _PRODUCT), _SUM),
@@ -169,11 +174,11 @@ class _Code(_Notation):
         text = repr(number.value)
         return text, _OPEN if text.startswith("-") else _ATOM
 
-    def fold(self, fold: Sum | Maximum) -> tuple[str, int]:
+    def fold(self, fold: Sum | Maximum | Minimum) -> tuple[str, int]:
         if fold.total is not None and fold.each is not None:
-            name = "fsum" if isinstance(fold, Sum) else self.maximum
+            name = "fsum" if isinstance(fold, Sum) else self.extremes[type(fold)]
             return f"{name}({self.wrap(fold.each, _OPEN)} for x in values)", _ATOM
-        if isinstance(fold, Maximum) and len(fold.terms) == 1:
+        if not isinstance(fold, Sum) and len(fold.terms) == 1:
             return self.wrap(fold.terms[0], _ATOM), _ATOM
         return super().fold(fold)
 

@@ -113,7 +113,7 @@ class ParameterRule(enum.Enum):
     GROUP = "(G)"
 
 
-_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_SUBSCRIPTS = str.maketrans("0123456789-+", "₀₁₂₃₄₅₆₇₈₉₋₊")
 
 
 class Norm(NamedTuple):
@@ -216,7 +216,7 @@ def format_subscript(p: float | None) -> str:
     """Return the exponent of an ℓp length as a subscript; ₚ where it is left open."""
     if p is None:
         return "ₚ"
-    return "∞" if math.isinf(p) else f"{p:g}".translate(_SUBSCRIPTS)
+    return f"{p:g}".replace("inf", "∞").translate(_SUBSCRIPTS)
 
 
 _standardization = partial(Norm, centre=Centre.MEAN, divisor=DEVIATION, eps=1e-5, eps_mode=EpsMode.INSIDE)

@@ -121,7 +121,7 @@ def raise_to_power(a: Pair, p: float, unit: Any = 1.0, exponent: Any = 0) -> Sca
     exponent : int or ndarray
     """
     for roots in range(_MOST_ROOTS + 1):
-        if (whole := p * 2**roots).is_integer() and abs(whole) <= _MOST_FACTORS:
+        if (whole := float(p) * 2**roots).is_integer() and abs(whole) <= _MOST_FACTORS:
             return _multiply_roots(_divide(a, unit, exponent), int(whole), roots)
     log = take_log2(a, unit, exponent)
     factor = math.copysign(min(abs(p), _LARGEST_LOGARITHM_FACTOR), p)  # 0 for any larger |p|, too, or 1

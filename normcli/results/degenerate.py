@@ -179,6 +179,9 @@ class _Search:
         elif norm.centre is not Centre.NOTHING:
             values = "NaN" if is_nan else "0"
             kind, consequence = "constant", f"is constant: its {size} is 0 and its normalized values {values}"
+        elif spec.p is not None and spec.p < 0.0:
+            divisor = "eps" if spec.eps else "1"
+            kind, consequence = "zero", f"holds a 0: its {size} is 0 and its values are divided by {divisor}"
         else:
             values = "its normalized values are NaN" if is_nan else "so are its normalized values"
             kind, consequence = "zero", f"is all zeros: {values}"

@@ -122,8 +122,9 @@ def _define_moments(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Defini
 
 def _define_length(plan: Plan, *, beyond: bool) -> Iterator[Definition]:
     p, norm = plan.spec.p, Symbol("norm")
-    if p == 0.0 or p == math.inf:
-        yield Definition("‖x‖", words="the largest |x|" if p else "how many x are not 0", value=norm)
+    words = {0.0: "how many x are not 0", math.inf: "the largest |x|", -math.inf: "the smallest |x|"}
+    if p in words:
+        yield Definition("‖x‖", words=words[p], value=norm)
     else:
         powers = Sum((), each=make_power(_X, p or 0.0))
         yield Definition("‖x‖", take_root(powers, p or 0.0), value=norm)

@@ -93,6 +93,10 @@ class Maximum(Fold):
     """The largest of some terms."""
 
 
+class Minimum(Fold):
+    """The smallest of some terms."""
+
+
 @dataclass(frozen=True, slots=True)
 class BinaryOperation(Operation):
     """An operation on two expressions."""
@@ -132,7 +136,9 @@ class Absolute(Single):
     """A number without its sign."""
 
 
-Expression = Constant | Symbol | Sum | Maximum | Difference | Product | Quotient | Power | Root | Absolute
+Expression = (
+    Constant | Symbol | Sum | Maximum | Minimum | Difference | Product | Quotient | Power | Root | Absolute
+)
 
 
 class Value(NamedTuple):
@@ -200,6 +206,7 @@ def _apply(operation: Operation, numbers: Sequence[Fraction]) -> tuple[Fraction,
 _EXACT: Mapping[type[Operation], Callable[..., Fraction]] = {
     Sum: lambda *terms: sum(terms, Fraction(0)),
     Maximum: lambda *terms: max(terms),
+    Minimum: lambda *terms: min(terms),
     Difference: operator.sub,
     Product: operator.mul,
     Quotient: operator.truediv,

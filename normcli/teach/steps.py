@@ -23,6 +23,7 @@ from normcli.teach.expression import (
     Difference,
     Expression,
     Maximum,
+    Minimum,
     Power,
     Product,
     Quotient,
@@ -300,8 +301,9 @@ class _StepList:
             square = None if is_beyond else self._add_squares(Product(known, known), _ABOUT_ZERO)
             return self._add_root(square, _ABOUT_ZERO._replace(square=_ABOUT_ZERO.squares, root=symbol), length)
         if math.isinf(p):
-            step = step._replace(sentence="The length: the largest value, without its sign.")
-            found = self._add(step, Maximum(*self._make_terms(Absolute, known), Absolute(_X)), value=length)
+            which, fold = ("largest", Maximum) if p > 0.0 else ("smallest", Minimum)
+            step = step._replace(sentence=f"The length: the {which} value, without its sign.")
+            found = self._add(step, fold(*self._make_terms(Absolute, known), Absolute(_X)), value=length)
         else:
             found = self._find_power_length(p, step, known)
         return self._add_eps(found, symbol)
@@ -537,7 +539,7 @@ _SUMMED_LENGTHS: Mapping[float, tuple[str, MakeTerm]] = {
 
 
 def _name_length(p: float) -> Symbol:
-    latex = r"\infty" if math.isinf(p) else f"{{{p:g}}}"
+    latex = {math.inf: r"\infty", -math.inf: r"{-\infty}"}.get(p, f"{{{p:g}}}")
     return Symbol(f"‖x‖{format_subscript(p)}", rf"\lVert x \rVert_{latex}")
 
 
