@@ -64,6 +64,8 @@ class _Operands(NamedTuple):
         Their sum is the mean on the grid, which one double may not hold. For short floats, two doubles of it.
     rest : ndarray or None
         What they leave of the mean.
+    exact : ndarray or None
+        The mean where it is a double, NaN elsewhere.
     top, low : ndarray or None
         One over the divisor: the first 26 bits of it, and the others.
     factor : ndarray
@@ -79,6 +81,7 @@ class _Operands(NamedTuple):
     centre: Any = None
     second: Any = None
     rest: Any = None
+    exact: Any = None
     top: Any = None
     low: Any = None
     factor: Any = None
@@ -149,7 +152,11 @@ def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: boo
         step, operands = (
             (_apply_exact, _prepare(elements)) if exact else (_apply_short, _prepare_short(elements))
         )
-        places = _apply_by_chunks(step, *_widen(raw, out, operands), work)
+        wide = _widen(raw, out, operands)
+        if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
+            np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
+        places = _apply_by_chunks(step, *wide, work)
+        np.setbufsize(_USUAL_BUFFER)
         undecided = [
             _calculate_again(elements, out, places[start : start + _TOGETHER])
             for start in range(0, len(places), _TOGETHER)
@@ -171,6 +178,10 @@ def _calculate_again(
     out[index] = values
     return None if results.undecided is None else places[results.undecided]
 
+
+_USUAL_BUFFER, _SMALL_BUFFER = np.getbufsize(), 16
+_LONG_LINE = 256
+"""NumPy copies broadcast operands into a buffer, which costs more than the arithmetic; not into one so small."""
 
 _TOGETHER = 1 << 12
 """Values that are calculated again in one call: some thirty float64 arrays of so many."""
@@ -285,7 +296,10 @@ def _prepare(elements: Elements) -> _Operands:
     centre = (mean.hi + shift) - shift
     second = (mean.mid + to_grid) - to_grid
     rest = ((mean.hi - centre) + (mean.mid - second)) + mean.lo
-    return operands._replace(shift=shift, centre=centre, second=second, rest=rest)
+    exact = np.where((mean.mid == 0.0) & (mean.lo == 0.0), mean.hi, np.nan)
+    return operands._replace(
+        shift=shift, centre=centre, second=second if second.any() else None, rest=rest, exact=exact
+    )
 
 
 def _find_power_of_two(values: Floats) -> Floats:
@@ -303,6 +317,8 @@ def _prepare_short(elements: Elements) -> _Operands:
     """Return what results of 24 bits and fewer are calculated with."""
     _, mean, divisor, gamma, beta = elements
     centre, second = (None, None) if mean is None else mean[:2]
+    # Often 0: most sums are exact, and so is division by a power of two.
+    second = None if second is None or not second.any() else second + 0.0
     divisor_hi = np.ones((1,) * elements.x.ndim) if divisor is None else divisor.hi
     # A divisor below 2^-1024 is one of equal values: 0 · ∞ would not be 0.
     factor = np.where(divisor_hi > 0.0, np.minimum(1.0 / divisor_hi, 2.0**1022), 1.0 / divisor_hi)
@@ -322,7 +338,7 @@ def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
     last = x
     if operands.centre is not None:
         last = np.subtract(x, operands.centre, out=y)
-        if np.any(operands.second):  # often 0: most sums are exact, and so is division by a power of two
+        if operands.second is not None:
             np.subtract(y, operands.second, out=y)
     np.multiply(last, operands.factor, out=y)
     if operands.gamma is not None:
@@ -332,7 +348,8 @@ def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
     missed = None
     if beta is not None:
         np.add(y, beta, out=y)
-        missed = np.abs(y) < _CANCELS_SHORT * np.abs(beta)
+        size = np.abs(y, out=work.get("size", raw.shape))
+        missed = _find_any(np.less(size, _CANCELS_SHORT * np.abs(beta)))
     store(out, y)
     return missed
 
@@ -372,7 +389,7 @@ def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
         np.subtract(t, operands.shift, out=t)
         np.subtract(x, t, out=r)
         np.subtract(t, operands.centre, out=t)
-        if np.any(operands.second):
+        if operands.second is not None:
             np.subtract(t, operands.second, out=t)
         np.subtract(r, operands.rest, out=r)
     else:
@@ -381,8 +398,7 @@ def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
     np.multiply(t, operands.low, out=t)
     np.multiply(r, operands.factor, out=r)
     np.add(t, r, out=t)
-    missed = _find_outside(y, r, operands)
-    scale: Any = 1.0
+    missed = _find_outside(x, y, r, operands)
     if operands.gamma is not None:
         first = work.get("first", raw.shape)
         if centred:
@@ -397,36 +413,49 @@ def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
         np.multiply(first, operands.gamma_low, out=first)
         np.multiply(t, operands.gamma, out=t)
         np.add(t, first, out=t)
+    snap: Any = _SNAP
     if not centred:
-        scale = np.multiply(y, _SNAP_RELATIVE, out=r)
+        snap = np.multiply(y, _SNAP_RELATIVE, out=r)
     elif operands.gamma is not None:
-        scale = operands.step * _SNAP_PRODUCT
-    else:
-        scale = _SNAP
+        snap = operands.step * _SNAP_PRODUCT
     if centred or operands.gamma is not None or operands.beta is not None:
-        np.add(t, scale, out=t)
-        np.subtract(t, scale, out=t)
+        np.add(t, snap, out=t)
+        np.subtract(t, snap, out=t)
     if operands.beta is not None:
-        total = y + operands.beta
-        back = total - y
-        error = (y - (total - back)) + (operands.beta - back)
-        np.add(t, error, out=t)
-        np.add(total, t, out=y)
+        least: Any = _LEAST_CENTRED
+        if operands.gamma is not None:
+            least = operands.step * _LEAST_PRODUCT
         if not centred:
-            least = np.abs(r) * _CANCELS_RELATIVE
-        else:
-            least = _LEAST_CENTRED if operands.gamma is None else operands.step * _LEAST_PRODUCT
-        cancelled = ~(np.abs(y) >= least)
-        missed = cancelled if missed is None else missed | cancelled
+            least = np.multiply(np.abs(r, out=r), _CANCELS_RELATIVE, out=work.get("least", raw.shape))
+        missed = _join(missed, _add_beta(y, t, r, operands.beta, least, work))
     else:
         np.add(y, t, out=y)
-        if (
-            operands.gamma is not None and (unknown := np.isnan(y)).any()
-        ):  # of a gamma that is too small or large
-            missed = unknown if missed is None else missed | unknown
+        if operands.gamma is not None:  # NaN stands for one that is too small or too large
+            missed = _join(missed, _find_any(np.isnan(y)))
     if y is not out:
         store(out, y)
     return missed
+
+
+def _add_beta(y: Floats, t: Floats, r: Floats, beta: Floats, least: Any, work: Workspace) -> Selected | None:
+    """Add beta to y + t, and leave the sum in y; return which sums are below a limit, or NaN. t and r are lost."""
+    total, back = np.add(y, beta, out=work.get("total", y.shape)), r
+    np.subtract(total, y, out=back)
+    error = np.subtract(total, back, out=work.get("error", y.shape))
+    np.subtract(y, error, out=error)
+    np.subtract(beta, back, out=back)
+    np.add(error, back, out=error)
+    np.add(t, error, out=t)
+    np.add(total, t, out=y)
+    return _find_any(~np.greater_equal(np.abs(y, out=t), least))
+
+
+def _find_any(chosen: Selected) -> Selected | None:
+    return chosen if chosen.any() else None
+
+
+def _join(one: Selected | None, other: Selected | None) -> Selected | None:
+    return other if one is None else one if other is None else one | other
 
 
 def _split(x: Floats, top: Floats, low: Floats) -> None:
@@ -437,17 +466,27 @@ def _split(x: Floats, top: Floats, low: Floats) -> None:
     np.subtract(x, top, out=low)
 
 
-def _find_outside(quotients: Floats, memory: Floats, operands: _Operands) -> Selected | None:
+def _find_outside(x: Floats, quotients: Floats, memory: Floats, operands: _Operands) -> Selected | None:
     """Return which quotients are too small or too large for the sequence, or NaN; None if none is."""
+    plain = operands.gamma is None and operands.beta is None
     if operands.centre is None:
         least, most = _LEAST_RELATIVE, _LARGEST_RELATIVE
     else:
         least, most = _LEAST_CENTRED if operands.gamma is None else _LEAST_PRODUCT, _LARGEST_CENTRED
         least = 0.0 if operands.beta is not None else least
-    low, high = (int(np.float64(limit).view(np.uint64)) << 1 for limit in (least, most))
-    bits = np.left_shift(
-        quotients.view(np.uint64), 1, out=memory.view(np.uint64)
-    )  # sign off: ordered as sizes are
-    np.subtract(bits, low, out=bits)
-    missed = np.greater(bits, high - low)
-    return missed if missed.any() else None
+    sizes = np.abs(quotients, out=memory)
+    missed = None if least == 0.0 else _find_any(np.less(sizes, least))
+    if missed is not None and plain and np.count_nonzero(missed) > missed.size // _MANY:
+        zero = x == (0.0 if operands.centre is None else operands.exact)
+        zero &= sizes == 0.0
+        zero &= x.view(np.int64) != _MINUS_ZERO  # which keeps its sign
+        missed &= ~zero
+    if not np.maximum.reduce(sizes, axis=None) <= most:  # or NaN
+        missed = _join(missed, ~(sizes <= most))
+    return missed
+
+
+_MINUS_ZERO = -(1 << 63)
+
+_MANY = 32
+"""Where more than one of so many values is missed, zeros are looked for, which are right."""
