@@ -181,7 +181,7 @@ def _calculate_again(
 
 _USUAL_BUFFER, _SMALL_BUFFER = np.getbufsize(), 16
 _LONG_LINE = 256
-"""NumPy copies broadcast operands into a buffer, which costs more than the arithmetic; not into one so small."""
+"""NumPy copies broadcast operands into a buffer, unless it is this small: it takes more time than sums do."""
 
 _TOGETHER = 1 << 12
 """Values that are calculated again in one call: some thirty float64 arrays of so many."""
@@ -438,7 +438,7 @@ def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
 
 
 def _add_beta(y: Floats, t: Floats, r: Floats, beta: Floats, least: Any, work: Workspace) -> Selected | None:
-    """Add beta to y + t, and leave the sum in y; return which sums are below a limit, or NaN. t and r are lost."""
+    """Leave y + t + beta in y; return which sums are below a limit, or NaN. What t and r hold is lost."""
     total, back = np.add(y, beta, out=work.get("total", y.shape)), r
     np.subtract(total, y, out=back)
     error = np.subtract(total, back, out=work.get("error", y.shape))
