@@ -16,10 +16,11 @@ from normcli.numerics.window import count_in_windows, normalize_windows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.dtypes import Floats, Selected
     from normcli.engine.geometry import Slices
     from normcli.numerics.leaves import Records
     from normcli.numerics.lengths import Lengths
+    from normcli.numerics.moments import Recall
     from normcli.numerics.workspace import Workspace
 
 
@@ -65,8 +66,8 @@ class LengthRun(Run):
             settle(lengths, group, find_length(values.astype(np.float64), self._p))
         return lengths
 
-    def _merge(self, records: Records, scale: Integers | None) -> Lengths:
-        lengths: Lengths = super()._merge(records, scale)
+    def _merge(self, records: Records, recall: Recall) -> Lengths:
+        lengths: Lengths = super()._merge(records, recall)
         if not self.whole:
             self._settle_in_passes(lengths)
         return lengths

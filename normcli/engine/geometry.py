@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.leaves import MAX_LEAF
-from normcli.numerics.moments import FEW
+from normcli.numerics.leaves import FEW, MAX_LEAF
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

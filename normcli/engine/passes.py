@@ -6,6 +6,7 @@ leaves, which are merged, and a second pass writes.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import threading
@@ -20,10 +21,13 @@ from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselect
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
 from normcli.norms.table import Centre
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine, as_float64
+from normcli.numerics.leaves import measure_columns
 from normcli.numerics.measuring import choose_method
-from normcli.numerics.moments import choose_scale, measure_columns
+from normcli.numerics.moments import find_moments
+from normcli.numerics.rational import NOTHING, sum_exactly
 from normcli.numerics.rounding import store
 from normcli.numerics.solution import Given, solve, solve_given
+from normcli.numerics.workspace import Workspace
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
@@ -40,9 +44,9 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
     from normcli.numerics.leaves import Records
-    from normcli.numerics.moments import Moments
+    from normcli.numerics.moments import Moments, Recall
+    from normcli.numerics.rational import ExactSums
     from normcli.numerics.solution import Measured
-    from normcli.numerics.workspace import Workspace
 
 
 COLUMN_BLOCK = 1 << 17
@@ -262,13 +266,27 @@ class Run:
             records = type(records)(*(np.concatenate(arrays, axis=-1) for arrays in columns))
         return records.reshape((rows.shape[0], -1))
 
-    def _merge(self, records: Records, scale: NDArray[np.int64] | None) -> Any:
-        """Merge the records of segments, of shape (groups, segments), of values times 2^scale."""
+    def _merge(self, records: Records, recall: Recall) -> Any:
+        """Merge the records of segments, of shape (groups, segments)."""
         count = self.geometry.count if self.selection is None else np.add.reduce(records.count, axis=-1)
-        measured = self.method.merge(records, count)
-        if scale is not None:
-            measured.scale = scale
-        return measured
+        return self.method.merge(records, count, recall)
+
+    def _recall(self, number: int) -> ExactSums:
+        """Read a group again, and return its exact sums."""
+        geometry = self.geometry
+        index = (int(at) for at in np.unravel_index(number, geometry.kept_shape))
+        place = dict(zip(geometry.kept_runs, index, strict=True))
+        lengths = tuple(1 if run in place else n for run, n in enumerate(geometry.dims))
+        sums: ExactSums = NOTHING
+        work = Workspace()
+        alone = dataclasses.replace(geometry, dims=lengths)
+        for part in alone.tiles(whole=False, block=self.walk.effort.block):
+            tile = tuple(
+                part[run] if run not in place else slice(place[run], place[run] + 1) for run in geometry.runs
+            )
+            _, x, selected = self._load_selected(tile, work, geometry.runs)
+            sums += _sum_selected(x, selected)
+        return sums
 
     # -- one pass
 
@@ -288,42 +306,31 @@ class Run:
         if self.by_columns:
             groups = self._count_groups(tile)
             columns = None if selected is None else selected.reshape(-1, groups)
-            moments = self._measure_columns(x.reshape(-1, groups), work, columns)
+            measured = self._measure_columns(x.reshape(-1, groups), work, columns)
         else:
             rows, chosen = self._lay_rows(tile, x, selected)
-            moments = self._measure_groups(rows, tile, work, chosen)
-        return solve(self.plan, moments, exact=self.exact), moments.count
+            measured = self._measure_groups(rows, tile, work, chosen)
+        return solve(self.plan, measured, exact=self.exact), measured.count
 
     def _measure_groups(
         self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
     ) -> Any:
-        """Measure groups that are rows, again and scaled where their squares over- or underflow."""
+        """Measure groups that are rows."""
         leaves = self._measure_rows(rows, tile, work, selected)
-        scale = None
-        chosen = np.asarray(leaves.extreme.any(axis=-1))
-        if chosen.any():
-            part = rows[chosen].astype(np.float64)
-            scale = np.zeros(rows.shape[0], dtype=np.int64)
-            scale[chosen] = choose_scale(np.maximum.reduce(np.abs(part), axis=-1))
-            again = np.ldexp(part, scale[chosen][:, None])
-            some = None if selected is None else selected[chosen]
-            leaves.put(chosen, self._measure_rows(again, tile, work, some))
-        return self._merge(fold_rows(leaves, self.geometry, self.method.fold), scale)
+        records = fold_rows(leaves, self.geometry, self.method.fold)
+        return self._merge(records, lambda row: _sum_selected(rows, selected, row))
 
     def _measure_columns(self, x: NDArray[Any], work: Workspace, selected: Selected | None) -> Moments:
-        """Measure groups that are columns, again and scaled where their squares over- or underflow."""
-        columns = as_float64(x, work)
-        kind = {"exact": self.exact, "centred": self.centred}
-        moments, extreme = measure_columns(columns, **kind, selected=selected)
-        if extreme.any():
-            part = columns[:, extreme]
-            k = choose_scale(np.maximum.reduce(np.abs(part), axis=0))
-            some = None if selected is None else selected[:, extreme]
-            again, _ = measure_columns(np.ldexp(part, k), **kind, selected=some)
-            moments.put(extreme, again)
-            moments.scale = np.zeros(columns.shape[1], dtype=np.int64)
-            moments.scale[extreme] = k
-        return moments
+        """Measure groups that are columns."""
+        leaves = measure_columns(as_float64(x, work), selected, short=not self.exact, need_sum=self.centred)
+        count = len(x) if selected is None else leaves.count
+        kind = {"centred": self.centred, "short": not self.exact}
+        return find_moments(
+            leaves,
+            count,
+            lambda column: _sum_selected(x.T, None if selected is None else selected.T, column),
+            **kind,
+        )
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:
         """Keep the statistics of a tile's groups, and how many values count where that is known."""
@@ -350,42 +357,19 @@ class Run:
     # -- two passes
 
     def _measure_in_passes(self) -> None:
-        """Measure all leaves, once more with scaled values if squares over- or underflow; merge them; write."""
+        """Measure all leaves, merge them, and write."""
         geometry = self.geometry
-        reduced_axes = tuple(range(len(geometry.kept_runs), len(geometry.dims)))
         segments = Segments(geometry, self.method.fold, self.method.records)
-        largest = np.zeros(geometry.kept_shape)
-        scale: NDArray[np.int64] | None = None
-
-        def load(tile: Slices, work: Workspace) -> tuple[NDArray[Any], Selected | None]:
-            _, x, selected = self._load_selected(tile, work, self.order)
-            if scale is None:
-                return x, selected
-            k = scale[geometry.cut_groups(tile)]
-            return np.ldexp(x.astype(np.float64), k.reshape(k.shape + (1,) * len(reduced_axes))), selected
 
         def gather(tile: Slices, work: Workspace) -> None:
-            rows, selected = self._lay_rows(tile, *load(tile, work))
-            segments.put(tile, self._measure_rows(rows, tile, work, selected))
+            _, x, selected = self._load_selected(tile, work, self.order)
+            rows, chosen = self._lay_rows(tile, x, selected)
+            segments.put(tile, self._measure_rows(rows, tile, work, chosen))
 
-        def enlarge(tile: Slices, work: Workspace) -> None:
-            top = np.maximum.reduce(np.abs(load(tile, work)[0]), axis=reduced_axes)
-            place = largest[geometry.cut_groups(tile)]
-            with self._lock:
-                np.maximum(place, top, out=place)
-
-        leaf = geometry.longest_leaf
-        self.walk.each(gather, whole=False, line=leaf)
-        extreme = segments.records.extreme.any(axis=-1)
-        if extreme.any():
-            self.walk.expect(2)
-            self.walk.each(enlarge, whole=False, line=leaf)
-            scale = np.where(extreme, choose_scale(largest), 0)
-            segments = Segments(geometry, self.method.fold, self.method.records)
-            self.walk.each(gather, whole=False, line=leaf)
+        self.walk.each(gather, whole=False, line=geometry.longest_leaf)
         records = segments.records.reshape((math.prod(geometry.kept_shape), -1))
-        moments = self._merge(records, None if scale is None else scale.reshape(-1))
-        self._write_all(solve(self.plan, moments, exact=self.exact), moments.count)
+        measured = self._merge(records, self._recall)
+        self._write_all(solve(self.plan, measured, exact=self.exact), measured.count)
 
     def _write_all(self, solution: Solution, count: Any) -> None:
         """Write every value with what was solved for all groups at once."""
@@ -399,3 +383,10 @@ class Run:
         self._keep_solution(tuple(slice(0, n) for n in geometry.dims), solution, count)
         if self.sink is not None:
             self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE)
+
+
+def _sum_selected(values: NDArray[Any], selected: Selected | None, row: int | None = None) -> ExactSums:
+    """Return the exact sums of values, or of one row, of which some may not count."""
+    index = slice(None) if row is None else row
+    chosen = values[index] if selected is None else values[index][selected[index]]
+    return sum_exactly(chosen.astype(np.float64).reshape(-1))

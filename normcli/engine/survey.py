@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.numerics.leaves import Leaves, measure_leaves
-from normcli.numerics.moments import choose_scale
-from normcli.numerics.narrow import measure_narrow_leaves
+from normcli.numerics.leaves import Leaves, measure_leaves, measure_short_leaves
+from normcli.numerics.rational import ExactSums, sum_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,9 +26,9 @@ class Batch(NamedTuple):
     groups : ndarray of int, shape (groups,)
         The number of each group in C order over the kept axes.
     leaves : Leaves
-        Of the finite values, of shape (groups, leaves); the values of extreme leaves times 2^scale.
-    scale : ndarray of int, shape (groups, leaves)
-        Not 0 where the squares of a leaf would over- or underflow.
+        Of the finite values, of shape (groups, leaves); zeros, but for the count, where they are extreme.
+    extremes : list of (int, ExactSums)
+        The sums of the extreme leaves, each with the place of its group among `groups`.
     low, high : ndarray, shape (groups,)
         The extremes of what is not NaN; inf and -inf where nothing is.
     nan, above, below : ndarray of int, shape (groups,)
@@ -40,7 +39,7 @@ class Batch(NamedTuple):
 
     groups: Integers
     leaves: Leaves
-    scale: Integers
+    extremes: list[tuple[int, ExactSums]]
     low: Floats
     high: Floats
     nan: Integers
@@ -48,12 +47,17 @@ class Batch(NamedTuple):
     below: Integers
     whole: bool
 
+    def take(self, row: int) -> Batch:
+        """Return the leaves of one group alone."""
+        extremes = [(0, sums) for place, sums in self.extremes if place == row]
+        return self._replace(leaves=self.leaves.map(lambda a: a[row : row + 1]), extremes=extremes)
+
 
 class _Rows(NamedTuple):
     """What rows of values hold, as in `Batch`, with one number for each row."""
 
     leaves: Leaves
-    scale: Integers
+    extremes: list[tuple[int, ExactSums]]
     low: NDArray[Any]
     high: NDArray[Any]
     nan: Integers
@@ -86,43 +90,38 @@ def measure_batch(
         return rows[0] if len(rows) == 1 else np.concatenate(rows, axis=-1)
 
     leaves = Leaves(*map(join, zip(*(part.leaves.arrays() for part in parts), strict=True)))
-    scale, low, high, *counts = map(join, zip(*(part[1:] for part in parts), strict=True))
+    extremes = [(row * len(groups) // len(part.low), sums) for part in parts for row, sums in part.extremes]
+    low, high, *counts = map(join, zip(*(part[2:] for part in parts), strict=True))
     # Which of 0 and -0 is the least depends on the order, so that 0 is added.
     low = np.minimum.reduce(low, axis=-1).astype(np.float64) + 0.0
     high = np.maximum.reduce(high, axis=-1).astype(np.float64) + 0.0
     nan, above, below = (np.add.reduce(rows, axis=-1) for rows in counts)
-    return Batch(groups, leaves, scale, low, high, nan, above, below, whole)
+    return Batch(groups, leaves, extremes, low, high, nan, above, below, whole)
 
 
 def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Rows:
     """Measure leaves of one length, of shape (leaves, values)."""
-    leaves, scale, low, high = _measure_selected(rows, work, None, need_sum=need_sum)
-    if (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` passes NaN on
-        none = np.zeros_like(scale)
-        return _Rows(leaves, scale, low, high, none, none, none)
-    finite, is_nan = np.isfinite(rows), np.isnan(rows)
-    zeroed = np.where(finite, rows, rows.dtype.type(0))
-    leaves, scale, _, _ = _measure_selected(zeroed, work, finite, need_sum=need_sum)
-    low = np.minimum.reduce(np.where(is_nan, np.inf, rows), axis=-1)
-    high = np.maximum.reduce(np.where(is_nan, -np.inf, rows), axis=-1)
-    counts = (np.add.reduce(a, axis=-1, dtype=np.int64) for a in (is_nan, rows == np.inf, rows == -np.inf))
-    return _Rows(leaves, scale, low, high, *counts)
-
-
-def _measure_selected(
-    rows: NDArray[Any], work: Workspace, selected: Selected | None, *, need_sum: bool
-) -> tuple[Leaves, Integers, NDArray[Any], NDArray[Any]]:
-    """Measure the selected values of leaves, the others being 0; return leaves, scale, low and high."""
-    scale = np.zeros(len(rows), dtype=np.int64)
-    if rows.dtype == np.float32:
-        leaves, low, high = measure_narrow_leaves(rows, work, need_sum=need_sum, selected=selected)
-        return leaves, scale, low, high
     low, high = np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
-    leaves = measure_leaves(rows, work, need_sum=need_sum, selected=selected)
-    if leaves.extreme.any():
-        extreme = leaves.extreme.copy()
-        scale[extreme] = choose_scale(np.maximum(np.abs(low[extreme]), np.abs(high[extreme])))
-        again = np.ldexp(rows[extreme], scale[extreme][:, None])
-        some = None if selected is None else selected[extreme]
-        leaves.put(extreme, measure_leaves(again, work, need_sum=need_sum, selected=some))
-    return leaves, scale, low, high
+    selected = None
+    nan = above = below = np.zeros(len(rows), dtype=np.int64)
+    if not (np.isfinite(low) & np.isfinite(high)).all():  # `minimum` passes NaN on
+        selected, is_nan = np.isfinite(rows), np.isnan(rows)
+        low = np.minimum.reduce(np.where(is_nan, np.inf, rows), axis=-1)
+        high = np.maximum.reduce(np.where(is_nan, -np.inf, rows), axis=-1)
+        masks = (is_nan, rows == np.inf, rows == -np.inf)
+        nan, above, below = (np.add.reduce(mask, axis=-1, dtype=np.int64) for mask in masks)
+        rows = np.where(selected, rows, rows.dtype.type(0))
+    measure = measure_short_leaves if rows.dtype == np.float32 else measure_leaves
+    leaves = measure(rows, work, selected, need_sum=need_sum)
+    extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
+    if extremes:
+        count = leaves.count
+        leaves = leaves.map(lambda a: np.where(leaves.extreme, a.dtype.type(0), a))
+        leaves.count[...] = count
+    return _Rows(leaves, extremes, low, high, nan, above, below)
+
+
+def _sum_row(rows: NDArray[Any], selected: Selected | None, row: int) -> ExactSums:
+    """Return the exact sums of one row's selected values."""
+    values = rows[row] if selected is None else rows[row][selected[row]]
+    return sum_exactly(values.astype(np.float64))

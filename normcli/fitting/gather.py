@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,19 +11,17 @@ from normcli.engine.blocks import open_source
 from normcli.engine.geometry import Geometry
 from normcli.engine.passes import Run
 from normcli.fitting.subject import find_batch, find_positions, has_images
-from normcli.fitting.sums import Sums, solve_deviations
+from normcli.fitting.sums import Sums, find_deviations
 from normcli.numerics.fixed import Fixed
-from normcli.numerics.moments import merge_leaves
-from normcli.numerics.pairs import divide_by_count, pair_root, two_prod, two_square
+from normcli.numerics.pairs import two_prod, two_square
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.dtypes import Floats, Integers
     from normcli.engine.survey import Batch
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.leaves import Leaves
 
 
 def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
@@ -39,12 +36,6 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
         Of the tensor's shape; its groups extend over the batch axis.
     values : ndarray
     effort : Effort
-
-    Notes
-    -----
-    Elsewhere (the columns of a table) leaves run over samples. What is kept of a tensor still depends on it
-    alone; but rows dealt otherwise to files make other leaves, whose squares are good to 2⁻⁶⁸: once in some ten
-    thousand columns the variance is then rounded to the other side.
     """
     sums = Sums.zeros(plan.grid.group_count)
     if values.size == 0:
@@ -87,33 +78,26 @@ class _Gatherer:
             (sums.below, batch.below),
         ):
             np.add.at(mine, groups, found)
-        add_leaves(sums.total, sums.square, groups, batch.leaves, batch.scale)
+        add_batch(sums.total, sums.square, groups, batch)
         if not self._images:
             return
         if not batch.whole and batch.leaves.count.shape[-1] != self._leaf_count:
             self._add_parts(groups, batch)
-        elif batch.scale.any():
-            total, square = Fixed.zeros(len(groups)), Fixed.zeros(len(groups))
-            add_leaves(total, square, np.arange(len(groups)), batch.leaves, batch.scale)
-            self._add_deviations(groups, solve_deviations(total, square, count), count)
-        else:
-            some = np.maximum(count, 1.0)
-            moments = merge_leaves(batch.leaves, some, centred=True, short=False)
-            root = pair_root(divide_by_count(moments.m2, some))
-            self._add_deviations(groups, np.asarray(root.hi), count)
+            return
+        total, square = Fixed.zeros(len(groups)), Fixed.zeros(len(groups))
+        add_batch(total, square, np.arange(len(groups)), batch)
+        self._add_deviations(groups, find_deviations(total, square, count), count)
 
     def _add_parts(self, groups: Integers, batch: Batch) -> None:
         """Keep some leaves of each sample, and add its deviation once all of its leaves are there."""
         for row, number in enumerate(batch.groups.tolist()):
             total, square, counts = self._pending.setdefault(number, (Fixed.zeros(1), Fixed.zeros(1), []))
-            here = slice(row, row + 1)
-            leaves = batch.leaves.map(operator.itemgetter(here))
-            add_leaves(total, square, np.zeros(1, dtype=np.int64), leaves, batch.scale[here])
-            counts += leaves.count[0].tolist()
+            add_batch(total, square, np.zeros(1, dtype=np.int64), batch.take(row))
+            counts += batch.leaves.count[row].tolist()
             if len(counts) == self._leaf_count:
                 del self._pending[number]
                 count = np.array([sum(counts)])
-                self._add_deviations(groups[here], solve_deviations(total, square, count), count)
+                self._add_deviations(groups[row : row + 1], find_deviations(total, square, count), count)
 
     def _add_deviations(self, groups: Integers, deviations: Floats, count: Floats) -> None:
         some = count > 0
@@ -121,34 +105,22 @@ class _Gatherer:
         np.add.at(self.sums.images, groups[some], 1)
 
 
-def add_leaves(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, scale: Integers) -> None:
-    """Add leaves, of shape (groups, leaves), to the sums of groups: exactly what their records hold.
+def add_batch(total: Fixed, square: Fixed, groups: Integers, batch: Batch) -> None:
+    """Add what a tile holds to the sums of groups: exactly, as Σx² = Σ(x − c)² + 2c Σ(x − c) + n c².
 
-    Squares about a shift c become raw ones, Σx² = Σ(x − c)² + 2c Σx − n c², whose digits cancel later without
-    any loss: the sum is the very one that the mean is made of.
+    Where the tile's groups go is said by their numbers among those of the sums.
     """
-    if not scale.any():
-        _add_scaled(total, square, groups, leaves, 0)
-        return
-    for k in np.unique(scale).tolist():
-        _add_scaled(total, square, groups, _keep(leaves, scale == k), k)
-
-
-def _add_scaled(total: Fixed, square: Fixed, groups: Integers, leaves: Leaves, k: int) -> None:
-    """Add leaves of values times 2^k."""
-    total.add(groups, np.concatenate([leaves.sum_hi, leaves.sum_lo], axis=-1), -k)
-    square.add(groups, np.concatenate([leaves.square_hi, leaves.square_lo], axis=-1), -2 * k)
-    shifted = leaves.shift.any(axis=-1)
-    if not shifted.any():
-        return
-    part = leaves.map(lambda a: a[shifted])
-    c, n = part.shift, part.count
-    terms = [*two_prod(2.0 * c, part.sum_hi), *two_prod(2.0 * c, part.sum_lo)]
-    for piece in two_square(c):
-        terms += [-a for a in two_prod(n, piece)]
-    square.add(groups[shifted], np.concatenate(terms, axis=-1), -2 * k)
-
-
-def _keep(leaves: Leaves, chosen: Selected) -> Leaves:
-    """Return leaves with zeros for those that are not chosen."""
-    return leaves.map(lambda a: np.where(chosen, a, a.dtype.type(0)))
+    leaves = batch.leaves
+    totals, squares = [*leaves.sums], [*leaves.squares]
+    if leaves.shift.any():
+        c, n = leaves.shift, leaves.count
+        totals += two_prod(n, c)
+        for part in leaves.sums:
+            squares += two_prod(2.0 * c, part)
+        for part in two_square(c):
+            squares += two_prod(n, part)
+    for fixed, terms in ((total, totals), (square, squares)):
+        fixed.add(groups, np.concatenate([term for term in terms if term.any()] or terms[:1], axis=-1))
+    for row, sums in batch.extremes:
+        total.add_integer(int(groups[row]), sums.total, sums.exponent)
+        square.add_integer(int(groups[row]), sums.square, 2 * sums.exponent)

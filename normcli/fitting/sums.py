@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ from normcli.numerics.fixed import Fixed
 from normcli.numerics.lengths import Lengths
 from normcli.numerics.moments import Moments
 from normcli.numerics.order_statistics import Extremes
-from normcli.numerics.pairs import Pair, pair_root
+from normcli.numerics.pairs import Pair, Triple
+from normcli.numerics.rational import ExactSums, find_root, keep_mean, round_once, scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
-"""Groups whose magnitudes lie outside are scaled, so that no square over- or underflows."""
+"""Squares between these are no trouble as pairs."""
+
+_PAIR = 2.0**-105
+"""An upper bound of what a pair leaves of a number, as a part of it."""
 
 
 @dataclass(slots=True)
@@ -128,34 +133,39 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
         moments = Extremes(low, high, np.zeros(len(low), np.bool_), count)
     elif plan.spec.p is not None and np.isinf(plan.spec.p):
         largest = np.maximum(np.abs(low), np.abs(high))
-        scale = choose_scale_where(largest, _SMALL, _LARGE)
-        length = largest if scale is None else np.ldexp(largest, scale)
-        moments = Lengths(count, Pair(length, np.zeros_like(length)), scale)
+        k = choose_scale_where(largest, _SMALL, _LARGE)
+        length = largest if k is None else np.ldexp(largest, k)
+        moments = Lengths(count, Pair(length, np.zeros_like(length)), k)
     else:
         moments = _make_moments(plan, sums, count)
         _set_not_finite(plan, moments, sums, has_nan | nothing)
     image_std = None
     if images:
         integers, exponent = sums.deviation.integers()
-        quotients = [
-            _divide(a, max(1, n), exponent)[0] for a, n in zip(integers, sums.images.tolist(), strict=True)
+        means = [
+            round_once(scale(Fraction(total, max(1, n)), exponent))
+            for total, n in zip(integers, sums.images.tolist(), strict=True)
         ]
-        image_std = np.where(has_nan | (infinite > 0) | (sums.images == 0), np.nan, np.array(quotients))
+        image_std = np.where(has_nan | (infinite > 0) | (sums.images == 0), np.nan, np.array(means))
     return Solved(moments, low, high, image_std)
 
 
-def solve_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
-    """Return √(m2 / n) of each group, and 0 where there is no value."""
+def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
+    """Return √(Σ(x − mean)² / n) of each group, rounded once, and 0 where there is no value."""
+    exact = make_exact(total, square, count.astype(np.int64))
+    roots = (find_root(sums.scatter() / sums.count) if sums.count else Fraction(0) for sums in exact)
+    return np.array([*map(round_once, roots)])
+
+
+def make_exact(total: Fixed, square: Fixed, count: Integers) -> list[ExactSums]:
+    """Return the sums of each group as integers."""
     totals, t = total.integers()
     squares, s = square.integers()
-    base = min(s, 2 * t)
-    roots = []
-    for a, b, n in zip(totals, squares, count.astype(np.int64).tolist(), strict=True):
-        m2 = max(0, ((n * b) << (s - base)) - ((a * a) << (2 * t - base)))
-        k = -((m2.bit_length() + base) // 2)  # neither the quotient nor its root leaves a double's range
-        quotient = _divide(m2, max(1, n * n), base + 2 * k)
-        roots.append(float(np.ldexp(pair_root(Pair(*map(np.float64, quotient))).hi, -k)))
-    return np.array(roots)
+    exponent = min(t, s // 2)
+    return [
+        ExactSums(n, a << (t - exponent), b << (s - 2 * exponent), exponent)
+        for a, b, n in zip(totals, squares, count.tolist(), strict=True)
+    ]
 
 
 def require_no_nan(sums: Sums, name: str) -> None:
@@ -177,43 +187,30 @@ def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[n
     if centred:
         moments.mean.hi[infinite] = np.where(above & below, np.nan, np.where(above, np.inf, -np.inf))[infinite]
         moments.mean.hi[unknown] = np.nan
-    moments.m2.hi[infinite] = np.nan if centred else np.inf
-    moments.m2.hi[unknown] = np.nan
-    for pair in (moments.mean, moments.m2):
-        pair.lo[infinite | unknown] = 0.0
+    moments.square.hi[infinite] = np.nan if centred else np.inf
+    moments.square.hi[unknown] = np.nan
+    for part in (*moments.mean[1:], moments.square.lo):
+        part[infinite | unknown] = 0.0
+    moments.undecided[infinite | unknown] = False
 
 
 def _make_moments(plan: Plan, sums: Sums, count: Floats) -> Moments:
-    """Return count, mean and m2 of each group, as pairs rounded from the exact sums."""
-    largest = np.maximum(np.abs(sums.low), np.abs(sums.high))
-    scale = choose_scale_where(largest, _SMALL, _LARGE)
-    shifts = [0] * len(count) if scale is None else scale.tolist()
+    """Return the moments of each group, rounded from the exact sums."""
+    exact = make_exact(sums.total, sums.square, sums.count)
     centred = plan.norm.centre is Centre.MEAN
-    totals, t = sums.total.integers()
-    squares, s = sums.square.integers()
-    base = min(s, 2 * t)
-    rows = []
-    for total, square, n, k in zip(totals, squares, sums.count.tolist(), shifts, strict=True):
-        if n == 0:
-            rows.append((0.0, 0.0, 0.0, 0.0))
-        elif not centred:
-            rows.append((0.0, 0.0, *_divide(square, 1, s + 2 * k)))
-        else:
-            scatter = ((n * square) << (s - base)) - ((total * total) << (2 * t - base))
-            rows.append((*_divide(total, n, t + k), *_divide(max(0, scatter), n, base + 2 * k)))
-    mean, mean_rest, m2, m2_rest = np.array(rows, dtype=np.float64).reshape(-1, 4).T.copy()
-    return Moments(count, Pair(mean, mean_rest), Pair(m2, m2_rest), scale)
-
-
-def _divide(numerator: int, denominator: int, exponent: int) -> tuple[float, float]:
-    """Return numerator · 2^exponent / denominator as a pair: the nearest double, and what it is short of."""
-    if exponent >= 0:
-        numerator <<= exponent
-    else:
-        denominator <<= -exponent
-    try:
-        high = numerator / denominator
-    except OverflowError:
-        return (np.inf if numerator > 0 else -np.inf), 0.0
-    over, under = high.as_integer_ratio()
-    return high, (numerator * under - over * denominator) / (denominator * under)
+    rows = [(0.0,) * 5 for _ in exact]
+    undecided = np.zeros(len(exact), np.bool_)
+    for group, each in enumerate(exact):
+        if not each.count:
+            continue
+        square = each.scatter() * each.count if centred else each.sum_squares()
+        undecided[group] = not (square == 0 or _SMALL < square < _LARGE)
+        if not undecided[group]:
+            high = round_once(square)
+            mean = keep_mean(each.mean()) if centred else (0.0,) * 3
+            rows[group] = (*mean, high, round_once(square - Fraction(high)))
+    hi, mid, lo, square_hi, square_lo = np.array(rows, dtype=np.float64).reshape(-1, 5).T.copy()
+    times = count if centred else 1
+    error = np.full(len(exact), _PAIR)
+    mean, kept = Triple(hi, mid, lo), Pair(square_hi, square_lo)
+    return Moments(count, mean, kept, times, error, undecided, exact.__getitem__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,12 @@ class Solution:
     scale: Integers | None
     centred: bool
     statistics: dict[str, Floats] = field(default_factory=dict)
+
+    def reshape(self, shape: tuple[int, ...]) -> Solution:
+        """Return the solution with all arrays in another shape."""
+        solution = self.take(lambda a: a.reshape(shape))
+        solution.statistics = {name: values.reshape(shape) for name, values in self.statistics.items()}
+        return solution
 
     def take(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Solution:
         """Return mean, divisor and scale with a function (an index, a reshape) applied to each array."""
@@ -82,13 +87,15 @@ def add_eps(
         return root
     if mode is EpsMode.INSIDE:
         return _root_of_sum(square, eps, k, exact=exact)
-    added = math.sqrt(eps) if mode is EpsMode.SQUARE_FLOOR else eps
-    scaled = np.full_like(root.hi, added) if k is None else np.ldexp(added, k)
+    added = Pair(eps, 0.0)
+    if mode is EpsMode.SQUARE_FLOOR:
+        added = pair_root(Pair(np.float64(eps), np.float64(0.0)))
+    scaled = added.map(lambda a: np.full_like(root.hi, a) if k is None else np.ldexp(a, k))
     if mode is EpsMode.OUTSIDE:
-        divisor = two_sum(root.hi, scaled)
+        divisor = two_sum(root.hi, scaled.hi)
         return quick_two_sum(divisor.hi, divisor.lo + root.lo)
-    under = root.hi < scaled
-    return Pair(np.where(under, scaled, root.hi), np.where(under, 0.0, root.lo))
+    under = (root.hi < scaled.hi) | ((root.hi == scaled.hi) & (root.lo < scaled.lo))
+    return Pair(*(np.where(under, a, b) for a, b in zip(scaled, root, strict=True)))
 
 
 def _root_of_sum(square: Pair, eps: float, k: Integers | None, *, exact: bool) -> Pair:

@@ -89,6 +89,16 @@ class Fixed:
             here[0] += units & _MASK
             here[1] += units >> DIGIT
 
+    def add_integer(self, group: int, integer: int, exponent: int) -> None:
+        """Add integer · 2^exponent to the number of one group."""
+        shift = exponent % DIGIT
+        integer, place = integer << shift, (exponent - shift) // DIGIT
+        digits = -(-(integer.bit_length() + 1) // DIGIT)
+        self._reach(place, place + digits)
+        for at in range(place - self.low, place - self.low + digits):
+            self.digits[at, group] += integer & int(_MASK) if at < place - self.low + digits - 1 else integer
+            integer >>= DIGIT
+
     def _reach(self, start: int, stop: int) -> None:
         """Add digits of 0 so that there is one for every place from start up to stop."""
         below, above = max(0, self.low - start), max(0, stop - self.low - len(self.digits))

@@ -45,6 +45,13 @@ def keep(value: Pair, error: Any) -> Kept:
     return Kept(Pair(hi, low), np.asarray(undecided))
 
 
+def is_decided(value: Pair, error: Any) -> Selected:
+    """Return where the nearest double to a value that is known to within an error is the first of its pair."""
+    hi, lo = value
+    step = error * np.abs(hi)
+    return np.asarray((hi + (lo - step) == hi) & (hi + (lo + step) == hi))
+
+
 def _round_to(values: Floats, unit: Floats) -> Floats:
     """Round to multiples of a unit, a power of two, ties to even."""
     magic = 1.5 * 2.0**52 * unit

@@ -1,20 +1,21 @@
-"""Sums of leaves: the short rows that groups are cut into, summed so exactly that merging them loses nothing.
+"""Sums of leaves: the short rows that groups are cut into, summed exactly.
 
-How a group is cut into leaves follows from its shape alone, and each leaf is summed by itself. So the results
-do not depend on how the work is cut into blocks, on the number of threads, or on the order of memory.
+How a group is cut into leaves follows from its shape alone; but as every sum is exact, nothing depends on that,
+nor on how the work is cut into blocks, on the number of threads, or on the order of memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from normcli.numerics.pairs import Pair, divide_by_count, quick_two_sum, two_diff, two_sum
+from normcli.numerics.pairs import Distilled, distill, quick_two_sum, two_diff, two_prod, two_square, two_sum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
@@ -24,23 +25,14 @@ if TYPE_CHECKING:
 
 
 MAX_LEAF = 4096
-"""Below 10000, where OpenBLAS' ddot starts threads; at most 2¹³, for the exactness of `measure_leaves`."""
-
-TOO_LARGE, TOO_SMALL = 2.0**990, 2.0**-800
-"""Sums of squares that are not between these are measured again, of values scaled by a power of two."""
-
-_CENTRED_BELOW = 2.0**-16
-"""Where Σ(x − mean)² is less than this part of Σx², it is summed again with the mean subtracted first."""
-
-_NARROW_CENTRED_BELOW = 2.0**-10
-"""The same for values of 24 bits or fewer."""
+"""Below 10000, where OpenBLAS' ddot starts threads; at most 2¹², for the exactness of `measure_leaves`."""
 
 
 class Records:
     """What is measured of leaves, or of groups: a dataclass of arrays of one shape, one number for each leaf.
 
-    Every kind has `count`, of how many values a record is, and `extreme`, whether their squares or powers may
-    have over- or underflowed.
+    Every kind has `count`, of how many values a record is, and `extreme`, whether their magnitudes differ so
+    much, or are such, that the record does not hold what it should.
     """
 
     __slots__ = ()
@@ -78,35 +70,59 @@ class Records:
 
 @dataclass(slots=True)
 class Leaves(Records):
-    """The sums of leaves.
+    """The exact sums of leaves, each a sum of doubles.
 
     Parameters
     ----------
-    sum_hi, sum_lo : ndarray
-        Σx, a pair.
-    square_hi, square_lo : ndarray
-        Σ(x − shift)², a pair.
     shift : ndarray
-        0; a double near the leaf's mean where too many digits of Σx² − n · mean² would cancel.
+        0, or a double among the leaf's values.
+    sum_0, sum_1, sum_2 : ndarray
+        Σ(x − shift).
+    square_0, square_1, square_2, square_3 : ndarray
+        Σ(x − shift)².
+        The first are NaN or infinite if a value is.
     extreme : ndarray of bool
-        Whether squares may have over- or underflowed.
+        Whether the values differ so much in magnitude that so few doubles cannot hold the sums, or their
+        squares may over- or underflow: then they have to be summed in another way.
     count : ndarray
         How many values are selected.
     """
 
-    sum_hi: Floats
-    sum_lo: Floats
-    square_hi: Floats
-    square_lo: Floats
     shift: Floats
+    sum_0: Floats
+    sum_1: Floats
+    sum_2: Floats
+    square_0: Floats
+    square_1: Floats
+    square_2: Floats
+    square_3: Floats
     extreme: Selected
     count: Floats
+
+    @property
+    def sums(self) -> tuple[Floats, ...]:
+        """The doubles of Σ(x − shift)."""
+        return self.sum_0, self.sum_1, self.sum_2
+
+    @property
+    def squares(self) -> tuple[Floats, ...]:
+        """The doubles of Σ(x − shift)²."""
+        return self.square_0, self.square_1, self.square_2, self.square_3
+
+
+def _make(
+    shift: Floats, sums: Sequence[Floats], squares: Sequence[Floats], extreme: Selected, count: Floats
+) -> Leaves:
+    """Make records of what sums there are, and none of the same array twice."""
+    s0, s1, s2 = (np.array(a) for a in sums)
+    q0, q1, q2, q3 = (np.array(a) for a in squares)
+    return Leaves(np.array(shift), s0, s1, s2, q0, q1, q2, q3, extreme, count)
 
 
 _ONES = np.ones((1, MAX_LEAF))
 
-CHUNK = 1 << 18
-"""Values that one call works on: two or three float64 buffers of it lie in a core's L2 cache."""
+CHUNK = 1 << 16
+"""Values that one call works on: a few float64 buffers of it lie in a core's caches."""
 
 _PART = 256
 
@@ -115,7 +131,7 @@ _MAGNITUDE = np.uint32(0x7FFF_FFFF)
 
 
 class Dots:
-    """Dot products of rows of one length, in parts of 256: the order of sums depends on that length alone.
+    """Dot products of rows of one length, in parts of 256; every product and sum that counts has to be exact.
 
     `np.vecdot` calls BLAS, in one thread, and is the fastest way to sum in NumPy. But it holds the GIL unless
     it makes more than 500 products: so 4096 values are multiplied as sixteen rows of 256.
@@ -137,20 +153,16 @@ class Dots:
             np.vecdot(a[:, :split].reshape(shape), b[:, :split].reshape(shape), out=parts[:, :-1])
         np.vecdot(a[:, split:], b[:, split:], out=parts[:, -1])
 
-    def bound(self, squares: Dots) -> Floats:
-        """Return an upper bound of every partial sum of a row, if these are sums and `squares` sums of squares.
+    def clear(self, rows: slice) -> None:
+        """Set the products of some rows to 0."""
+        self._parts[rows] = 0.0
 
-        Within a part it is √(length · Σx²), by Cauchy and Schwarz; over parts it is the sum of magnitudes.
-        """
-        length = _PART if self._whole else self._n
-        within = np.sqrt(length * np.maximum.reduce(squares._parts, axis=-1))
-        return np.asarray(np.maximum(within, np.add.reduce(np.abs(self._parts), axis=-1)))
-
-    def total(self) -> Floats:
-        """Return the dot product of each row."""
-        if self._parts.shape[1] == 1:
-            return self._parts[:, 0]
-        return np.asarray(np.vecdot(self._parts, _ONES[0, : self._parts.shape[1]]))
+    def total(self, rows: slice = slice(None)) -> Floats:
+        """Return the dot product of each row, or of some."""
+        parts = self._parts[rows]
+        if parts.shape[1] == 1:
+            return parts[:, 0]
+        return np.asarray(np.vecdot(parts, _ONES[0, : parts.shape[1]]))
 
 
 def cut_rows(rows: int, n: int, chunk: int = CHUNK) -> list[slice]:
@@ -166,8 +178,44 @@ def count_values(rows: NDArray[Any], selected: Selected | None) -> Floats:
     return np.asarray(np.add.reduce(selected, axis=-1, dtype=np.float64))
 
 
+def find_extremes(rows: NDArray[Any], selected: Selected | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the least and the largest value of each row; 0 and 0 where none is selected."""
+    if selected is None:
+        return np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
+    low = np.minimum.reduce(rows, axis=-1, where=selected, initial=np.inf)
+    high = np.maximum.reduce(rows, axis=-1, where=selected, initial=-np.inf)
+    nothing = low > high
+    low[nothing] = high[nothing] = 0.0
+    return low, high
+
+
+@contextlib.contextmanager
+def small_buffers(n: int) -> Iterator[None]:
+    """Let NumPy work on rows of n values without copying what is broadcast along them, which takes longer.
+
+    All operands within the block have to be of one dtype: others are converted a few values at a time.
+    """
+    with np.errstate():  # restores the size, too
+        if n >= _LONG:
+            np.setbufsize(16)
+        yield
+
+
+_LONG = 256
+"""Shorter rows are faster with large buffers."""
+
+_BITS = 21
+"""Bits of a part: 4096 products of two parts add up under 2⁵³."""
+
+_PARTS = 6
+"""Few values need more than four. Squares of six no longer fit into four doubles, but what is left tells so."""
+
+_HIGHEST, _LOWEST = 300, -300
+"""Exponents of values whose squares, and what is split off them, neither over- nor underflow."""
+
+
 def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None, *, need_sum: bool) -> Leaves:
-    """Measure leaves of full float64 values: sums to about 2⁻¹¹⁵ of their scale, sums of squares to 2⁻⁷².
+    """Measure leaves of float64 values.
 
     Parameters
     ----------
@@ -176,81 +224,95 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
     selected : ndarray of bool or None
         Which values count, of the shape of x; the others have to be 0. None if all count.
     need_sum : bool
-        False for norms that do not centre.
+        False for norms that do not centre: the shift is then 0.
 
     Notes
     -----
-    x is split into t + r, where t is a multiple of G = 2⁻²⁶ of a power of two above √Σx²:
-    t = (x + sigma) − sigma, and r = x − t is exact. The squares of t are multiples of G² whose sum is under
-    2⁵³ G², so that it is exact in any order; what is left of the squares, r · (x + t), is 2⁻²⁰ of that, and a
-    plain sum of it is enough. For Σx, r is split once more, 40 bits lower: only the sum of the last part is
-    rounded.
-    Leaves that are extreme keep their plain sums; `extreme` is false for leaves of zeros alone.
+    x is cut into parts: t = (x + sigma) − sigma is a multiple of the last bit of sigma, and x − t is exact. The
+    shift, a multiple too, is subtracted from the first part, which leaves it 21 bits, and every further part
+    takes the next 21. So all products of parts, and their sums, are whole numbers below 2⁵³ of some unit: exact
+    in any order.
     """
     rows, n = x.shape
+    low, high = find_extremes(x, selected)
+    size = np.maximum(np.abs(low), np.abs(high))
+    middle, half = (0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low) if need_sum else (0.0 * size, size)
+    top: Any = np.frexp(size)[1]
+    first: Any = np.maximum(np.where(half > 0.0, np.frexp(half)[1], top) - (_BITS - 1), top - 51)
+    sigmas = [np.ldexp(1.5, first + (52 - _BITS * part))[:, None] for part in range(_PARTS)]
+    shift = (middle + sigmas[0][:, 0]) - sigmas[0][:, 0]
+    extreme = ~((size < 2.0**_HIGHEST) & ((size > 2.0**_LOWEST) | (size == 0.0)))
+    sums = [Dots(rows, n) for _ in range(_PARTS)] if need_sum else []
+    products = {(i, j): Dots(rows, n) for i in range(_PARTS) for j in range(i, _PARTS)}
     slices = cut_rows(rows, n)
-    ones = _ONES[:, :n]
-    dots = Dots(rows, n)
+    buffers = [work.get(f"part {part}", (slices[0].stop, n)) for part in range(_PARTS + 1)]
+    used = 1
     for s in slices:
-        dots.add(s, x[s], x[s])
-    square = dots.total()
-    extreme = ~((square < TOO_LARGE) & (square > TOO_SMALL))
-    count = count_values(x, selected)
-    _, exponent = np.frexp(square)
-    exponent = ((exponent + 1) >> 1)[:, None]
-    first, second = np.ldexp(1.5, exponent + 26), np.ldexp(1.5, exponent - 14)
-    high, low = Dots(rows, n), Dots(rows, n)
-    sums = [Dots(rows, n) for _ in range(3)] if need_sum else []
-    shape = (slices[0].stop, n)
-    t_all, r_all = work.get("t", shape), work.get("r", shape)
-    for s in slices:
-        x_s, sigma = x[s], first[s]
-        t, r = t_all[: len(x_s)], r_all[: len(x_s)]
-        np.add(x_s, sigma, out=t)
-        np.subtract(t, sigma, out=t)
-        np.subtract(x_s, t, out=r)
-        high.add(s, t, t)
+        rest, *parts = (a[: s.stop - s.start] for a in (buffers[-1], *buffers[:-1]))
+        count = _cut(x[s], [sigma[s] for sigma in sigmas], parts, rest)
+        if count > _PARTS:
+            extreme[s] |= rest.any(axis=-1)
+            count = _PARTS
         if need_sum:
-            sums[0].add(s, t, ones)
-        np.add(t, x_s, out=t)
-        low.add(s, r, t)
-        if need_sum:
-            sigma = second[s]
-            np.add(r, sigma, out=t)
-            np.subtract(t, sigma, out=t)
-            np.subtract(r, t, out=r)
-            sums[1].add(s, t, ones)
-            sums[2].add(s, r, ones)
-    squares = quick_two_sum(high.total(), low.total())
-    shift = np.zeros(rows)
-    total = Pair(np.zeros(rows), np.zeros(rows))
-    if need_sum:
-        total = two_sum(sums[0].total(), sums[1].total())
-        total = quick_two_sum(total.hi, total.lo + sums[2].total())
-        cancels = (squares.hi - total.hi * (total.hi / count)) < _CENTRED_BELOW * squares.hi
-        cancels &= ~extreme
-        if cancels.any():
-            mean = divide_by_count(Pair(total.hi[cancels], total.lo[cancels]), count[cancels]).hi
-            again = _squares_about(x[cancels], mean, None if selected is None else selected[cancels])
-            shift[cancels], squares.hi[cancels], squares.lo[cancels] = mean, again.hi, again.lo
-    if extreme.any():
-        extreme[extreme] = np.any(x[extreme], axis=-1)  # zeros alone over- and underflow nowhere
-        squares.hi[extreme], squares.lo[extreme] = square[extreme], 0.0
-        total.hi[extreme], total.lo[extreme] = np.add.reduce(x[extreme], axis=-1), 0.0
-    return Leaves(total.hi, total.lo, squares.hi, squares.lo, shift, extreme, count)
+            with small_buffers(n):
+                np.subtract(parts[0], shift[s, None], out=parts[0])
+            if selected is not None:
+                np.multiply(parts[0], selected[s], out=parts[0])
+        for i in range(count):
+            if need_sum:
+                sums[i].add(s, parts[i], _ONES[:, :n])
+            for j in range(i, count):
+                products[i, j].add(s, parts[i], parts[j])
+        for dots in (*sums[count:], *(dots for (_, j), dots in products.items() if j >= count)):
+            dots.clear(s)
+        used = max(used, count)
+    totals = distill([dots.total() for dots in sums[:used]] or [0.0 * size], 3).terms
+    terms = [dots.total() * (1.0 if i == j else 2.0) for (i, j), dots in products.items() if j < used]
+    squares = distill(terms, 4)
+    leaves = _make(shift, totals, squares.terms, extreme | squares.left, count_values(x, selected))
+    return _set_not_finite(leaves, x, size)
 
 
-def _squares_about(x: Floats, centre: Floats, selected: Selected | None) -> Pair:
-    """Return the sum of (x − centre)² over the selected values of the last axis, to about 2⁻⁷⁰ of itself."""
-    d, e = two_diff(x, centre[..., None])
-    if selected is not None:
-        d, e = d * selected, e * selected
-    largest = np.vecdot(d, d)
-    _, exponent = np.frexp(largest)
-    sigma = np.ldexp(1.5, ((exponent + 1) >> 1) + 26)[..., None]
-    t = (d + sigma) - sigma
-    r = (d - t) + e
-    return quick_two_sum(np.vecdot(t, t), np.vecdot(r, (d + t) + e))
+def _cut(x: Floats, sigmas: Sequence[Floats], parts: Sequence[Floats], rest: Floats) -> int:
+    """Cut x into parts, from the highest bits on, and what they leave; return how many parts there are.
+
+    One more than there is room for, if they leave anything.
+    """
+    source = x
+    with small_buffers(x.shape[-1]):
+        for number, (part, sigma) in enumerate(zip(parts, sigmas, strict=True), 1):
+            np.add(source, sigma, out=part)
+            np.subtract(part, sigma, out=part)
+            np.subtract(source, part, out=rest)
+            if number % 2 == 0 and _is_zero(rest):
+                return number
+            source = rest
+    return len(parts) + 1
+
+
+def _is_zero(values: Floats) -> bool:
+    """Whether all values are 0: as `not values.any()`, in half the time."""
+    return not np.maximum.reduce(np.abs(values), axis=None) > 0.0
+
+
+def _set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
+    """Record NaN and infinities as plain sums would: `size` is the largest magnitude of each leaf."""
+    lost = ~np.isfinite(size)
+    if not lost.any():
+        return leaves
+    total = np.zeros(len(size))
+    total[lost] = np.add.reduce(np.where(np.isfinite(x[lost]), 0.0, x[lost]), axis=-1)
+    return _replace_not_finite(leaves, lost, total, np.abs(size))
+
+
+def _replace_not_finite(leaves: Leaves, lost: Selected, total: Floats, square: Floats) -> Leaves:
+    """Return leaves of which some hold sums that are not finite, and nothing else."""
+    if not lost.any():
+        return leaves
+    result = leaves.map(lambda a: np.where(lost, a.dtype.type(0), a))
+    result.sum_0[lost], result.square_0[lost] = total[lost], square[lost]
+    result.count = leaves.count
+    return result
 
 
 def measure_short_leaves(
@@ -258,44 +320,50 @@ def measure_short_leaves(
 ) -> Leaves:
     """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
 
-    The sum of a leaf is exact in float64, in any order, unless its values differ too much in magnitude.
-    `find_inexact` finds such leaves, and they are measured as `measure_leaves` does. The squares are exact, and
-    their sum good to 2⁻⁴⁷: enough for 24 bits.
+    The sum of a leaf is exact in float64, in any order, and the sum of its squares (exact themselves) in two
+    parts, unless its values differ too much in magnitude. `find_inexact` finds such leaves, and they are
+    measured as `measure_leaves` does; so are those whose squares cancel.
     """
     rows, n = raw.shape
     slices = cut_rows(rows, n)
-    ones, x_all = _ONES[:, :n], work.get("x", (slices[0].stop, n))
-    squares, sums = Dots(rows, n), Dots(rows, n)
+    x_all, p_all, high_all = (work.get(name, (slices[0].stop, n)) for name in ("x", "squares", "high"))
+    about, total, high, low = (Dots(rows, n) for _ in range(4))
+    ones, bounds = _ONES[:, :n], np.empty(rows)
     for s in slices:
-        raw_s = raw[s]
-        x = x_all[: len(raw_s)]
-        np.copyto(x, raw_s)
-        squares.add(s, x, x)
+        x, p, t = (a[: s.stop - s.start] for a in (x_all, p_all, high_all))
+        np.copyto(x, raw[s])
+        about.add(s, x, x)
         if need_sum:
-            sums.add(s, x, ones)
-    square = squares.total()
+            total.add(s, x, ones)
+        bounds[s] = np.ldexp(1.0, np.frexp(about.total(s))[1] + 1)
+        sigma = 1.5 * bounds[s, None]
+        with small_buffers(n):
+            np.multiply(x, x, out=p)
+            np.add(p, sigma, out=t)
+            np.subtract(t, sigma, out=t)
+            np.subtract(p, t, out=p)
+        high.add(s, t, ones)
+        low.add(s, p, ones)
+    zero = np.zeros(rows)
+    sums = total.total() if need_sum else zero
+    square, rest = quick_two_sum(high.total(), low.total())
     count = count_values(raw, selected)
-    zeros, plain = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
-    if not need_sum:
-        return Leaves(zeros, zeros, square, zeros, zeros, plain, count)
-    sum_hi = sums.total()
-    sum_lo = shift = zeros
+    leaves = Leaves(zero, sums, zero, zero, square, rest, zero, zero, np.zeros(rows, np.bool_), count)
+    again = np.zeros(rows, np.bool_)
     if raw.dtype != np.float16:  # float16 has 40 bits in all: sums of 4096 are exact
-        inexact = find_inexact(raw, sums.bound(squares))
-        if inexact.any():
-            part = None if selected is None else selected[inexact]
-            again = measure_leaves(raw[inexact].astype(np.float64), work, need_sum=True, selected=part)
-            sum_lo = np.zeros(rows)
-            sum_hi[inexact], sum_lo[inexact] = again.sum_hi, again.sum_lo
-    cancels = (square - sum_hi * (sum_hi / count)) < _NARROW_CENTRED_BELOW * square
-    if cancels.any():
-        shift = np.zeros(rows)
-        mean = sum_hi[cancels] / count[cancels]
-        centred = raw[cancels] - mean[:, None]
-        if selected is not None:
-            centred *= selected[cancels]
-        shift[cancels], square[cancels] = mean, np.vecdot(centred, centred)
-    return Leaves(sum_hi, sum_lo, square, zeros, shift, plain, count)
+        again |= find_inexact(raw, np.sqrt(n * bounds))
+    if need_sum:
+        again |= square - sums * (sums / np.maximum(count, 1.0)) < _CANCELS * square
+    again |= ~np.isfinite(square)
+    if again.any():
+        part = None if selected is None else selected[again]
+        leaves = leaves.map(np.copy)
+        leaves.put(again, measure_leaves(raw[again].astype(np.float64), work, need_sum=need_sum, selected=part))
+    return leaves
+
+
+_CANCELS = 2.0**-20
+"""Where Σ(x − mean)² is less than this part of Σx², it is summed again about a value of the leaf's."""
 
 
 def find_inexact(raw: NDArray[np.float32], bound: Floats) -> Selected:
@@ -328,6 +396,90 @@ def _least_of_rows(raw: NDArray[np.float32]) -> Floats:
     negative = np.minimum.reduce(bits.view(np.int32), axis=-1).view(np.uint32) & _MAGNITUDE
     least: Floats = np.minimum(positive, negative).view(np.float32).astype(np.float64)
     return least if together == 1 else least.repeat(together)
+
+
+FEW = 16
+"""Groups of fewer values than this are laid out as columns, so that every operation runs along the groups."""
+
+
+def measure_columns(x: Floats, selected: Selected | None = None, *, short: bool, need_sum: bool) -> Leaves:
+    """Measure groups of a few values that are the columns of x: as leaves, of shape (groups,).
+
+    Parameters
+    ----------
+    x : ndarray, shape (values, groups)
+    selected : ndarray of bool or None
+        Which values count, of the shape of x; the others have to be 0. None if all count.
+    short : bool
+        Whether the values have 24 bits or fewer, so that their squares are doubles.
+    need_sum : bool
+        False for norms that do not centre.
+    """
+    groups = x.shape[1]
+    sums = [np.zeros(groups) for _ in range(2 if short else 3)] if need_sum else []
+    squares = [np.zeros(groups) for _ in range(2 if short else 4)]
+    left = np.zeros(groups)
+    for row in x:
+        terms = (row * row,) if short else two_square(row)
+        for numbers, added in ((sums, (row,) if need_sum else ()), (squares, terms)):
+            for term in added:
+                left += np.abs(_add(numbers, term))
+    zero = np.zeros(groups)
+    count = count_values(x.T, None if selected is None else selected.T)
+    size = np.maximum.reduce(np.abs(x), axis=0)
+    extreme = ~((size < 2.0**_HIGHEST) & ((size > 2.0**_LOWEST) | (size == 0.0)) & (left == 0.0))
+    totals = distill(sums or [zero], 3).terms
+    leaves = _make(zero, totals, distill(squares, 4).terms, extreme, count)
+    return _set_not_finite(leaves, x.T, size)
+
+
+def _add(numbers: list[Floats], term: Floats) -> Floats:
+    """Add a term to numbers that are sums of doubles, in place; return what they have no room for."""
+    for i, part in enumerate(numbers):
+        numbers[i], term = two_sum(part, term)
+    return term
+
+
+def fold_leaves(leaves: Leaves) -> Leaves:
+    """Make one record of all leaves along the last axis: their exact sums, as if they were one leaf."""
+    if leaves.count.shape[-1] == 1:
+        return leaves.map(lambda a: a[..., 0])
+    shift = leaves.shift[..., :1]
+    sums, squares = _move(leaves, shift)
+    total, square = _add_up(sums.terms), _add_up(squares.terms)
+    extreme = (leaves.extreme | sums.left | squares.left).any(axis=-1) | total.left | square.left
+    count = np.add.reduce(leaves.count, axis=-1)
+    folded = _make(shift[..., 0], total.terms, square.terms, extreme, count)
+    plain = np.add.reduce(leaves.sum_0, axis=-1), np.add.reduce(leaves.square_0, axis=-1)
+    return _replace_not_finite(folded, ~np.isfinite(plain[1]), *plain)
+
+
+def _move(leaves: Leaves, shift: Floats) -> tuple[Distilled, Distilled]:
+    """Return the sums of leaves about another shift, and the sums of squares."""
+    none = np.zeros(leaves.count.shape, np.bool_)
+    step = two_diff(leaves.shift, shift)
+    if not step.hi.any():
+        return Distilled(leaves.sums, none), Distilled(leaves.squares, none)
+    n = leaves.count
+    sums = [*leaves.sums, *two_prod(n, step.hi), *two_prod(n, step.lo)]
+    squares = [*leaves.squares]
+    for total in leaves.sums:
+        squares += [*two_prod(2.0 * step.hi, total), *two_prod(2.0 * step.lo, total)]
+    for square in (*two_square(step.hi), *two_prod(2.0 * step.hi, step.lo), *two_square(step.lo)):
+        squares += two_prod(n, square)
+    return distill(sums, len(leaves.sums)), distill(squares, len(leaves.squares))
+
+
+def _add_up(numbers: Sequence[Floats]) -> Distilled:
+    """Add numbers, each a sum of doubles, along the last axis."""
+    size, left = len(numbers), np.zeros(numbers[0].shape[:-1], np.bool_)
+    while (n := numbers[0].shape[-1]) > 1:
+        half = n // 2
+        total = distill([part for a in numbers for part in (a[..., :half], a[..., half : 2 * half])], size)
+        left |= total.left.any(axis=-1)
+        last = [a[..., 2 * half :] for a in numbers]
+        numbers = [np.concatenate(both, axis=-1) for both in zip(total.terms, last, strict=True)]
+    return Distilled(tuple(a[..., 0] for a in numbers), left)
 
 
 def sum_plainly(x: NDArray[Any]) -> NDArray[Any]:

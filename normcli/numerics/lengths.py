@@ -16,7 +16,7 @@ import numpy as np
 
 from normcli.numerics.kept import keep
 from normcli.numerics.leaves import Records, count_values, cut_rows, measure_leaves
-from normcli.numerics.pairs import Pair, pair_multiply, sum_pairs
+from normcli.numerics.pairs import Pair, distill, pair_multiply, sum_pairs, two_prod
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
     POWER_ERROR,
@@ -103,7 +103,11 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
     result.unit[...] = 1.0
     if p == 1.0:
         sums = measure_leaves(size, work, need_sum=True)
-        result.hi, result.lo, result.extreme = sums.sum_hi, sums.sum_lo, sums.extreme
+        terms = [*two_prod(sums.count, sums.shift), *sums.sums]
+        total, finite = distill(terms, 2), np.isfinite(sums.sum_0)
+        result.hi[...] = np.where(finite, total.terms[0], sums.sum_0)
+        result.lo[...] = np.where(finite, total.terms[1], 0.0)
+        result.extreme[...] = sums.extreme
     elif p == 0.0:
         result.hi[...] = np.count_nonzero(size, axis=-1)
         result.hi[np.isnan(size).any(axis=-1)] = np.nan
@@ -162,7 +166,7 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
     """Return the lengths of groups, from leaves of shape (groups, leaves)."""
     folded = fold_powers(leaves, p)
     if p in (0.0, 1.0):
-        return Lengths(count, Pair(folded.hi, folded.lo))
+        return Lengths(count, Pair(folded.hi, folded.lo), undecided=folded.extreme)
     unit = np.where(folded.count > 0, folded.unit, 0.0)
     nothing = np.zeros_like(unit)
     usable = _is_usable(unit)

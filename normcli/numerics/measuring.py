@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre
-from normcli.numerics.leaves import Leaves, measure_leaves, measure_short_leaves
-from normcli.numerics.moments import fold_leaves, merge_leaves
+from normcli.numerics.leaves import Leaves, fold_leaves, measure_leaves, measure_short_leaves
+from normcli.numerics.moments import find_moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,8 @@ class Method(NamedTuple):
     fold : callable
         Makes one record of all records along the last axis.
     merge : callable
-        Takes the records of groups, shape (groups, records), and how many values are selected, and returns what
-        `solve` takes.
+        Takes the records of groups, shape (groups, records), how many values are selected, and what returns
+        the exact sums of a group by its number; returns what `solve` takes.
     measures_columns : bool
         Whether `measure_columns` measures the same of groups that are laid out as columns.
     """
@@ -39,7 +39,7 @@ class Method(NamedTuple):
     records: type[Records]
     measure: Callable[..., Any]
     fold: Callable[[Any], Any]
-    merge: Callable[[Any, Any], Any]
+    merge: Callable[[Any, Any, Any], Any]
     measures_columns: bool = False
 
 
@@ -50,7 +50,7 @@ def choose_method(plan: Plan, *, exact: bool) -> Method:
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
         from normcli.numerics.order_statistics import Extremes, fold_extremes, measure_extremes
 
-        return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, count: fold_extremes(leaves))
+        return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, *_: fold_extremes(leaves))
     if p not in (None, 2.0):
         from normcli.numerics.lengths import Powers, fold_powers, measure_powers, merge_powers
 
@@ -58,13 +58,13 @@ def choose_method(plan: Plan, *, exact: bool) -> Method:
             Powers,
             partial(measure_powers, p=p),
             partial(fold_powers, p=p),
-            partial(merge_powers, p=p),
+            lambda leaves, count, _: merge_powers(leaves, count, p=p),
         )
     centred = plan.norm.centre is Centre.MEAN
     return Method(
         Leaves,
         partial(measure_leaves if exact else measure_short_leaves, need_sum=centred),
-        partial(fold_leaves, centred=centred),
-        partial(merge_leaves, centred=centred, short=not exact),
+        fold_leaves,
+        lambda leaves, *others: find_moments(fold_leaves(leaves), *others, centred=centred, short=not exact),
         measures_columns=True,
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 _SPLITTER = 2.0**27 + 1.0
@@ -137,6 +137,37 @@ def pair_root(a: Pair) -> Pair:
     rest = ((a.hi - product) - error) + a.lo
     with np.errstate(all="ignore"):
         return quick_two_sum(root, np.where(root > 0.0, rest / (2.0 * root), 0.0))
+
+
+class Distilled(NamedTuple):
+    """A number as a sum of few doubles, and where they have no room for all of it."""
+
+    terms: tuple[Any, ...]
+    left: Any
+
+
+def distill(terms: Sequence[Any], size: int) -> Distilled:
+    """Add doubles without rounding, and return their sum as so many doubles, each some 53 bits below the last.
+
+    Parameters
+    ----------
+    terms : sequence of ndarray
+        Of one shape, the largest first as far as that is known.
+    size : int
+        How many doubles there is room for. If the sum needs more, it is rounded.
+    """
+    values = [term for term in terms if np.any(term)] or [terms[0]]
+    for _ in range(min(size, len(values))):
+        for i in range(len(values) - 1, 0, -1):
+            values[i - 1], values[i] = two_sum(values[i - 1], values[i])
+    left = np.zeros(np.shape(values[0]), np.bool_)
+    for rest in values[size:]:
+        left |= rest != 0.0
+    kept = values[:size]
+    for i in range(len(kept) - 1):
+        kept[i], kept[i + 1] = two_sum(kept[i], kept[i + 1])
+    kept += [np.zeros(np.shape(values[0])) for _ in range(size - len(kept))]
+    return Distilled(tuple(kept), left)
 
 
 def divide_by_count(total: Pair, n: Any) -> Pair:

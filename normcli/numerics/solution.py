@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, ZeroRule
 from normcli.numerics.divisor import Solution, add_eps, replace_zeros
+from normcli.numerics.kept import is_decided, keep
 from normcli.numerics.moments import Moments
-from normcli.numerics.pairs import Pair, Triple, divide_by_count, extend, pair_divide, pair_root
+from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_root, two_prod
 from normcli.numerics.rounding import Scaled, round_scaled
 
 if TYPE_CHECKING:
-    from normcli.dtypes import Floats, Integers
+    from collections.abc import Callable
+    from fractions import Fraction
+
+    from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.lengths import Lengths
     from normcli.numerics.order_statistics import Extremes, Quartiles
@@ -38,8 +42,8 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
     measured : Moments, Lengths, Extremes or Quartiles
         As `Divisor.measurement` says; a length of p = 2 comes as moments about 0.
     exact : bool
-        Whether squares and roots are calculated as pairs: each result is then within 1/2 + 2⁻⁴⁰ ulp. For
-        results of 24 bits, doubles are enough.
+        Whether results have more than 24 bits, so that a double of the divisor is not enough. Statistics are
+        always the nearest doubles to the exact ones.
     """
     match plan.norm.divisor.measurement:
         case Measurement.EXTREMES | Measurement.QUARTILES:
@@ -47,30 +51,62 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
             from normcli.numerics.order_statistics import solve_by_order
 
             return solve_by_order(plan, cast("Extremes | Quartiles", measured))
-        case Measurement.LENGTH:
-            return _solve_length(plan, cast("Moments | Lengths", measured))
+        case Measurement.LENGTH if not isinstance(measured, Moments):
+            return _solve_length(plan, cast("Lengths", measured))
         case _:
             return _solve_moments(plan, cast("Moments", measured), exact=exact)
 
 
+class _Groups(NamedTuple):
+    """What groups are normalized by, as far as it is known.
+
+    Parameters
+    ----------
+    mean : Triple
+        As it is kept.
+    square : Pair
+        The variance, mean square or squared length.
+    error : float or ndarray
+        How far `square` may be off, as a part of it.
+    undecided : ndarray of bool
+        Where nothing else here holds.
+    ask : callable
+        Returns the mean and the square of a group, by its number, exactly; None for a square of NaN.
+    """
+
+    mean: Triple
+    square: Pair
+    error: Any
+    undecided: Selected
+    ask: Callable[[int], tuple[Fraction, Fraction | None]]
+
+
 def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
-    n, k = moments.count, moments.scale
-    centred = plan.norm.centre is Centre.MEAN
-    freedom = n - plan.spec.ddof
-    if np.less_equal(freedom, 0.0).any():
-        freedom = np.where(freedom > 0.0, freedom, np.nan)
-    m2 = moments.m2
-    square = divide_by_count(m2, freedom) if exact else Pair(m2.hi / freedom, np.zeros_like(m2.hi))
-    divisor, statistics = _divide_by(plan, square, k, exact=exact)
-    usable = replace_zeros(divisor, plan.spec.zero_rule)
-    shown = usable if plan.spec.zero_rule is ZeroRule.ONE else divisor
-    statistics["rstd"] = _invert(shown) if exact else 1.0 / shown.hi
-    if centred:
-        statistics = {"mean": moments.mean.hi, **statistics}
-    if k is not None:
-        powers = {plan.norm.divisor.square: -2 * k, "rstd": k}
-        statistics = {name: np.ldexp(value, powers.get(name, -k)) for name, value in statistics.items()}
-    return Solution(extend(moments.mean), usable, k, centred, statistics)
+    freedom = np.asarray(_find_freedom(plan, moments.count), dtype=np.float64)
+    freedom = np.where(freedom > 0.0, freedom, np.nan)
+    square = pair_divide(moments.square, two_prod(np.asarray(moments.times, dtype=np.float64), freedom))
+    plain = moments.square.hi / moments.times / freedom
+    finite = np.isfinite(plain)
+    square = Pair(np.where(finite, square.hi, plain), np.where(finite, square.lo, 0.0))
+
+    def ask(group: int) -> tuple[Fraction, Fraction | None]:
+        from fractions import Fraction
+
+        sums = moments.recall(group)
+        freedom = Fraction(_find_freedom(plan, sums.count))
+        if freedom <= 0:
+            return sums.mean(), None
+        if plan.norm.centre is Centre.MEAN:
+            return sums.mean(), sums.scatter() / freedom
+        return Fraction(0), sums.sum_squares() / freedom
+
+    groups = _Groups(moments.mean, square, moments.error, moments.undecided, ask)
+    return _resolve(plan, groups, plan.spec.zero_rule, exact=exact)
+
+
+def _find_freedom(plan: Plan, count: Any) -> Any:
+    """Return what a sum of squares is divided by."""
+    return 1 if plan.norm.divisor.measurement is Measurement.LENGTH else count - plan.spec.ddof
 
 
 def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
@@ -78,37 +114,117 @@ def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
 
     All arrays are of `Grid.stats_shape`. A divisor of 0 stays 0: the values divided by it need not be 0.
     """
+    from fractions import Fraction
+
     mean, var = map(plan.grid.spread_running, given)
-    nothing = np.zeros_like(var)
-    divisor, statistics = _divide_by(plan, Pair(var, nothing), None, exact=exact)
-    endless = np.isinf(var)
-    if endless.any():  # there the second doubles of pairs are NaN
-        divisor = Pair(np.where(endless, np.inf, divisor.hi), np.where(endless, 0.0, divisor.lo))
-        statistics["std"] = np.where(endless, np.inf, statistics["std"])
-    statistics = {"mean": mean, **statistics, "rstd": np.where(endless, 0.0, _invert(divisor))}
-    return Solution(Triple(mean, nothing, nothing), divisor, None, centred=True, statistics=statistics)
+    shape, nothing = var.shape, np.zeros(var.size)
+    means = mean.reshape(-1)
+
+    def ask(group: int) -> tuple[Fraction, Fraction]:
+        return Fraction(float(means[group])), Fraction(float(var.reshape(-1)[group]))
+
+    far = np.isfinite(means) & (np.abs(means) > _LARGEST)
+    groups = _Groups(Triple(means, nothing, nothing), Pair(var.reshape(-1), nothing), 0.0, far, ask)
+    return _resolve(plan, groups, None, exact=exact).reshape(shape)
 
 
-def _invert(divisor: Pair) -> Floats:
+_ARITHMETIC = 2.0**-97
+"""An upper bound of the relative error that a quotient, a root and an inverse of pairs have together."""
+
+_LEAST, _LARGEST = 2.0**-450, 2.0**450
+"""What is not between these may over- or underflow in pairs, and is calculated exactly, as are its like."""
+
+
+def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: bool) -> Solution:
+    """Return the divisors and statistics of groups, exactly where the pairs do not decide them."""
+    row, centred = plan.norm.divisor, plan.norm.centre is Centre.MEAN
+    assert row.spread is not None  # of every divisor that is a root of squares
+    square, error = groups.square, groups.error + _ARITHMETIC
+    root = pair_root(square)
+    divisor = add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None, exact=True)
+    usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)
+    shown = usable if zero_rule is ZeroRule.ONE else divisor
+    values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
+    values = {name: value for name, value in values.items() if name in row.statistics}
+    kept = keep(usable, error)
+    undecided = kept.undecided if exact else ~is_decided(usable, error)
+    for value in values.values():
+        undecided |= ~is_decided(value, error)
+    for part in (square.hi, divisor.hi):
+        undecided |= ~((part < _LARGEST) & ((part > _LEAST) | (part == 0.0)))
+    undecided &= np.isfinite(square.hi) & np.isfinite(groups.mean.hi)
+    undecided |= groups.undecided
+    statistics = {name: value.hi for name, value in values.items()}
+    if centred:
+        statistics = {"mean": groups.mean.hi, **statistics}
+    kept_divisor = Pair(usable.hi, np.where(np.isfinite(usable.hi) & exact, kept.value.lo, 0.0))
+    solution = Solution(groups.mean, kept_divisor, None, centred, statistics)
+    if undecided.any():  # arrays may be one and the same until here
+        solution = Solution(solution.mean.map(np.copy), solution.divisor.map(np.copy), None, centred)
+        solution.statistics = {name: values.copy() for name, values in statistics.items()}
+    for group in np.flatnonzero(undecided).tolist():
+        _settle(solution, group, _solve_exactly(plan, *groups.ask(group), zero_rule), exact=exact)
+    return solution
+
+
+def _invert(divisor: Pair) -> Pair:
     """Return 1/divisor, infinite where that is 0."""
-    return np.where(divisor.hi == 0.0, np.inf, pair_divide(Pair(1.0, 0.0), divisor).hi)
+    inverse, zero = pair_divide(Pair(1.0, 0.0), divisor), divisor.hi == 0.0
+    return Pair(np.where(zero, np.inf, inverse.hi), np.where(zero, 0.0, inverse.lo))
 
 
-def _divide_by(plan: Plan, square: Pair, k: Integers | None, *, exact: bool) -> tuple[Pair, dict[str, Floats]]:
-    """Return the divisor that follows from a variance or mean square; that square and its root, by name."""
-    root = pair_root(square) if exact else Pair(np.sqrt(square.hi), np.zeros_like(square.hi))
-    divisor = add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, k, exact=exact)
+class _Exact(NamedTuple):
+    """One group's mean, divisor and statistics, exactly or to more bits than are kept; None for NaN."""
+
+    mean: Fraction
+    divisor: Fraction | None
+    statistics: dict[str, float]
+
+
+def _solve_exactly(plan: Plan, mean: Fraction, square: Fraction | None, zero_rule: ZeroRule | None) -> _Exact:
+    """Solve for one group by exact arithmetic: as `_resolve`."""
+    from normcli.numerics import rational
+
     row = plan.norm.divisor
-    assert row.spread is not None  # of every divisor that is a root of mean squares
-    return divisor, {row.square: square.hi, row.spread: root.hi}
+    if square is None:
+        nothing = dict.fromkeys(row.statistics, np.nan)
+        return _Exact(mean, None, {**nothing, "mean": rational.round_once(mean)})
+    root = rational.find_root(square)
+    divisor = rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode)
+    usable: Fraction | None = divisor
+    if divisor == 0 and zero_rule is not None:
+        usable = None if zero_rule is ZeroRule.NAN else divisor + 1
+    shown = usable if zero_rule is ZeroRule.ONE else divisor
+    statistics = {"mean": rational.round_once(mean), row.square: rational.round_once(square)}
+    statistics[row.spread or ""] = rational.round_once(root)
+    statistics["rstd"] = rational.round_once(1 / shown) if shown else np.inf
+    return _Exact(mean, usable, statistics)
 
 
-def _solve_length(plan: Plan, measured: Moments | Lengths) -> Solution:
+def _settle(solution: Solution, group: int, found: _Exact, *, exact: bool) -> None:
+    """Write what was found of one group; in a scaled unit if it is close to the ends of float64's range."""
+    from normcli.numerics import rational
+
+    for name, values in solution.statistics.items():
+        values[group] = found.statistics[name]
+    size = max(abs(found.mean), found.divisor or abs(found.mean))
+    k = -rational.find_exponent(size) if size and not _LEAST < size < _LARGEST else 0
+    if k and solution.scale is None:
+        solution.scale = np.zeros(solution.divisor.hi.shape, dtype=np.int64)
+    if solution.scale is not None:
+        solution.scale[group] = k
+    kept = (np.nan, 0.0)
+    if found.divisor is not None:
+        kept = rational.keep_exactly(rational.scale(found.divisor, k))
+    mean = rational.keep_mean(rational.scale(found.mean, k))
+    kept, mean = (kept, mean) if exact else ((kept[0], 0.0), (*mean[:2], 0.0))
+    for array, value in zip((*solution.divisor, *solution.mean), (*kept, *mean), strict=True):
+        array[group] = value
+
+
+def _solve_length(plan: Plan, measured: Lengths) -> Solution:
     k = measured.scale
-    if isinstance(measured, Moments):
-        square, length = measured.m2, pair_root(measured.m2)
-    else:
-        square = length = measured.length  # eps is added to squares of p = 2 alone
+    square = length = measured.length  # eps is added to squares of p = 2 alone
     unit = None if plan.spec.p == 0 else k  # a count has no unit
     divisor = add_eps(square, length, plan.spec.eps, plan.spec.eps_mode, unit, exact=True)
     divisor = replace_zeros(divisor, plan.spec.zero_rule)

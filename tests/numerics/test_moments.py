@@ -1,42 +1,44 @@
-"""Moments merged from leaves, and those of short groups that stand as columns."""
+"""Moments from exact sums: means and squares as exact rationals have them, or said to be undecided."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from normcli.numerics.leaves import Leaves, measure_leaves
-from normcli.numerics.moments import choose_scale, measure_columns, merge_leaves
+from normcli.numerics.leaves import measure_leaves, measure_short_leaves
+from normcli.numerics.moments import choose_scale, find_moments
+from normcli.numerics.rational import keep_mean, sum_exactly
 from normcli.numerics.workspace import Workspace
 from tests.test_exactness import make
 
 
-@pytest.mark.parametrize("kind", ["normal", "mean 1e9", "mixed"])
-@pytest.mark.parametrize("pieces", [[10], [5, 5], [4, 4, 2], [1] * 10])
-def test_merging_pieces_is_measuring_the_whole(kind, pieces):
-    x = make(kind, 3, 10)
-    records = Leaves.empty((3, len(pieces)))
-    start = 0
-    for number, size in enumerate(pieces):
-        records.put(
-            (slice(None), number), measure_leaves(x[:, start : start + size], Workspace(), need_sum=True)
-        )
-        start += size
-    merged = merge_leaves(records, sum(pieces), centred=True, short=False)
-    whole, _ = measure_columns(np.ascontiguousarray(x.T), exact=True, centred=True)
-    assert merged.count == whole.count == 10
-    np.testing.assert_array_equal(merged.mean.hi, whole.mean.hi)
-    np.testing.assert_array_equal(merged.m2.hi, whole.m2.hi)
+@pytest.mark.parametrize("short", [True, False])
+@pytest.mark.parametrize("kind", ["normal", "mean 1e6", "outlier", "all but one", "near the mean", "integers"])
+def test_moments_are_those_of_exact_sums(kind, short):
+    x = make(kind, 40, 300).astype("float32" if short else "float64")
+    measure = measure_short_leaves if short else measure_leaves
+    leaves = measure(x, Workspace(), need_sum=True)
+    moments = find_moments(
+        leaves, 300, lambda row: sum_exactly(x[row].astype(float)), centred=True, short=short
+    )
+    assert moments.undecided.mean() < 0.1
+    for row in np.flatnonzero(~moments.undecided):
+        sums = sum_exactly(x[row].astype(float))
+        mean = keep_mean(sums.mean())
+        assert [float(part[row]) for part in moments.mean] == [*mean[:2], 0.0 if short else mean[2]]
+        found = Fraction(float(moments.square.hi[row])) + Fraction(float(moments.square.lo[row]))
+        exact = sums.scatter() * 300
+        assert abs(found - exact) <= exact * Fraction(float(moments.error[row]))
+        assert moments.error[row] < 2.0**-75
 
 
-def test_a_constant_has_no_deviation_however_it_is_cut():
+def test_a_constant_has_no_deviation():
     x = np.full((1, 9), 1e15 / 3)
-    records = Leaves.empty((1, 3))
-    for number in range(3):
-        piece = np.ascontiguousarray(x[:, 3 * number : 3 * number + 3])
-        records.put((slice(None), number), measure_leaves(piece, Workspace(), need_sum=True))
-    merged = merge_leaves(records, 9, centred=True, short=False)
-    assert (merged.mean.hi[0], merged.m2.hi[0]) == (1e15 / 3, 0.0)
+    leaves = measure_leaves(x, Workspace(), need_sum=True)
+    moments = find_moments(leaves, 9, lambda row: sum_exactly(x[row]), centred=True, short=False)
+    assert (moments.mean.hi[0], moments.square.hi[0], moments.undecided[0]) == (1e15 / 3, 0.0, False)
 
 
 def test_choose_scale():

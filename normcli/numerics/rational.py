@@ -1,0 +1,158 @@
+"""Exact arithmetic on single groups, for the few whose results nothing else decides: integers and fractions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.norms.table import EpsMode
+from normcli.numerics.kept import KEPT_BITS
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats
+
+_MANTISSA, _HALF = 53, 26
+
+_TOGETHER = 256
+"""Values whose halves' products are added at once: their sum is below 2⁶²."""
+
+_ROOT_BITS = 300
+"""Bits of a root; one more says whether it is exact. So it is rounded to fewer bits as the root itself is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSums:
+    """The sums of some values.
+
+    Parameters
+    ----------
+    count : int
+        How many values there are.
+    total, square : int
+        Their sum, times 2^−exponent, and the sum of their squares, times 2^(−2 · exponent).
+    exponent : int
+    """
+
+    count: int
+    total: int
+    square: int
+    exponent: int
+
+    def __add__(self, other: ExactSums) -> ExactSums:
+        """Return the sums of both."""
+        exponent = min(self.exponent, other.exponent)
+        a, b = self.exponent - exponent, other.exponent - exponent
+        total = (self.total << a) + (other.total << b)
+        square = (self.square << 2 * a) + (other.square << 2 * b)
+        return ExactSums(self.count + other.count, total, square, exponent)
+
+    def mean(self) -> Fraction:
+        """Return the mean."""
+        return scale(Fraction(self.total, self.count), self.exponent)
+
+    def sum_squares(self) -> Fraction:
+        """Return the sum of squares."""
+        return scale(Fraction(self.square), 2 * self.exponent)
+
+    def scatter(self) -> Fraction:
+        """Return the sum of squared deviations from the mean."""
+        scatter = self.count * self.square - self.total * self.total
+        return scale(Fraction(scatter, self.count), 2 * self.exponent)
+
+
+NOTHING = ExactSums(0, 0, 0, 0)
+
+
+def sum_exactly(values: Floats) -> ExactSums:
+    """Return the sums of finite values of any shape."""
+    count, values = values.size, values[values != 0.0]
+    if not values.size:
+        return ExactSums(count, 0, 0, 0)
+    mantissa, exponents = np.frexp(values)
+    whole = np.ldexp(mantissa, _MANTISSA).astype(np.int64)
+    order = np.argsort(exponents, kind="stable")
+    whole, exponents = whole[order], exponents[order].astype(np.int64) - _MANTISSA
+    changes = np.flatnonzero(np.diff(exponents)) + 1
+    starts = np.union1d(changes, np.arange(0, len(whole), _TOGETHER))
+    high, low = whole >> _HALF, whole & ((1 << _HALF) - 1)
+    rows = (high, low, high * high, high * low, low * low)
+    sums = (np.add.reduceat(row, starts).tolist() for row in rows)
+    base, total, square = int(exponents[0]), 0, 0
+    for exponent, a, b, aa, ab, bb in zip(exponents[starts].tolist(), *sums, strict=True):
+        shift = exponent - base
+        total += ((a << _HALF) + b) << shift
+        square += ((aa << 2 * _HALF) + (ab << _HALF + 1) + bb) << 2 * shift
+    return ExactSums(count, total, square, base)
+
+
+def scale(value: Fraction, exponent: int) -> Fraction:
+    """Return value · 2^exponent."""
+    power = Fraction(1 << abs(exponent))
+    return value * power if exponent >= 0 else value / power
+
+
+def find_exponent(value: Fraction) -> int:
+    """Return the e of 2^e ≤ |value| < 2^(e + 1), for a value that is not 0."""
+    size = abs(value)
+    e = size.numerator.bit_length() - size.denominator.bit_length()
+    return e if size >= scale(Fraction(1), e) else e - 1
+
+
+def find_root(square: Fraction) -> Fraction:
+    """Return the root, or, if it is irrational, a fraction that every rounding to 2⁻²⁹⁰ of it takes for it."""
+    if square == 0:
+        return square
+    shift = _ROOT_BITS - find_exponent(square) // 2
+    scaled = scale(square, 2 * shift)
+    root = math.isqrt(math.floor(scaled))
+    if root * root == scaled:
+        return scale(Fraction(root), -shift)
+    return scale(Fraction(2 * root + 1), -shift - 1)
+
+
+def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None) -> Fraction:
+    """Return what a group is divided by, from its variance, mean square or squared length."""
+    added = Fraction(eps or 0.0)
+    match mode:
+        case EpsMode.INSIDE:
+            return find_root(square + added)
+        case EpsMode.OUTSIDE:
+            return find_root(square) + added
+        case EpsMode.SQUARE_FLOOR:
+            return max(find_root(square), find_root(added))
+        case _:
+            return max(find_root(square), added)
+
+
+def round_once(value: Fraction) -> float:
+    """Return the nearest double, ties to even; infinite beyond them."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def keep_exactly(value: Fraction) -> tuple[float, float]:
+    """Return what is kept of a value: the nearest double, and 24 bits of what that leaves."""
+    high = float(value)
+    return high, _round_to_unit(value - Fraction(high), high)
+
+
+def keep_mean(value: Fraction) -> tuple[float, float, float]:
+    """Return what is kept of a mean: the nearest double, that of the rest, 24 bits of what both leave."""
+    high = float(value)
+    rest = value - Fraction(high)
+    middle = float(rest)
+    return high, middle, _round_to_unit(rest - Fraction(middle), middle)
+
+
+def _round_to_unit(rest: Fraction, above: float) -> float:
+    """Return what the double above leaves, rounded to the last of the bits that are kept."""
+    if above == 0.0:
+        return 0.0
+    unit = scale(Fraction(1), math.frexp(above)[1] - _MANTISSA - KEPT_BITS)
+    return float(round(rest / unit) * unit)

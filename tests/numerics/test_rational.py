@@ -1,0 +1,71 @@
+"""Exact sums and roots of single groups, against fractions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from normcli.norms.table import EpsMode
+from normcli.numerics.rational import (
+    NOTHING,
+    add_eps,
+    find_exponent,
+    find_root,
+    keep_exactly,
+    keep_mean,
+    round_once,
+    sum_exactly,
+)
+from tests.test_exactness import make
+
+
+@pytest.mark.parametrize("kind", ["normal", "mixed", "mean 1e15", "scale 1e-300", "scale 1e300", "integers"])
+def test_sums_of_any_values_are_exact(kind):
+    x = make(kind, 1, 700)[0]
+    x[3], x[4] = 0.0, 5e-324
+    exact = [Fraction(float(value)) for value in x]
+    for sums in (sum_exactly(x), sum_exactly(x[:11]) + NOTHING + sum_exactly(x[11:])):
+        assert sums.count == 700
+        assert sums.mean() * 700 == sum(exact)
+        assert sums.sum_squares() == sum(value * value for value in exact)
+        assert sums.scatter() == sum(value * value for value in exact) - sum(exact) ** 2 / 700
+
+
+def test_a_root_is_exact_or_says_on_which_side_it_lies():
+    assert find_root(Fraction(9, 4)) == Fraction(3, 2)
+    root = find_root(Fraction(2))
+    assert 0 < abs(root * root - 2) < Fraction(1, 2**280)
+    assert find_root(Fraction(1, 2**2148)) == Fraction(1, 2**1074)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        pytest.param(EpsMode.INSIDE, math.sqrt(4.25), id="inside"),
+        pytest.param(EpsMode.OUTSIDE, 2.25, id="outside"),
+        pytest.param(EpsMode.FLOOR, 2.0, id="floor"),
+        pytest.param(EpsMode.SQUARE_FLOOR, 2.0, id="floor of squares"),
+    ],
+)
+def test_eps_is_added_where_its_mode_says(mode, expected):
+    assert round_once(add_eps(Fraction(4), 0.25, mode)) == expected
+    assert add_eps(Fraction(4), None, None) == 2
+
+
+def test_what_is_kept_of_a_third():
+    third = Fraction(1, 3)
+    high, low = keep_exactly(third)
+    assert high == 1 / 3
+    assert abs(third - Fraction(high) - Fraction(low)) <= Fraction(1, 2**79)
+    high, middle, low = keep_mean(third)
+    assert abs(third - sum(map(Fraction, (high, middle, low)))) <= Fraction(1, 2**132)
+    assert keep_mean(Fraction(5)) == (5.0, 0.0, 0.0)
+
+
+def test_exponents_and_ends_of_the_range():
+    assert [find_exponent(Fraction(value)) for value in (1, 0.75, -8, 5e-324)] == [0, -1, 3, -1074]
+    assert round_once(Fraction(10) ** 400) == np.inf
+    assert round_once(-(Fraction(10) ** 400)) == -np.inf
