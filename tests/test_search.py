@@ -19,8 +19,9 @@ from tests.reference.groups import to_integers
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.real import Real
 from tests.reference.rounding import FORMATS, find_format, round_once
+from tests.search import __main__ as command
 from tests.search.cells import DTYPES, Case, Cell, Verdict, list_cells, start
-from tests.search.climb import climb, sample
+from tests.search.climb import climb, explore, sample
 from tests.search.families import FAMILIES, Stream, list_families, make
 
 CELLS = {norm: [cell for cell in list_cells(norm) if not cell.is_long] for norm in NORMS}
@@ -116,6 +117,13 @@ def test_a_climb_is_the_same_whatever_was_run_before_it():
     one, _, again = climb(cell, "moderate", 4, 3), climb(cell, "wide", 1, 2), climb(cell, "moderate", 4, 3)
     assert one.verdict == again.verdict
     np.testing.assert_array_equal(one.case.groups, again.case.groups)
+
+
+def test_a_case_can_be_repeated(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["search", "maxabs, float32, rows", "tails", "3"])
+    found = explore(next(list_cells("maxabs", "float32")), "tails", 3)
+    assert command.main() == (0 if found.verdict.excess <= 1.0 else 1)
+    assert capsys.readouterr().out.splitlines()[0] == found.describe()
 
 
 def test_a_climb_gets_higher(monkeypatch):

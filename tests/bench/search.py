@@ -10,17 +10,14 @@ from normcli.dtypes import find_type
 from tests.bench.pairs import Row, Table
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.search.cells import Cell, list_cells
-from tests.search.climb import Finding, climb, sample
+from tests.search.climb import Finding, explore
 from tests.search.families import Stream, list_families
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROUNDS = 12
-"""Of one climb; then another begins elsewhere."""
-
 MOST_LETTERS = 160
-"""Longer inputs are recorded by their number alone: the climb of that number gives them again."""
+"""Longer inputs are recorded in part: `python -m tests.search CELL FAMILY SEED` gives them again."""
 
 
 def measure(seconds: float, names: list[str]) -> list[Table]:
@@ -55,11 +52,7 @@ def _search(names: list[str]) -> Iterator[Finding]:
             if cell.is_long and number % 8:
                 continue
             families = list_families(find_type(cell.dtype))
-            if seed % 4 == 0 and not cell.is_long:
-                yield sample(cell, seed)
-            else:
-                family = families[(seed + place) % len(families)]
-                yield climb(cell, family, seed, 2 if cell.is_long else ROUNDS)
+            yield explore(cell, families[(seed + place) % len(families)], seed)
 
 
 def _make_table(worst: dict[str, Finding]) -> Table:

@@ -46,6 +46,8 @@ class Path(NamedTuple):
         "mask", "nan", "statistics", or "affine" in the dtype of the tensor or "affine float64"; empty for nothing.
     output : str or None
         The dtype of the output.
+    inner : int
+        The length of a third axis, which groups extend over and channels do not vary along.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Path(NamedTuple):
     effort: Effort = Effort(threads=1)
     given: str = ""
     output: str | None = None
+    inner: int = 1
 
 
 _PASSES = Effort(threads=1, block=64, whole=1)
@@ -75,6 +78,8 @@ PATHS = (
     Path("to float32", 12, 10, output="float32"),
     Path("to float64", 12, 10, output="float64"),
     Path("affine to float64", 12, 10, given="affine", output="float64"),
+    Path("images", 12, 12, given="affine", inner=4),
+    Path("images, channels last", 40, 8, in_columns=True, given="affine", inner=4),
     Path("many leaves", 2, 5000),
     Path("many leaves in two passes", 2, 5000, effort=Effort(threads=1, block=1 << 11, whole=1)),
 )
@@ -109,7 +114,7 @@ class Cell(NamedTuple):
             or (given == "nan" and self.dtype not in FORMATS)
             or (given == "affine float64" and self.dtype == "float64")
             or (self.path.output == self.dtype or (self.path.output == "float64" and self.dtype not in FORMATS))
-            or (slides and self.path.length > 100)
+            or (slides and (self.path.length > 100 or self.path.inner > 1))
         )
 
 
@@ -155,9 +160,15 @@ class Case:
     def plan(self) -> Any:
         """Of the tensor."""
         x, path, norm = self.tensor, self.cell.path, self.cell.row
-        over: dict[str, Any] = {"axes": 0 if path.in_columns else 1}
+        last = x.ndim - 1
+        over: dict[str, Any] = {"axes": tuple(range(last)) if path.in_columns else tuple(range(1, x.ndim))}
+        if path.inner > 1:
+            over["layout"] = "NLC" if path.in_columns else "NCL"
         if norm.axes is AxesRule.CHANNEL_GROUPS:
-            over = {"groups": 1, "layout": "CN" if path.in_columns else "NC"}
+            over = {
+                "groups": 1,
+                "layout": ("CLN" if last > 1 else "CN") if path.in_columns else "NCL"[: x.ndim],
+            }
         request = Request.collect(norm.name, {**self.options, **over, "dtype": path.output})
         return make_plan(request, x.shape, x.dtype)
 
@@ -191,7 +202,7 @@ class Case:
     def repeat(self, group: int) -> Case:
         """Return the case with one of its groups in the place of all."""
         count = len(self.groups)
-        along = 1 if self.cell.path.in_columns else 0
+        along = self.tensor.ndim - 1 if self.cell.path.in_columns else 0
         parameters = dict(self.parameters)
         for name, values in parameters.items():
             if along in self.plan.parameters.axes:
@@ -222,7 +233,11 @@ class Verdict(NamedTuple):
 
 
 def _lay(path: Path, groups: NDArray[Any]) -> NDArray[Any]:
-    return np.ascontiguousarray(groups.T) if path.in_columns else groups
+    count = len(groups)
+    if path.in_columns:
+        groups = np.ascontiguousarray(groups.T)
+        return groups if path.inner == 1 else groups.reshape(-1, path.inner, count)
+    return groups if path.inner == 1 else groups.reshape(count, -1, path.inner)
 
 
 POWERS = (2.0, 1.0, np.inf, 0.0, 3.0, 0.5, 4.0, 1.5, 20.0, 511.0, 1e-5, -1.0, -np.inf, -2.5)
@@ -248,7 +263,8 @@ def draw_options(cell: Cell, stream: Stream) -> dict[str, Any]:
 def start(cell: Cell, families: tuple[str, ...], stream: Stream, *, cancels: bool = True) -> Case:
     """Return a case whose groups are of some families in turn; beta may be chosen to cancel what it is added to."""
     dtype = np.dtype(find_type(cell.dtype))
-    shape = (max(1, -(-cell.path.count // len(families))), cell.path.length + stream.one(4))
+    length = cell.path.length + (stream.one(4) if cell.path.inner == 1 else 0)
+    shape = (max(1, -(-cell.path.count // len(families))), length)
     groups = np.concatenate([make(family, stream, shape, dtype) for family in families])[
         : max(cell.path.count, len(families))
     ]
