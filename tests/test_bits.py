@@ -12,7 +12,7 @@ from normcli.norms.table import NORMS
 from tests.bits import __main__ as command
 from tests.bits.cases import COUNT, VARIATIONS, Case, list_cases
 from tests.marks import as_specified, slowly
-from tests.search.cells import DTYPES, PATHS
+from tests.search.cells import DTYPES, list_cells
 
 CASES = list_cases()
 KEPT = command.read_kept()
@@ -27,7 +27,9 @@ def test_there_are_500_cases_of_every_norm_dtype_and_path():
     words = [tuple(name.split(", ")) for name in names]
     assert {word[0] for word in words} >= {*NORMS, "fit zscore", "fit robust", "fit bn"}
     assert {word[1] for word in words} == set(DTYPES)
-    assert {word[2] for word in words} >= {path.name for path in PATHS}
+    for norm in NORMS:
+        wanted = {cell.path.name for cell in list_cells(norm)}
+        assert {name.split(", ", 2)[2] for name in names if name.split(", ")[0] == norm} >= wanted
 
 
 @as_specified

@@ -109,16 +109,22 @@ def _take(result: Result) -> Arrays:
     return {"normalized": result.normalized, **result.statistics}
 
 
-# -- small groups: three paths of each norm and dtype
+# -- small groups: of each norm every path and every dtype
 
-_PATHS = 3
+_CELLS = 21
+"""Of each norm: more than it has paths."""
 
 
 def _list_cells() -> Iterator[Case]:
-    for number, (norm, dtype) in enumerate(itertools.product(NORMS, DTYPES)):
-        cells = list(list_cells(norm, dtype))
-        for step in range(_PATHS):
-            cell = cells[(number * _PATHS + step) % len(cells)]
+    for norm in NORMS:
+        cells = list(list_cells(norm))
+        cells = [
+            cells[place] for place in Stream("bits", norm).draw(len(cells)).argsort(kind="stable").tolist()
+        ]
+        chosen = {cell.path.name: cell for cell in cells}
+        chosen |= {cell.dtype: cell for cell in cells if cell.dtype not in {c.dtype for c in chosen.values()}}
+        others = (cell for cell in cells if cell not in chosen.values())
+        for cell in [*chosen.values(), *others][:_CELLS]:
             yield Case(str(cell), functools.partial(_make_cell, cell))
 
 
