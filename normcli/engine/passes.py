@@ -239,7 +239,11 @@ class Run:
                 np.copyto(out, rounded, casting="unsafe")
             apply_affine(out, parameters, work)
         else:
-            apply(x, out, solution, work, parameters, exact=self.exact_output)
+            undecided = apply(x, out, solution, work, parameters, exact=self.exact_output)
+            if undecided is not None:
+                from normcli.numerics.settling import settle  # on use: few values need this
+
+                settle(raw, out, undecided, solution, parameters)
         if self.selection is not None:
             self.selection.fill(out, raw, self.selection.select(raw, tile, order))
         self.sink.put(tile, place, work)

@@ -13,6 +13,7 @@ from normcli.numerics.pairs import Pair, Triple, pair_root, quick_two_sum, two_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -21,13 +22,52 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Solution:
-    """What a tile is normalized with, one value for each group; in the scaled unit where groups are scaled."""
+    """What a tile is normalized with, one value for each group.
+
+    Parameters
+    ----------
+    mean : Triple
+    divisor : Pair
+        Both in the unit of values times 2^scale.
+    scale : ndarray of int or None
+        0 but for groups close to the ends of float64's range. None for 0.
+    centred : bool
+        Whether the mean is subtracted.
+    statistics : dict of str to ndarray
+        Of the values as they are.
+    numbers : ndarray of int or None
+        The numbers by which `ask` knows the groups.
+    ask : callable or None
+        Returns the mean and the divisor of a group exactly, of the values as they are. None if they are no more
+        than what is here. A divisor of None is NaN.
+    """
 
     mean: Triple
     divisor: Pair
     scale: Integers | None
     centred: bool
     statistics: dict[str, Floats] = field(default_factory=dict)
+    numbers: Integers | None = None
+    ask: Callable[[int], tuple[Fraction, Fraction | None]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.numbers is None:
+            self.numbers = np.arange(np.size(self.divisor.hi)).reshape(np.shape(self.divisor.hi))
+
+    def recall(self, number: int) -> tuple[Fraction, Fraction | None]:
+        """Return the mean and the divisor of a group exactly, of the values as they are."""
+        from fractions import Fraction  # on use: few values need this
+
+        if self.ask is not None:
+            return self.ask(number)
+        assert self.numbers is not None  # by `__post_init__`
+        place = np.flatnonzero(np.ravel(self.numbers) == number)[0]
+        factor = 1 if self.scale is None else Fraction(2) ** -int(np.ravel(self.scale)[place])
+        mean, divisor = (
+            sum((Fraction(float(np.ravel(part)[place])) for part in parts), Fraction(0)) * factor
+            for parts in (self.mean, self.divisor)
+        )
+        return mean, divisor
 
     def reshape(self, shape: tuple[int, ...]) -> Solution:
         """Return the solution with all arrays in another shape."""
@@ -42,6 +82,8 @@ class Solution:
             self.divisor.map(function),
             None if self.scale is None else function(self.scale),
             self.centred,
+            numbers=None if self.numbers is None else function(self.numbers),
+            ask=self.ask,
         )
 
 

@@ -159,8 +159,15 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
         statistics = {"mean": groups.mean.hi, **statistics}
     kept_divisor = Pair(usable.hi, np.where(np.isfinite(usable.hi) & exact, kept.value.lo, 0.0))
     solution = Solution(groups.mean, kept_divisor, None, centred, statistics)
+
+    def ask(group: int) -> tuple[Fraction, Fraction | None]:
+        found = _solve_exactly(plan, *groups.ask(group), zero_rule)
+        return found.mean, found.divisor
+
+    solution.ask = ask
     if undecided.any():  # arrays may be one and the same until here
-        solution = Solution(solution.mean.map(np.copy), solution.divisor.map(np.copy), None, centred)
+        mean, kept_divisor = solution.mean.map(np.copy), solution.divisor.map(np.copy)
+        solution = Solution(mean, kept_divisor, None, centred, ask=ask)
         solution.statistics = {name: values.copy() for name, values in statistics.items()}
     for group in np.flatnonzero(undecided).tolist():
         _settle(solution, group, _solve_exactly(plan, *groups.ask(group), zero_rule), exact=exact)

@@ -1,0 +1,73 @@
+"""Values that nothing but exact arithmetic decides: beta cancels nearly all of what it is added to."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import is_short_float
+from normcli.numerics.rational import round_once
+from normcli.numerics.rounding import store
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.numerics.divisor import Solution
+    from normcli.numerics.kernel import Parameters
+
+
+def settle(
+    raw: NDArray[Any], out: NDArray[Any], places: NDArray[np.intp], solution: Solution, parameters: Parameters
+) -> None:
+    """Write gamma · (x − mean) / divisor + beta at some places of `out`: the exact values, rounded once.
+
+    Parameters
+    ----------
+    raw : ndarray
+        The values as they are: not in the scaled unit of a solution.
+    out : ndarray
+        Of the shape of raw.
+    places : ndarray of int
+        Flat indices into raw.
+    solution : Solution
+        Of as many axes as raw, to be broadcast against it.
+    parameters : Parameters
+    """
+    index = np.unravel_index(places, raw.shape)
+
+    def choose(array: NDArray[Any] | None, otherwise: float) -> list[Any]:
+        if array is None:
+            return [otherwise] * len(places)
+        chosen: list[Any] = np.broadcast_to(array, raw.shape)[index].tolist()
+        return chosen
+
+    groups = {number: solution.recall(number) for number in set(choose(solution.numbers, 0))}
+    found = []
+    rows = (raw[index].tolist(), choose(parameters.gamma, 1.0), choose(parameters.beta, 0.0))
+    for number, *row in zip(choose(solution.numbers, 0), *rows, strict=True):
+        (mean, divisor), (x, gamma, beta) = groups[number], map(Fraction, row)
+        assert divisor is not None  # what is NaN is decided
+        found.append(gamma * (x - mean) / divisor + beta)
+    rounding = round_to_odd if is_short_float(out.dtype) else round_once
+    values = np.empty(len(places), out.dtype)
+    store(values, np.array([rounding(value) for value in found]))
+    out[index] = values
+
+
+def round_to_odd(value: Fraction) -> float:
+    """Return a value as a double; if it is between two, as the one whose last bit is 1.
+
+    Rounded once more, to half as many bits, that is what the value itself would be rounded to.
+    """
+    nearest = round_once(value)
+    if math.isinf(nearest) or nearest == value:
+        return nearest
+    lower, upper = sorted((nearest, math.nextafter(nearest, math.inf if nearest < value else -math.inf)))
+    return lower if _is_odd(lower) else upper
+
+
+def _is_odd(value: float) -> bool:
+    return bool(np.float64(value).view(np.int64) & 1)
