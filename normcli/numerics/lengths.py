@@ -25,6 +25,7 @@ from normcli.numerics.powers import (
     raise_to_power,
     take_root,
 )
+from normcli.numerics.rounding import Scaled, round_scaled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,6 +51,9 @@ _LEAST_POWER = -1020
 _LEAST_EXPONENT, _LARGEST_EXPONENT = -400, 400
 """Groups whose lengths are not between these powers of 2 are scaled so that they are."""
 
+_NOTHING_BESIDE = 200
+"""A length that is 2⁻²⁰⁰ of eps changes no bit of their sum that is kept."""
+
 _OUT_OF_RANGE = 5000
 """Exponents of lengths that are 0 or infinite beside any value."""
 
@@ -65,7 +69,7 @@ class Powers(Records):
     hi, lo : ndarray
         Σ(|x| / unit)ᵖ, a pair; for p = 0 how many values are not 0; for p = 1 Σ|x|.
     extreme : ndarray of bool
-        Whether the sum may have over- or underflowed.
+        Of p = 1, whether a pair does not hold the sum.
     count : ndarray
         How many values are selected.
     """
@@ -107,7 +111,7 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
         total, finite = distill(terms, 2), np.isfinite(sums.sum_0)
         result.hi[...] = np.where(finite, total.terms[0], sums.sum_0)
         result.lo[...] = np.where(finite, total.terms[1], 0.0)
-        result.extreme[...] = sums.extreme
+        result.extreme[...] = sums.extreme | (total.left & finite)
     elif p == 0.0:
         result.hi[...] = np.count_nonzero(size, axis=-1)
         result.hi[np.isnan(size).any(axis=-1)] = np.nan
@@ -152,21 +156,29 @@ def _raise_quotients(size: Floats, unit: Floats, p: float) -> Pair:
 def fold_powers(leaves: Powers, p: float) -> Powers:
     """Make one record of all leaves along the last axis."""
     total = Pair(leaves.hi, leaves.lo)
-    unit = leaves.unit[..., 0]
+    unit, extreme = leaves.unit[..., 0], np.asarray(leaves.extreme.any(axis=-1))
+    count = np.add.reduce(leaves.count, axis=-1)
+    if p == 1.0 and leaves.hi.shape[-1] > 1:
+        (hi, lo), left = distill([a[..., leaf] for a in total for leaf in range(leaves.hi.shape[-1])], 2)
+        plain = np.add.reduce(leaves.hi, axis=-1)
+        finite = np.isfinite(plain)
+        pair = Pair(np.where(finite, hi, plain), np.where(finite, lo, 0.0))
+        return Powers(unit, *pair, extreme | (left & finite), count)
     if p not in (0.0, 1.0):
         unit = _find_unit(leaves.unit, p)
     if has_powers(p):
         common = np.where(_is_usable(unit), unit, 1.0)
         total = pair_multiply(total, _raise_quotients(leaves.unit, common[..., None], p))
-    extreme = np.asarray(leaves.extreme.any(axis=-1))
-    return Powers(unit, *sum_pairs(total), extreme, np.add.reduce(leaves.count, axis=-1))
+    return Powers(unit, *sum_pairs(total), extreme, count)
 
 
 def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
     """Return the lengths of groups, from leaves of shape (groups, leaves)."""
     folded = fold_powers(leaves, p)
     if p in (0.0, 1.0):
-        return Lengths(count, Pair(folded.hi, folded.lo), undecided=folded.extreme)
+        exact = keep(Pair(folded.hi, folded.lo), 0.0).value
+        lo = np.where(np.isfinite(folded.hi), exact.lo, 0.0)
+        return Lengths(count, Pair(folded.hi, lo), undecided=folded.extreme)
     unit = np.where(folded.count > 0, folded.unit, 0.0)
     nothing = np.zeros_like(unit)
     usable = _is_usable(unit)
@@ -197,9 +209,24 @@ def _scale(lengths: Lengths, exponent: Integers, undecided: Selected | None) -> 
     return Lengths(lengths.count, scaled, scale if scale.any() else None, undecided)
 
 
+def leave_to_eps(lengths: Lengths, eps: float | None) -> Lengths:
+    """Return lengths without the scale of groups whose divisor is an eps: their values may be of any size."""
+    if not eps or lengths.scale is None:
+        return lengths
+    length, scale = lengths.length, lengths.scale
+    small = np.ldexp(eps, scale) > np.ldexp(length.hi, _NOTHING_BESIDE)
+    hi, lo = round_scaled(Scaled(length, -scale)), 0.0  # of subnormal lengths no more is left
+    plain = Pair(np.where(small, hi, length.hi), np.where(small, lo, length.lo))
+    return Lengths(lengths.count, plain, np.where(small, 0, scale), lengths.undecided)
+
+
 def settle(lengths: Lengths, place: int, exact: Exact) -> None:
     """Put the length of one group, exactly known, in its place."""
-    scale = 0 if lengths.scale is None else int(lengths.scale[place])
+    scale = min(max(exact.exponent, _LEAST_EXPONENT), _LARGEST_EXPONENT) - exact.exponent
+    if scale and lengths.scale is None:
+        lengths.scale = np.zeros(lengths.length.hi.shape, dtype=np.int64)
+    if lengths.scale is not None:
+        lengths.scale[place] = scale
     for parts, part in zip(lengths.length, exact[:2], strict=True):
         parts[place] = math.ldexp(part, exact.exponent + scale)
 

@@ -140,7 +140,9 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     row, centred = plan.norm.divisor, plan.norm.centre is Centre.MEAN
     assert row.spread is not None  # of every divisor that is a root of squares
     square, error = groups.square, groups.error + _ARITHMETIC
-    root = pair_root(square)
+    root, endless = pair_root(square), np.isinf(square.hi)
+    if endless.any():  # whose second doubles are NaN
+        root = Pair(np.where(endless, np.inf, root.hi), np.where(endless, 0.0, root.lo))
     divisor = add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None, exact=True)
     usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)
     shown = usable if zero_rule is ZeroRule.ONE else divisor
@@ -230,6 +232,9 @@ def _settle(solution: Solution, group: int, found: _Exact, *, exact: bool) -> No
 
 
 def _solve_length(plan: Plan, measured: Lengths) -> Solution:
+    from normcli.numerics.lengths import leave_to_eps  # for lengths alone
+
+    measured = leave_to_eps(measured, plan.spec.eps)
     k = measured.scale
     square = length = measured.length  # eps is added to squares of p = 2 alone
     unit = None if plan.spec.p == 0 else k  # a count has no unit

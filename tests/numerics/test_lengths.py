@@ -113,6 +113,24 @@ def test_lengths_that_are_doubles(p, values, expected):
     assert normalize([values], "lp", p=p).norm.tolist() == [expected]
 
 
+@pytest.mark.parametrize(("rows", "count"), [(40, 6), (2, 9000)])
+def test_sums_of_sizes_are_rounded_once(rows, count):
+    x = np.random.default_rng(12).standard_normal((rows, count))
+    norms = normalize(x, "lp", p=1.0).norm.tolist()
+    assert norms == [math.fsum(np.abs(row).tolist()) for row in x]
+
+
+def test_a_sum_that_leaves_float64_has_normalized_values():
+    result = normalize(np.array([[1.5e308, -1.5e308], [1.0, 3.0]]), "lp", p=1.0)
+    assert result.norm.tolist() == [INF, 4.0]
+    assert result.normalized.tolist() == [[0.5, -0.5], [0.25, 0.75]]
+
+
+def test_an_eps_above_a_length_beyond_which_values_lie():
+    x = np.array([[1e-300, 1e300]])
+    np.testing.assert_array_equal(normalize(x, "lp", p=-2.5, eps=1e4).normalized, x / 1e4)
+
+
 SPECIAL = [[INF, 1.0], [INF, INF], [NAN, 1.0], [NAN, 0.0], [0.0, 0.0], [0.0, 2.0], [-3.0, 4.0]]
 
 
@@ -121,6 +139,8 @@ SPECIAL = [[INF, 1.0], [INF, INF], [NAN, 1.0], [NAN, 0.0], [0.0, 0.0], [0.0, 2.0
     [
         pytest.param(-1.0, [1.0, INF, NAN, NAN, 0.0, 0.0, 12 / 7], id="-1"),
         pytest.param(-INF, [1.0, INF, NAN, NAN, 0.0, 0.0, 3.0], id="-inf"),
+        pytest.param(1.0, [INF, INF, NAN, NAN, 0.0, 2.0, 7.0], id="1"),
+        pytest.param(2.0, [INF, INF, NAN, NAN, 0.0, 2.0, 5.0], id="2"),
         pytest.param(3.0, [INF, INF, NAN, NAN, 0.0, 2.0, 91 ** (1 / 3)], id="3"),
         pytest.param(600.0, [INF, INF, NAN, NAN, 0.0, 2.0, 4.0], id="600"),
         pytest.param(INF, [INF, INF, NAN, NAN, 0.0, 2.0, 4.0], id="inf"),
