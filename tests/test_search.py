@@ -43,13 +43,13 @@ def test_a_few_cells_of_every_norm(norm):
 @pytest.mark.slow
 @as_specified
 @pytest.mark.parametrize("norm", NORMS)
-def test_every_cell_of_every_norm(norm):
-    """Two of three cells are sampled, from the third goes a climb."""
+def test_most_cells_of_every_norm(norm):
+    """Of three cells one is sampled, and one is climbed from; a long search takes all."""
     findings = []
     for number, cell in enumerate(CELLS[norm]):
-        if number % 3:
+        if number % 3 == 1:
             findings.append(sample(cell, 1))
-        else:
+        elif number % 3 == 2:
             families = list_families(find_type(cell.dtype))
             findings.append(climb(cell, families[number // 3 % len(families)], number, rounds=3))
     worst = find_worst(findings)
@@ -157,7 +157,9 @@ def test_a_wrong_result_is_found_and_described(monkeypatch):
     assert str(found.case.groups[found.group].astype(float).tolist()) in found.describe()
 
 
-@pytest.mark.parametrize("share", [pytest.param(slice(5, None, 150), id="a few"), *slowly([slice(0, None, 4)])])
+@pytest.mark.parametrize(
+    "share", [pytest.param(slice(5, None, 150), id="a few"), *slowly([slice(0, None, 16)])]
+)
 def test_nothing_is_found_wrong_with_what_is_rounded_once(share, monkeypatch):
     """Elements calculated one by one as real numbers, and rounded, in the place of the program's."""
     measure_elements = measuring.measure_elements
