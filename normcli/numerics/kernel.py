@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 CHUNK = 1 << 16
-"""Values that one call works on: in fewer, the calls of NumPy take longer than the arithmetic."""
+"""Float64 results that one call works on, and half of the shorter ones: of fewer, the calls take too long."""
 
 
 class Parameters(NamedTuple):
@@ -155,7 +155,7 @@ def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: boo
         wide = _widen(raw, out, operands)
         if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
             np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
-        places = _apply_by_chunks(step, *wide, work)
+        places = _apply_by_chunks(step, *wide, work, most=CHUNK if exact else 2 * CHUNK)
         np.setbufsize(_USUAL_BUFFER)
         undecided = [
             _calculate_again(elements, out, places[start : start + _TOGETHER])
@@ -188,22 +188,22 @@ _TOGETHER = 1 << 12
 
 
 def _apply_by_chunks(
-    step: Step, raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace
+    step: Step, raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace, *, most: int
 ) -> NDArray[np.intp]:
-    """Take a step for each chunk of values, with operands cut to it; return the places it has not reached."""
+    """Take a step for each chunk of so many values; return the places that it has not reached."""
     found: list[NDArray[np.intp]] = []
 
     def walk(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, start: int) -> None:
         length, size = raw.shape[0] if raw.ndim else 1, raw.size
-        if size <= CHUNK or (raw.ndim == 1 and length <= 2 * CHUNK):
+        if size <= most or (raw.ndim == 1 and length <= 2 * most):
             if (missed := step(raw, out, operands, work)) is not None:
                 found.append(np.flatnonzero(missed) + start)
-        elif length == 1 or size // length > CHUNK:
+        elif length == 1 or size // length > most:
             for i in range(length):
                 part = operands.map(lambda a, i=i: a[min(i, len(a) - 1)])
                 walk(raw[i], out[i], part, start + i * (size // length))
         else:
-            rows = max(1, CHUNK // (size // length))
+            rows = max(1, most // (size // length))
             for i in range(0, length, rows):
                 s = slice(i, i + rows)
                 part = operands.map(lambda a, s=s: a if len(a) == 1 else a[s])
