@@ -176,12 +176,14 @@ def _divide_exactly(sums: _Sums, places: Places, quotient: Pair, window: Window)
     """
     first, *others = places
     members = sums.padded[(first[:, None] + np.arange(sums.length), *(index[:, None] for index in others))]
-    size = np.abs(members)
-    inexact = ((size != 0.0) & ~((size > _SMALLEST) & (size < _LARGEST))).any(axis=1)
+    scale = np.broadcast_to(sums.scale, sums.squares.hi.shape)[places]
+    scaled = np.ldexp(members, scale[:, None])
+    size = np.abs(scaled)
+    inexact = ((members != 0.0) & ~((size > _SMALLEST) & (size < _LARGEST))).any(axis=1)
     hi, lo = quotient
     ulp = np.spacing(np.where((np.abs(np.frexp(hi)[0]) == 0.5) & (lo < 0.0), np.nextafter(hi, 0.0), hi))
     half = np.copysign(0.5 * ulp, lo)
-    parts: list[Floats] = [a for column in members.T for a in two_square(column)]
+    parts: list[Floats] = [a for column in scaled.T for a in two_square(column)]
     parts += [-a for a in (*two_prod(hi, float(window.size)), half * window.size)]
     total = [np.zeros_like(hi)] * 3
     for part in parts:
@@ -192,7 +194,9 @@ def _divide_exactly(sums: _Sums, places: Places, quotient: Pair, window: Window)
         total[left], total[left + 1] = two_sum(total[left], total[left + 1])
     beyond = np.sign(total[0]) * np.sign(half)
     odd = np.ldexp(np.frexp(hi)[0], 53) % 2.0 == 1.0
-    result: Floats = np.where((beyond > 0) | ((beyond == 0) & odd), hi + 2.0 * half, hi)
+    rounded = np.where((beyond > 0) | ((beyond == 0) & odd), hi + 2.0 * half, hi)
+    result: Floats = np.ldexp(rounded, -2 * scale)
+    inexact |= result < _SMALLEST**2  # between subnormal doubles it would be rounded twice
     for number in np.flatnonzero(inexact).tolist():
         square = sums.sum_exactly(tuple(index[number] for index in places))
         try:

@@ -90,6 +90,13 @@ def test_mean_squares_between_two_doubles_are_rounded_to_even():
     check(x, size=5)
 
 
+def test_mean_squares_between_two_doubles_beside_values_that_are_scaled():
+    x = np.round(np.random.default_rng(5).standard_normal((2, 60)) * 2.0**27) * 2.0**-40
+    x[:, ::20] = 1e-200
+    check(x, size=4)
+    check(x * 1e-145, size=1)
+
+
 def test_a_base_that_cancels():
     x = np.array([[np.nextafter(1.0, 2.0), 1.0, 3.0]])
     check(x, size=1, alpha=1.0, k=-1.0, exponent=2.0)
