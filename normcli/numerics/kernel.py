@@ -372,8 +372,8 @@ _LEAST_CENTRED, _LEAST_PRODUCT, _LARGEST_CENTRED = 2.0**-12, 2.0**-9, 8.0
 _LEAST_RELATIVE, _LARGEST_RELATIVE = 2.0**-600, 2.0**600
 """Quotients of values that are not centred are right within these, where no product underflows."""
 
-_CANCELS_RELATIVE = 2.0**5
-"""Below 2⁻¹² of the product, beta cancels too much; as part of `_SNAP_RELATIVE`."""
+_CANCELS_RELATIVE = 2.0**8
+"""Below 2⁻⁹ of the product, beta cancels too much; as part of `_SNAP_RELATIVE`."""
 
 
 def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> Selected | None:

@@ -151,20 +151,37 @@ def test_short_floats_are_calculated_in_doubles(kind, dtype, rng):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "gone"), [("float64", 14), ("float64", 20), ("float32", 40), ("float32", 50), ("bfloat16", 55)]
+    ("dtype", "gone"),
+    [
+        ("float64", 9),
+        ("float64", 11),
+        ("float64", 14),
+        ("float64", 20),
+        ("float32", 40),
+        ("float32", 50),
+        ("bfloat16", 45),
+    ],
 )
-def test_beta_may_cancel_nearly_all(dtype, gone, rng):
+@pytest.mark.parametrize("centred", [True, False], ids=["centred", "not centred"])
+def test_beta_may_cancel_nearly_all(dtype, gone, centred, rng):
     """What is left of 2⁻ᵍᵒⁿᵉ is right, or is said not to be decided."""
-    case = draw_case("moderate", rng)
+    case = draw_case("moderate", rng, n=40)
+    case = case._replace(mean=case.mean if centred else None)
     gamma = rng.normal(size=case.x.shape)
     beta = np.empty_like(gamma)
     for (i, j), x in np.ndenumerate(case.x):
-        quotient = Fraction(x) - sum(Fraction(float(part[i, 0])) for part in case.mean)
+        quotient = Fraction(x) - sum(Fraction(float(part[i, 0])) for part in case.mean or ())
         quotient *= Fraction(gamma[i, j]) / sum(Fraction(float(part[i, 0])) for part in case.divisor)
         beta[i, j] = float(-quotient * (1 + Fraction(1 + rng.random()) / 2**gone))
     worst, undecided = find_worst(case._replace(gamma=gamma, beta=beta), dtype)
     assert worst <= ALLOWED
     assert (undecided > 0) == ((dtype, gone) in {("float64", 20), ("float32", 50)})
+
+
+def test_beta_may_cancel_what_snapping_a_product_costs():
+    x, size = np.array([[507644733292544.0]]), np.array([[32768.0]])
+    gamma, beta = np.array([[-1.292823205895575]]), np.array([[20022945149.541843]])
+    assert find_worst(Case(x, None, Pair(size, 0.0 * size), gamma, beta), "float64")[0] <= ALLOWED
 
 
 @pytest.mark.parametrize("exact", [True, False])
