@@ -60,6 +60,11 @@ def is_short_float(dtype: np.dtype[Any]) -> bool:
     return is_float(dtype) and dtype.itemsize <= _SHORT_BYTES
 
 
+def is_long_integer(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype holds integers that float64 may round."""
+    return dtype.kind in "iu" and dtype.itemsize > _SHORT_BYTES
+
+
 def is_real(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype holds real numbers."""
     return dtype.kind in _REAL_KINDS or is_bfloat16(dtype)
@@ -75,9 +80,19 @@ def get_largest(name: str) -> float:
     return _LARGEST[name]
 
 
-def choose_arithmetic(dtype: np.dtype[Any]) -> Any:
-    """Return the dtype that short floats are calculated in: their own in native order, float32 for bfloat16."""
-    return "float32" if is_bfloat16(dtype) else dtype.newbyteorder("=")
+def choose_arithmetic(dtype: np.dtype[Any], *, exact: bool) -> Any:
+    """Return what NumPy takes for the dtype that values are read as: in native order, none rounded.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Of the values.
+    exact : bool
+        Whether short floats are calculated with as float64; otherwise as themselves, bfloat16 as float32.
+    """
+    if is_long_integer(dtype) or (is_short_float(dtype) and not exact and not is_bfloat16(dtype)):
+        return dtype.newbyteorder("=")
+    return "float64" if exact else "float32"
 
 
 def find_type(name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_short_float
+from normcli.dtypes import is_long_integer, is_short_float
 from normcli.engine.blocks import ArraySource, open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs
@@ -137,5 +137,7 @@ def _start_search(plan: Plan, dtype: np.dtype[Any]) -> RankSearch:
 
 
 def _choose_key_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return float32 if that holds every value of a dtype, else float64."""
+    """Return the first of float32, float64 and its own that holds every value of a dtype."""
+    if is_long_integer(dtype):
+        return dtype.newbyteorder("=")
     return np.dtype(np.float32 if is_short_float(dtype) else np.float64)

@@ -20,7 +20,7 @@ from normcli.engine.geometry import Segments, find_lengths, fold_rows
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
 from normcli.norms.table import Centre
-from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine, as_float64
+from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine
 from normcli.numerics.leaves import measure_columns
 from normcli.numerics.measuring import choose_method
 from normcli.numerics.moments import find_moments
@@ -93,7 +93,7 @@ class Run:
         self.exact_output = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
         # Beta may cancel all but the last bits of what it is added to.
         self.exact = self.exact_output or inputs.beta is not None
-        self.native = np.dtype(np.float64 if self.exact else choose_arithmetic(source.dtype))
+        self.native = np.dtype(choose_arithmetic(source.dtype, exact=self.exact))
         kept, reduced = geometry.kept_runs, geometry.reduced_runs
         self.order = reduced + kept if geometry.columns else kept + reduced
         # A tile takes all values that lie behind its own, or would read a few bytes here and a few there.
@@ -326,7 +326,7 @@ class Run:
 
     def _measure_columns(self, x: NDArray[Any], work: Workspace, selected: Selected | None) -> Moments:
         """Measure groups that are columns."""
-        leaves = measure_columns(as_float64(x, work), selected, short=not self.exact, need_sum=self.centred)
+        leaves = measure_columns(x, work, selected, short=not self.exact, need_sum=self.centred)
         count = len(x) if selected is None else leaves.count
         kind = {"centred": self.centred, "short": not self.exact}
         return find_moments(
@@ -393,4 +393,4 @@ def _sum_selected(values: NDArray[Any], selected: Selected | None, row: int | No
     """Return the exact sums of values, or of one row, of which some may not count."""
     index = slice(None) if row is None else row
     chosen = values[index] if selected is None else values[index][selected[index]]
-    return sum_exactly(chosen.astype(np.float64).reshape(-1))
+    return sum_exactly(chosen)

@@ -124,4 +124,4 @@ def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Ro
 def _sum_row(rows: NDArray[Any], selected: Selected | None, row: int) -> ExactSums:
     """Return the exact sums of one row's selected values."""
     values = rows[row] if selected is None else rows[row][selected[row]]
-    return sum_exactly(values.astype(np.float64))
+    return sum_exactly(values)

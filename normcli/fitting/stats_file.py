@@ -35,6 +35,7 @@ from normcli.norms.options import OPTIONS, OptionKind
 from normcli.norms.request import Request
 from normcli.numerics.fixed import DIGIT, MOST_PLACES, Fixed
 from normcli.numerics.order_statistics import Quartiles
+from normcli.numerics.pairs import Pair
 from normcli.tensors.members import MOST_COUNTED, Members
 from normcli.tensors.npz import FileKind, write_npz
 from normcli.tensors.whole import open_whole
@@ -154,7 +155,7 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
     if stats.subject.columns is not None:
         members["columns"] = np.array(stats.subject.columns, dtype=np.str_)
     if stats.quartiles is not None:
-        members["quartile_values"] = stats.quartiles.values.reshape(*shape, -1)
+        members["quartile_values"] = stats.quartiles.values.hi.reshape(*shape, -1)
         members["quartile_quarters"] = stats.quartiles.quarters.reshape(*shape, -1)
     members |= {name: getattr(sums, field).reshape(shape) for field, name in _COUNTS.items()}
     for field, name in _EXACT.items():
@@ -309,7 +310,7 @@ def _read_quartiles(members: Members, shape: tuple[int, ...], sums: Sums) -> Qua
     members.require("quartile_values", inside | np.isnan(values), values, "not from min to max")
     quarters = members.take_integers("quartile_quarters", (*shape, 3), 0, 3)
     count = (sums.count + sums.above + sums.below).astype(np.float64)
-    return Quartiles(count, values, quarters.reshape(-1, 3))
+    return Quartiles(count, Pair(values, np.zeros_like(values)), quarters.reshape(-1, 3))
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:

@@ -15,7 +15,7 @@ from normcli.numerics.divisor import choose_scale_where
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.lengths import Lengths
 from normcli.numerics.moments import Moments
-from normcli.numerics.order_statistics import Extremes
+from normcli.numerics.order_statistics import make_extremes
 from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.rational import ExactSums, find_root, keep_mean, round_once, scale
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
+    from normcli.numerics.order_statistics import Extremes
 
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
@@ -130,7 +131,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     high = np.where(has_nan | nothing, np.nan, sums.high)
     moments: Moments | Lengths | Extremes
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
-        moments = Extremes(low, high, np.zeros(len(low), np.bool_), count)
+        moments = make_extremes(Pair(low, np.zeros_like(low)), Pair(high, np.zeros_like(high)), count)
     elif plan.spec.p is not None and np.isinf(plan.spec.p):
         largest = np.maximum(np.abs(low), np.abs(high))
         k = choose_scale_where(largest, _SMALL, _LARGE)

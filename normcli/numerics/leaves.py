@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from normcli.numerics.integers import find_limits, widen_exactly
 from normcli.numerics.pairs import Distilled, distill, quick_two_sum, two_diff, two_prod, two_square, two_sum
 
 if TYPE_CHECKING:
@@ -182,10 +183,11 @@ def find_extremes(rows: NDArray[Any], selected: Selected | None) -> tuple[NDArra
     """Return the least and the largest value of each row; 0 and 0 where none is selected."""
     if selected is None:
         return np.minimum.reduce(rows, axis=-1), np.maximum.reduce(rows, axis=-1)
-    low = np.minimum.reduce(rows, axis=-1, where=selected, initial=np.inf)
-    high = np.maximum.reduce(rows, axis=-1, where=selected, initial=-np.inf)
+    least, largest = find_limits(rows.dtype)
+    low = np.minimum.reduce(rows, axis=-1, where=selected, initial=largest)
+    high = np.maximum.reduce(rows, axis=-1, where=selected, initial=least)
     nothing = low > high
-    low[nothing] = high[nothing] = 0.0
+    low[nothing] = high[nothing] = 0
     return low, high
 
 
@@ -214,8 +216,10 @@ _HIGHEST, _LOWEST = 300, -300
 """Exponents of values whose squares, and what is split off them, neither over- nor underflow."""
 
 
-def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None, *, need_sum: bool) -> Leaves:
-    """Measure leaves of float64 values.
+def measure_leaves(
+    x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, need_sum: bool
+) -> Leaves:
+    """Measure leaves of float64 values, or of integers of 64 bits.
 
     Parameters
     ----------
@@ -234,7 +238,7 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
     in any order.
     """
     rows, n = x.shape
-    low, high = find_extremes(x, selected)
+    low, high = (values.astype(np.float64) for values in find_extremes(x, selected))
     size = np.maximum(np.abs(low), np.abs(high))
     middle, half = (0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low) if need_sum else (0.0 * size, size)
     top: Any = np.frexp(size)[1]
@@ -249,7 +253,7 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
     used = 1
     for s in slices:
         rest, *parts = (a[: s.stop - s.start] for a in (buffers[-1], *buffers[:-1]))
-        count = _cut(x[s], [sigma[s] for sigma in sigmas], parts, rest)
+        count = _cut(widen_exactly(x[s], work), [sigma[s] for sigma in sigmas], parts, rest)
         if count > _PARTS:
             extreme[s] |= rest.any(axis=-1)
             count = _PARTS
@@ -273,17 +277,22 @@ def measure_leaves(x: Floats, work: Workspace, selected: Selected | None = None,
     return _set_not_finite(leaves, x, size)
 
 
-def _cut(x: Floats, sigmas: Sequence[Floats], parts: Sequence[Floats], rest: Floats) -> int:
+def _cut(
+    x: tuple[Floats, Floats | None], sigmas: Sequence[Floats], parts: Sequence[Floats], rest: Floats
+) -> int:
     """Cut x into parts, from the highest bits on, and what they leave; return how many parts there are.
 
-    One more than there is room for, if they leave anything.
+    One more than there is room for, if they leave anything. What float64 leaves of integers is less than a
+    quarter of the first part's last bit: the rest of that has room for it, and the second part for both.
     """
-    source = x
-    with small_buffers(x.shape[-1]):
+    source, low = x
+    with small_buffers(source.shape[-1]):
         for number, (part, sigma) in enumerate(zip(parts, sigmas, strict=True), 1):
             np.add(source, sigma, out=part)
             np.subtract(part, sigma, out=part)
             np.subtract(source, part, out=rest)
+            if low is not None and number == 1:
+                np.add(rest, low, out=rest)
             if number % 2 == 0 and _is_zero(rest):
                 return number
             source = rest
@@ -402,12 +411,16 @@ FEW = 16
 """Groups of fewer values than this are laid out as columns, so that every operation runs along the groups."""
 
 
-def measure_columns(x: Floats, selected: Selected | None = None, *, short: bool, need_sum: bool) -> Leaves:
+def measure_columns(
+    x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, short: bool, need_sum: bool
+) -> Leaves:
     """Measure groups of a few values that are the columns of x: as leaves, of shape (groups,).
 
     Parameters
     ----------
     x : ndarray, shape (values, groups)
+        Of any dtype.
+    work : Workspace
     selected : ndarray of bool or None
         Which values count, of the shape of x; the others have to be 0. None if all count.
     short : bool
@@ -419,18 +432,23 @@ def measure_columns(x: Floats, selected: Selected | None = None, *, short: bool,
     sums = [np.zeros(groups) for _ in range(2 if short else 3)] if need_sum else []
     squares = [np.zeros(groups) for _ in range(2 if short else 4)]
     left = np.zeros(groups)
-    for row in x:
-        terms = (row * row,) if short else two_square(row)
-        for numbers, added in ((sums, (row,) if need_sum else ()), (squares, terms)):
+    high, low = widen_exactly(x, work)
+    for number, row in enumerate(high):
+        values: tuple[Floats, ...] = (row,)
+        terms: tuple[Floats, ...] = (row * row,) if short else two_square(row)
+        if low is not None:
+            rest = low[number]
+            values, terms = (row, rest), (*terms, *two_prod(2.0 * row, rest), rest * rest)
+        for numbers, added in ((sums, values if need_sum else ()), (squares, terms)):
             for term in added:
                 left += np.abs(_add(numbers, term))
     zero = np.zeros(groups)
     count = count_values(x.T, None if selected is None else selected.T)
-    size = np.maximum.reduce(np.abs(x), axis=0)
+    size = np.maximum.reduce(np.abs(high), axis=0)
     extreme = ~((size < 2.0**_HIGHEST) & ((size > 2.0**_LOWEST) | (size == 0.0)) & (left == 0.0))
     totals = distill(sums or [zero], 3).terms
     leaves = _make(zero, totals, distill(squares, 4).terms, extreme, count)
-    return _set_not_finite(leaves, x.T, size)
+    return _set_not_finite(leaves, high.T, size)
 
 
 def _add(numbers: list[Floats], term: Floats) -> Floats:

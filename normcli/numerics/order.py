@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.integers import find_limits, widen_to_pair
 from normcli.numerics.order_statistics import Quartiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.dtypes import Integers, Selected
+    from normcli.numerics.pairs import Pair
 
     Keys = NDArray[np.unsignedinteger[Any]]
 
@@ -60,7 +62,7 @@ def measure_quartiles(rows: NDArray[Any], selected: Selected | None = None) -> Q
 
     Parameters
     ----------
-    rows : ndarray of float, shape (groups, n), n ≥ 1
+    rows : ndarray of floats or of integers, shape (groups, n), n ≥ 1
     selected : ndarray of bool or None
         Which values count, of the shape of rows.
 
@@ -78,10 +80,11 @@ def measure_quartiles(rows: NDArray[Any], selected: Selected | None = None) -> Q
     if selected is None:
         ordered = np.partition(rows, np.unique(ranks[:1]), axis=-1)
     else:
-        ordered = np.sort(np.where(selected, rows, rows.dtype.type(np.nan)), axis=-1)  # NaN are last
-    values = np.take_along_axis(ordered, ranks, axis=-1).astype(np.float64)
-    values[has_nan] = np.nan
-    return Quartiles(count, values + 0.0, quarters)  # −0 and 0 have no order
+        last = find_limits(rows.dtype)[1] if rows.dtype.kind in "iu" else rows.dtype.type(np.nan)
+        ordered = np.sort(np.where(selected, rows, last), axis=-1)
+    values = widen_to_pair(np.take_along_axis(ordered, ranks, axis=-1))  # of 0: −0 and 0 have no order
+    values.hi[has_nan | (count == 0)] = np.nan
+    return Quartiles(count, values, quarters)
 
 
 def _turn(bits: NDArray[Any]) -> NDArray[Any]:
@@ -92,26 +95,30 @@ def _turn(bits: NDArray[Any]) -> NDArray[Any]:
 
 
 def make_keys(x: NDArray[Any]) -> Keys:
-    """Return unsigned integers that have the order of floats: −0 and 0 are one, NaN are above all.
+    """Return unsigned integers that have the order of floats or integers: −0 and 0 are one, NaN are above all.
 
     Parameters
     ----------
-    x : ndarray of float32 or float64
+    x : ndarray of float32, float64, int64 or uint64
 
     Examples
     --------
     >>> make_keys(np.array([-1.0, -0.0, 0.0, 2.0], dtype=np.float32)).argsort(kind="stable").tolist()
     [0, 1, 2, 3]
     """
-    turned = _turn((x + x.dtype.type(0)).view(f"i{x.itemsize}"))
-    return (turned ^ np.iinfo(turned.dtype).min).view(f"u{x.itemsize}")
+    if x.dtype.kind == "u":
+        return x.copy()
+    signed = x if x.dtype.kind == "i" else _turn((x + x.dtype.type(0)).view(f"i{x.itemsize}"))
+    return (signed ^ np.iinfo(signed.dtype).min).view(f"u{x.itemsize}")
 
 
-def read_keys(keys: Keys) -> Floats:
-    """Return the floats that keys were made of."""
-    turned = keys.view(f"i{keys.itemsize}")
-    bits = _turn(turned ^ np.iinfo(turned.dtype).min)
-    return bits.view(f"f{keys.itemsize}").astype(np.float64)
+def read_keys(keys: Keys, dtype: np.dtype[Any]) -> Pair:
+    """Return the values, of a dtype, that keys were made of."""
+    if dtype.kind == "u":
+        return widen_to_pair(keys)
+    signed = keys.view(f"i{keys.itemsize}")
+    signed = signed ^ np.iinfo(signed.dtype).min
+    return widen_to_pair(signed if dtype.kind == "i" else _turn(signed).view(dtype))
 
 
 class RankSearch:
@@ -123,7 +130,7 @@ class RankSearch:
     ----------
     groups : int
     dtype : dtype
-        float32 or float64: that of all values.
+        float32, float64, int64 or uint64: that of all values.
 
     Examples
     --------
@@ -132,7 +139,7 @@ class RankSearch:
     ...     for part in ([4.0, 2.0], [1.0, 3.0, 5.0]):
     ...         search.add(slice(0, 1), np.array([part]))
     ...     search.advance()
-    >>> search.find().values[:, ::2]
+    >>> search.find().values.hi[:, ::2]
     array([[2., 3., 4.]])
     """
 
@@ -218,8 +225,8 @@ class RankSearch:
 
         Where NaN does not count, `selected` has to leave it out.
         """
-        values = read_keys(np.ascontiguousarray(self._prefix.T))
-        values[(self.nan_count > 0) | (self.count == 0)] = np.nan
+        values = read_keys(np.ascontiguousarray(self._prefix.T), self.dtype)
+        values.hi[(self.nan_count > 0) | (self.count == 0)] = np.nan
         return Quartiles(self.count + self.nan_count, values, find_ranks(self.count)[1])
 
     @property

@@ -10,9 +10,10 @@ import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.numerics.divisor import Solution, choose_scale_where, replace_zeros, unscale
+from normcli.numerics.integers import find_limits, widen_to_pair
 from normcli.numerics.leaves import Records, count_values
 from normcli.numerics.moments import choose_scale
-from normcli.numerics.pairs import Pair, extend, pair_add, pair_add_any, pair_negate, two_prod
+from normcli.numerics.pairs import Pair, extend, pair_add, pair_add_any, pair_negate, quick_two_sum, two_prod
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,8 +29,8 @@ class Extremes(Records):
 
     Parameters
     ----------
-    low, high : ndarray
-        ∞ and −∞ where there are no values.
+    low, low_rest, high, high_rest : ndarray
+        Each of the two is a double, ∞ and −∞ where there are no values, and what that leaves of an integer.
     extreme : ndarray of bool
         False, as comparisons neither over- nor underflow.
     count : ndarray
@@ -37,15 +38,21 @@ class Extremes(Records):
     """
 
     low: Floats
+    low_rest: Floats
     high: Floats
+    high_rest: Floats
     extreme: Selected
     count: Any
 
     def read(self) -> dict[str, tuple[Pair, Integers | int]]:
         """Return the statistics by name: each a pair, and the k by whose 2ᵏ it is scaled."""
         low, high = (np.where(np.equal(self.count, 0), np.nan, values) for values in (self.low, self.high))
-        zero = np.zeros_like(low)
-        return {"min": (Pair(low, zero), 0), "max": (Pair(high, zero), 0)}
+        return {"min": (Pair(low, self.low_rest), 0), "max": (Pair(high, self.high_rest), 0)}
+
+
+def make_extremes(low: Pair, high: Pair, count: Any) -> Extremes:
+    """Return records of the least and the largest values."""
+    return Extremes(*low, *high, np.zeros(low.hi.shape, np.bool_), count)
 
 
 def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None = None) -> Extremes:
@@ -59,19 +66,40 @@ def measure_extremes(x: NDArray[Any], work: Workspace, selected: Selected | None
     selected : ndarray of bool or None
         Which values count, of the shape of x.
     """
+    count = count_values(x, selected)
+    least, largest = find_limits(x.dtype)
+    # Pairs are of 0, never −0: which of the two is the least would depend on the order.
     low, high = (
-        extreme.reduce(x if selected is None else np.where(selected, x, x.dtype.type(nothing)), axis=-1)
-        for extreme, nothing in ((np.minimum, np.inf), (np.maximum, -np.inf))
+        widen_to_pair(extreme.reduce(x if selected is None else np.where(selected, x, nothing), axis=-1))
+        for extreme, nothing in ((np.minimum, largest), (np.maximum, least))
     )
-    # Adding 0 turns −0 into 0: which of the two is the least would depend on the order.
-    low, high = low.astype(np.float64) + 0.0, high.astype(np.float64) + 0.0
-    return Extremes(low, high, np.zeros(low.shape, np.bool_), count_values(x, selected))
+    if selected is not None:
+        low, high = (
+            Pair(np.where(count > 0.0, pair.hi, nothing), np.where(count > 0.0, pair.lo, 0.0))
+            for pair, nothing in ((low, np.inf), (high, -np.inf))
+        )
+    return make_extremes(low, high, count)
 
 
 def fold_extremes(leaves: Extremes) -> Extremes:
     """Make one record of all leaves along the last axis."""
-    low, high = np.minimum.reduce(leaves.low, axis=-1), np.maximum.reduce(leaves.high, axis=-1)
-    return Extremes(low, high, np.zeros(low.shape, np.bool_), np.add.reduce(leaves.count, axis=-1))
+    low = find_least(Pair(leaves.low, leaves.low_rest))
+    high = find_largest(Pair(leaves.high, leaves.high_rest))
+    return make_extremes(low, high, np.add.reduce(leaves.count, axis=-1))
+
+
+def find_least(values: Pair) -> Pair:
+    """Return the least of pairs along the last axis."""
+    hi = np.minimum.reduce(values.hi, axis=-1)
+    if not values.lo.any():
+        return Pair(hi, np.zeros_like(hi))
+    lo = np.minimum.reduce(np.where(values.hi == hi[..., None], values.lo, np.inf), axis=-1)
+    return Pair(hi, np.where(np.isfinite(lo), lo, 0.0))
+
+
+def find_largest(values: Pair) -> Pair:
+    """Return the largest of pairs along the last axis."""
+    return find_least(values.map(np.negative)).map(lambda a: 0.0 - a)
 
 
 class Quartiles(NamedTuple):
@@ -81,14 +109,14 @@ class Quartiles(NamedTuple):
     ----------
     count : int or ndarray
         How many values are selected: in every group, or in each.
-    values : ndarray, shape (groups, 6)
+    values : Pair of ndarray, shape (groups, 6)
         a and b of each quartile in turn: the value below, and that above.
     quarters : ndarray of int, shape (groups, 3)
         Each quartile is a + quarters/4 · (b − a).
     """
 
     count: Any
-    values: Floats
+    values: Pair
     quarters: Integers
 
     def read(self) -> dict[str, tuple[Pair, Integers | int]]:
@@ -101,15 +129,21 @@ class Quartiles(NamedTuple):
 def interpolate(quartiles: Quartiles) -> tuple[Pair, Integers]:
     """Return the quartiles as pairs, good to 2⁻¹⁰⁴, and the k of each, by whose 2ᵏ it is scaled."""
     quarters = quartiles.quarters
-    a, b = quartiles.values[:, ::2], quartiles.values[:, 1::2]
-    b = np.where(quarters == 0, a, b)
-    k = choose_scale(np.maximum(np.abs(a), np.abs(b)))
-    a, b = np.ldexp(a, k), np.ldexp(b, k)
-    once, twice = (two_prod(side, part / 4.0) for side, part in ((a, 4 - quarters), (b, quarters)))
-    plain = np.where(a == b, a, once.hi + twice.hi)  # also of infinities
+    a, b = (quartiles.values.map(lambda part, i=i: part[:, i::2]) for i in (0, 1))
+    b = Pair(*(np.where(quarters == 0, below, above) for below, above in zip(a, b, strict=True)))
+    k = choose_scale(np.maximum(np.abs(a.hi), np.abs(b.hi)))
+    a, b = (side.map(lambda part: np.ldexp(part, k)) for side in (a, b))
+    once, twice = (_multiply(side, part / 4.0) for side, part in ((a, 4 - quarters), (b, quarters)))
+    plain = np.where(a.hi == b.hi, a.hi, once.hi + twice.hi)  # also of infinities
     total = pair_add(once, twice)
     finite = np.isfinite(total.hi) & np.isfinite(total.lo)
     return Pair(np.where(finite, total.hi, plain), np.where(finite, total.lo, 0.0)), k
+
+
+def _multiply(value: Pair, factor: Floats) -> Pair:
+    """Return a float, or an integer of 64 bits, times a factor of two bits: exactly."""
+    product = two_prod(value.hi, factor)
+    return quick_two_sum(product.hi, product.lo + value.lo * factor)
 
 
 _EXTREMES_RANGE = 2.0**-900, 2.0**1022

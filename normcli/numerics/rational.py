@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import is_long_integer
 from normcli.norms.table import EpsMode
 from normcli.numerics.kept import KEPT_BITS
 
 if TYPE_CHECKING:
-    from normcli.dtypes import Floats
+    from numpy.typing import NDArray
 
 _MANTISSA, _HALF = 53, 26
 
@@ -67,8 +68,12 @@ class ExactSums:
 NOTHING = ExactSums(0, 0, 0, 0)
 
 
-def sum_exactly(values: Floats) -> ExactSums:
-    """Return the sums of finite values of any shape."""
+def sum_exactly(values: NDArray[Any]) -> ExactSums:
+    """Return the sums of finite values of any shape and real dtype."""
+    if is_long_integer(values.dtype):
+        whole = values.reshape(-1).tolist()
+        return ExactSums(len(whole), sum(whole), sum(value * value for value in whole), 0)
+    values = values.astype(np.float64)
     count, values = values.size, values[values != 0.0]
     if not values.size:
         return ExactSums(count, 0, 0, 0)

@@ -60,7 +60,7 @@ def test_sums_of_leaves_are_exact(kind, n, need_sum):
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_of_columns_are_exact(kind, short):
     x = make(kind, 5, 7).astype("float32" if short else "float64").astype("float64")
-    leaves = measure_columns(np.ascontiguousarray(x.T), short=short, need_sum=True)
+    leaves = measure_columns(np.ascontiguousarray(x.T), Workspace(), short=short, need_sum=True)
     assert not require_exact(leaves, x).all()
 
 
