@@ -56,6 +56,10 @@ _SHORT_GROUP = 1 << 6
 """Groups of at most so many values make so many leaves that they are surveyed in small tiles."""
 
 
+_FAINT = 2.0**-700
+"""Larger values do not tell the missing bits of a faint mean."""
+
+
 class Run:
     """The passes of one calculation: they measure groups, normalize them, or both; or they survey a tensor.
 
@@ -240,6 +244,9 @@ class Run:
             apply_affine(out, parameters, work)
         else:
             undecided = apply(x, out, solution, work, parameters, exact=self.exact_output)
+            if solution.faint is not None:
+                close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
+                undecided = close if undecided is None else np.union1d(undecided, close)
             if undecided is not None:
                 from normcli.numerics.settling import settle  # on use: few values need this
 

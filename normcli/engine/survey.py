@@ -114,10 +114,6 @@ def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Ro
     measure = measure_short_leaves if rows.dtype == np.float32 else measure_leaves
     leaves = measure(rows, work, selected, need_sum=need_sum)
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
-    if extremes:
-        count = leaves.count
-        leaves = leaves.map(lambda a: np.where(leaves.extreme, a.dtype.type(0), a))
-        leaves.count[...] = count
     return _Rows(leaves, extremes, low, high, nan, above, below)
 
 

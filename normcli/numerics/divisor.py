@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers
+    from normcli.dtypes import Floats, Integers, Selected
 
 
 @dataclass(slots=True)
@@ -35,10 +35,14 @@ class Solution:
         Whether the mean is subtracted.
     statistics : dict of str to ndarray
         Of the values as they are.
+    faint : ndarray of bool or None
+        Groups whose means are so close to 0 that bits of them are missing: values as close have to be settled.
+        None for none.
     numbers : ndarray of int or None
         The numbers by which `ask` knows the groups.
     ask : callable or None
-        Returns the mean and the divisor of a group exactly, of the values as they are. None if they are no more
+        Returns the mean and the divisor of a group, of the values as they are: exactly, or a root to as many
+        bits as are asked for. None if they are no more
         than what is here. A divisor of None is NaN.
     """
 
@@ -47,19 +51,20 @@ class Solution:
     scale: Integers | None
     centred: bool
     statistics: dict[str, Floats] = field(default_factory=dict)
+    faint: Selected | None = None
     numbers: Integers | None = None
-    ask: Callable[[int], tuple[Fraction, Fraction | None]] | None = None
+    ask: Callable[[int, int], tuple[Fraction, Fraction | None]] | None = None
 
     def __post_init__(self) -> None:
         if self.numbers is None:
             self.numbers = np.arange(np.size(self.divisor.hi)).reshape(np.shape(self.divisor.hi))
 
-    def recall(self, number: int) -> tuple[Fraction, Fraction | None]:
-        """Return the mean and the divisor of a group exactly, of the values as they are."""
+    def recall(self, number: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
+        """Return the mean and the divisor of a group, of the values as they are, to so many bits at least."""
         from fractions import Fraction  # on use: few values need this
 
         if self.ask is not None:
-            return self.ask(number)
+            return self.ask(number, bits)
         assert self.numbers is not None  # by `__post_init__`
         place = np.flatnonzero(np.ravel(self.numbers) == number)[0]
         factor = 1 if self.scale is None else Fraction(2) ** -int(np.ravel(self.scale)[place])
@@ -82,6 +87,7 @@ class Solution:
             self.divisor.map(function),
             None if self.scale is None else function(self.scale),
             self.centred,
+            faint=None if self.faint is None else function(self.faint),
             numbers=None if self.numbers is None else function(self.numbers),
             ask=self.ask,
         )

@@ -300,27 +300,36 @@ def _cut(
 
 
 def _is_zero(values: Floats) -> bool:
-    """Whether all values are 0: as `not values.any()`, in half the time."""
-    return not np.maximum.reduce(np.abs(values), axis=None) > 0.0
+    """Whether all values are 0, none of them NaN: as `not values.any()`, in half the time."""
+    return bool(np.maximum.reduce(np.abs(values), axis=None) == 0.0)
 
 
 def _set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
-    """Record NaN and infinities as plain sums would: `size` is the largest magnitude of each leaf."""
+    """Record NaN and infinities as plain sums would, and nothing of other leaves that are extreme.
+
+    Parameters
+    ----------
+    leaves : Leaves
+    x : ndarray, shape (leaves, n)
+    size : ndarray
+        The largest magnitude of each leaf.
+    """
     lost = ~np.isfinite(size)
+    leaves = _replace(leaves, leaves.extreme & ~lost, extreme=True)
     if not lost.any():
         return leaves
-    total = np.zeros(len(size))
-    total[lost] = np.add.reduce(np.where(np.isfinite(x[lost]), 0.0, x[lost]), axis=-1)
-    return _replace_not_finite(leaves, lost, total, np.abs(size))
+    leaves = _replace(leaves, lost, extreme=False)
+    leaves.sum_0[lost] = np.add.reduce(np.where(np.isfinite(x[lost]), 0.0, x[lost]), axis=-1)
+    leaves.square_0[lost] = np.abs(size[lost])
+    return leaves
 
 
-def _replace_not_finite(leaves: Leaves, lost: Selected, total: Floats, square: Floats) -> Leaves:
-    """Return leaves of which some hold sums that are not finite, and nothing else."""
-    if not lost.any():
+def _replace(leaves: Leaves, chosen: Selected, *, extreme: bool) -> Leaves:
+    """Return leaves with zeros for some, but for their count, that are said to be extreme or not."""
+    if not chosen.any():
         return leaves
-    result = leaves.map(lambda a: np.where(lost, a.dtype.type(0), a))
-    result.sum_0[lost], result.square_0[lost] = total[lost], square[lost]
-    result.count = leaves.count
+    result = leaves.map(lambda a: np.where(chosen, a.dtype.type(0), a))
+    result.extreme[chosen], result.count = extreme, leaves.count
     return result
 
 
@@ -468,8 +477,11 @@ def fold_leaves(leaves: Leaves) -> Leaves:
     extreme = (leaves.extreme | sums.left | squares.left).any(axis=-1) | total.left | square.left
     count = np.add.reduce(leaves.count, axis=-1)
     folded = _make(shift[..., 0], total.terms, square.terms, extreme, count)
-    plain = np.add.reduce(leaves.sum_0, axis=-1), np.add.reduce(leaves.square_0, axis=-1)
-    return _replace_not_finite(folded, ~np.isfinite(plain[1]), *plain)
+    plain, plain_square = (np.add.reduce(a, axis=-1) for a in (leaves.sum_0, leaves.square_0))
+    lost = ~np.isfinite(plain_square)
+    folded = _replace(folded, lost, extreme=False)
+    folded.sum_0[lost], folded.square_0[lost] = plain[lost], plain_square[lost]
+    return folded
 
 
 def _move(leaves: Leaves, shift: Floats) -> tuple[Distilled, Distilled]:

@@ -21,7 +21,7 @@ _MANTISSA, _HALF = 53, 26
 _TOGETHER = 256
 """Values whose halves' products are added at once: their sum is below 2⁶²."""
 
-_ROOT_BITS = 300
+ROOT_BITS = 300
 """Bits of a root; one more says whether it is exact. So it is rounded to fewer bits as the root itself is."""
 
 
@@ -107,11 +107,11 @@ def find_exponent(value: Fraction) -> int:
     return e if size >= scale(Fraction(1), e) else e - 1
 
 
-def find_root(square: Fraction) -> Fraction:
+def find_root(square: Fraction, bits: int = ROOT_BITS) -> Fraction:
     """Return the root, or, if it is irrational, a fraction that every rounding to 2⁻²⁹⁰ of it takes for it."""
     if square == 0:
         return square
-    shift = _ROOT_BITS - find_exponent(square) // 2
+    shift = bits - find_exponent(square) // 2
     scaled = scale(square, 2 * shift)
     root = math.isqrt(math.floor(scaled))
     if root * root == scaled:
@@ -119,18 +119,18 @@ def find_root(square: Fraction) -> Fraction:
     return scale(Fraction(2 * root + 1), -shift - 1)
 
 
-def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None) -> Fraction:
+def add_eps(square: Fraction, eps: float | None, mode: EpsMode | None, bits: int = ROOT_BITS) -> Fraction:
     """Return what a group is divided by, from its variance, mean square or squared length."""
     added = Fraction(eps or 0.0)
     match mode:
         case EpsMode.INSIDE:
-            return find_root(square + added)
+            return find_root(square + added, bits)
         case EpsMode.OUTSIDE:
-            return find_root(square) + added
+            return find_root(square, bits) + added
         case EpsMode.SQUARE_FLOOR:
-            return max(find_root(square), find_root(added))
+            return max(find_root(square, bits), find_root(added, bits))
         case _:
-            return max(find_root(square), added)
+            return max(find_root(square, bits), added)
 
 
 def round_once(value: Fraction) -> float:

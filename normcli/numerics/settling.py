@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from normcli.numerics.kernel import Parameters
 
 
+_CANCELLED, _MOST_BITS = Fraction(1, 2**200), 5000
+"""What is smaller than this part of beta is calculated with as many bits as any sums of doubles may need."""
+
+
 def settle(
     raw: NDArray[Any], out: NDArray[Any], places: NDArray[np.intp], solution: Solution, parameters: Parameters
 ) -> None:
@@ -45,12 +49,17 @@ def settle(
         return chosen
 
     groups = {number: solution.recall(number) for number in set(choose(solution.numbers, 0))}
-    found = []
+    found: list[Fraction] = []
     rows = (raw[index].tolist(), choose(parameters.gamma, 1.0), choose(parameters.beta, 0.0))
     for number, *row in zip(choose(solution.numbers, 0), *rows, strict=True):
         (mean, divisor), (x, gamma, beta) = groups[number], map(Fraction, row)
         assert divisor is not None  # what is NaN is decided
-        found.append(gamma * (x - mean) / divisor + beta)
+        value = gamma * (x - mean) / divisor + beta
+        if abs(value) < abs(beta) * _CANCELLED:
+            divisor = solution.recall(number, _MOST_BITS)[1]
+            assert divisor is not None  # as before
+            value = gamma * (x - mean) / divisor + beta
+        found.append(value)
     rounding = round_to_odd if is_short_float(out.dtype) else round_once
     values = np.empty(len(places), out.dtype)
     store(values, np.array([rounding(value) for value in found]))

@@ -100,7 +100,8 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
             return sums.mean(), sums.scatter() / freedom
         return Fraction(0), sums.sum_squares() / freedom
 
-    groups = _Groups(moments.mean, square, moments.error, moments.undecided, ask)
+    faint = (np.abs(moments.mean.hi) < _FAINT) & (moments.mean.hi != 0.0)
+    groups = _Groups(moments.mean, square, moments.error, moments.undecided | (faint & finite), ask)
     return _resolve(plan, groups, plan.spec.zero_rule, exact=exact)
 
 
@@ -162,9 +163,9 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     kept_divisor = Pair(usable.hi, np.where(np.isfinite(usable.hi) & exact, kept.value.lo, 0.0))
     solution = Solution(groups.mean, kept_divisor, None, centred, statistics)
 
-    def ask(group: int) -> tuple[Fraction, Fraction | None]:
-        found = _solve_exactly(plan, *groups.ask(group), zero_rule)
-        return found.mean, found.divisor
+    def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
+        mean, square = groups.ask(group)
+        return mean, None if square is None else _find_divisor(plan, square, zero_rule, bits)
 
     solution.ask = ask
     if undecided.any():  # arrays may be one and the same until here
@@ -172,7 +173,8 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
         solution = Solution(mean, kept_divisor, None, centred, ask=ask)
         solution.statistics = {name: values.copy() for name, values in statistics.items()}
     for group in np.flatnonzero(undecided).tolist():
-        _settle(solution, group, _solve_exactly(plan, *groups.ask(group), zero_rule), exact=exact)
+        found = _solve_exactly(plan, *groups.ask(group), zero_rule)
+        _settle(solution, group, found, row.spread, exact=exact)
     return solution
 
 
@@ -199,25 +201,64 @@ def _solve_exactly(plan: Plan, mean: Fraction, square: Fraction | None, zero_rul
         nothing = dict.fromkeys(row.statistics, np.nan)
         return _Exact(mean, None, {**nothing, "mean": rational.round_once(mean)})
     root = rational.find_root(square)
-    divisor = rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode)
-    usable: Fraction | None = divisor
-    if divisor == 0 and zero_rule is not None:
-        usable = None if zero_rule is ZeroRule.NAN else divisor + 1
-    shown = usable if zero_rule is ZeroRule.ONE else divisor
+    usable = _find_divisor(plan, square, zero_rule)
+    shown = usable if zero_rule is ZeroRule.ONE else _find_divisor(plan, square, None)
     statistics = {"mean": rational.round_once(mean), row.square: rational.round_once(square)}
     statistics[row.spread or ""] = rational.round_once(root)
     statistics["rstd"] = rational.round_once(1 / shown) if shown else np.inf
     return _Exact(mean, usable, statistics)
 
 
-def _settle(solution: Solution, group: int, found: _Exact, *, exact: bool) -> None:
+_SMALL, _HUGE = 2.0**-900, 2.0**1000
+_UP, _DOWN = 900, -100
+"""The k of groups whose divisors lie beyond: values times 2ᵏ do not overflow, and lose no bit that counts."""
+
+_FAINT = 2.0**-800
+"""Means below lose bits at the end of float64's range, unless they are scaled."""
+
+_ROOM = 2.0**60
+"""Up to this deviation and divisor, all values of a group may be scaled up."""
+
+
+def _choose_scale(found: _Exact, spread: float) -> int | None:
+    """Return the k of a group that is normalized as its values times 2ᵏ; None if no k suits all values.
+
+    Parameters
+    ----------
+    found : _Exact
+    spread : float
+        The group's deviation.
+    """
+    faint = abs(found.mean) < _FAINT and found.mean != float(found.mean)
+    if not found.divisor or (_SMALL <= found.divisor <= _HUGE and not faint):
+        return 0
+    if found.divisor < _SMALL or (faint and found.divisor < _ROOM and spread < _ROOM):
+        return _UP
+    return None if faint else _DOWN
+
+
+def _find_divisor(plan: Plan, square: Fraction, zero_rule: ZeroRule | None, bits: int = 0) -> Fraction | None:
+    """Return what a group is divided by, to so many bits at least; None for NaN."""
+    from normcli.numerics import rational
+
+    divisor = rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))
+    if divisor == 0 and zero_rule is not None:
+        return None if zero_rule is ZeroRule.NAN else divisor + 1
+    return divisor
+
+
+def _settle(solution: Solution, group: int, found: _Exact, spread: str, *, exact: bool) -> None:
     """Write what was found of one group; in a scaled unit if it is close to the ends of float64's range."""
     from normcli.numerics import rational
 
     for name, values in solution.statistics.items():
         values[group] = found.statistics[name]
-    size = max(abs(found.mean), found.divisor or abs(found.mean))
-    k = -rational.find_exponent(size) if size and not _LEAST < size < _LARGEST else 0
+    k = _choose_scale(found, found.statistics[spread])
+    if k is None:
+        k = 0
+        if solution.faint is None:
+            solution.faint = np.zeros(solution.divisor.hi.shape, np.bool_)
+        solution.faint[group] = True
     if k and solution.scale is None:
         solution.scale = np.zeros(solution.divisor.hi.shape, dtype=np.int64)
     if solution.scale is not None:

@@ -120,6 +120,15 @@ def test_nan_and_infinities_are_those_of_plain_sums(dtype):
     np.testing.assert_array_equal([folded.sum_0[0], folded.square_0[0]], [np.nan, np.inf])
 
 
+@pytest.mark.parametrize("beside", [np.nan, np.inf, 1e300])
+def test_sums_are_exact_beside_rows_that_are_not_finite_or_huge(beside):
+    x = make("normal", 4, 300)
+    x[1, 7] = beside
+    with np.errstate(all="ignore"):
+        leaves = measure_leaves(x, Workspace(), need_sum=True)
+    assert not require_exact(leaves.map(lambda a: a[[0, 2, 3]]), x[[0, 2, 3]]).any()
+
+
 @pytest.mark.parametrize("kind", [*KINDS, "mixed"])
 @pytest.mark.parametrize("pieces", [[10], [5, 5], [4, 4, 2], [1] * 10])
 def test_leaves_that_are_folded_are_exact_or_say_that_they_are_not(kind, pieces):
