@@ -229,13 +229,12 @@ class Run:
         """Write a tile with what was solved for it, which broadcasts against the tile."""
         if self.sink is None:
             return
-        x = raw if solution.scale is None else np.ldexp(raw.astype(np.float64), solution.scale)
         place = self.sink.open(tile, work)
         cut = (None if values is None else values.cut(tile, order) for values in (self.gamma, self.beta))
         parameters = Parameters(*cut)
         out = place.transpose(order)
         if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
-            apply(x, out, solution, work, exact=self.exact_output)
+            apply(raw, out, solution, work, exact=self.exact_output)
             dtype = self.plan.choose_output_dtype(self.source.dtype)
             if out.dtype != dtype:  # a sink that takes more digits than the result has
                 rounded = np.empty(out.shape, dtype)
@@ -243,7 +242,7 @@ class Run:
                 np.copyto(out, rounded, casting="unsafe")
             apply_affine(out, parameters, work)
         else:
-            undecided = apply(x, out, solution, work, parameters, exact=self.exact_output)
+            undecided = apply(raw, out, solution, work, parameters, exact=self.exact_output)
             if solution.faint is not None:
                 close = np.flatnonzero((np.abs(raw) < _FAINT) & solution.faint)
                 undecided = close if undecided is None else np.union1d(undecided, close)

@@ -45,6 +45,8 @@ class Elements(NamedTuple):
     divisor : Pair or None
         None for no division: γ · x + β is then exact before it is rounded.
     gamma, beta : ndarray or None
+    low : ndarray or None
+        What x leaves of the values; None for nothing.
     """
 
     x: Any
@@ -52,6 +54,7 @@ class Elements(NamedTuple):
     divisor: Pair | None
     gamma: Any
     beta: Any
+    low: Any = None
 
     def map(self, function: Callable[[Any], Any]) -> Elements:
         """Return the elements with a function (an index, a reshape) applied to each array."""
@@ -59,7 +62,7 @@ class Elements(NamedTuple):
             function(self.x),
             None if self.mean is None else self.mean.map(function),
             None if self.divisor is None else self.divisor.map(function),
-            *(None if a is None else function(a) for a in (self.gamma, self.beta)),
+            *(None if a is None else function(a) for a in (self.gamma, self.beta, self.low)),
         )
 
 
@@ -118,7 +121,7 @@ def calculate(elements: Elements, precision: Precision) -> Results:
 
 def _multiply_and_divide(elements: Elements) -> tuple[Pair, Integers]:
     """Return γ · (x − mean) / divisor as a pair of about 1, and the exponent of the power of two beside it."""
-    z, exponent = _normalize(*_centre(elements.x, elements.mean))
+    z, exponent = _normalize(*_centre(elements.x, elements.mean, elements.low))
     if elements.divisor is not None:
         divisor, k = _normalize(elements.divisor)
         z, exponent = pair_divide(z, divisor), exponent - k
@@ -128,19 +131,21 @@ def _multiply_and_divide(elements: Elements) -> tuple[Pair, Integers]:
     return z, exponent
 
 
-def _centre(x: Floats, mean: Triple | None) -> tuple[Pair, Any]:
-    """Return x − mean as a pair, and the exponent of the power of two beside it."""
+def _centre(x: Floats, mean: Triple | None, low: Floats | None) -> tuple[Pair, Any]:
+    """Return x + low − mean as a pair, and the exponent of the power of two beside it."""
+    low = np.zeros_like(x) if low is None else low
     if mean is None:
-        return Pair(x, np.zeros_like(x)), 0
+        return Pair(x, low), 0
     large = np.maximum(np.abs(x), np.abs(mean.hi)) > _LARGE
     if large.any():
         scale = np.where(large, _SMALLER, 1.0)
-        x, mean = x * scale, mean.map(lambda a: a * scale)
+        x, low, mean = x * scale, low * scale, mean.map(lambda a: a * scale)
     difference, error = two_diff(x, mean.hi)
+    error, least = two_sum(error, low)
     second, third = two_diff(error, mean.mid)
     # What is nearer to the first part than half its ulp equals it: the second part can then not cancel.
     hi, lo = two_sum(difference, second)
-    return quick_two_sum(hi, lo + (third - mean.lo)), np.where(large, 60, 0)
+    return quick_two_sum(hi, lo + (third + least - mean.lo)), np.where(large, 60, 0)
 
 
 def _normalize(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
@@ -207,7 +212,7 @@ _FINITE = np.finfo(np.float64).max
 
 def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     """Return what doubles give, and where that is the result: of infinities, NaN, and x = mean."""
-    x, mean, divisor, gamma, beta = elements
+    x, mean, divisor, gamma, beta, low = elements
     y = x
     chosen = ~np.isfinite(x)
     if mean is None:
@@ -215,7 +220,7 @@ def _calculate_plainly(elements: Elements) -> tuple[Floats, Selected]:
     else:
         chosen = chosen | ~np.isfinite(mean.hi)
         y = np.where(chosen, x - mean.hi, np.clip(x - mean.hi, -_FINITE, _FINITE))
-        chosen = chosen | ((x == mean.hi) & (mean.mid == 0.0) & (mean.lo == 0.0))
+        chosen = chosen | ((x == mean.hi) & (mean.mid == (0.0 if low is None else low)) & (mean.lo == 0.0))
     if divisor is not None:
         y = y / divisor.hi
         chosen = chosen | ~np.isfinite(divisor.hi) | (divisor.hi == 0.0)

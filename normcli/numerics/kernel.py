@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import is_short_float
+from normcli.dtypes import is_long_integer, is_short_float
 from normcli.numerics.elements import PRECISIONS, Elements, calculate
+from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, split
 from normcli.numerics.rounding import store
 
@@ -66,6 +67,8 @@ class _Operands(NamedTuple):
         What they leave of the mean.
     exact : ndarray or None
         The mean where it is a double, NaN elsewhere.
+    to_grid : ndarray or None
+        As `shift`, of what float64 leaves of integers; None if they are none of 64 bits.
     top, low : ndarray or None
         One over the divisor: the first 26 bits of it, and the others.
     factor : ndarray
@@ -82,6 +85,7 @@ class _Operands(NamedTuple):
     second: Any = None
     rest: Any = None
     exact: Any = None
+    to_grid: Any = None
     top: Any = None
     low: Any = None
     factor: Any = None
@@ -110,7 +114,7 @@ def apply(
     Parameters
     ----------
     raw : ndarray
-        Of any float or integer dtype; it is not written to.
+        Of any float or integer dtype, not yet in the unit of the solution's scale; it is not written to.
     out : ndarray
         Of the shape of raw, any strides, not overlapping raw.
     solution : Solution
@@ -127,7 +131,11 @@ def apply(
         what is kept of the divisor does not suffice. None if there are none.
     """
     mean = solution.mean if solution.centred else None
-    return _apply(Elements(raw, mean, solution.divisor, *parameters), out, work, exact=exact)
+    elements = Elements(raw, mean, solution.divisor, *parameters)
+    if solution.scale is not None:
+        x, low = (None if a is None else np.ldexp(a, solution.scale) for a in widen_exactly(raw))
+        elements = elements._replace(x=x, low=low)
+    return _apply(elements, out, work, exact=exact)
 
 
 def apply_affine(out: NDArray[Any], parameters: Parameters, work: Workspace) -> None:
@@ -152,11 +160,14 @@ def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: boo
         step, operands = (
             (_apply_exact, _prepare(elements)) if exact else (_apply_short, _prepare_short(elements))
         )
-        wide = _widen(raw, out, operands)
-        if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
-            np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
-        places = _apply_by_chunks(step, *wide, work, most=CHUNK if exact else 2 * CHUNK)
-        np.setbufsize(_USUAL_BUFFER)
+        if elements.low is None:
+            wide = _widen(raw, out, operands)
+            if wide[0].ndim and wide[0].shape[-1] >= _LONG_LINE:
+                np.setbufsize(_SMALL_BUFFER)  # `errstate` restores it
+            places = _apply_by_chunks(step, *wide, work, most=CHUNK if exact else 2 * CHUNK)
+            np.setbufsize(_USUAL_BUFFER)
+        else:
+            places = np.arange(raw.size)
         undecided = [
             _calculate_again(elements, out, places[start : start + _TOGETHER])
             for start in range(0, len(places), _TOGETHER)
@@ -171,7 +182,9 @@ def _calculate_again(
     """Calculate values at some places by themselves; return the places of those that are not decided."""
     shape = elements.x.shape
     index = np.unravel_index(places, shape)
-    chosen = elements.map(lambda a: np.broadcast_to(a, shape)[index].astype(np.float64))
+    chosen = elements.map(lambda a: np.broadcast_to(a, shape)[index])
+    x, low = widen_exactly(chosen.x)
+    chosen = chosen._replace(x=x, low=chosen.low if low is None else low)
     results = calculate(chosen, PRECISIONS[out.dtype.name])
     values = np.empty(len(places), out.dtype)
     store(values, results.values)
@@ -240,15 +253,6 @@ def _widen(
     return raw.reshape(shape), out.reshape(shape), wide
 
 
-def as_float64(raw: NDArray[Any], work: Workspace) -> Floats:
-    """Return values as float64: themselves, or in the memory of the workspace."""
-    if raw.dtype == np.float64:
-        return raw
-    x = work.get("x", raw.shape)
-    np.copyto(x, raw)
-    return x
-
-
 # -- what is prepared once for each group
 
 _EXPONENT = 0x7FF0_0000_0000_0000
@@ -265,7 +269,7 @@ _GRID_BITS = 24
 
 def _prepare(elements: Elements) -> _Operands:
     """Return what float64 results are calculated with."""
-    _, mean, divisor, gamma, beta = elements
+    x, mean, divisor, gamma, beta, _ = elements
     if divisor is None:
         divisor = Pair(*(np.full((1,) * elements.x.ndim, value) for value in (1.0, 0.0)))
     hi = divisor.hi
@@ -298,7 +302,12 @@ def _prepare(elements: Elements) -> _Operands:
     rest = ((mean.hi - centre) + (mean.mid - second)) + mean.lo
     exact = np.where((mean.mid == 0.0) & (mean.lo == 0.0), mean.hi, np.nan)
     return operands._replace(
-        shift=shift, centre=centre, second=second if second.any() else None, rest=rest, exact=exact
+        shift=shift,
+        centre=centre,
+        second=second if second.any() else None,
+        rest=rest,
+        exact=exact,
+        to_grid=to_grid if is_long_integer(x.dtype) else None,
     )
 
 
@@ -315,7 +324,7 @@ second takes that away again. The others stay within 2⁻⁴⁴."""
 
 def _prepare_short(elements: Elements) -> _Operands:
     """Return what results of 24 bits and fewer are calculated with."""
-    _, mean, divisor, gamma, beta = elements
+    _, mean, divisor, gamma, beta, _ = elements
     centre, second = (None, None) if mean is None else mean[:2]
     # Often 0: most sums are exact, and so is division by a power of two.
     second = None if second is None or not second.any() else second + 0.0
@@ -333,7 +342,7 @@ _CANCELS_SHORT = 2.0**-12
 
 
 def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> Selected | None:
-    x, beta = as_float64(raw, work), operands.beta
+    (x, _), beta = widen_exactly(raw, work), operands.beta
     y = x if x is not raw else work.get("y", raw.shape)
     last = x
     if operands.centre is not None:
@@ -377,7 +386,9 @@ _CANCELS_RELATIVE = 2.0**8
 
 
 def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work: Workspace) -> Selected | None:
-    x = as_float64(raw, work)
+    x, low = widen_exactly(raw, work)
+    if low is not None:
+        operands = operands._replace(exact=np.nan)  # of which no double is the whole value
     y = out if out.dtype == np.float64 and out.flags.c_contiguous else work.get("y", raw.shape)
     t, r = work.get("t", raw.shape), work.get("r", raw.shape)
     centred = operands.centre is not None
@@ -388,9 +399,15 @@ def _apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
         np.subtract(t, operands.centre, out=t)
         if operands.second is not None:
             np.subtract(t, operands.second, out=t)
+        if low is not None:  # the grid of a small divisor is finer than a large value's last bit
+            on_grid = (low + operands.to_grid) - operands.to_grid
+            np.add(t, on_grid, out=t)
+            np.add(r, low - on_grid, out=r)
         np.subtract(r, operands.rest, out=r)
     else:
         _split(x, t, r)
+        if low is not None:
+            np.add(r, low, out=r)
     np.multiply(t, operands.top, out=y)
     np.multiply(t, operands.low, out=t)
     np.multiply(r, operands.factor, out=r)

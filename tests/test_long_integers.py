@@ -1,0 +1,76 @@
+"""Integers beyond 2⁵³, nanoseconds among them, are normalized as what they are: by every norm, on every path."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.engine.walk import Effort
+from normcli.results.result import calculate
+from tests.reference.limits import ELEMENT, STATISTIC
+from tests.reference.measuring import measure_groups
+
+NOW = 1_750_000_000_123_456_789
+"""Nanoseconds since 1970."""
+
+
+def check(result):
+    for errors in measure_groups(result):
+        assert errors.element <= ELEMENT
+        assert max(errors.statistics.values(), default=0.0) <= STATISTIC
+
+
+def draw(shape, step=977, dtype="int64"):
+    """Times that lie a few steps apart, of which float64 tells few."""
+    return (NOW + step * np.random.default_rng(7).integers(-30, 30, shape)).astype(dtype)
+
+
+NEAR = np.full((1, 5000), NOW)
+NEAR[0, 77] += 1
+
+CASES = {
+    "columns of a few": (draw((5, 9)), "zscore", {}),
+    "columns": (draw((90, 3)), "zscore", {"ddof": 1}),
+    "rows": (draw((3, 90), 1), "ln", {"eps": 0.0}),
+    "unsigned": (draw((3, 90), dtype="uint64"), "ln", {}),
+    "bytes in the other order": (draw((3, 90)).astype(">i8"), "ln", {}),
+    "one differs by 1": (NEAR, "ln", {"eps": 0.0}),
+    "no mean": (draw((3, 90)), "rms", {}),
+    "minmax": (draw((3, 90)), "minmax", {"axes": 1}),
+    "midrange": (draw((3, 90)), "midrange", {"axes": 1}),
+    "robust": (draw((3, 90), 1), "robust", {"axes": 1}),
+    "gamma and beta": (draw((3, 8)), "ln", {"gamma": np.linspace(-3, 2, 8), "beta": np.linspace(1, 9, 8)}),
+    "known statistics": (draw((4, 2)), "bn", {"running_mean": [1.75e18, 0.0], "running_var": [1e6, 1.0]}),
+    "known statistics far apart": (draw((4, 2)), "bn", {"running_mean": [1e290, 0.0], "running_var": [1e300, 1.0]}),
+    "a mask": (draw((3, 40)), "ln", {"mask": np.arange(40) % 3 > 0}),
+    "to float32": (draw((3, 40)), "ln", {"dtype": "float32"}),
+    "a scale by eps": (draw((3, 40)), "ln", {"eps": 1e290}),
+    "wide": (np.array([[2**63 - 1, -(2**63), 5, 2**53 + 1, -(2**60) - 3]] * 2), "ln", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_integers_are_what_they_are(name):
+    x, norm, options = CASES[name]
+    check(normalize(x, norm, **options))
+
+
+@pytest.mark.parametrize("norm", ["ln", "minmax", "robust"])
+@pytest.mark.parametrize("count", [130, 9001])
+def test_two_passes_give_what_one_does(norm, count):
+    x = draw((2, count), 3)
+    one = normalize(x, norm, **({} if norm == "ln" else {"axes": 1}))
+    two = calculate(one.plan, x, effort=Effort(threads=1, block=256, whole=1))
+    np.testing.assert_array_equal(two.normalized, one.normalized)
+    assert two.statistics.keys() == one.statistics.keys()
+    for name, values in two.statistics.items():
+        np.testing.assert_array_equal(values, one.statistics[name])
+
+
+def test_a_list_of_integers_is_of_integers():
+    assert normalize([[NOW, NOW + 2]], "minmax", axes=1).normalized.tolist() == [[0.0, 1.0]]
+    np.testing.assert_array_equal(
+        normalize([[2**62 + 1, 2**62 + 2, 2**62 + 3, 2**62 + 4]], "ln", eps=0).normalized,
+        normalize([[1, 2, 3, 4]], "ln", eps=0).normalized,
+    )
