@@ -92,6 +92,69 @@ class Solution:
             ask=self.ask,
         )
 
+    def settle(
+        self, group: int, mean: Fraction, divisor: Fraction | None, spread: float, *, exact: bool
+    ) -> None:
+        """Write what is kept of one group's mean and divisor, exactly known, scaled where that is needed.
+
+        Parameters
+        ----------
+        group : int
+        mean : Fraction
+        divisor : Fraction or None
+            None for NaN.
+        spread : float
+            The divisor without eps.
+        exact : bool
+            Whether three and two doubles are kept of them, or two and one.
+        """
+        from normcli.numerics import rational
+
+        k = _choose_scale(mean, divisor, spread)
+        if k is None:
+            k = 0
+            if self.faint is None:
+                self.faint = np.zeros(self.divisor.hi.shape, np.bool_)
+            self.faint[group] = True
+        if k and self.scale is None:
+            self.scale = np.zeros(self.divisor.hi.shape, dtype=np.int64)
+        if self.scale is not None:
+            self.scale[group] = k
+        kept = (np.nan, 0.0) if divisor is None else rational.keep_exactly(rational.scale(divisor, k))
+        parts = rational.keep_mean(rational.scale(mean, k))
+        if not exact:
+            kept, parts = (kept[0], 0.0), (*parts[:2], 0.0)
+        for array, value in zip((*self.divisor, *self.mean), (*kept, *parts), strict=True):
+            array[group] = value
+
+
+_SMALL, _HUGE = 2.0**-900, 2.0**1000
+_UP, _DOWN = 900, -100
+"""The k of groups whose divisors lie beyond: values times 2ᵏ do not overflow, and lose no bit that counts."""
+
+FAINT = 2.0**-800
+"""Means below lose bits at the end of float64's range, unless they are scaled."""
+
+_ROOM = 2.0**60
+"""Up to this deviation and divisor, all values of a group may be scaled up."""
+
+
+def _choose_scale(mean: Fraction, divisor: Fraction | None, spread: float) -> int | None:
+    """Return the k of a group that is normalized as its values times 2ᵏ; None if no k suits all values."""
+    faint = abs(mean) < FAINT and mean != float(mean)
+    if not divisor or (_SMALL <= divisor <= _HUGE and not faint):
+        return 0
+    if divisor < _SMALL or (faint and divisor < _ROOM and spread < _ROOM):
+        return _UP
+    return None if faint else _DOWN
+
+
+def replace_zero(divisor: Fraction, rule: ZeroRule) -> Fraction | None:
+    """Return an exact divisor, or what replaces it if it is 0; None stands for NaN."""
+    if divisor != 0:
+        return divisor
+    return None if rule is ZeroRule.NAN else divisor + 1
+
 
 def replace_zeros(divisor: Pair, rule: ZeroRule, k: Integers | None = None) -> Pair:
     """Return a divisor of values times 2ᵏ with its zeros replaced: by NaN, by 1, or by 1 in that unit."""

@@ -36,12 +36,12 @@ def keep(value: Pair, error: Any) -> Kept:
     value : Pair
         Normalized: |lo| ≤ ulp(hi)/2; finite, and far from the ends of float64's range.
     error : float or ndarray
-        An upper bound of how far the exact value may be from the pair, as a part of it.
+        An upper bound of how far the exact value may be from the pair, as a part of it; 0 where the pair is it.
     """
     hi, lo = value
     unit = np.ldexp(1.0, np.frexp(hi)[1] - (_PRECISION + KEPT_BITS))
     low, less, more = (_round_to(lo + step, unit) for step in (0.0, -error * np.abs(hi), error * np.abs(hi)))
-    undecided = (less != more) | _lies_between(hi, lo, unit)
+    undecided = (less != more) | (_lies_between(hi, lo, unit) & np.not_equal(error, 0.0))
     return Kept(Pair(hi, low), np.asarray(undecided))
 
 

@@ -3,24 +3,56 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS
-from normcli.numerics.divisor import Solution, choose_scale_where, replace_zeros, unscale
+from normcli.numerics.divisor import Solution, replace_zero, replace_zeros
 from normcli.numerics.integers import find_limits, widen_to_pair
+from normcli.numerics.kept import is_decided, keep
 from normcli.numerics.leaves import Records, count_values
-from normcli.numerics.moments import choose_scale
-from normcli.numerics.pairs import Pair, extend, pair_add, pair_add_any, pair_negate, quick_two_sum, two_prod
+from normcli.numerics.pairs import Pair, Triple, distill, normalize
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
+
+
+class Total(NamedTuple):
+    """A statistic of groups as what it is: the sum of times · values, times 2^exponent.
+
+    Parameters
+    ----------
+    times : ndarray of int, shape (terms, groups)
+        At most 4.
+    values : ndarray, shape (terms, groups)
+    exponent : int
+    """
+
+    times: Integers
+    values: Floats
+    exponent: int
+
+    def add(self, other: Total, sign: str, *, half: bool) -> Total:
+        """Return the sum or the difference of two totals of one exponent, or half of it."""
+        values = np.concatenate((self.values, other.values if sign == "+" else -other.values))
+        return Total(np.concatenate((self.times, other.times)), values, self.exponent - half)
+
+    def find(self, group: int) -> Fraction:
+        """Return the statistic of a group, by its number, exactly; its values are finite."""
+        from fractions import Fraction
+
+        terms = zip(self.times[:, group].tolist(), self.values[:, group].tolist(), strict=True)
+        return (
+            sum((times * Fraction(value) for times, value in terms if times), Fraction(0))
+            * Fraction(2) ** self.exponent
+        )
 
 
 @dataclass(slots=True)
@@ -44,10 +76,14 @@ class Extremes(Records):
     extreme: Selected
     count: Any
 
-    def read(self) -> dict[str, tuple[Pair, Integers | int]]:
-        """Return the statistics by name: each a pair, and the k by whose 2ᵏ it is scaled."""
+    def read(self) -> dict[str, Total]:
+        """Return the statistics by name."""
         low, high = (np.where(np.equal(self.count, 0), np.nan, values) for values in (self.low, self.high))
-        return {"min": (Pair(low, self.low_rest), 0), "max": (Pair(high, self.high_rest), 0)}
+        once = np.ones((1, low.size), np.int64)
+        return {
+            "min": _make_total(once, Pair(low, self.low_rest), 0),
+            "max": _make_total(once, Pair(high, self.high_rest), 0),
+        }
 
 
 def make_extremes(low: Pair, high: Pair, count: Any) -> Extremes:
@@ -119,61 +155,116 @@ class Quartiles(NamedTuple):
     values: Pair
     quarters: Integers
 
-    def read(self) -> dict[str, tuple[Pair, Integers | int]]:
-        """Return the statistics by name: each a pair, and the k by whose 2ᵏ it is scaled."""
-        exact, scale = interpolate(self)
+    def read(self) -> dict[str, Total]:
+        """Return the statistics by name."""
+        times = np.stack((4 - self.quarters.T, self.quarters.T), axis=1)
+        values = self.values.map(lambda part: part.T.reshape(times.shape))
         names = ("q1", "median", "q3")
-        return {name: (exact.map(lambda a, i=i: a[:, i]), scale[:, i]) for i, name in enumerate(names)}
+        return {
+            name: _make_total(times[i], values.map(lambda part, i=i: part[i]), -2)
+            for i, name in enumerate(names)
+        }
 
 
-def interpolate(quartiles: Quartiles) -> tuple[Pair, Integers]:
-    """Return the quartiles as pairs, good to 2⁻¹⁰⁴, and the k of each, by whose 2ᵏ it is scaled."""
-    quarters = quartiles.quarters
-    a, b = (quartiles.values.map(lambda part, i=i: part[:, i::2]) for i in (0, 1))
-    b = Pair(*(np.where(quarters == 0, below, above) for below, above in zip(a, b, strict=True)))
-    k = choose_scale(np.maximum(np.abs(a.hi), np.abs(b.hi)))
-    a, b = (side.map(lambda part: np.ldexp(part, k)) for side in (a, b))
-    once, twice = (_multiply(side, part / 4.0) for side, part in ((a, 4 - quarters), (b, quarters)))
-    plain = np.where(a.hi == b.hi, a.hi, once.hi + twice.hi)  # also of infinities
-    total = pair_add(once, twice)
-    finite = np.isfinite(total.hi) & np.isfinite(total.lo)
-    return Pair(np.where(finite, total.hi, plain), np.where(finite, total.lo, 0.0)), k
+def _make_total(times: Integers, values: Pair, exponent: int) -> Total:
+    """Return a total of values, shape (terms, groups), and of what their first doubles leave."""
+    hi, lo = (part.reshape(times.shape) for part in values)
+    if not lo.any():
+        return Total(times, hi, exponent)
+    return Total(np.concatenate((times, times)), np.concatenate((hi, lo)), exponent)
 
 
-def _multiply(value: Pair, factor: Floats) -> Pair:
-    """Return a float, or an integer of 64 bits, times a factor of two bits: exactly."""
-    product = two_prod(value.hi, factor)
-    return quick_two_sum(product.hi, product.lo + value.lo * factor)
+class _Rounded(NamedTuple):
+    """Statistics as three doubles, each the nearest to what those before leave.
+
+    Parameters
+    ----------
+    value : Triple
+    error : ndarray
+        How far the first two may be off, as a part of the first.
+    undecided : ndarray of bool
+        Where the three are not all of it, or the first is not the nearest.
+    finite : ndarray of bool
+        Where all values are.
+    """
+
+    value: Triple
+    error: Floats
+    undecided: Selected
+    finite: Selected
 
 
-_EXTREMES_RANGE = 2.0**-900, 2.0**1022
-"""Groups outside are scaled: quotients below are not exact in pairs, and differences above overflow."""
+_LEAST, _LARGEST = 2.0**-900, 2.0**1000
+"""What is not between these may over- or underflow as it is added up, and is calculated by itself."""
 
-_QUARTILES_RANGE = 2.0**-902, 2.0**960
-"""Groups outside are scaled.
-
-Up to the second, no difference to a value overflows. Beyond it, a value that overflows as it is scaled
-does so anyway, divided by the interquartile range.
-"""
+_THIRD = 2.0**-105
+"""A bound of what two doubles leave, as a part of the first."""
 
 
-def solve_by_order(plan: Plan, measured: Extremes | Quartiles) -> Solution:
+def _add_up(totals: list[Total]) -> _Rounded:
+    """Return statistics of shape (totals, groups)."""
+    shape = (max(len(total.values) for total in totals), len(totals), totals[0].values.shape[1])
+    times, values = np.zeros(shape, np.int64), np.zeros(shape)
+    for i, total in enumerate(totals):
+        times[: len(total.times), i], values[: len(total.times), i] = total.times, total.values
+    exponent = np.array([[total.exponent] for total in totals])
+    values = np.where(times, values, 0.0)
+    finite: Selected = np.logical_and.reduce(np.isfinite(values), axis=0)
+    large = np.logical_or.reduce(np.abs(values) > _LARGEST, axis=0)
+    usable = finite & ~large
+    kept = np.where(usable, values, 0.0)
+    # 3 times a value may be no double; 2 times it, and itself, are.
+    parts, left = distill([*(kept * (times & 6)), *(kept * (times & 1))], 3)
+    hi, mid, lo = normalize(Triple(*parts))
+    error = np.where(lo == 0.0, 0.0, _THIRD)
+    undecided = large | left | ~is_decided(Pair(hi, mid), error)
+    for part in (hi, mid, lo):
+        undecided |= (np.abs(part) < _LEAST) & (part != 0.0)
+    hi, mid, lo = (np.ldexp(part, exponent) for part in (hi, mid, lo))
+    if not usable.all():
+        plain = sum(values * np.ldexp(times, exponent))
+        hi = np.where(usable, hi, plain)
+    return _Rounded(Triple(hi, mid, lo), error, undecided & finite, finite)
+
+
+def solve_by_order(plan: Plan, measured: Extremes | Quartiles, *, exact: bool) -> Solution:
     """Return the centre, the divisor and the statistics of groups, from their extremes or quartiles."""
-    divisor = plan.norm.divisor
-    assert divisor.spread is not None  # of every divisor that goes by order
-    read = measured.read()
-    statistics = {name: unscale(pair.hi, own) for name, (pair, own) in read.items()}
-    sizes = reduce(np.maximum, map(np.abs, statistics.values()))
-    k = choose_scale_where(sizes, *(_QUARTILES_RANGE if isinstance(measured, Quartiles) else _EXTREMES_RANGE))
-    shift = 0 if k is None else k
-    scaled = {name: Pair(*(np.ldexp(a, shift - own) for a in pair)) for name, (pair, own) in read.items()}
-    for name in divisor.statistics:
+    from normcli.numerics.rational import round_once
+
+    row, rule, totals = plan.norm.divisor, plan.spec.zero_rule, measured.read()
+    for name in row.statistics:
         made_of = ORDER_STATISTICS[name].combination
         if made_of is not None:
-            left, right = scaled[made_of.left], scaled[made_of.right]
-            total = pair_add_any(left, right if made_of.sign == "+" else pair_negate(right))
-            scaled[name] = total.map(lambda a: a * 0.5) if made_of.half else total
-            statistics[name] = unscale(scaled[name].hi, k)
-    usable = replace_zeros(scaled[divisor.spread], plan.spec.zero_rule, k)
-    shown = {name: statistics[name] for name in divisor.statistics}
-    return Solution(extend(scaled[plan.norm.centre.value]), usable, k, centred=True, statistics=shown)
+            left, right = totals[made_of.left], totals[made_of.right]
+            totals[name] = left.add(right, made_of.sign, half=made_of.half)
+    found = _add_up([totals[name] for name in row.statistics])
+    assert row.spread is not None  # of every divisor that goes by order
+    centre, spread = totals[plan.norm.centre.value], totals[row.spread]
+    places = [row.statistics.index(name) for name in (plan.norm.centre.value, row.spread)]
+    solution, undecided = _keep(found, *places, exact=exact)
+    solution.divisor = replace_zeros(solution.divisor, rule)
+    solution.statistics = dict(zip(row.statistics, found.value.hi.copy(), strict=True))
+    for place, group in np.argwhere(found.undecided).tolist():
+        name = row.statistics[place]
+        solution.statistics[name][group] = round_once(totals[name].find(group))
+
+    def ask(group: int, _: int = 0) -> tuple[Fraction, Fraction | None]:
+        return centre.find(group), replace_zero(spread.find(group), rule)
+
+    solution.ask = ask
+    for group in np.flatnonzero(undecided).tolist():
+        solution.settle(group, *ask(group), float(solution.statistics[row.spread][group]), exact=exact)
+    return solution
+
+
+def _keep(found: _Rounded, centre: int, spread: int, *, exact: bool) -> tuple[Solution, Selected]:
+    """Return what is kept of a centre and a spread, and where it is not decided."""
+    hi, mid, lo = (part[centre] for part in found.value)
+    low = keep(Pair(mid, lo), 0.0).value.lo
+    divisor, unsure = keep(Pair(*(part[spread] for part in found.value[:2])), found.error[spread])
+    if not exact:
+        low, divisor = np.zeros_like(low), Pair(divisor.hi, np.zeros_like(divisor.lo))
+    undecided = (unsure | found.undecided[centre] | found.undecided[spread]) & found.finite[
+        [centre, spread]
+    ].all(axis=0)
+    return Solution(Triple(hi, mid, low), divisor, None, centred=True), undecided

@@ -139,6 +139,15 @@ def pair_root(a: Pair) -> Pair:
         return quick_two_sum(root, np.where(root > 0.0, rest / (2.0 * root), 0.0))
 
 
+def normalize(triple: Triple) -> Triple:
+    """Return the same sum as doubles of which each is at most half an ulp of the one before."""
+    hi, mid, lo = triple
+    for _ in range(2):
+        mid, lo = two_sum(mid, lo)
+        hi, mid = two_sum(hi, mid)
+    return Triple(hi, *two_sum(mid, lo))
+
+
 class Distilled(NamedTuple):
     """A number as a sum of few doubles, and where they have no room for all of it."""
 

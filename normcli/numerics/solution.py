@@ -8,7 +8,7 @@ import numpy as np
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, ZeroRule
-from normcli.numerics.divisor import Solution, add_eps, replace_zeros
+from normcli.numerics.divisor import FAINT, Solution, add_eps, replace_zero, replace_zeros
 from normcli.numerics.kept import is_decided, keep
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_root, two_prod
@@ -50,7 +50,7 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
             # Imported on use, to keep the start of small calculations fast.
             from normcli.numerics.order_statistics import solve_by_order
 
-            return solve_by_order(plan, cast("Extremes | Quartiles", measured))
+            return solve_by_order(plan, cast("Extremes | Quartiles", measured), exact=exact)
         case Measurement.LENGTH if not isinstance(measured, Moments):
             return _solve_length(plan, cast("Lengths", measured))
         case _:
@@ -100,7 +100,7 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
             return sums.mean(), sums.scatter() / freedom
         return Fraction(0), sums.sum_squares() / freedom
 
-    faint = (np.abs(moments.mean.hi) < _FAINT) & (moments.mean.hi != 0.0)
+    faint = (np.abs(moments.mean.hi) < FAINT) & (moments.mean.hi != 0.0)
     groups = _Groups(moments.mean, square, moments.error, moments.undecided | (faint & finite), ask)
     return _resolve(plan, groups, plan.spec.zero_rule, exact=exact)
 
@@ -174,7 +174,9 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
         solution.statistics = {name: values.copy() for name, values in statistics.items()}
     for group in np.flatnonzero(undecided).tolist():
         found = _solve_exactly(plan, *groups.ask(group), zero_rule)
-        _settle(solution, group, found, row.spread, exact=exact)
+        for name, shown_values in solution.statistics.items():
+            shown_values[group] = found.statistics[name]
+        solution.settle(group, found.mean, found.divisor, found.statistics[row.spread], exact=exact)
     return solution
 
 
@@ -209,67 +211,12 @@ def _solve_exactly(plan: Plan, mean: Fraction, square: Fraction | None, zero_rul
     return _Exact(mean, usable, statistics)
 
 
-_SMALL, _HUGE = 2.0**-900, 2.0**1000
-_UP, _DOWN = 900, -100
-"""The k of groups whose divisors lie beyond: values times 2ᵏ do not overflow, and lose no bit that counts."""
-
-_FAINT = 2.0**-800
-"""Means below lose bits at the end of float64's range, unless they are scaled."""
-
-_ROOM = 2.0**60
-"""Up to this deviation and divisor, all values of a group may be scaled up."""
-
-
-def _choose_scale(found: _Exact, spread: float) -> int | None:
-    """Return the k of a group that is normalized as its values times 2ᵏ; None if no k suits all values.
-
-    Parameters
-    ----------
-    found : _Exact
-    spread : float
-        The group's deviation.
-    """
-    faint = abs(found.mean) < _FAINT and found.mean != float(found.mean)
-    if not found.divisor or (_SMALL <= found.divisor <= _HUGE and not faint):
-        return 0
-    if found.divisor < _SMALL or (faint and found.divisor < _ROOM and spread < _ROOM):
-        return _UP
-    return None if faint else _DOWN
-
-
 def _find_divisor(plan: Plan, square: Fraction, zero_rule: ZeroRule | None, bits: int = 0) -> Fraction | None:
     """Return what a group is divided by, to so many bits at least; None for NaN."""
     from normcli.numerics import rational
 
     divisor = rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))
-    if divisor == 0 and zero_rule is not None:
-        return None if zero_rule is ZeroRule.NAN else divisor + 1
-    return divisor
-
-
-def _settle(solution: Solution, group: int, found: _Exact, spread: str, *, exact: bool) -> None:
-    """Write what was found of one group; in a scaled unit if it is close to the ends of float64's range."""
-    from normcli.numerics import rational
-
-    for name, values in solution.statistics.items():
-        values[group] = found.statistics[name]
-    k = _choose_scale(found, found.statistics[spread])
-    if k is None:
-        k = 0
-        if solution.faint is None:
-            solution.faint = np.zeros(solution.divisor.hi.shape, np.bool_)
-        solution.faint[group] = True
-    if k and solution.scale is None:
-        solution.scale = np.zeros(solution.divisor.hi.shape, dtype=np.int64)
-    if solution.scale is not None:
-        solution.scale[group] = k
-    kept = (np.nan, 0.0)
-    if found.divisor is not None:
-        kept = rational.keep_exactly(rational.scale(found.divisor, k))
-    mean = rational.keep_mean(rational.scale(found.mean, k))
-    kept, mean = (kept, mean) if exact else ((kept[0], 0.0), (*mean[:2], 0.0))
-    for array, value in zip((*solution.divisor, *solution.mean), (*kept, *mean), strict=True):
-        array[group] = value
+    return divisor if zero_rule is None else replace_zero(divisor, zero_rule)
 
 
 def _solve_length(plan: Plan, measured: Lengths) -> Solution:

@@ -1,0 +1,130 @@
+"""Statistics of order are their exact values, rounded once; centre and divisor are kept as they are specified."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from normcli.norms.divisors import ORDER_STATISTICS, Measurement
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS
+from normcli.numerics import rational
+from normcli.numerics.measuring import choose_method
+from normcli.numerics.order import measure_quartiles
+from normcli.numerics.solution import solve
+from normcli.numerics.workspace import Workspace
+
+BY_ORDER = [name for name, norm in NORMS.items() if norm.divisor.is_by_order]
+
+FEW = [5e-324, -2.5e-323, 1.7976931348623157e308, -1.7e308, 1.0, 1.0 + 2.0**-52, 3.0, -7e-300, 2.0**970, 0.0]
+
+
+def solve_rows(norm, rows, *, exact=True):
+    plan = make_plan(Request(norm, axes=(1,)), rows.shape, rows.dtype)
+    if plan.norm.divisor.measurement is Measurement.QUARTILES:
+        measured = measure_quartiles(rows)
+    else:
+        method = choose_method(plan, exact=exact)
+        measured = method.merge(method.measure(rows, Workspace()).reshape((len(rows), 1)), rows.shape[1], None)
+    with np.errstate(all="ignore"):
+        return plan, solve(plan, measured, exact=exact)
+
+
+def find_exactly(name, row):
+    """Return a statistic of finite values as it is defined."""
+    statistic = ORDER_STATISTICS[name]
+    if (made_of := statistic.combination) is not None:
+        left, right = find_exactly(made_of.left, row), find_exactly(made_of.right, row)
+        return (left + right if made_of.sign == "+" else left - right) / (2 if made_of.half else 1)
+    ordered = sorted(map(Fraction, row.tolist()))
+    whole, part = divmod((len(row) - 1) * statistic.quarter, 4)
+    above = ordered[min(whole + 1, len(row) - 1)]
+    return ordered[whole] + Fraction(part, 4) * (above - ordered[whole])
+
+
+def check(norm, rows):
+    plan, solution = solve_rows(norm, rows)
+    for i, row in enumerate(rows):
+        for name, values in solution.statistics.items():
+            assert values[i] == rational.round_once(find_exactly(name, row)), (name, row.tolist())
+        k = 0 if solution.scale is None else int(solution.scale[i])
+        centre = rational.scale(find_exactly(plan.norm.centre.value, row), k)
+        assert tuple(part[i] for part in solution.mean) == rational.keep_mean(centre), row.tolist()
+        divisor = rational.scale(find_exactly(plan.norm.divisor.spread, row) or Fraction(1), k)
+        assert tuple(part[i] for part in solution.divisor) == rational.keep_exactly(divisor), row.tolist()
+
+
+@pytest.mark.parametrize("norm", BY_ORDER)
+@settings(max_examples=60, deadline=None)
+@given(
+    hnp.arrays(
+        "float64",
+        hnp.array_shapes(min_dims=2, max_dims=2, max_side=9),
+        elements=st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(FEW),
+    )
+)
+def test_any_values(norm, rows):
+    check(norm, rows + 0.0)
+
+
+@pytest.mark.parametrize("norm", BY_ORDER)
+def test_values_of_one_magnitude_are_decided_without_exact_arithmetic(norm, monkeypatch):
+    rows = np.random.default_rng(3).standard_normal((40, 18)) * 10.0 ** np.arange(-20, 20)[:, None]
+    check(norm, rows)
+    monkeypatch.setattr(rational, "keep_exactly", None)
+    monkeypatch.setattr(rational, "round_once", None)
+    solve_rows(norm, rows)
+
+
+@pytest.mark.parametrize("norm", BY_ORDER)
+def test_values_far_apart(norm):
+    rows = np.random.default_rng(4).standard_normal((60, 6)) * 2.0 ** np.random.default_rng(5).integers(
+        -99, 99, (60, 6)
+    )
+    check(norm, rows)
+
+
+@pytest.mark.parametrize(
+    ("norm", "row", "statistic", "expected"),
+    [
+        pytest.param("robust", [5e-324, 1e-323, 5.0, -5.0], "median", 1e-323, id="a subnormal median, a tie"),
+        pytest.param(
+            "midrange", [1.7e308, 1.6e308], "middle", 0.85e308 + 0.8e308, id="a middle whose sum overflows"
+        ),
+        pytest.param("minmax", [1.7e308, -1.7e308], "range", math.inf, id="a range that overflows"),
+        pytest.param("midrange", [1.7e308, -1.7e308], "half_range", 1.7e308, id="half of it does not"),
+    ],
+)
+def test_statistics_at_the_ends_of_the_range(norm, row, statistic, expected):
+    assert solve_rows(norm, np.array([row]))[1].statistics[statistic][0] == expected
+
+
+def test_infinite_and_missing_values_are_what_doubles_give():
+    rows = np.array(
+        [[1.0, np.inf, 3.0], [-np.inf, np.inf, 0.0], [np.nan, 1.0, 2.0], [1.7e308, 1.7e308, np.inf]]
+    )
+    statistics = solve_rows("robust", rows)[1].statistics
+    np.testing.assert_array_equal(statistics["median"], [3.0, 0.0, np.nan, 1.7e308])
+    np.testing.assert_array_equal(statistics["iqr"], [np.inf, np.inf, np.nan, np.inf])
+    np.testing.assert_array_equal(
+        solve_rows("minmax", rows)[1].statistics["range"], [np.inf, np.inf, np.nan, np.inf]
+    )
+
+
+def test_of_short_floats_two_doubles_and_one_are_kept():
+    solution = solve_rows("robust", np.array([[1e30, 1e-9, 1.0, 7.0, 2e20, 3e-3]]), exact=False)[1]
+    assert not solution.mean.lo.any()
+    assert not solution.divisor.lo.any()
+
+
+def test_a_range_of_0_is_replaced_by_1_where_doubles_overflow():
+    _, solution = solve_rows("minmax", np.array([[1.7e308, 1.7e308]]))
+    k = 0 if solution.scale is None else int(solution.scale[0])
+    assert math.ldexp(solution.divisor.hi[0], -k) == 1.0
