@@ -28,6 +28,8 @@ def draw(shape, step=977, dtype="int64"):
 
 NEAR = np.full((1, 5000), NOW)
 NEAR[0, 77] += 1
+NEAR_THE_TOP = np.full((1, 5577), 2**64 - 1001, np.uint64)
+NEAR_THE_TOP[0, 5] -= np.uint64(1)
 
 CASES = {
     "columns of a few": (draw((5, 9)), "zscore", {}),
@@ -36,6 +38,7 @@ CASES = {
     "unsigned": (draw((3, 90), dtype="uint64"), "ln", {}),
     "bytes in the other order": (draw((3, 90)).astype(">i8"), "ln", {}),
     "one differs by 1": (NEAR, "ln", {"eps": 0.0}),
+    "one differs by 1 near the top": (NEAR_THE_TOP, "ln", {"eps": 0.0}),
     "no mean": (draw((3, 90)), "rms", {}),
     "minmax": (draw((3, 90)), "minmax", {"axes": 1}),
     "midrange": (draw((3, 90)), "midrange", {"axes": 1}),

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 KEPT_BITS = 24
 """Bits that are kept behind those of the double. The fewer, the more rarely they are undecided."""
 
+MEAN_BITS = 36
+"""Bits that are kept of what two doubles leave of a mean.
+
+The mean of n integers near 2⁶⁴ differs from each by 1/n or more, and 2⁻⁸⁰ is lost: of up to 2²⁰ values that
+does not show.
+"""
+
 _PRECISION = 53
 
 
@@ -28,7 +35,7 @@ class Kept(NamedTuple):
     undecided: Selected
 
 
-def keep(value: Pair, error: Any) -> Kept:
+def keep(value: Pair, error: Any, bits: int = KEPT_BITS) -> Kept:
     """Round values that are known to within an error to what is kept of them.
 
     Parameters
@@ -37,11 +44,13 @@ def keep(value: Pair, error: Any) -> Kept:
         Normalized: |lo| ≤ ulp(hi)/2; finite, and far from the ends of float64's range.
     error : float or ndarray
         An upper bound of how far the exact value may be from the pair, as a part of it; 0 where the pair is it.
+    bits : int
+        That are kept of the second part.
     """
     hi, lo = value
-    unit = np.ldexp(1.0, np.frexp(hi)[1] - (_PRECISION + KEPT_BITS))
+    unit = np.ldexp(1.0, np.frexp(hi)[1] - (_PRECISION + bits))
     low, less, more = (_round_to(lo + step, unit) for step in (0.0, -error * np.abs(hi), error * np.abs(hi)))
-    undecided = (less != more) | (_lies_between(hi, lo, unit) & np.not_equal(error, 0.0))
+    undecided = (less != more) | (_lies_between(hi, lo, unit, bits) & np.not_equal(error, 0.0))
     return Kept(Pair(hi, low), np.asarray(undecided))
 
 
@@ -58,9 +67,9 @@ def _round_to(values: Floats, unit: Floats) -> Floats:
     return (values + magic) - magic
 
 
-def _lies_between(hi: Floats, lo: Floats, unit: Floats) -> Selected:
+def _lies_between(hi: Floats, lo: Floats, unit: Floats, bits: int) -> Selected:
     """Return where the value may be the middle between two doubles, or round to another than hi."""
     half = np.where(
         np.abs(np.frexp(hi)[0]) == 0.5, 0.25, 0.5
     )  # below a power of two, doubles are twice as dense
-    return np.asarray((np.abs(lo) >= half * unit * 2.0**KEPT_BITS - unit) & (hi != 0.0))
+    return np.asarray((np.abs(lo) >= half * unit * 2.0**bits - unit) & (hi != 0.0))

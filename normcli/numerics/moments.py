@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.kept import is_decided, keep
+from normcli.numerics.kept import MEAN_BITS, is_decided, keep
 from normcli.numerics.pairs import (
     Pair,
     Triple,
@@ -65,6 +65,10 @@ _CUBED = 2.0**-140
 
 _SQUARED = 2.0**-95
 """The same of two doubles."""
+
+
+_MEAN_ERROR = 2.0**-103
+"""An upper bound of the error of what a double leaves of a mean, as a part of it: that of one quotient."""
 
 
 def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool, short: bool) -> Moments:
@@ -146,7 +150,7 @@ def _find_mean(leaves: Leaves, count: Any, *, short: bool) -> tuple[Triple, Sele
     mid, lo = two_sum(mid, third)
     hi, mid = two_sum(hi, mid)
     mid, lo = two_sum(mid, lo)
-    kept = keep(Pair(mid, lo), 2.0**-90)
+    kept = keep(Pair(mid, lo), _MEAN_ERROR, MEAN_BITS)
     undecided = (left | kept.undecided | ~is_decided(Pair(hi, mid), 2.0**-100)) & np.isfinite(first)
     if short:  # the second double is the nearest to what the first leaves
         return Triple(hi, mid, zero), undecided

@@ -11,7 +11,7 @@ import numpy as np
 
 from normcli.dtypes import is_long_integer
 from normcli.norms.table import EpsMode
-from normcli.numerics.kept import KEPT_BITS
+from normcli.numerics.kept import KEPT_BITS, MEAN_BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,20 +144,20 @@ def round_once(value: Fraction) -> float:
 def keep_exactly(value: Fraction) -> tuple[float, float]:
     """Return what is kept of a value: the nearest double, and 24 bits of what that leaves."""
     high = float(value)
-    return high, _round_to_unit(value - Fraction(high), high)
+    return high, _round_to_unit(value - Fraction(high), high, KEPT_BITS)
 
 
 def keep_mean(value: Fraction) -> tuple[float, float, float]:
-    """Return what is kept of a mean: the nearest double, that of the rest, 24 bits of what both leave."""
+    """Return what is kept of a mean: the nearest double, that of the rest, 36 bits of what both leave."""
     high = float(value)
     rest = value - Fraction(high)
     middle = float(rest)
-    return high, middle, _round_to_unit(rest - Fraction(middle), middle)
+    return high, middle, _round_to_unit(rest - Fraction(middle), middle, MEAN_BITS)
 
 
-def _round_to_unit(rest: Fraction, above: float) -> float:
+def _round_to_unit(rest: Fraction, above: float, bits: int) -> float:
     """Return what the double above leaves, rounded to the last of the bits that are kept."""
     if above == 0.0:
         return 0.0
-    unit = scale(Fraction(1), math.frexp(above)[1] - _MANTISSA - KEPT_BITS)
+    unit = scale(Fraction(1), math.frexp(above)[1] - _MANTISSA - bits)
     return float(round(rest / unit) * unit)

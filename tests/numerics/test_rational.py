@@ -61,7 +61,7 @@ def test_what_is_kept_of_a_third():
     assert high == 1 / 3
     assert abs(third - Fraction(high) - Fraction(low)) <= Fraction(1, 2**79)
     high, middle, low = keep_mean(third)
-    assert abs(third - sum(map(Fraction, (high, middle, low)))) <= Fraction(1, 2**132)
+    assert abs(third - sum(map(Fraction, (high, middle, low)))) <= Fraction(1, 2**144)
     assert keep_mean(Fraction(5)) == (5.0, 0.0, 0.0)
 
 
