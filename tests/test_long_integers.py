@@ -43,6 +43,15 @@ CASES = {
     "minmax": (draw((3, 90)), "minmax", {"axes": 1}),
     "midrange": (draw((3, 90)), "midrange", {"axes": 1}),
     "robust": (draw((3, 90), 1), "robust", {"axes": 1}),
+    "the largest": (draw((3, 90), 1), "maxabs", {"axes": 1}),
+    "the largest of the least integer": (np.array([[-(2**63), 2**63 - 1]]), "maxabs", {"axes": 1}),
+    "the least": (draw((3, 90), 1), "lp", {"p": -np.inf}),
+    "a sum": (draw((3, 90), 1), "lp", {"p": 1.0}),
+    "a power": (draw((3, 90), 1), "lp", {"p": 3.0}),
+    "a logarithm": (draw((3, 90), 1), "lp", {"p": 1.3}),
+    "a small power": (draw((3, 4), 1), "lp", {"p": 1e-5, "eps": 0.0}),
+    "a window": (draw((3, 9), 1), "lrn", {"size": 3}),
+    "a window with a mask": (draw((3, 9), 1), "lrn", {"mask": np.arange(9) % 3 > 0}),
     "gamma and beta": (draw((3, 8)), "ln", {"gamma": np.linspace(-3, 2, 8), "beta": np.linspace(1, 9, 8)}),
     "known statistics": (draw((4, 2)), "bn", {"running_mean": [1.75e18, 0.0], "running_var": [1e6, 1.0]}),
     "known statistics far apart": (draw((4, 2)), "bn", {"running_mean": [1e290, 0.0], "running_var": [1e300, 1.0]}),
@@ -69,6 +78,24 @@ def test_two_passes_give_what_one_does(norm, count):
     assert two.statistics.keys() == one.statistics.keys()
     for name, values in two.statistics.items():
         np.testing.assert_array_equal(values, one.statistics[name])
+
+
+@pytest.mark.parametrize("norm", ["ln", "lrn"])
+def test_what_does_not_count_is_passed_on_rounded_once(norm):
+    tie = 2**60 + 2**36  # in the middle of two numbers of float32, the first of them even
+    x = np.array([[tie + 1, tie, 5, 2**60]])
+    mask = np.array([False, False, True, True])
+    result = normalize(x, norm, mask=mask, dtype="float32")
+    assert result.normalized[0, :2].tolist() == [2.0**60 + 2.0**37, 2.0**60]
+
+
+@pytest.mark.parametrize("p", [-np.inf, 1.0, 1.3, np.inf])
+def test_lengths_in_two_passes(p):
+    x = draw((2, 700), 1)
+    one = normalize(x, "lp", p=p)
+    two = calculate(one.plan, x, effort=Effort(threads=1, block=256, whole=1))
+    np.testing.assert_array_equal(two.statistics["norm"], one.statistics["norm"])
+    np.testing.assert_array_equal(two.normalized, one.normalized)
 
 
 def test_a_list_of_integers_is_of_integers():

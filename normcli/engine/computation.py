@@ -40,7 +40,7 @@ class WindowRun(Run):
     def _compute(self, tile: Slices, work: Workspace) -> None:
         window, runs, reduced = self.plan.spec.window, self.geometry.runs, self.geometry.reduced_runs
         assert window is not None  # of every norm that has this kind of run
-        raw = np.asarray(self.source.read(tile, runs, work), dtype=np.float64)
+        raw = self._load(tile, work, runs)
         selected = self._select(raw, tile, runs)
         y, statistics = normalize_windows(self.plan, zero_unselected(raw, selected), reduced)
         if selected is not None:
@@ -63,7 +63,7 @@ class LengthRun(Run):
         lengths: Lengths = super()._measure_groups(rows, tile, work, selected)
         for group in _find_undecided(lengths):
             values = rows[group] if selected is None else rows[group][selected[group]]
-            settle(lengths, group, find_length(values.astype(np.float64), self._p))
+            settle(lengths, group, find_length(values, self._p))
         return lengths
 
     def _merge(self, records: Records, recall: Recall) -> Lengths:
@@ -91,7 +91,7 @@ class LengthRun(Run):
                     if group in totals:
                         values = rows[row] if selected is None else rows[row][selected[row]]
                         with self._lock, use_digits(digits):
-                            totals[group].add(values.astype(np.float64))
+                            totals[group].add(values)
 
             self.walk.expect(2)
             self.walk.each(add, whole=False, line=self.geometry.longest_leaf)

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.dtypes import is_short_float
 from normcli.engine.blocks import Spread
 from normcli.norms.request import Fill
+from normcli.numerics.elements import round_to_odd
+from normcli.numerics.integers import widen_exactly
 from normcli.numerics.rounding import store
 from normcli.tensors.pieces import iterate_pieces
 
@@ -148,7 +151,8 @@ class TileSelection:
         rest = ~selected
         if self._fill is Fill.PASS:
             kept = np.empty(raw.shape, out.dtype)
-            store(kept, np.where(rest, raw, 0).astype(np.float64))
+            high, low = widen_exactly(np.where(rest, raw, raw.dtype.type(0)))
+            store(kept, high if low is None or not is_short_float(out.dtype) else round_to_odd(high, low))
             np.copyto(out, kept, where=rest)
         else:
             np.copyto(out, out.dtype.type(0.0 if self._fill is Fill.ZERO else np.nan), where=rest)

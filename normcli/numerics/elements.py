@@ -177,7 +177,7 @@ def _round(total: Pair, exponent: Integers, precision: Precision) -> Floats:
     """Return total · 2^exponent: rounded once to float64, or so that a shorter dtype rounds it as if exact."""
     hi, lo = total
     if precision.bits < PRECISIONS["float64"].bits:
-        hi = _round_to_odd(hi, lo)
+        hi = round_to_odd(hi, lo)
     else:
         subnormal = np.frexp(hi)[1] + exponent <= precision.least
         if subnormal.any():
@@ -199,7 +199,7 @@ def _round_subnormal(total: Pair, exponent: Integers) -> Floats:
 _LEAST_SUBNORMAL = -1074
 
 
-def _round_to_odd(hi: Floats, lo: Floats) -> Floats:
+def round_to_odd(hi: Floats, lo: Floats) -> Floats:
     """Return hi + lo, or if that is no double, the neighbour whose last bit is 1 (Boldo & Melquiond 2008)."""
     bits = np.array(hi, dtype=np.float64).view(np.int64)
     bits -= (lo != 0.0) & ((lo < 0.0) != (hi < 0.0))

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.numerics.integers import find_magnitudes, widen_to_pair
 from normcli.numerics.kept import keep
 from normcli.numerics.leaves import Records, count_values, cut_rows, measure_leaves
-from normcli.numerics.pairs import Pair, distill, pair_multiply, sum_pairs, two_prod
+from normcli.numerics.pairs import Pair, distill, find_largest, find_least, pair_multiply, sum_pairs, two_prod
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
     POWER_ERROR,
@@ -67,7 +68,8 @@ class Powers(Records):
     unit : ndarray
         The |x| whose power is the largest: the length itself if it is 0, infinite or NaN.
     hi, lo : ndarray
-        Σ(|x| / unit)ᵖ, a pair; for p = 0 how many values are not 0; for p = 1 Σ|x|.
+        Σ(|x| / unit)ᵖ, a pair; for p = 0 how many values are not 0; for p = 1 Σ|x|. For ∞ and −∞, the second is
+        what `unit` leaves of an integer.
     extreme : ndarray of bool
         Of p = 1, whether a pair does not hold the sum.
     count : ndarray
@@ -101,32 +103,33 @@ def has_powers(p: float) -> bool:
 
 def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, p: float) -> Powers:
     """Return the sums of powers of leaves, shape (leaves, n)."""
-    size = np.abs(x.astype(np.float64))
+    sizes = find_magnitudes(x)
     result = Powers.empty(x.shape[:-1])
     result.count[...] = count_values(x, selected)
     result.unit[...] = 1.0
     if p == 1.0:
-        sums = measure_leaves(size, work, need_sum=True)
+        sums = measure_leaves(sizes, work, need_sum=True)
         terms = [*two_prod(sums.count, sums.shift), *sums.sums]
         total, finite = distill(terms, 2), np.isfinite(sums.sum_0)
         result.hi[...] = np.where(finite, total.terms[0], sums.sum_0)
         result.lo[...] = np.where(finite, total.terms[1], 0.0)
         result.extreme[...] = sums.extreme | (total.left & finite)
     elif p == 0.0:
-        result.hi[...] = np.count_nonzero(size, axis=-1)
-        result.hi[np.isnan(size).any(axis=-1)] = np.nan
+        result.hi[...] = np.count_nonzero(sizes, axis=-1)
+        result.hi[np.isnan(sizes).any(axis=-1)] = np.nan
     else:
+        size = widen_to_pair(sizes)
         if selected is not None and p < 0.0:
-            size[~selected] = np.inf  # whose power is 0
-        result.unit[...] = _find_unit(size, p)
+            size.hi[~selected], size.lo[~selected] = np.inf, 0.0  # whose power is 0
+        result.unit[...], result.lo[...] = _find_unit(size, p)
         if has_powers(p):
             _sum_powers(size, result, p)
     return result
 
 
-def _find_unit(size: Floats, p: float) -> Floats:
+def _find_unit(size: Pair, p: float) -> Pair:
     """Return the |x| whose power is the largest, along the last axis."""
-    return np.asarray((np.maximum if p > 0.0 else np.minimum).reduce(size, axis=-1))
+    return (find_largest if p > 0.0 else find_least)(size)
 
 
 def _is_usable(unit: Floats) -> Selected:
@@ -134,20 +137,21 @@ def _is_usable(unit: Floats) -> Selected:
     return np.isfinite(unit) & (unit > 0.0)
 
 
-def _sum_powers(size: Floats, result: Powers, p: float) -> None:
+def _sum_powers(size: Pair, result: Powers, p: float) -> None:
     """Write Σ(|x| / unit)ᵖ of rows."""
-    for rows in cut_rows(size.shape[0], size.shape[1], _CHUNK):
+    for rows in cut_rows(size.hi.shape[0], size.hi.shape[1], _CHUNK):
         unit = np.where(_is_usable(result.unit[rows]), result.unit[rows], 1.0)
-        powers = _raise_quotients(size[rows], unit[:, None], p)
+        powers = _raise_quotients(size.map(lambda a, rows=rows: a[rows]), unit[:, None], p)
         result.hi[rows], result.lo[rows] = sum_pairs(powers)
 
 
-def _raise_quotients(size: Floats, unit: Floats, p: float) -> Pair:
-    """Return (size / unit)ᵖ, at most 1; 0 for a size of 0, infinite or NaN."""
-    usable = _is_usable(size)
+def _raise_quotients(size: Pair, unit: Floats, p: float) -> Pair:
+    """Return (size / unit)ᵖ, about 1 at most; 0 for a size of 0, infinite or NaN."""
+    usable = _is_usable(size.hi)
     whole = bool(usable.all())
-    size = size if whole else np.where(usable, size, unit)
-    (hi, lo), exponent = raise_to_power(Pair(size, np.zeros_like(size)), p, unit)
+    if not whole:
+        size = Pair(np.where(usable, size.hi, unit), np.where(usable, size.lo, 0.0))
+    (hi, lo), exponent = raise_to_power(size, p, unit)
     exponent = np.maximum(exponent, _LEAST_POWER)
     power = Pair(np.ldexp(hi, exponent), np.ldexp(lo, exponent))
     return power if whole else Pair(*(np.where(usable, part, 0.0) for part in power))
@@ -164,11 +168,14 @@ def fold_powers(leaves: Powers, p: float) -> Powers:
         finite = np.isfinite(plain)
         pair = Pair(np.where(finite, hi, plain), np.where(finite, lo, 0.0))
         return Powers(unit, *pair, extreme | (left & finite), count)
-    if p not in (0.0, 1.0):
-        unit = _find_unit(leaves.unit, p)
+    if math.isinf(p):
+        unit, rest = _find_unit(Pair(leaves.unit, leaves.lo), p)
+        return Powers(unit, np.zeros_like(unit), rest, extreme, count)
     if has_powers(p):
+        whole = Pair(leaves.unit, np.zeros_like(leaves.unit))
+        unit = _find_unit(whole, p).hi
         common = np.where(_is_usable(unit), unit, 1.0)
-        total = pair_multiply(total, _raise_quotients(leaves.unit, common[..., None], p))
+        total = pair_multiply(total, _raise_quotients(whole, common[..., None], p))
     return Powers(unit, *sum_pairs(total), extreme, count)
 
 
@@ -183,7 +190,7 @@ def merge_powers(leaves: Powers, count: Any, *, p: float) -> Lengths:
     nothing = np.zeros_like(unit)
     usable = _is_usable(unit)
     size = np.where(usable, unit, 1.0)
-    length, exponent = Pair(size, nothing), nothing.astype(np.int64)
+    length, exponent = Pair(size, np.where(usable, folded.lo, 0.0)), nothing.astype(np.int64)
     undecided = None
     if has_powers(p):
         total = Pair(np.where(usable, folded.hi, 1.0), np.where(usable, folded.lo, 0.0))
@@ -237,9 +244,9 @@ class DecimalLength:
     def __init__(self, p: float) -> None:
         self._p, self._unit, self._total = p, Fraction(0), Decimal(0)
 
-    def add(self, values: Floats) -> None:
+    def add(self, values: NDArray[Any]) -> None:
         """Add finite values."""
-        sizes = [Fraction(size) for size in np.abs(values).tolist() if 0.0 < size < math.inf]
+        sizes = [Fraction(size) for size in find_magnitudes(values).tolist() if 0.0 < size < math.inf]
         if not sizes:
             return
         unit = max(sizes) if self._p > 0.0 else min(sizes)
@@ -257,7 +264,7 @@ class DecimalLength:
         return unit * (self._total.ln() / Decimal(self._p)).exp()
 
 
-def find_length(values: Floats, p: float) -> Exact:
+def find_length(values: NDArray[Any], p: float) -> Exact:
     """Return what is kept of the length of a group, from its values."""
 
     def calculate() -> Decimal:

@@ -12,7 +12,7 @@ from normcli.numerics.divisor import Solution, replace_zero, replace_zeros
 from normcli.numerics.integers import find_limits, widen_to_pair
 from normcli.numerics.kept import is_decided, keep
 from normcli.numerics.leaves import Records, count_values
-from normcli.numerics.pairs import Pair, Triple, distill, normalize
+from normcli.numerics.pairs import Pair, Triple, distill, find_largest, find_least, normalize
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -122,20 +122,6 @@ def fold_extremes(leaves: Extremes) -> Extremes:
     low = find_least(Pair(leaves.low, leaves.low_rest))
     high = find_largest(Pair(leaves.high, leaves.high_rest))
     return make_extremes(low, high, np.add.reduce(leaves.count, axis=-1))
-
-
-def find_least(values: Pair) -> Pair:
-    """Return the least of pairs along the last axis."""
-    hi = np.minimum.reduce(values.hi, axis=-1)
-    if not values.lo.any():
-        return Pair(hi, np.zeros_like(hi))
-    lo = np.minimum.reduce(np.where(values.hi == hi[..., None], values.lo, np.inf), axis=-1)
-    return Pair(hi, np.where(np.isfinite(lo), lo, 0.0))
-
-
-def find_largest(values: Pair) -> Pair:
-    """Return the largest of pairs along the last axis."""
-    return find_least(values.map(np.negative)).map(lambda a: 0.0 - a)
 
 
 class Quartiles(NamedTuple):

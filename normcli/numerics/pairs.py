@@ -179,6 +179,20 @@ def distill(terms: Sequence[Any], size: int) -> Distilled:
     return Distilled(tuple(kept), left)
 
 
+def find_least(values: Pair) -> Pair:
+    """Return the least of pairs along the last axis."""
+    hi = np.minimum.reduce(values.hi, axis=-1)
+    if not values.lo.any():
+        return Pair(hi, np.zeros_like(hi))
+    lo = np.minimum.reduce(np.where(values.hi == hi[..., None], values.lo, np.inf), axis=-1)
+    return Pair(hi, np.where(np.isfinite(lo), lo, 0.0))
+
+
+def find_largest(values: Pair) -> Pair:
+    """Return the largest of pairs along the last axis."""
+    return find_least(values.map(np.negative)).map(lambda a: 0.0 - a)
+
+
 def divide_by_count(total: Pair, n: Any) -> Pair:
     """Return total / n for a count, or one for each; a power of two divides without any rounding."""
     if isinstance(n, int) and n & (n - 1) == 0:

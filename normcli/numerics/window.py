@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.numerics.integers import widen_exactly
 from normcli.numerics.kept import keep
 from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import (
     Pair,
     divide_by_count,
+    pair_add,
     pair_add_any,
     quick_two_sum,
     two_prod,
@@ -56,7 +58,7 @@ class _Sums(NamedTuple):
 
     squares: Pair
     scale: Any
-    padded: Floats
+    padded: NDArray[Any]
     length: int
 
     @property
@@ -89,7 +91,7 @@ class _Factors(NamedTuple):
     ordinary: Selected
 
 
-def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Floats, dict[str, Floats]]:
+def normalize_windows(plan: Plan, x: NDArray[Any], axes: tuple[int, ...]) -> tuple[Floats, dict[str, Floats]]:
     """Divide each value by (k + α · Σx²/divisor)^exponent; outside the tensor x counts as 0.
 
     Parameters
@@ -114,12 +116,13 @@ def normalize_windows(plan: Plan, x: Floats, axes: tuple[int, ...]) -> tuple[Flo
     assert plan.spec.window is not None  # by the plan: every row that divides by a window has one
     window = plan.spec.window
     values = np.moveaxis(x, axes[0], 0)
+    high, low = widen_exactly(values)
     with np.errstate(all="ignore"):
-        sums = _sum_squares(values, window)
+        sums = _sum_squares(high if low is None else values, window)
         mean_square = _divide_by_size(sums, window)
         kept, plain, ordinary = _find_factors(sums, window)
         rstd = np.where(ordinary, round_scaled(kept), plain)
-        result = np.where(ordinary & np.isfinite(values), _multiply(values, kept), values * rstd)
+        result = np.where(ordinary & np.isfinite(high), _multiply(high, low, kept), high * rstd)
     y, ms, r = (np.moveaxis(array, 0, axes[0]) for array in (result, mean_square, rstd))
     return y, {"ms": ms, "rstd": r}
 
@@ -138,21 +141,26 @@ def _pad(x: NDArray[Any], window: Window) -> NDArray[Any]:
     return np.pad(x, ((before, after), *[(0, 0)] * (x.ndim - 1)))
 
 
-def _sum_squares(x: Floats, window: Window) -> _Sums:
-    """Return the sum of squares of each window along the first axis."""
+def _sum_squares(x: NDArray[Any], window: Window) -> _Sums:
+    """Return the sum of squares of each window along the first axis, of float64 or of integers of 64 bits."""
     padded = _pad(x, window)
     n, length = len(x), len(padded) - len(x) + 1
-    size = np.abs(padded)
+    high, low = widen_exactly(padded)
+    size = np.abs(high)
     scale: Any = 0
     if not ((size == 0.0) | ((size > _SMALLEST) & (size < _LARGEST)) | ~np.isfinite(size)).all():
         finite = np.where(np.isfinite(size), size, 0.0)
         scale = choose_scale(
             functools.reduce(np.maximum, (finite[start : start + n] for start in range(length)))
         )
-    total = Pair(np.zeros_like(x), np.zeros_like(x))
+    total = Pair(np.zeros(x.shape), np.zeros(x.shape))
     for start in range(length):
-        members = padded[start : start + n]
+        members = high[start : start + n]
         squares = two_square(members if isinstance(scale, int) else np.ldexp(members, scale))
+        if low is not None:
+            rest = low[start : start + n]
+            product = two_prod(2.0 * members, rest)
+            squares = pair_add(squares, Pair(product.hi, product.lo + rest * rest))
         total = pair_add_any(total, Pair(squares.hi, np.where(np.isfinite(squares.lo), squares.lo, 0.0)))
     return _Sums(total, scale, padded, length)
 
@@ -177,9 +185,10 @@ def _divide_exactly(sums: _Sums, places: Places, quotient: Pair, window: Window)
     first, *others = places
     members = sums.padded[(first[:, None] + np.arange(sums.length), *(index[:, None] for index in others))]
     scale = np.broadcast_to(sums.scale, sums.squares.hi.shape)[places]
+    members, rest = widen_exactly(members)
     scaled = np.ldexp(members, scale[:, None])
     size = np.abs(scaled)
-    inexact = ((members != 0.0) & ~((size > _SMALLEST) & (size < _LARGEST))).any(axis=1)
+    inexact = (rest is not None) | ((members != 0.0) & ~((size > _SMALLEST) & (size < _LARGEST))).any(axis=1)
     hi, lo = quotient
     ulp = np.spacing(np.where((np.abs(np.frexp(hi)[0]) == 0.5) & (lo < 0.0), np.nextafter(hi, 0.0), hi))
     half = np.copysign(0.5 * ulp, lo)
@@ -267,9 +276,12 @@ def _replace(factors: _Factors, place: tuple[Any, ...], sums: _Sums, window: Win
     hi[place], lo[place], exponent[place] = sign * exact.hi, sign * exact.lo, exact.exponent
 
 
-def _multiply(x: Floats, factor: Scaled) -> Floats:
-    """Return products, rounded once."""
+def _multiply(x: Floats, low: Floats | None, factor: Scaled) -> Floats:
+    """Return products, rounded once; `low` is what x leaves of integers."""
     mantissa, exponent = np.frexp(x)
     product = two_prod(mantissa, factor.value.hi)
-    total = quick_two_sum(product.hi, product.lo + mantissa * factor.value.lo)
+    rest = mantissa * factor.value.lo
+    if low is not None:
+        rest += np.ldexp(low, -exponent) * factor.value.hi
+    total = quick_two_sum(product.hi, product.lo + rest)
     return round_scaled(Scaled(total, factor.exponent + exponent))
