@@ -10,7 +10,8 @@ import numpy as np
 from normcli.dtypes import is_float
 from normcli.engine.passes import Run
 from normcli.engine.run import open_run
-from normcli.numerics.pairs import Pair, pair_add, pair_divide, pair_multiply, two_diff
+from normcli.numerics.elements import PRECISIONS, Elements
+from normcli.numerics.inverse import invert as invert_elements
 from normcli.numerics.rounding import store
 from normcli.numerics.solution import solve
 
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 
-_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-"""The bits of a significand."""
+_ROUNDED = {"float64": 0.51}
+"""How far y may be from what it was before it was rounded, in ulp of its dtype; 0.5 of shorter floats."""
 
-_BLOCK = 1 << 16
-"""Values in a tile: undoing it makes some twenty float64 arrays of its size."""
+_BLOCK = 1 << 14
+"""Values in a tile: undoing it makes some forty float64 arrays of its size, for which memory is used again."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Loss:
     count : int
         How many values the rounding of y alone may have changed by more than half a ulp of x.
     bound : float
-        The largest such change possible, in the unit of x: 0.5 ulp(y) · divisor; 2 ulp(y) · divisor of float64.
+        The largest such change possible, in the unit of x: 0.5 ulp(y) · divisor / gamma; 0.51 ulp of float64.
     overflows : int
         How many values of y are finite, while x is not.
     """
@@ -106,17 +107,10 @@ class _InverseRun(Run):
         gamma, beta = (None if part is None else part.cut(tile, runs) for part in (self.gamma, self.beta))
         solution = solution.take(lambda a: self.geometry.spread_groups(a, tile))
         divisor, k = solution.divisor, solution.scale
-        z = Pair(y, np.zeros_like(y)) if beta is None else two_diff(y, beta)
-        if gamma is not None:
-            z = pair_divide(z, Pair(gamma, np.zeros_like(gamma)))
-        x = pair_multiply(z, divisor)
-        if solution.centred:
-            x = pair_add(x, Pair(solution.mean.hi, solution.mean.mid))
-        result = np.where(np.isfinite(x.hi), x.hi, z.hi * divisor.hi + solution.mean.hi)
-        if k is not None:
-            result = np.ldexp(result, -k)
+        mean = solution.mean if solution.centred else None
         place = self.sink.open(tile, work)
-        store(place, result)
+        elements = Elements(y, mean, divisor, gamma, beta)
+        store(place, invert_elements(elements, 0 if k is None else -k, PRECISIONS[place.dtype.name]))
         step = divisor.hi if k is None else np.ldexp(divisor.hi, -k)
         loss = _measure_loss(y, self.source.dtype, place, step if gamma is None else step / np.abs(gamma))
         self.sink.put(tile, place, work)
@@ -140,10 +134,9 @@ def _measure_loss(y: Floats, dtype: np.dtype[Any], restored: NDArray[Any], step:
     overflows = int((np.isinf(x) & np.isfinite(y)).sum())
     if not is_float(dtype):
         return Loss(overflows=overflows)
-    bits = _BITS.get(dtype.name, _BITS["float64"])
-    ulps = 0.5 if bits < _BITS["float64"] else 2.0  # shorter floats are rounded once, from float64
-    taken = np.ldexp(step * ulps, np.frexp(y)[1] - bits)
+    bits = PRECISIONS.get(dtype.name, PRECISIONS["float64"]).bits
+    taken = np.ldexp(step * _ROUNDED.get(dtype.name, 0.5), np.frexp(y)[1] - bits)
     taken = np.where((y == 0.0) | ~np.isfinite(y), 0.0, taken)
-    half = np.ldexp(0.5, np.frexp(x)[1] - _BITS[restored.dtype.name])
+    half = np.ldexp(0.5, np.frexp(x)[1] - PRECISIONS[restored.dtype.name].bits)
     lost = (taken > half) & np.isfinite(x)
     return Loss(int(lost.sum()), float(np.max(taken, initial=0.0)), overflows)

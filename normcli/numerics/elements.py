@@ -79,7 +79,7 @@ _LARGE, _SMALLER = 2.0**1000, 2.0**-60
 _DIVISOR_BITS = 76
 """γ · (x − mean) / divisor is known to so many bits: mean and divisor are kept to 2⁻⁷⁷ of what they add."""
 
-_ALLOWED = 7
+ALLOWED = 7
 """An error of 2⁻⁷ ulp is allowed beside the rounding."""
 
 _SNAP = 1.5 * 2.0**-38
@@ -110,10 +110,10 @@ def calculate(elements: Elements, precision: Precision) -> Results:
         if elements.divisor is not None:
             if elements.beta is not None:
                 size = np.maximum(np.abs(total.hi), np.ldexp(1.0, precision.least - exponent))
-                undecided = size < np.abs(product.hi) * 2.0 ** (precision.bits + _ALLOWED - _DIVISOR_BITS)
+                undecided = size < np.abs(product.hi) * 2.0 ** (precision.bits + ALLOWED - _DIVISOR_BITS)
             total = _snap(total)
         plain, chosen = _calculate_plainly(elements)
-        values = np.where(chosen, plain, _round(total, exponent, precision))
+        values = np.where(chosen, plain, round_pair(total, exponent, precision))
         if undecided is not None:
             undecided &= ~chosen
         return Results(values, undecided if undecided is not None and undecided.any() else None)
@@ -121,9 +121,9 @@ def calculate(elements: Elements, precision: Precision) -> Results:
 
 def _multiply_and_divide(elements: Elements) -> tuple[Pair, Integers]:
     """Return γ · (x − mean) / divisor as a pair of about 1, and the exponent of the power of two beside it."""
-    z, exponent = _normalize(*_centre(elements.x, elements.mean, elements.low))
+    z, exponent = take_exponents(*_centre(elements.x, elements.mean, elements.low))
     if elements.divisor is not None:
-        divisor, k = _normalize(elements.divisor)
+        divisor, k = take_exponents(elements.divisor)
         z, exponent = pair_divide(z, divisor), exponent - k
     if elements.gamma is not None:
         gamma, k = np.frexp(elements.gamma)
@@ -148,7 +148,7 @@ def _centre(x: Floats, mean: Triple | None, low: Floats | None) -> tuple[Pair, A
     return quick_two_sum(hi, lo + (third + least - mean.lo)), np.where(large, 60, 0)
 
 
-def _normalize(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
+def take_exponents(pair: Pair, exponent: Any = 0) -> tuple[Pair, Integers]:
     """Return a pair scaled to between 1/2 and 1, and the exponent of the power of two that was taken out."""
     hi, k = np.frexp(pair.hi)
     return Pair(hi, np.ldexp(pair.lo, -k)), exponent + k
@@ -173,7 +173,7 @@ def _snap(total: Pair) -> Pair:
     return quick_two_sum(hi, np.where(small, 0.0, (total.lo + _SNAP) - _SNAP))
 
 
-def _round(total: Pair, exponent: Integers, precision: Precision) -> Floats:
+def round_pair(total: Pair, exponent: Integers, precision: Precision) -> Floats:
     """Return total · 2^exponent: rounded once to float64, or so that a shorter dtype rounds it as if exact."""
     hi, lo = total
     if precision.bits < PRECISIONS["float64"].bits:

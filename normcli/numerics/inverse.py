@@ -1,0 +1,155 @@
+"""A normalization of single elements undone: in pairs, and in exact arithmetic where these do not decide."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.numerics.elements import ALLOWED, Elements, Precision, round_pair, take_exponents
+from normcli.numerics.kernel import SHORTEST_WIDE_LINE
+from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_diff, two_sum
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats, Integers, Selected
+
+
+_BITS = 99
+"""Errors of a quotient, a product and a sum of pairs are together below 2⁻⁹⁹ of the larger term."""
+
+_LEAST, _LARGEST = 2.0**-400, 2.0**400
+"""Of numbers other than 0 that are not between these, some products could leave float64."""
+
+_FULL_PRECISION = 53
+
+
+def invert(elements: Elements, exponent: Integers | int, precision: Precision) -> Floats:
+    """Return ((x − beta) / gamma · divisor + mean) · 2^exponent, of numbers that are taken as exact.
+
+    Parameters
+    ----------
+    elements : Elements
+        With a divisor.
+    exponent : int, or ndarray of them
+    precision : Precision
+        Of the dtype that the values are then rounded to.
+
+    Returns
+    -------
+    ndarray
+        Of float64, nothing is left to round; for shorter floats, the values are rounded to odd.
+    """
+    with np.errstate(all="ignore"):
+        values, decided = _invert_in_pairs(elements, exponent, precision)
+        finite = _find_finite(elements)
+        if not finite.all():
+            values = np.where(finite, values, _invert_plainly(elements, exponent))
+    undecided = np.flatnonzero(finite & ~decided)
+    if undecided.size:
+        values.reshape(-1)[undecided] = _invert_exactly(elements, exponent, undecided, precision)
+    return values
+
+
+def _invert_in_pairs(
+    elements: Elements, exponent: Integers | int, precision: Precision
+) -> tuple[Floats, Selected]:
+    """Return the values, and where they are decided."""
+    x, mean, divisor, gamma, beta = elements[:5]
+    assert divisor is not None  # by the contract
+    spread = partial(_spread, shape=x.shape)
+    factor, k = take_exponents(divisor)
+    factor = factor.map(spread)
+    z = Pair(x, np.zeros_like(x)) if beta is None else two_diff(x, beta)
+    usable = _is_moderate(z.hi)
+    if gamma is not None:
+        usable = usable & _is_moderate(gamma)
+        z = pair_divide(z, Pair(gamma, np.zeros_like(gamma)))
+    total = z = pair_multiply(z, factor)
+    largest: Any = np.abs(z.hi)
+    if mean is not None:
+        mean = mean.map(lambda part: spread(np.ldexp(part, -k)))
+        usable = usable & _is_moderate(mean.hi)
+        largest = np.maximum(largest, np.abs(mean.hi))
+        total = _add(z, mean)
+    size = np.maximum(np.abs(total.hi), np.ldexp(1.0, precision.least - k - exponent))
+    decided = usable & (size >= largest * 2.0 ** (precision.bits + ALLOWED - _BITS))
+    return round_pair(*take_exponents(total, k + exponent), precision), decided
+
+
+def _spread(values: Floats, shape: tuple[int, ...]) -> Floats:
+    """Return one for each value where these come in short lines, of which NumPy takes a while for each."""
+    short = len(shape) > 1 and shape[-1] < SHORTEST_WIDE_LINE
+    return np.broadcast_to(values, shape).copy() if short else values
+
+
+def _is_moderate(values: Floats) -> Selected:
+    sizes = np.abs(values)
+    return np.asarray(((sizes >= _LEAST) & (sizes <= _LARGEST)) | (sizes == 0.0))
+
+
+def _add(pair: Pair, mean: Triple) -> Pair:
+    """Return the sum of both, with an error of about 2⁻¹⁰⁴ of the larger."""
+    first, error = two_sum(pair.hi, mean.hi)
+    second, third = two_sum(error, pair.lo)
+    second, fourth = two_sum(second, mean.mid)
+    hi, lo = two_sum(first, second)
+    return quick_two_sum(hi, lo + (third + fourth + mean.lo))
+
+
+def _find_finite(elements: Elements) -> Selected:
+    """Return where all numbers are finite."""
+    x, mean, divisor, gamma, beta = elements[:5]
+    finite: Selected = np.isfinite(x)
+    for part in (None if mean is None else mean.hi, None if divisor is None else divisor.hi, gamma, beta):
+        if part is not None:
+            finite = finite & np.isfinite(part)
+    return finite
+
+
+def _invert_plainly(elements: Elements, exponent: Integers | int) -> Floats:
+    """Return what doubles give: the result where a number is not finite."""
+    x, mean, divisor, gamma, beta = elements[:5]
+    assert divisor is not None  # by the contract
+    y = x if beta is None else x - beta
+    y = y if gamma is None else y / gamma
+    y = y * np.ldexp(divisor.hi, exponent)
+    return np.asarray(y if mean is None else y + np.ldexp(mean.hi, exponent))
+
+
+def _invert_exactly(elements: Elements, exponent: Integers | int, places: Any, precision: Precision) -> Floats:
+    """Return the values at some flat places, in exact arithmetic: those of equal numbers once."""
+    from fractions import Fraction
+
+    from normcli.numerics.rational import round_once, scale
+    from normcli.numerics.settling import round_to_odd
+
+    shape = elements.x.shape
+    index = np.unravel_index(places, shape)
+
+    def choose(array: Any, otherwise: float = 0.0) -> list[Any]:
+        if array is None:
+            return [otherwise] * len(places)
+        chosen: list[Any] = np.broadcast_to(array, shape)[index].tolist()
+        return chosen
+
+    rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd
+    x, mean, divisor, gamma, beta = elements[:5]
+    numbers = zip(
+        choose(x),
+        choose(gamma, 1.0),
+        choose(beta),
+        *map(choose, mean or ()),
+        *map(choose, divisor or ()),
+        choose(exponent),
+        strict=True,
+    )
+    known: dict[tuple[Any, ...], float] = {}
+    found = []
+    for row in numbers:
+        if row not in known:
+            y, by, plus, *parts, first, second, k = row
+            value = (Fraction(y) - Fraction(plus)) / Fraction(by) * (Fraction(first) + Fraction(second))
+            known[row] = rounding(scale(value + sum(map(Fraction, parts)), k))
+        found.append(known[row])
+    return np.array(found)

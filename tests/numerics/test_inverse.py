@@ -1,0 +1,140 @@
+"""Inverses are within 0.51 ulp of the exact ones of the numbers that they are calculated with."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from normcli.numerics import inverse
+from normcli.numerics.elements import PRECISIONS, Elements
+from normcli.numerics.inverse import invert
+from normcli.numerics.pairs import Pair, Triple
+from normcli.numerics.rational import find_exponent
+from normcli.numerics.rounding import store
+from tests.reference.limits import ELEMENT
+
+DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64}
+
+
+def calculate(elements, dtype, exponent=0):
+    out = np.empty(elements.x.shape, DTYPES[dtype])
+    with np.errstate(all="ignore"):
+        store(out, invert(elements, exponent, PRECISIONS[dtype]))
+    return out
+
+
+def find_worst(elements, dtype, exponent=0):
+    """Return the largest error in ulp."""
+    bits, least = PRECISIONS[dtype]
+    got = calculate(elements, dtype, exponent)
+    worst = Fraction(0)
+    for i, value in enumerate(got.tolist()):
+        x, mean, divisor, gamma, beta = (
+            sum(Fraction(float(part[i])) for part in (parts if isinstance(parts, tuple) else (parts,)))
+            for parts in (
+                elements.x,
+                elements.mean or (np.zeros(len(got)),),
+                elements.divisor,
+                np.ones(len(got)) if elements.gamma is None else elements.gamma,
+                np.zeros(len(got)) if elements.beta is None else elements.beta,
+            )
+        )
+        exact = ((x - beta) / gamma * divisor + mean) * Fraction(2) ** exponent
+        if exact:
+            e = max(find_exponent(exact), least)
+            worst = max(worst, abs(Fraction(value) - exact) / Fraction(2) ** (e + 1 - bits))
+        else:
+            assert value == 0.0
+    return float(worst)
+
+
+def draw(seed, count=300, *, centred=True, affine=False, spread=1.0):
+    random = np.random.default_rng(seed)
+    x, gamma, beta, hi = random.standard_normal((4, count))
+    divisor = Pair(np.abs(hi) * spread, np.abs(hi) * spread * 2.0**-60)
+    mean = random.standard_normal(count)
+    mean = Triple(mean, mean * 2.0**-55, mean * 2.0**-110) if centred else None
+    return Elements(x, mean, divisor, *((gamma, beta) if affine else (None, None)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("centred", [False, True])
+def test_moderate_numbers(dtype, affine, centred):
+    elements = draw(1, centred=centred, affine=affine)
+    assert find_worst(elements, dtype) <= ELEMENT
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("affine", [False, True])
+def test_where_the_mean_cancels_what_is_added_to_it(dtype, affine):
+    elements = draw(2, affine=affine)
+    divisor = elements.divisor.hi + elements.divisor.lo
+    gamma, beta = (1.0, 0.0) if elements.gamma is None else (elements.gamma, elements.beta)
+    elements = elements._replace(x=-elements.mean.hi / divisor * gamma + beta)
+    assert find_worst(elements, dtype) <= ELEMENT
+
+
+@pytest.mark.parametrize("spread", [2.0**-1000, 2.0**-300, 2.0**300, 2.0**1000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_any_magnitude(spread, dtype):
+    for centred in (False, True):
+        elements = draw(3, centred=centred, spread=spread)
+        if centred:
+            elements = elements._replace(mean=elements.mean.map(lambda part: part * spread * 0.25))
+        got = calculate(elements, dtype)
+        largest = 2.0**120 if dtype == "float32" else 2.0**1020
+        inside = np.isfinite(got) & (np.abs(elements.x * elements.divisor.hi) < largest)
+        assert find_worst(elements.map(partial(np.compress, inside)), dtype) <= ELEMENT
+
+
+@pytest.mark.parametrize("exponent", [-900, 100])
+def test_numbers_in_a_scaled_unit(exponent):
+    assert find_worst(draw(4), "float64", exponent) <= ELEMENT
+
+
+def test_subnormal_results_are_rounded_once():
+    elements = draw(5, spread=2.0**-20)
+    elements = elements._replace(mean=elements.mean.map(lambda part: part * 2.0**-20))
+    assert find_worst(elements, "float64", -1010) <= ELEMENT
+
+
+def test_numbers_at_the_ends_of_the_range():
+    x = np.array([1.7e308, 1.7e308, 5e-324, 1e-320, -1e308])
+    beta = np.array([-1.7e308, 1.0, 0.0, -5e-324, 1e308])
+    gamma = np.array([4.0, 1e300, 1e-10, 3e-320, 1e10])
+    one = np.ones(5)
+    elements = Elements(x, Triple(one * 3e-310, 0 * one, 0 * one), Pair(one, one * 2.0**-70), gamma, beta)
+    assert find_worst(elements, "float64") <= ELEMENT
+
+
+def test_what_is_not_finite_is_what_doubles_give():
+    one = np.ones(6)
+    mean, size = np.array([1.0, 1.0, np.inf, 2.0, np.nan, 1.0]), np.array([1.0, 1.0, 1.0, np.inf, 1.0, 0.0])
+    x = np.array([np.inf, np.nan, 1.0, -1.0, 1.0, 5.0])
+    elements = Elements(x, Triple(mean, 0 * one, 0 * one), Pair(size, 0 * one), None, None)
+    np.testing.assert_array_equal(
+        calculate(elements, "float64"), [np.inf, np.nan, np.inf, -np.inf, np.nan, 1.0]
+    )
+
+
+def test_equal_values_are_calculated_exactly_once(monkeypatch):
+    """Of a column that is mostly 0, every 0 comes back as the same."""
+    calls = []
+    monkeypatch.setattr(
+        "normcli.numerics.rational.round_once", lambda value: calls.append(value) or float(value)
+    )
+    one = np.ones(10_000)
+    divisor = 0.3 * one
+    elements = Elements(-(1.0 / divisor), Triple(one, 0 * one, 0 * one), Pair(divisor, 0 * one), None, None)
+    assert np.unique(calculate(elements, "float64")).size == 1
+    assert len(calls) == 1
+
+
+def test_moderate_numbers_need_no_exact_arithmetic(monkeypatch):
+    monkeypatch.setattr(inverse, "_invert_exactly", None)
+    calculate(draw(6, affine=True), "float64")
