@@ -12,7 +12,6 @@ from normcli.numerics.pairs import (
     Pair,
     Triple,
     distill,
-    pair_add,
     quick_two_sum,
     two_prod,
     two_square,
@@ -44,7 +43,7 @@ class Moments:
     times : int or ndarray
         `count` for norms that centre, else 1.
     error : ndarray
-        How far `square` may be off, as a part of it.
+        How far `square` may be off, as a part of it; 0 where it is exact.
     undecided : ndarray of bool
         Groups of which nothing else here holds: `recall` has to be asked.
     recall : callable
@@ -60,11 +59,8 @@ class Moments:
     recall: Recall
 
 
-_CUBED = 2.0**-140
-"""An upper bound of what three doubles leave of a sum of few products, as a part of the largest."""
-
-_SQUARED = 2.0**-95
-"""The same of two doubles."""
+_LOST = {2: 2.0**-95, 3: 2.0**-140}
+"""An upper bound of what so many doubles leave of a sum of few products, as a part of the largest."""
 
 
 _MEAN_ERROR = 2.0**-103
@@ -99,37 +95,28 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool, s
         mean = Triple(
             np.where(lost, leaves.sum_0 / count, mean.hi), *(np.where(lost, 0.0, a) for a in mean[1:])
         )
-    short = short and not any(a.any() for a in (leaves.shift, leaves.sum_1, leaves.square_2))
-    square, error = (_find_short_scatter if short else _find_scatter)(leaves, count)
+    square, error = _find_scatter(leaves, count, short=short)
     return Moments(count, mean, square, count, error, leaves.extreme | undecided, recall)
 
 
-def _find_scatter(leaves: Leaves, count: Any) -> tuple[Pair, Floats]:
-    """Return n · Σ(x − mean)² as n · Σ(x − shift)² − (Σ(x − shift))², and its relative error."""
+def _find_scatter(leaves: Leaves, count: Any, *, short: bool) -> tuple[Pair, Floats]:
+    """Return n · Σ(x − mean)², as n · Σ(x − shift)² − (Σ(x − shift))², and its error: 0 if that is exact."""
     n = np.asarray(count, dtype=np.float64)
-    terms = [part for square in leaves.squares for part in two_prod(n, square)]
+    terms = [part for square in leaves.squares if square.any() for part in two_prod(n, square)]
     sums = [total for total in leaves.sums if total.any()]
     for i, a in enumerate(sums):
         terms += [-part for part in two_square(a)]
         terms += [-part for b in sums[i + 1 :] for part in two_prod(2.0 * a, b)]
-    hi, lo, rest = distill(terms, 3).terms
+    size = 2 if short else 3
+    (hi, lo, *others), left = distill(terms or [leaves.square_0], size)
     square = quick_two_sum(hi, lo)
     positive = np.where(hi > 0.0, hi, np.where(leaves.square_0 > 0.0, _LEAST, 1.0))
-    return square, _CUBED * (n * leaves.square_0) / positive + np.abs(rest) / positive
+    lost = left * (n * leaves.square_0) * _LOST[size]
+    return square, (lost + sum(2.0 * np.abs(part) for part in others)) / positive
 
 
 _LEAST = 2.0**-1000
 """For a square that came out as 0 or less: its error is larger than everything."""
-
-
-def _find_short_scatter(leaves: Leaves, count: Any) -> tuple[Pair, Floats]:
-    """As `_find_scatter`, of sums of one double, and of squares of two."""
-    n = np.asarray(count, dtype=np.float64)
-    product, error = two_prod(n, leaves.square_0)
-    scaled = quick_two_sum(product, error + n * leaves.square_1)
-    square = pair_add(scaled, two_square(leaves.sum_0).map(np.negative))
-    positive = np.where(square.hi > 0.0, square.hi, np.where(leaves.square_0 > 0.0, _LEAST, 1.0))
-    return square, _SQUARED * scaled.hi / positive
 
 
 def _find_mean(leaves: Leaves, count: Any, *, short: bool) -> tuple[Triple, Selected]:
@@ -140,18 +127,25 @@ def _find_mean(leaves: Leaves, count: Any, *, short: bool) -> tuple[Triple, Sele
     left: Any = False
     if leaves.shift.any():
         total, left = distill([*two_prod(n, leaves.shift), *leaves.sums], 3)
-    first = total[0] / n
-    rest = _subtract_product(total, first, n)
-    second = rest[0] / n
-    if short and not any(a.any() for a in (*total[1:], *rest[1:])):
-        return Triple(first, second, zero), np.zeros(zero.shape, np.bool_)
-    third = _subtract_product(rest, second, n)[0] / n
-    hi, mid = two_sum(first, second)
-    mid, lo = two_sum(mid, third)
-    hi, mid = two_sum(hi, mid)
-    mid, lo = two_sum(mid, lo)
-    kept = keep(Pair(mid, lo), _MEAN_ERROR, MEAN_BITS)
-    undecided = (left | kept.undecided | ~is_decided(Pair(hi, mid), 2.0**-100)) & np.isfinite(first)
+    if isinstance(count, int) and count & (count - 1) == 0:  # division is exact
+        hi, mid, lo = (part / n for part in total)
+        exact: Any = True
+    else:
+        first = total[0] / n
+        rest = _subtract_product(total, first, n)
+        second = rest[0] / n
+        if short and not any(a.any() for a in (*total[1:], *rest[1:])):
+            return Triple(first, second, zero), np.zeros(zero.shape, np.bool_)
+        rest = _subtract_product(rest, second, n)
+        third = rest[0] / n
+        exact = ~np.any(_subtract_product(rest, third, n), axis=0)
+        hi, mid = two_sum(first, second)
+        mid, lo = two_sum(mid, third)
+        hi, mid = two_sum(hi, mid)
+        mid, lo = two_sum(mid, lo)
+    kept = keep(Pair(mid, lo), np.where(exact, 0.0, _MEAN_ERROR), MEAN_BITS)
+    certain = is_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, 2.0**-100))
+    undecided = (left | kept.undecided | ~certain) & np.isfinite(hi)
     if short:  # the second double is the nearest to what the first leaves
         return Triple(hi, mid, zero), undecided
     return Triple(hi, mid, kept.value.lo), undecided

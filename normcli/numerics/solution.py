@@ -11,7 +11,7 @@ from normcli.norms.table import Centre, ZeroRule
 from normcli.numerics.divisor import FAINT, Solution, add_eps, replace_zero, replace_zeros
 from normcli.numerics.kept import is_decided, keep
 from normcli.numerics.moments import Moments
-from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_root, two_prod
+from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod
 from normcli.numerics.rounding import Scaled, round_scaled
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ class _Groups(NamedTuple):
 def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
     freedom = np.asarray(_find_freedom(plan, moments.count), dtype=np.float64)
     freedom = np.where(freedom > 0.0, freedom, np.nan)
-    square = pair_divide(moments.square, two_prod(np.asarray(moments.times, dtype=np.float64), freedom))
+    parts = two_prod(np.asarray(moments.times, dtype=np.float64), freedom)
+    square = pair_divide(moments.square, parts)
+    error = moments.error + np.where(_divides(moments.square, square, parts), 0.0, _QUOTIENT)
     plain = moments.square.hi / moments.times / freedom
     finite = np.isfinite(plain)
     square = Pair(np.where(finite, square.hi, plain), np.where(finite, square.lo, 0.0))
@@ -101,8 +103,25 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
         return Fraction(0), sums.sum_squares() / freedom
 
     faint = (np.abs(moments.mean.hi) < FAINT) & (moments.mean.hi != 0.0)
-    groups = _Groups(moments.mean, square, moments.error, moments.undecided | (faint & finite), ask)
+    groups = _Groups(moments.mean, square, error, moments.undecided | (faint & finite), ask)
     return _resolve(plan, groups, plan.spec.zero_rule, exact=exact)
+
+
+def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
+    """Return where a quotient is exact."""
+    if not divisor.lo.any() and (np.frexp(divisor.hi)[0] == 0.5).all():
+        return np.ones(quotient.hi.shape, np.bool_)
+    exact = np.zeros(quotient.hi.shape, np.bool_)
+    short = np.flatnonzero(
+        quotient.lo == quotient.lo.astype(np.float32)
+    )  # others have too many bits to be ties
+    if short.size and not divisor.lo.any():
+        n, q, d = (
+            part.map(lambda a: np.broadcast_to(a, exact.shape)[short]) for part in (number, quotient, divisor)
+        )
+        products = (*two_prod(q.hi, d.hi), *two_prod(q.lo, d.hi))
+        exact[short] = ~np.any(distill([*n, *(-a for a in products)], 1).terms, axis=0)
+    return exact
 
 
 def _find_freedom(plan: Plan, count: Any) -> Any:
@@ -129,8 +148,9 @@ def solve_given(plan: Plan, given: Given, *, exact: bool) -> Solution:
     return _resolve(plan, groups, None, exact=exact).reshape(shape)
 
 
-_ARITHMETIC = 2.0**-97
-"""An upper bound of the relative error that a quotient, a root and an inverse of pairs have together."""
+_QUOTIENT = 2.0**-99
+_ARITHMETIC = 2.0**-98
+"""Upper bounds of the relative error of a quotient of pairs, and of that of a root and its inverse together."""
 
 _LEAST, _LARGEST = 2.0**-450, 2.0**450
 """What is not between these may over- or underflow in pairs, and is calculated exactly, as are its like."""
@@ -151,8 +171,9 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     values = {name: value for name, value in values.items() if name in row.statistics}
     kept = keep(usable, error)
     undecided = kept.undecided if exact else ~is_decided(usable, error)
-    for value in values.values():
-        undecided |= ~is_decided(value, error)
+    undecided |= ~is_decided(square, groups.error) if row.square in values else False
+    for name in values.keys() - {row.square}:
+        undecided |= ~is_decided(values[name], error)
     for part in (square.hi, divisor.hi):
         undecided |= ~((part < _LARGEST) & ((part > _LEAST) | (part == 0.0)))
     undecided &= np.isfinite(square.hi) & np.isfinite(groups.mean.hi)
