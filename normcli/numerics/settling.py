@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_short_float
+from normcli.numerics.kernel import apply
 from normcli.numerics.rational import round_once
 from normcli.numerics.rounding import store
+from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +23,26 @@ if TYPE_CHECKING:
 
 _CANCELLED, _MOST_BITS = Fraction(1, 2**200), 5000
 """What is smaller than this part of beta is calculated with as many bits as any sums of doubles may need."""
+
+
+def normalize(
+    raw: NDArray[Any], dtype: np.dtype[Any], solution: Solution, parameters: Parameters
+) -> NDArray[Any]:
+    """Return gamma · (x − mean) / divisor + beta in a dtype, of values that lie in memory.
+
+    Parameters
+    ----------
+    raw : ndarray
+    dtype : dtype
+    solution : Solution
+        Of as many axes as raw, to be broadcast against it.
+    parameters : Parameters
+    """
+    out = np.empty(raw.shape, dtype)
+    undecided = apply(np.ascontiguousarray(raw), out, solution, Workspace(), parameters, exact=True)
+    if undecided is not None:
+        settle(raw, out, undecided, solution, parameters)
+    return out
 
 
 def settle(

@@ -162,9 +162,12 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     assert row.spread is not None  # of every divisor that is a root of squares
     square, error = groups.square, groups.error + _ARITHMETIC
     root, endless = pair_root(square), np.isinf(square.hi)
-    if endless.any():  # whose second doubles are NaN
-        root = Pair(np.where(endless, np.inf, root.hi), np.where(endless, 0.0, root.lo))
     divisor = add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None, exact=True)
+    if endless.any():  # whose sums and roots of pairs are NaN
+        root, divisor = (
+            Pair(np.where(endless, np.inf, pair.hi), np.where(endless, 0.0, pair.lo))
+            for pair in (root, divisor)
+        )
     usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)
     shown = usable if zero_rule is ZeroRule.ONE else divisor
     values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
@@ -202,9 +205,10 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
 
 
 def _invert(divisor: Pair) -> Pair:
-    """Return 1/divisor, infinite where that is 0."""
-    inverse, zero = pair_divide(Pair(1.0, 0.0), divisor), divisor.hi == 0.0
-    return Pair(np.where(zero, np.inf, inverse.hi), np.where(zero, 0.0, inverse.lo))
+    """Return 1/divisor, infinite where that is 0, and 0 where it is infinite."""
+    inverse, plain = pair_divide(Pair(1.0, 0.0), divisor), 1.0 / divisor.hi
+    ends = np.isinf(divisor.hi) | np.isinf(plain)
+    return Pair(np.where(ends, plain, inverse.hi), np.where(ends, 0.0, inverse.lo))
 
 
 class _Exact(NamedTuple):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from normcli.errors import DataError
 from normcli.numerics.solution import Given
-from normcli.running.fold import Affine, Layer, apply, fold, prove
+from normcli.running.fold import Affine, Layer, apply, divide, fold, prove
 from tests.reference.real import Real
 from tests.reference.rounding import measure_ulp
 
@@ -71,6 +72,46 @@ def test_weight_and_bias_are_rounded_once(dtype, name, rng):
     for c, factor in enumerate(factors):
         exact = (Real.of(float(layer.bias[c])) - norm.running.mean[c]) * factor + float(norm.beta[c])
         assert measure_ulp(folded.bias[c], exact, dtype) <= 0.501
+
+
+def find_exactly(layer, norm):
+    """Return the bias of a folded layer in fractions, where the divisors are 1."""
+    return [
+        float((Fraction(float(b)) - Fraction(float(m))) * Fraction(float(g)) + Fraction(float(t)))
+        for b, m, g, t in zip(layer.bias, norm.running.mean, norm.gamma, norm.beta, strict=True)
+    ]
+
+
+def test_a_bias_that_beta_cancels_is_rounded_once(rng):
+    layer, norm = randomize(LAYERS["linear"], rng)
+    ones = np.ones(5)
+    norm = norm._replace(running=Given(norm.running.mean, ones), eps=0.0, gamma=rng.normal(size=5))
+    norm = norm._replace(beta=-(layer.bias - norm.running.mean) * norm.gamma)
+    assert fold(layer, norm).bias.tolist() == find_exactly(layer, norm)
+
+
+@pytest.mark.parametrize(
+    ("weight", "var", "gamma"),
+    [
+        pytest.param(1e-310, 4.0, 3.0, id="subnormal"),
+        pytest.param(1e-200, 4e-300, 1e200, id="a small variance"),
+        pytest.param(1e-300, 1e-300, 1e250, id="a product beyond float64"),
+        pytest.param(1e300, 1e306, 1e-250, id="large"),
+    ],
+)
+def test_weights_of_any_magnitude(weight, var, gamma):
+    layer = Layer(np.array([[weight, 3 * weight]]))
+    one = np.ones(1)
+    folded = fold(layer, Affine(Given(0 * one, var * one), 0.0, gamma * one))
+    exact = [Real.of(w) * gamma / Real.of(var).root() for w in layer.weight[0].tolist()]
+    for got, value in zip(folded.weight[0], exact, strict=True):
+        assert measure_ulp(got, value, "float64") <= 0.501
+
+
+def test_the_factor_is_rounded_once(rng):
+    _, norm = randomize(LAYERS["linear"], rng)
+    for got, g, v in zip(divide(norm, 5), norm.gamma, norm.running.var, strict=True):
+        assert measure_ulp(got, float(g) / (Real.of(float(v)) + norm.eps).root(), "float64") <= 0.501
 
 
 @pytest.mark.parametrize(
