@@ -7,7 +7,13 @@ import pytest
 
 from normcli import normalize
 from normcli.engine.walk import Effort
+from normcli.errors import DataError
+from normcli.fitting.statistics import round_stats
+from normcli.fitting.stats_file import merge_stats, read_stats, write_stats
+from normcli.norms.request import Request
 from normcli.results.result import calculate
+from tests.fitting.test_fit import fit_arrays
+from tests.fitting.test_use import apply, invert
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
 
@@ -104,3 +110,82 @@ def test_a_list_of_integers_is_of_integers():
         normalize([[2**62 + 1, 2**62 + 2, 2**62 + 3, 2**62 + 4]], "ln", eps=0).normalized,
         normalize([[1, 2, 3, 4]], "ln", eps=0).normalized,
     )
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("norm", ["zscore", "minmax", "midrange", "robust", "maxabs", "rms", "bn"])
+def test_what_is_fitted_of_parts_is_the_norm_of_the_whole(norm, dtype, tmp_path):
+    x = draw((60, 3), 1, dtype)
+    x[5, 1] = np.iinfo(dtype).max
+    request = Request(norm, axes=(0,))
+    whole = normalize(x, norm, axes=0)
+    parts = [x[:7], x[7:8], x[8:]]
+    stats = fit_arrays(parts, request)
+    fields = round_stats(stats).fields
+    for name, values in whole.statistics.items():
+        np.testing.assert_array_equal(fields[name].reshape(values.shape), values)
+    np.testing.assert_array_equal(apply(stats, x), whole.normalized)
+    path = str(tmp_path / "stats.npz")
+    write_stats(path, stats, fields)
+    np.testing.assert_array_equal(apply(read_stats(path), x), whole.normalized)
+
+
+@pytest.mark.parametrize("norm", ["zscore", "minmax", "maxabs"])
+def test_merged_they_are_those_of_the_whole(norm, tmp_path):
+    x, request = draw((60, 3), 1), Request(norm, axes=(0,))
+    paths = []
+    for number, part in enumerate((x[:7], x[7:8], x[8:], x)):
+        stats = fit_arrays([part], request)
+        paths.append(str(tmp_path / f"{number}.npz"))
+        write_stats(paths[-1], stats, round_stats(stats).fields)
+    merged = read_stats(paths[2])
+    for path in paths[:2]:
+        merged = merge_stats(merged, read_stats(path), paths[2], path)
+    np.testing.assert_array_equal(apply(merged, x), normalize(x, norm, axes=0).normalized)
+
+
+def test_fitted_to_images():
+    x = draw((4, 2, 30, 31), 1)
+    stats = fit_arrays([x[:1], x[1:]], Request("bn"))
+    fields = round_stats(stats).fields
+    result = normalize(x, "bn")
+    for name in ("mean", "var"):
+        np.testing.assert_array_equal(fields[name].reshape(-1), result.statistics[name].reshape(-1))
+
+
+def test_what_min_leaves_has_to_be_what_it_can_be(tmp_path):
+    path = tmp_path / "stats.npz"
+    stats = fit_arrays([draw((9, 2), 1)], Request("minmax", axes=(0,)))
+    write_stats(str(path), stats, round_stats(stats).fields)
+    members = dict(np.load(path))
+    assert members["min_rest"].any()
+    members["min_rest"] = members["min_rest"] + 1e4
+    np.savez(path, **members)
+    with pytest.raises(DataError, match="min_rest.*which min does not leave"):
+        read_stats(str(path))
+
+
+def test_constant_is_what_is_equal(normcli, tmp_path):
+    for number, values in enumerate(([NOW, NOW + 1], [NOW + 1, NOW + 1])):
+        np.save(tmp_path / f"{number}.npy", values)
+    assert "constant" not in normcli("fit", "minmax", tmp_path / "0.npy", tmp_path / "1.npy").err
+    assert "constant" not in normcli("zscore", "-i", tmp_path / "0.npy", "--axes", "0").err
+    assert "constant" in normcli("fit", "minmax", tmp_path / "1.npy").err
+
+
+def test_quartiles_of_whole_numbers_beside_fractions(normcli, tmp_path):
+    (tmp_path / "a.csv").write_text(f"{NOW}\n{NOW + 4}\n")
+    (tmp_path / "b.csv").write_text("0.5\n1.5\n")
+    ran = normcli("fit", "robust", tmp_path / "a.csv", tmp_path / "b.csv", "--print", "median")
+    assert ran.lines == [repr((float(NOW) + 1.5) / 2)]
+    assert "rounded to float64" in ran.err
+
+
+def test_what_is_undone_is_an_integer_too():
+    x = draw((9, 2), 1)
+    stats = fit_arrays([x], Request("zscore", axes=(0,)))
+    y = np.array([[2**60 + 1, 3], [2**61 + 3, -5]])
+    values, _ = invert(stats, y)
+    fields = {name: array.reshape(-1) for name, array in round_stats(stats).fields.items()}
+    expected = y.astype(object) * [float(v) for v in fields["std"]] + [float(v) for v in fields["mean"]]
+    np.testing.assert_allclose(values, expected.astype(float), rtol=1e-15)

@@ -146,7 +146,7 @@ class Run:
 
         geometry = self.geometry
         order = geometry.kept_runs + geometry.reduced_runs
-        dtype = np.dtype(np.float64 if self.exact else np.float32)
+        dtype = self.native if self.exact else np.dtype(np.float32)
 
         def work_on(tile: Slices, work: Workspace) -> None:
             groups = geometry.number_groups(tile)

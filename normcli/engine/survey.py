@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.numerics.integers import widen_to_pair
 from normcli.numerics.leaves import Leaves, measure_leaves, measure_short_leaves
 from normcli.numerics.rational import ExactSums, sum_exactly
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.dtypes import Integers, Selected
+    from normcli.numerics.pairs import Pair
     from normcli.numerics.workspace import Workspace
 
 
@@ -29,7 +31,7 @@ class Batch(NamedTuple):
         Of the finite values, of shape (groups, leaves); zeros, but for the count, where they are extreme.
     extremes : list of (int, ExactSums)
         The sums of the extreme leaves, each with the place of its group among `groups`.
-    low, high : ndarray, shape (groups,)
+    low, high : Pair of ndarray, shape (groups,)
         The extremes of what is not NaN; inf and -inf where nothing is.
     nan, above, below : ndarray of int, shape (groups,)
         How many values are NaN, inf and -inf.
@@ -40,8 +42,8 @@ class Batch(NamedTuple):
     groups: Integers
     leaves: Leaves
     extremes: list[tuple[int, ExactSums]]
-    low: Floats
-    high: Floats
+    low: Pair
+    high: Pair
     nan: Integers
     above: Integers
     below: Integers
@@ -74,7 +76,7 @@ def measure_batch(
     ----------
     pieces : iterable of ndarray
         The leaves of the tile, with one array for each length of leaf, as `Geometry.cut_leaves` yields them; of
-        float32 or float64.
+        float32, float64, or integers of 64 bits.
     groups : ndarray of int
         The numbers of its groups.
     work : Workspace
@@ -92,11 +94,13 @@ def measure_batch(
     leaves = Leaves(*map(join, zip(*(part.leaves.arrays() for part in parts), strict=True)))
     extremes = [(row * len(groups) // len(part.low), sums) for part in parts for row, sums in part.extremes]
     low, high, *counts = map(join, zip(*(part[2:] for part in parts), strict=True))
-    # Which of 0 and -0 is the least depends on the order, so that 0 is added.
-    low = np.minimum.reduce(low, axis=-1).astype(np.float64) + 0.0
-    high = np.maximum.reduce(high, axis=-1).astype(np.float64) + 0.0
+    # Pairs are of 0, never −0: which of the two is the least would depend on the order.
+    least, largest = (
+        widen_to_pair(reduced)
+        for reduced in (np.minimum.reduce(low, axis=-1), np.maximum.reduce(high, axis=-1))
+    )
     nan, above, below = (np.add.reduce(rows, axis=-1) for rows in counts)
-    return Batch(groups, leaves, extremes, low, high, nan, above, below, whole)
+    return Batch(groups, leaves, extremes, least, largest, nan, above, below, whole)
 
 
 def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Rows:

@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from normcli.tensors.opened import Opened
     from normcli.tensors.tensor import Tensor
 
-    _Surveyed = tuple[Stats, str | None, tuple[str, ...] | None, Opened | None]
+
+class _Surveyed(NamedTuple):
+    """What one tensor holds, what is to be said of it, its columns, the kind of its dtype, and its file."""
+
+    stats: Stats
+    note: str | None
+    columns: tuple[str, ...] | None
+    kind: str
+    opened: Opened | None
+
 
 MUCH = 1 << 26
 """Bytes of all tensors: fewer are read in less time than it takes to start workers."""
@@ -81,6 +90,7 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
     fitting: _Fitting | None = None
     stats: Stats | None = None
     good: list[tuple[Named, Opened | None]] = []
+    kinds: set[str] = set()
 
     def leave_out(problem: str) -> None:
         if not policy.skips_bad:
@@ -96,7 +106,8 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
         if isinstance(outcome, str):
             leave_out(outcome)
         else:
-            found, note, columns, opened = outcome
+            found, note, columns, kind, opened = outcome
+            kinds.add(kind)
             if named is not None and columns is not None and columns != named[1]:
                 raise DataError(
                     f"{source.name} names its columns otherwise than {named[0]}, and the first file does not: "
@@ -113,7 +124,11 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
     if named is not None and stats.subject.columns is None and stats.subject.has_columns():
         stats = stats._replace(subject=stats.subject._replace(columns=named[1]))
     if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
-        stats = stats._replace(quartiles=_search_quartiles(stats, good, fitting.load, effort))
+        load = fitting.load
+        if len(kinds) > 1:  # of text: whole numbers beyond 2⁵³ in some files, and other numbers in others
+            notes.append(("the quartiles", "whole numbers beyond 2^53 beside others are rounded to float64"))
+            load = fitting.load_as_float64
+        stats = stats._replace(quartiles=_search_quartiles(stats, good, load, effort))
     return Fitted(stats, tuple(bad), tuple(notes))
 
 
@@ -162,6 +177,11 @@ class _Fitting(NamedTuple):
         """Return a tensor, its columns in the order of the first."""
         return self.tensor if source is self.first else _load(source, self.tensor.columns)
 
+    def load_as_float64(self, source: Named) -> Tensor:
+        """Return a tensor as `load` does, of float64."""
+        tensor = self.load(source)
+        return tensor._replace(values=tensor.values.astype("float64", copy=False))
+
     def survey_all(self, sources: Sequence[Named]) -> Iterator[_Surveyed | str]:
         """Yield the statistics of each tensor, or what is wrong with it; of much data in processes."""
         workers = min(self.effort.threads or count_processors(), len(sources))
@@ -194,7 +214,8 @@ class _Fitting(NamedTuple):
         sums = gather(subject.plan(samples), values, effort)
         if self.policy.nan == "raise":
             require_no_nan(sums, source.name)
-        return Stats(subject, self.policy.nan == "omit", 1, samples, sums), note, tensor.columns, tensor.opened
+        stats = Stats(subject, self.policy.nan == "omit", 1, samples, sums)
+        return _Surveyed(stats, note, tensor.columns, values.dtype.kind, tensor.opened)
 
 
 def _begin(request: Request, first: Named, policy: Policy, effort: Effort) -> _Fitting:

@@ -13,7 +13,7 @@ from normcli.engine.passes import Run
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, find_deviations
 from normcli.numerics.fixed import Fixed
-from normcli.numerics.pairs import two_prod, two_square
+from normcli.numerics.pairs import lower_at, raise_at, two_prod, two_square
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,8 +68,8 @@ class _Gatherer:
         sums = self.sums
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner
-        np.minimum.at(sums.low, groups, batch.low)
-        np.maximum.at(sums.high, groups, batch.high)
+        lower_at(sums.low, groups, batch.low)
+        raise_at(sums.high, groups, batch.high)
         count = np.add.reduce(batch.leaves.count, axis=-1)
         for mine, found in (
             (sums.count, count.astype(np.int64)),

@@ -55,8 +55,8 @@ def round_stats(stats: Stats) -> Rounded:
     if solved.image_std is not None:
         fields["image_std"] = solved.image_std
     fields |= {
-        "min": solved.low,
-        "max": solved.high,
+        "min": solved.low.hi,
+        "max": solved.high.hi,
         "count": solved.moments.count.astype(np.int64),
         "nan_count": stats.sums.nan,
     }
@@ -71,7 +71,7 @@ def warn(stats: Stats, rounded: Rounded) -> tuple[str, ...]:
     infinite = (sums.above + sums.below) > 0
     counts = sums.count + sums.above + sums.below
     empty = (counts == 0) & (stats.omits_nan | (sums.nan == 0))
-    constant = (sums.low == sums.high) & ~infinite & ~empty
+    constant = (sums.low.hi == sums.high.hi) & (sums.low.lo == sums.high.lo) & ~infinite & ~empty
     kinds = (
         (empty, "no values"),
         (spread & (not stats.omits_nan), "NaN spreads; --nan omit leaves such values out"),

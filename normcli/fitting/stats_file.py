@@ -15,6 +15,7 @@ Its members are
   each with its `…_low`;
 - where the norm divides by quartiles, `quartile_values` and `quartile_quarters`: for each of them the values
   that it lies between, and how many quarters of the way;
+- where float64 rounds integers of `min`, `max` or `quartile_values`, what it leaves of them: each as `…_rest`;
 - for other readers, rounded from these: `mean`, `var` by the norm's ddof and what else it has (a length as
   `norm_length`), `var0` and `var1` by others.
 """
@@ -149,13 +150,14 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
         "samples": stats.samples,
         **{option.name: _store(option, getattr(request, option.name)) for option in _STORED},
         "inf_count": np.stack([sums.above, sums.below]).reshape(2, *shape),
-        "min": sums.low.reshape(shape),
-        "max": sums.high.reshape(shape),
+        **_describe_pair("min", sums.low.map(lambda a: a.reshape(shape))),
+        **_describe_pair("max", sums.high.map(lambda a: a.reshape(shape))),
     }
     if stats.subject.columns is not None:
         members["columns"] = np.array(stats.subject.columns, dtype=np.str_)
     if stats.quartiles is not None:
-        members["quartile_values"] = stats.quartiles.values.hi.reshape(*shape, -1)
+        values = stats.quartiles.values.map(lambda a: a.reshape(*shape, -1))
+        members |= _describe_pair("quartile_values", values)
         members["quartile_quarters"] = stats.quartiles.quarters.reshape(*shape, -1)
     members |= {name: getattr(sums, field).reshape(shape) for field, name in _COUNTS.items()}
     for field, name in _EXACT.items():
@@ -163,6 +165,24 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
         members[name] = settled.digits.reshape(-1, *shape)
         members[f"{name}_low"] = settled.low
     return {name: np.asarray(member) for name, member in members.items()}
+
+
+def _describe_pair(name: str, values: Pair) -> dict[str, Floats]:
+    """Return the members that hold values: what doubles leave of integers is one of its own."""
+    return {name: values.hi} | ({f"{name}_rest": values.lo} if values.lo.any() else {})
+
+
+def _read_pair(members: Members, name: str, shape: tuple[int, ...]) -> Pair:
+    """Return values, and what doubles leave of them; nothing, where no member says so."""
+    hi, rest = members.take_floats(name, shape), f"{name}_rest"
+    if rest not in members:
+        return Pair(hi, np.zeros(shape))
+    lo = members.take_floats(rest, shape)
+    with np.errstate(invalid="ignore"):
+        members.require(
+            rest, (lo == np.rint(lo)) & ((hi + lo == hi) | (lo == 0.0)), lo, f"which {name} does not leave"
+        )
+    return Pair(hi, lo)
 
 
 def _store(option: Option, value: Any) -> Any:
@@ -261,12 +281,13 @@ def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
         members.take_integers(name, shape, 0, most.get(field, MOST_COUNTED)).reshape(-1)
         for field, name in _COUNTS.items()
     )
-    low, high = (members.take_floats(name, shape).reshape(-1) for name in ("min", "max"))
+    low, high = (_read_pair(members, name, shape).map(np.ravel) for name in ("min", "max"))
     some = count + above + below > 0
-    right = np.where(some, (low <= high) & ((low == -np.inf) == (below > 0)), low == np.inf)
-    members.require("min", right, low, "which its counts and max do not allow")
-    right = np.where(some, (high == np.inf) == (above > 0), high == -np.inf)
-    members.require("max", right, high, "which its counts do not allow")
+    ordered = (low.hi < high.hi) | ((low.hi == high.hi) & (low.lo <= high.lo))
+    right = np.where(some, ordered & ((low.hi == -np.inf) == (below > 0)), low.hi == np.inf)
+    members.require("min", right, low.hi, "which its counts and max do not allow")
+    right = np.where(some, (high.hi == np.inf) == (above > 0), high.hi == -np.inf)
+    members.require("max", right, high.hi, "which its counts do not allow")
     total, square, deviation = (_read_exact(members, name, shape) for name in _EXACT.values())
     sums = Sums(total, square, count, nan, above, below, low, high, deviation, images)
     for field, least, most_there in _bound_sums(sums):
@@ -280,16 +301,17 @@ def _read_sums(members: Members, shape: tuple[int, ...], samples: int) -> Sums:
 def _bound_sums(sums: Sums) -> Iterator[tuple[str, Floats, Floats]]:
     """Yield about the least and the most that each sum that is kept can be; NaN where that is not known."""
     with np.errstate(all="ignore"):
-        n, largest = sums.count.astype(np.float64), np.maximum(np.abs(sums.low), np.abs(sums.high))
+        n, low, high = sums.count.astype(np.float64), sums.low.hi, sums.high.hi
+        largest = np.maximum(np.abs(low), np.abs(high))
         some = n > 0
         if sums.total.digits.any():  # they are of the norms that centre alone
-            yield "total", np.where(some, n * sums.low, 0.0), np.where(some, n * sums.high, 0.0)
+            yield "total", np.where(some, n * low, 0.0), np.where(some, n * high, 0.0)
         squared = np.where(largest > _SMALLEST_SQUARED, largest * largest, np.nan)
         yield "square", np.where(some, squared, 0.0), np.where(some, n * squared, 0.0)
         yield (
             "deviation",
             np.zeros(len(n)),
-            np.where(sums.images > 0, sums.images * (sums.high - sums.low), 0.0),
+            np.where(sums.images > 0, sums.images * (high - low), 0.0),
         )
 
 
@@ -305,12 +327,12 @@ def _read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
 
 
 def _read_quartiles(members: Members, shape: tuple[int, ...], sums: Sums) -> Quartiles:
-    values = members.take_floats("quartile_values", (*shape, 6)).reshape(-1, 6)
-    inside = (values >= sums.low[:, None]) & (values <= sums.high[:, None])
-    members.require("quartile_values", inside | np.isnan(values), values, "not from min to max")
+    values = _read_pair(members, "quartile_values", (*shape, 6)).map(lambda a: a.reshape(-1, 6))
+    inside = (values.hi >= sums.low.hi[:, None]) & (values.hi <= sums.high.hi[:, None])
+    members.require("quartile_values", inside | np.isnan(values.hi), values.hi, "not from min to max")
     quarters = members.take_integers("quartile_quarters", (*shape, 3), 0, 3)
     count = (sums.count + sums.above + sums.below).astype(np.float64)
-    return Quartiles(count, Pair(values, np.zeros_like(values)), quarters.reshape(-1, 3))
+    return Quartiles(count, values, quarters.reshape(-1, 3))
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:

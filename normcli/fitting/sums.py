@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from normcli.numerics.fixed import Fixed
 from normcli.numerics.lengths import Lengths
 from normcli.numerics.moments import Moments
 from normcli.numerics.order_statistics import make_extremes
-from normcli.numerics.pairs import Pair, Triple
+from normcli.numerics.pairs import Pair, Triple, find_largest, lower_at, pair_negate, raise_at
 from normcli.numerics.rational import ExactSums, find_root, keep_mean, round_once, scale
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Sums:
         How many are finite.
     nan, above, below : ndarray of int64
         How many are NaN, inf and -inf.
-    low, high : ndarray of float64
+    low, high : Pair of ndarray
         The extremes of what is not NaN; inf and -inf where nothing is.
     deviation : Fixed
         The sum of the deviations (ddof 0) of each sample's values; 0 where samples have none of their own.
@@ -60,8 +60,8 @@ class Sums:
     nan: Integers
     above: Integers
     below: Integers
-    low: Floats
-    high: Floats
+    low: Pair
+    high: Pair
     deviation: Fixed
     images: Integers
 
@@ -70,7 +70,7 @@ class Sums:
         """Return the sums of nothing."""
         count, nan, above, below, images = (np.zeros(groups, dtype=np.int64) for _ in range(5))
         total, square, deviation = (Fixed.zeros(groups) for _ in range(3))
-        low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
+        low, high = (Pair(np.full(groups, end), np.zeros(groups)) for end in (np.inf, -np.inf))
         return cls(total, square, count, nan, above, below, low, high, deviation, images)
 
     def take(self, groups: NDArray[np.intp]) -> Sums:
@@ -78,7 +78,10 @@ class Sums:
         taken = Sums(**{member.name: getattr(self, member.name) for member in fields(self)})
         for member in fields(self):
             held = getattr(self, member.name)
-            part = Fixed(held.digits[:, groups], held.low) if isinstance(held, Fixed) else held[groups]
+            if isinstance(held, Fixed):
+                part: Any = Fixed(held.digits[:, groups], held.low)
+            else:
+                part = held.map(lambda a: a[groups]) if isinstance(held, Pair) else held[groups]
             setattr(taken, member.name, part)
         return taken
 
@@ -88,8 +91,8 @@ class Sums:
             getattr(self, name).merge(getattr(other, name))
         for name in ("count", "nan", "above", "below", "images"):
             getattr(self, name).__iadd__(getattr(other, name))
-        np.minimum(self.low, other.low, out=self.low)
-        np.maximum(self.high, other.high, out=self.high)
+        lower_at(self.low, slice(None), other.low)
+        raise_at(self.high, slice(None), other.high)
 
 
 class Solved(NamedTuple):
@@ -99,15 +102,15 @@ class Solved(NamedTuple):
     ----------
     moments : Moments, Lengths or Extremes
         As `solve` takes them; their count is that of the values that the statistics are of.
-    low, high : ndarray
+    low, high : Pair of ndarray
         NaN where there is no value, or NaN has spread.
     image_std : ndarray or None
         The mean of the samples' own deviations.
     """
 
     moments: Moments | Lengths | Extremes
-    low: Floats
-    high: Floats
+    low: Pair
+    high: Pair
     image_std: Floats | None
 
 
@@ -127,19 +130,22 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
     count = (sums.count + infinite + (0 if omits_nan else sums.nan)).astype(np.float64)
     has_nan = np.zeros(len(count), bool) if omits_nan else sums.nan > 0
     nothing = count == 0
-    low = np.where(has_nan | nothing, np.nan, sums.low)
-    high = np.where(has_nan | nothing, np.nan, sums.high)
+    unknown = has_nan | nothing
+    low, high = (
+        Pair(np.where(unknown, np.nan, pair.hi), np.where(unknown, 0.0, pair.lo))
+        for pair in (sums.low, sums.high)
+    )
     moments: Moments | Lengths | Extremes
     if plan.norm.divisor.measurement is Measurement.EXTREMES:
-        moments = make_extremes(Pair(low, np.zeros_like(low)), Pair(high, np.zeros_like(high)), count)
+        moments = make_extremes(low, high, count)
     elif plan.spec.p is not None and np.isinf(plan.spec.p):
-        largest = np.maximum(np.abs(low), np.abs(high))
-        k = choose_scale_where(largest, _SMALL, _LARGE)
-        length = largest if k is None else np.ldexp(largest, k)
-        moments = Lengths(count, Pair(length, np.zeros_like(length)), k)
+        ends = zip(pair_negate(low), high, strict=True)
+        length = find_largest(Pair(*(np.stack(both, axis=-1) for both in ends)))
+        k = choose_scale_where(length.hi, _SMALL, _LARGE)
+        moments = Lengths(count, length if k is None else length.map(lambda a: np.ldexp(a, k)), k)
     else:
         moments = _make_moments(plan, sums, count)
-        _set_not_finite(plan, moments, sums, has_nan | nothing)
+        _set_not_finite(plan, moments, sums, unknown)
     image_std = None
     if images:
         integers, exponent = sums.deviation.integers()

@@ -83,7 +83,8 @@ def measure_quartiles(rows: NDArray[Any], selected: Selected | None = None) -> Q
         last = find_limits(rows.dtype)[1] if rows.dtype.kind in "iu" else rows.dtype.type(np.nan)
         ordered = np.sort(np.where(selected, rows, last), axis=-1)
     values = widen_to_pair(np.take_along_axis(ordered, ranks, axis=-1))  # of 0: −0 and 0 have no order
-    values.hi[has_nan | (count == 0)] = np.nan
+    unknown = has_nan | (count == 0)
+    values.hi[unknown], values.lo[unknown] = np.nan, 0.0
     return Quartiles(count, values, quarters)
 
 
@@ -226,7 +227,8 @@ class RankSearch:
         Where NaN does not count, `selected` has to leave it out.
         """
         values = read_keys(np.ascontiguousarray(self._prefix.T), self.dtype)
-        values.hi[(self.nan_count > 0) | (self.count == 0)] = np.nan
+        unknown = (self.nan_count > 0) | (self.count == 0)
+        values.hi[unknown], values.lo[unknown] = np.nan, 0.0
         return Quartiles(self.count + self.nan_count, values, find_ranks(self.count)[1])
 
     @property

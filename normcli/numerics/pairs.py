@@ -193,6 +193,25 @@ def find_largest(values: Pair) -> Pair:
     return find_least(values.map(np.negative)).map(lambda a: 0.0 - a)
 
 
+def lower_at(target: Pair, places: Any, values: Pair) -> None:
+    """Replace what lies at some places, which may be named more than once, by values that are less."""
+    before = target.hi.copy()
+    np.minimum.at(target.hi, places, values.hi)
+    if not target.lo.any() and not values.lo.any():
+        return
+    lo = np.where(target.hi == before, target.lo, np.inf)
+    np.minimum.at(lo, places, np.where(values.hi == target.hi[places], values.lo, np.inf))
+    target.lo[...] = np.where(np.isfinite(lo), lo, 0.0)
+
+
+def raise_at(target: Pair, places: Any, values: Pair) -> None:
+    """Replace what lies at some places, which may be named more than once, by values that are larger."""
+    turned = target.map(np.negative)
+    lower_at(turned, places, values.map(np.negative))
+    for part, negative in zip(target, turned, strict=True):
+        np.subtract(0.0, negative, out=part)
+
+
 def divide_by_count(total: Pair, n: Any) -> Pair:
     """Return total / n for a count, or one for each; a power of two divides without any rounding."""
     if isinstance(n, int) and n & (n - 1) == 0:

@@ -249,7 +249,7 @@ def normalize(
     Parameters
     ----------
     x : array_like
-        Real numbers: integers and booleans count as float64.
+        Real numbers: integers are what they are, booleans count as 0 and 1.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     axes, keep : str, int or sequence of both, optional

@@ -73,8 +73,6 @@ class Tensor(NamedTuple):
     def remarks(self) -> tuple[str, ...]:
         """What a person should know of the values before they calculate with them."""
         notes = [self.note]
-        if _leaves_float64(self.values):
-            notes.append("whole numbers beyond 2^53 are calculated with as float64, which rounds them")
         if self.values.dtype.kind == "f" and self.values.dtype.itemsize > _FLOAT64_BYTES:
             notes.append(f"{self.values.dtype} is calculated with as float64, to which its values are rounded")
         return tuple(note for note in notes if note is not None)
@@ -91,13 +89,6 @@ class Tensor(NamedTuple):
             return self.values
         places = match_names(self.columns, wanted, self.source)
         return self.values if places == list(range(len(wanted))) else self.values[..., places]
-
-
-def _leaves_float64(values: NDArray[Any]) -> bool:
-    """Whether an array in memory holds integers that float64 may not; one on the disk is not read for that."""
-    if values.dtype.kind not in "iu" or not values.size or hasattr(values, "_mmap"):
-        return False
-    return int(values.max()) > LARGEST_EXACT or int(values.min()) < -LARGEST_EXACT
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
