@@ -10,6 +10,7 @@ import numpy as np
 from normcli.engine.run import run
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import RunningRule, find_convention
+from normcli.numerics.averages import average, mix, mix_in, multiply_by_ratio
 from normcli.numerics.solution import Given
 from normcli.tensors.pieces import iterate_pieces
 
@@ -184,11 +185,18 @@ def update(state: State, result: Result, rule: RunningRule) -> Update:
     with np.errstate(all="ignore"):
         batch = measure_batch(result, rule.ddof)
     _require_finite(plan, "batch's", batch)
-    old, new = _weigh(rule, state.batches)
-    averaged = Given(*(old * a + new * b for a, b in zip(kept, batch, strict=True)))
+    with np.errstate(all="ignore"):
+        averaged = Given(*(_mix(rule, state.batches, a, b) for a, b in zip(kept, batch, strict=True)))
     columns = state.columns or _find_columns(plan)
     after = State(state.norm, averaged, *_find_eps(plan), state.batches + 1, columns)
-    return Update(state, after, batch, (old, new))
+    return Update(state, after, batch, _weigh(rule, state.batches))
+
+
+def _mix(rule: RunningRule, batches: int, kept: Floats, new: Floats) -> Floats:
+    """Return the average of the kept and of the new statistics, after so many batches."""
+    if rule.momentum is None:
+        return mix_in(kept, batches, new)
+    return mix(kept, new, rule.momentum) if rule.weight_of == "new" else mix(new, kept, rule.momentum)
 
 
 def _weigh(rule: RunningRule, batches: int) -> tuple[float, float]:
@@ -246,7 +254,16 @@ def measure_batch(result: Result, ddof: int) -> Given:
             f"a group of {math.floor(np.min(n))} value(s) has no variance with ddof {ddof}: running statistics "
             "need more (or --running-ddof 0)"
         )
-    var = result.var * ((n - plan.spec.ddof) / (n - ddof)) if plan.spec.ddof != ddof else result.var
-    samples = tuple(i for i, axis in enumerate(plan.grid.kept) if axis == plan.grid.layout.batch)
-    mean, var = (array.mean(axis=samples) if samples else array for array in (result.mean, var))
-    return Given(np.asarray(mean, dtype=np.float64), np.asarray(var, dtype=np.float64))
+    with np.errstate(all="ignore"):
+        var = result.var
+        if plan.spec.ddof != ddof:
+            var = multiply_by_ratio(var, n - plan.spec.ddof, n - ddof)
+        samples = tuple(i for i, axis in enumerate(plan.grid.kept) if axis == plan.grid.layout.batch)
+        return Given(*(_average(np.asarray(values, np.float64), samples) for values in (result.mean, var)))
+
+
+def _average(values: Floats, axes: tuple[int, ...]) -> Floats:
+    """Return the averages along some axes."""
+    for axis in axes:
+        values = average(list(np.moveaxis(values, axis, 0)))
+    return values
