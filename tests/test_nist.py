@@ -101,7 +101,7 @@ def test_doubles_nearest_to_the_decimals_have_statistics_rounded_once(name):
         for number, part in enumerate(np.array_split(x[:, None], 3))
     ]
     fields = round_stats(fit(Request("zscore", ddof=1), sources, Policy(), Effort(threads=1)).stats).fields
-    assert [fields["mean"][0], fields["std1"][0]] == expected
+    assert [fields["mean"][0], fields["std"][0]] == expected
 
 
 @pytest.mark.parametrize(("name", "digits"), [("NumAcc1", 15), ("NumAcc2", 14), ("NumAcc3", 9), ("NumAcc4", 8)])

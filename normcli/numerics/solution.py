@@ -161,13 +161,8 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     row, centred = plan.norm.divisor, plan.norm.centre is Centre.MEAN
     assert row.spread is not None  # of every divisor that is a root of squares
     square, error = groups.square, groups.error + _ARITHMETIC
-    root, endless = pair_root(square), np.isinf(square.hi)
-    divisor = add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None, exact=True)
-    if endless.any():  # whose sums and roots of pairs are NaN
-        root, divisor = (
-            Pair(np.where(endless, np.inf, pair.hi), np.where(endless, 0.0, pair.lo))
-            for pair in (root, divisor)
-        )
+    root = _keep_endless(square, pair_root(square))
+    divisor = _keep_endless(square, add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None, exact=True))
     usable = divisor if zero_rule is None else replace_zeros(divisor, zero_rule)
     shown = usable if zero_rule is ZeroRule.ONE else divisor
     values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
@@ -202,6 +197,14 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
             shown_values[group] = found.statistics[name]
         solution.settle(group, found.mean, found.divisor, found.statistics[row.spread], exact=exact)
     return solution
+
+
+def _keep_endless(square: Pair, value: Pair) -> Pair:
+    """Return a root, or a sum of one, infinite where the square is: pairs give NaN there."""
+    endless = np.isinf(square.hi)
+    if not endless.any():
+        return value
+    return Pair(np.where(endless, np.inf, value.hi), np.where(endless, 0.0, value.lo))
 
 
 def _invert(divisor: Pair) -> Pair:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-HOLDS = False
+HOLDS = True
 """Whether results are as specified yet; set to True, it unmarks the tests of the specification."""
 
 ELEMENT, STATISTIC = 0.51, 0.5000001
