@@ -16,7 +16,7 @@ import numpy as np
 
 from normcli.numerics.integers import find_magnitudes, widen_to_pair
 from normcli.numerics.kept import keep
-from normcli.numerics.leaves import Records, count_values, cut_rows, measure_leaves
+from normcli.numerics.leaves import MAX_LEAF, Records, count_values, cut_rows, measure_leaves
 from normcli.numerics.pairs import Pair, distill, find_largest, find_least, pair_multiply, sum_pairs, two_prod
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
@@ -27,13 +27,13 @@ from normcli.numerics.powers import (
     take_root,
 )
 from normcli.numerics.rounding import Scaled, round_scaled
+from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.numerics.powers import Exact
-    from normcli.numerics.workspace import Workspace
 
 
 _CHUNK = 1 << 13
@@ -236,6 +236,15 @@ def settle(lengths: Lengths, place: int, exact: Exact) -> None:
         lengths.scale[place] = scale
     for parts, part in zip(lengths.length, exact[:2], strict=True):
         parts[place] = math.ldexp(part, exact.exponent + scale)
+
+
+def find_length_of_all(values: Floats, p: float) -> float:
+    """Return the length of finite values, p > 0; of lengths of groups, that of all groups together."""
+    width = min(max(1, values.size), MAX_LEAF)
+    rows = np.pad(values, (0, -values.size % width)).reshape(-1, width)
+    lengths = merge_powers(measure_powers(rows, Workspace(), p=p).reshape((1, -1)), values.size, p=p)
+    scale = 0 if lengths.scale is None else lengths.scale
+    return float(round_scaled(Scaled(lengths.length, -scale))[0])
 
 
 class DecimalLength:

@@ -51,9 +51,13 @@ class ExactSums:
         square = (self.square << 2 * a) + (other.square << 2 * b)
         return ExactSums(self.count + other.count, total, square, exponent)
 
+    def sum_values(self) -> Fraction:
+        """Return the sum."""
+        return scale(Fraction(self.total), self.exponent)
+
     def mean(self) -> Fraction:
         """Return the mean."""
-        return scale(Fraction(self.total, self.count), self.exponent)
+        return self.sum_values() / self.count
 
     def sum_squares(self) -> Fraction:
         """Return the sum of squares."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.norms.table import ZeroRule
 from normcli.numerics.divisor import find_divisor
+from normcli.numerics.rational import round_once, sum_exactly
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -153,27 +155,38 @@ def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> 
 
 def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
     """Return the statistics of all finite groups as one, from those of each; quartiles do not follow."""
-    combined: dict[str, float] = {}
-    for name in ("mean", "ms", "var"):  # the mean first, from which that of each group may differ
-        if name not in measured:
-            continue
-        total, count = 0.0, 0.0
-        for groups in _iterate_finite(measured):
-            values = groups[name]
-            weights = groups.get(COUNT, np.full(values.shape, float(plan.grid.group_size)))
-            if name == "var":
-                values = values * (1.0 - plan.spec.ddof / weights) + (groups["mean"] - combined["mean"]) ** 2
-            total, count = total + float((values * weights).sum()), count + float(weights.sum())
-        combined[name] = total / count if count else math.nan
+    combined = _combine_moments(plan, measured)
     p = plan.spec.p or 0.0
     extremes = {"min": np.min, "max": np.max, **({"norm": np.max} if math.isinf(p) else {})}
     for name in extremes.keys() & measured.keys():
         found = [extremes[name](groups[name]) for groups in _iterate_finite(measured)]
         combined[name] = float(extremes[name](found)) if found else math.nan
     if "norm" in measured and "norm" not in extremes:
-        powers = [float((groups["norm"] ** p).sum()) for groups in _iterate_finite(measured)]
-        combined["norm"] = math.fsum(powers) ** (1.0 / p) if powers else math.nan
+        from normcli.numerics.lengths import find_length_of_all  # on use: few answers need this
+
+        lengths = [find_length_of_all(groups["norm"], p) for groups in _iterate_finite(measured)]
+        combined["norm"] = find_length_of_all(np.array(lengths), p) if lengths else math.nan
     return combined
+
+
+def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
+    """Return the mean, and the mean square or the variance, that follow exactly from those of finite groups."""
+    names = [name for name in ("mean", "ms", "var") if name in measured]
+    count, squares, totals = 0, Fraction(0), dict.fromkeys(names, Fraction(0))
+    for groups in _iterate_finite(measured):
+        weights = groups.get(COUNT, np.full(groups[names[0]].shape, plan.grid.group_size)) if names else ()
+        for weight in map(int, np.unique(weights)):
+            chosen = np.equal(weights, weight)
+            for name in names:
+                sums = sum_exactly(groups[name][chosen])
+                totals[name] += sums.sum_values() * (weight - plan.spec.ddof if name == "var" else weight)
+                squares += sums.sum_squares() * weight if name == "mean" else 0
+            count += weight * int(np.count_nonzero(chosen))
+    if not count:
+        return dict.fromkeys(names, math.nan)
+    if "var" in names:  # the means differ from group to group
+        totals["var"] += squares - totals["mean"] ** 2 / count
+    return {name: round_once(total / count) for name, total in totals.items()}
 
 
 def _iterate_finite(measured: Mapping[str, Floats]) -> Iterator[dict[str, Floats]]:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.results.promises import check_promises
+from normcli.engine.inputs import COUNT
+from normcli.results.promises import _combine, check_promises
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -92,3 +96,25 @@ def test_scalers_of_groups_that_are_not_finite_are_left_out(norm):
     checks = normalize([[1.0, np.nan, np.inf], [2.0, 1.0, 2.0], [3.0, 1.0, np.inf]], norm).check
     assert all(check.ok for check in checks)
     assert np.isfinite([check.lowest for check in checks]).all()
+
+
+@pytest.mark.parametrize("counts", [pytest.param(None, id="of one size"), pytest.param([5, 3, 7], id="masked")])
+def test_moments_of_all_groups_follow_exactly_from_those_of_each(counts, rng):
+    plan = normalize(np.ones((3, 7)), "ln", ddof=1).plan
+    measured = {"mean": rng.normal(size=3) * 1e-9, "var": rng.uniform(0.9, 1.1, 3)}
+    if counts is not None:
+        measured[COUNT] = np.array(counts, dtype=np.float64)
+    n = counts or [7, 7, 7]
+    mean, var = ([Fraction(value) for value in measured[name].tolist()] for name in ("mean", "var"))
+    overall = sum(a * m for a, m in zip(n, mean, strict=True)) / sum(n)
+    spread = sum((a - 1) * v + a * (m - overall) ** 2 for a, v, m in zip(n, var, mean, strict=True)) / sum(n)
+    assert _combine(plan, measured) == {"mean": float(overall), "var": float(spread)}
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("groups", [3, 5000])
+def test_the_length_of_all_groups_is_rounded_once(p, groups, rng):
+    lengths = rng.uniform(0.0, 1.0, groups)
+    plan = normalize(np.ones((groups, 2)), "lp", p=p).plan
+    exact = float(sum(Decimal(value) ** Decimal(p) for value in lengths.tolist()) ** (1 / Decimal(p)))
+    assert _combine(plan, {"norm": lengths})["norm"] == exact
