@@ -182,10 +182,15 @@ def test_quartiles_of_whole_numbers_beside_fractions(normcli, tmp_path):
 
 
 def test_what_is_undone_is_an_integer_too():
-    x = draw((9, 2), 1)
-    stats = fit_arrays([x], Request("zscore", axes=(0,)))
-    y = np.array([[2**60 + 1, 3], [2**61 + 3, -5]])
-    values, _ = invert(stats, y)
-    fields = {name: array.reshape(-1) for name, array in round_stats(stats).fields.items()}
-    expected = y.astype(object) * [float(v) for v in fields["std"]] + [float(v) for v in fields["mean"]]
-    np.testing.assert_allclose(values, expected.astype(float), rtol=1e-15)
+    stats = fit_arrays([np.array([[-1], [1]])], Request("bn", eps=0.0))
+    values, _ = invert(stats, np.array([[2**60 + 1], [2**60 - 3]]), beta=np.array([2.0**60]))
+    assert values.tolist() == [[1.0], [-3.0]]
+
+
+@pytest.mark.parametrize("norm", ["ln", "minmax", "robust"])
+def test_explain_shows_them_whole(norm, normcli):
+    ran = normcli(
+        "explain", norm, "--data", f"[[{NOW},{NOW + 1},{NOW + 2}]]", "--eps" if norm == "ln" else "--axes", "1"
+    )
+    assert f"n=0 c=1   {NOW + 1}" in ran.out
+    assert "beyond float64" not in ran.out

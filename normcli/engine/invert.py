@@ -11,6 +11,7 @@ from normcli.dtypes import is_float
 from normcli.engine.passes import Run
 from normcli.engine.run import open_run
 from normcli.numerics.elements import PRECISIONS, Elements
+from normcli.numerics.integers import widen_exactly
 from normcli.numerics.inverse import invert as invert_elements
 from normcli.numerics.rounding import store
 from normcli.numerics.solution import solve
@@ -103,13 +104,13 @@ class _InverseRun(Run):
     def _restore(self, tile: Slices, solution: Solution, work: Workspace) -> Loss:
         assert self.sink is not None
         runs = self.geometry.runs
-        y = self.source.read(tile, runs, work).astype(np.float64)
+        y, low = widen_exactly(np.ascontiguousarray(self.source.read(tile, runs, work)))
         gamma, beta = (None if part is None else part.cut(tile, runs) for part in (self.gamma, self.beta))
         solution = solution.take(lambda a: self.geometry.spread_groups(a, tile))
         divisor, k = solution.divisor, solution.scale
         mean = solution.mean if solution.centred else None
         place = self.sink.open(tile, work)
-        elements = Elements(y, mean, divisor, gamma, beta)
+        elements = Elements(y, mean, divisor, gamma, beta, low)
         store(place, invert_elements(elements, 0 if k is None else -k, PRECISIONS[place.dtype.name]))
         step = divisor.hi if k is None else np.ldexp(divisor.hi, -k)
         loss = _measure_loss(y, self.source.dtype, place, step if gamma is None else step / np.abs(gamma))

@@ -9,7 +9,16 @@ import numpy as np
 
 from normcli.numerics.elements import ALLOWED, Elements, Precision, round_pair, take_exponents
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE
-from normcli.numerics.pairs import Pair, Triple, pair_divide, pair_multiply, quick_two_sum, two_diff, two_sum
+from normcli.numerics.pairs import (
+    Pair,
+    Triple,
+    pair_add,
+    pair_divide,
+    pair_multiply,
+    quick_two_sum,
+    two_diff,
+    two_sum,
+)
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
@@ -55,12 +64,14 @@ def _invert_in_pairs(
     elements: Elements, exponent: Integers | int, precision: Precision
 ) -> tuple[Floats, Selected]:
     """Return the values, and where they are decided."""
-    x, mean, divisor, gamma, beta = elements[:5]
+    x, mean, divisor, gamma, beta, low = elements
     assert divisor is not None  # by the contract
     spread = partial(_spread, shape=x.shape)
     factor, k = take_exponents(divisor)
     factor = factor.map(spread)
-    z = Pair(x, np.zeros_like(x)) if beta is None else two_diff(x, beta)
+    z = Pair(x, np.zeros_like(x) if low is None else low)
+    if beta is not None:
+        z = two_diff(x, beta) if low is None else pair_add(z, Pair(-beta, np.zeros_like(beta)))
     usable = _is_moderate(z.hi)
     if gamma is not None:
         usable = usable & _is_moderate(gamma)
@@ -134,9 +145,10 @@ def _invert_exactly(elements: Elements, exponent: Integers | int, places: Any, p
         return chosen
 
     rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd
-    x, mean, divisor, gamma, beta = elements[:5]
+    x, mean, divisor, gamma, beta, low = elements
     numbers = zip(
         choose(x),
+        choose(low),
         choose(gamma, 1.0),
         choose(beta),
         *map(choose, mean or ()),
@@ -148,8 +160,12 @@ def _invert_exactly(elements: Elements, exponent: Integers | int, places: Any, p
     found = []
     for row in numbers:
         if row not in known:
-            y, by, plus, *parts, first, second, k = row
-            value = (Fraction(y) - Fraction(plus)) / Fraction(by) * (Fraction(first) + Fraction(second))
+            y, rest, by, plus, *parts, first, second, k = row
+            value = (
+                (Fraction(y) + Fraction(rest) - Fraction(plus))
+                / Fraction(by)
+                * (Fraction(first) + Fraction(second))
+            )
             known[row] = rounding(scale(value + sum(map(Fraction, parts)), k))
         found.append(known[row])
     return np.array(found)

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.results.degenerate import Degeneracy
 
-_WHOLE_DOUBLES = 2**53
-"""Whole numbers up to here are doubles."""
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -93,8 +90,14 @@ class MeasuredGroup:
         return self.values.size
 
     def value(self, place: int) -> float:
-        """Return a value as Python's own number; whole numbers stay whole, where float64 holds them."""
+        """Return a value as Python's own number; whole numbers stay whole."""
         return _get_number(self.values, np.unravel_index(place, self.values.shape))
+
+    def find_whole_number(self, rank: int) -> int | None:
+        """Return the integer of a rank, from 0, which float64 may round; None of floats."""
+        if self.values.dtype.kind not in "iu":
+            return None
+        return int(np.partition(self.values, rank, axis=None)[rank])
 
     def index(self, place: int) -> tuple[int, ...]:
         """Return where a value of the group lies in the tensor."""
@@ -153,9 +156,7 @@ def measure_group(
 def _get_number(values: NDArray[Any], index: Sequence[Any]) -> float:
     """Return a value of an array as Python's own number."""
     value = fetch(values[(*index, ...)]).item()
-    if not isinstance(value, int):
-        return float(value)  # of a long double too
-    return int(value) if abs(value) <= _WHOLE_DOUBLES else float(value)
+    return int(value) if isinstance(value, int) else float(value)  # of a long double too
 
 
 def _pick_parameter(plan: Plan, parameter: NDArray[Any], index: tuple[int, ...]) -> float:

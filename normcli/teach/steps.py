@@ -225,7 +225,8 @@ class _StepList:
         value, count = self.group.statistics[row.name], self.group.count
         place, part = divmod((count - 1) * (row.quarter or 0), 4)
         if not part:
-            return self._add_value(step, value, exact=True)
+            whole = self.group.find_whole_number(place)
+            return self._add_value(step, value if whole is None else whole, exact=True)
         if count > MOST_TERMS:
             return self._add_value(step, value)
         low, high = map(Constant, sorted(map(self.group.value, range(count)))[place : place + 2])
@@ -554,4 +555,5 @@ def _is_beyond(square: float, root: float) -> bool:
 
 def _is_rounded_away(shown: float, number: Fraction) -> bool:
     """Whether a number is so small that float64 keeps too few of its digits to show it."""
-    return abs(shown) < sys.float_info.min and abs(Fraction(shown) - number) > abs(number) / 2**20
+    is_small = abs(shown) < sys.float_info.min and abs(number) < sys.float_info.min
+    return is_small and abs(Fraction(shown) - number) > abs(number) / 2**20

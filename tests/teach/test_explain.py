@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -336,7 +335,7 @@ def test_a_long_sum_of_floats_is_not_said_to_be_exact():
 
 def test_whole_numbers_beyond_float64_count_as_they_do_in_the_result():
     x = np.array([[2**60 + 1, 2**60 - 5, 3]])
-    assert tell(x, (0, 0), norm="ln").group.outcomes[0].value == Fraction(float(2**60 + 1))
+    assert tell(x, (0, 0), norm="ln").group.outcomes[0].value == 2**60 + 1
 
 
 @pytest.mark.parametrize("dtype", ["longdouble", "float16", "uint8", "bool", ">f4"])
