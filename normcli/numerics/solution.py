@@ -9,7 +9,7 @@ import numpy as np
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, ZeroRule
 from normcli.numerics.divisor import FAINT, Solution, add_eps, replace_zero, replace_zeros
-from normcli.numerics.kept import is_decided, keep
+from normcli.numerics.kept import Kept, is_decided, keep
 from normcli.numerics.moments import Moments
 from normcli.numerics.pairs import Pair, Triple, distill, pair_divide, pair_root, two_prod
 from normcli.numerics.rounding import Scaled, round_scaled
@@ -167,8 +167,8 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     shown = usable if zero_rule is ZeroRule.ONE else divisor
     values = {row.square: square, row.spread: root, "rstd": _invert(shown)}
     values = {name: value for name, value in values.items() if name in row.statistics}
-    kept = keep(usable, error)
-    undecided = kept.undecided if exact else ~is_decided(usable, error)
+    kept = keep(usable, error) if exact else Kept(Pair(usable.hi, 0.0), ~is_decided(usable, error))
+    undecided = kept.undecided
     undecided |= ~is_decided(square, groups.error) if row.square in values else False
     for name in values.keys() - {row.square}:
         undecided |= ~is_decided(values[name], error)
@@ -179,7 +179,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     statistics = {name: value.hi for name, value in values.items()}
     if centred:
         statistics = {"mean": groups.mean.hi, **statistics}
-    kept_divisor = Pair(usable.hi, np.where(np.isfinite(usable.hi) & exact, kept.value.lo, 0.0))
+    kept_divisor = Pair(usable.hi, np.where(np.isfinite(usable.hi), kept.value.lo, 0.0))
     solution = Solution(groups.mean, kept_divisor, None, centred, statistics)
 
     def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
