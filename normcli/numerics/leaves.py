@@ -134,6 +134,8 @@ _MAGNITUDE = np.uint32(0x7FFF_FFFF)
 class Dots:
     """Dot products of rows of one length, in parts of 256; every product and sum that counts has to be exact.
 
+    Rows that nothing is calculated of have 0.
+
     `np.vecdot` calls BLAS, in one thread, and is the fastest way to sum in NumPy. But it holds the GIL unless
     it makes more than 500 products: so 4096 values are multiplied as sixteen rows of 256.
     """
@@ -141,7 +143,7 @@ class Dots:
     def __init__(self, rows: int, n: int) -> None:
         self._n, self._whole = n, n // _PART if n >= 2 * _PART else 0
         self._split = self._whole * _PART
-        self._parts = np.empty((rows, self._whole + (self._split < n)))
+        self._parts = np.zeros((rows, self._whole + (self._split < n)))
 
     def add(self, rows: slice, a: Floats, b: Floats) -> None:
         """Calculate the products of some rows of a and of b, which has as many rows or one."""
@@ -153,10 +155,6 @@ class Dots:
                 return
             np.vecdot(a[:, :split].reshape(shape), b[:, :split].reshape(shape), out=parts[:, :-1])
         np.vecdot(a[:, split:], b[:, split:], out=parts[:, -1])
-
-    def clear(self, rows: slice) -> None:
-        """Set the products of some rows to 0."""
-        self._parts[rows] = 0.0
 
     def total(self, rows: slice = slice(None)) -> Floats:
         """Return the dot product of each row, or of some."""
@@ -267,8 +265,6 @@ def measure_leaves(
                 sums[i].add(s, parts[i], _ONES[:, :n])
             for j in range(i, count):
                 products[i, j].add(s, parts[i], parts[j])
-        for dots in (*sums[count:], *(dots for (_, j), dots in products.items() if j >= count)):
-            dots.clear(s)
         used = max(used, count)
     totals = distill([dots.total() for dots in sums[:used]] or [0.0 * size], 3).terms
     terms = [dots.total() * (1.0 if i == j else 2.0) for (i, j), dots in products.items() if j < used]
@@ -510,14 +506,3 @@ def _add_up(numbers: Sequence[Floats]) -> Distilled:
         last = [a[..., 2 * half :] for a in numbers]
         numbers = [np.concatenate(both, axis=-1) for both in zip(total.terms, last, strict=True)]
     return Distilled(tuple(a[..., 0] for a in numbers), left)
-
-
-def sum_plainly(x: NDArray[Any]) -> NDArray[Any]:
-    """Add along the last axis by halving, each sum rounded: the tree depends on the axis' length alone."""
-    while x.shape[-1] > 1:
-        half = x.shape[-1] // 2
-        odd = x[..., 2 * half :]
-        x = x[..., :half] + x[..., half : 2 * half]
-        if odd.shape[-1]:
-            x[..., 0] += odd[..., 0]
-    return x[..., 0]
