@@ -241,12 +241,14 @@ def _correlate(x: Floats, weight: Floats) -> Floats:
     positions = tuple(range(2, x.ndim))
     if kernel:
         x = np.lib.stride_tricks.sliding_window_view(x, kernel, axis=positions)
-    lengths = x.shape[2 : 2 + len(kernel)]
-    y = np.zeros((len(x), len(weight), *lengths))
-    for place in np.ndindex(weight.shape[1:]):
+    channels, lengths = len(weight), x.shape[2 : 2 + len(kernel)]
+    lines = np.ascontiguousarray(weight.reshape(channels, -1).T)
+    y = np.zeros((len(x), *lengths, channels))
+    product = np.empty_like(y)
+    for place, line in zip(np.ndindex(weight.shape[1:]), lines, strict=True):
         values = x[(slice(None), place[0], *(slice(None),) * len(kernel), *place[1:])]
-        y += values[:, None] * weight[(slice(None), *place)].reshape(-1, *(1,) * len(kernel))
-    return y
+        y += np.multiply(values[..., None], line, out=product)
+    return np.moveaxis(y, -1, 1)
 
 
 def prove(layer: Layer, norm: Affine, folded: Layer, seed: int = 0) -> tuple[float, float]:
