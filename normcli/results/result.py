@@ -270,7 +270,7 @@ def normalize(
     gamma, beta : array_like, optional
         y = gamma · x̂ + beta, of the shape that the table of norms names, or one that broadcasts to it.
     p : float, optional
-        Of `lp`; 2 by default, ∞ allowed.
+        Of `lp`: any number, ∞ and −∞ too; 2 by default.
     size, alpha, exponent, k : optional
         Of `lrn`: x / (k + alpha/size · Σx²)^exponent.
     like : str, optional
@@ -304,6 +304,11 @@ def normalize(
         If an option is unknown to the norm, out of range or contradicts another.
     DataError
         If `x`, gamma, beta or running statistics hold no real numbers or do not fit; if a variance is negative.
+
+    Notes
+    -----
+    Statistics are the exact values, rounded once to float64. Every normalized value is within 0.51 ulp of the
+    exact one in the output's dtype (`normcli.numerics`).
 
     Examples
     --------

@@ -359,8 +359,8 @@ class _StepList:
             self._stop(Step("root", "The divisor is beyond float64."))
         step = Step("root", "Its root.", names.root)
         if square is None:
-            scaled = "The squares leave the range of float64: normcli scales the values by a power of 2 first."
-            size = self._add_value(step._replace(sentence=scaled), root)
+            beyond = "The squares leave the range of float64; their root does not: it is rounded once."
+            size = self._add_value(step._replace(sentence=beyond), root)
         if not self.spec.eps or self.spec.eps_mode not in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR):
             if square is not None:
                 size = self._add(step, Root(square), value=root)

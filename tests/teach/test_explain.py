@@ -245,7 +245,7 @@ def test_numbers_that_cancel_are_printed_with_the_digits_it_takes():
         pytest.param([[1.0, math.inf]], {"norm": "lrn"}, "infinity", id="inf in a window"),
         pytest.param([[7]], {"norm": "ln"}, "holds 1 value", id="single"),
         pytest.param([[7]], {"norm": "ln", "ddof": 1}, "n − ddof = 1 − 1 = 0", id="ddof"),
-        pytest.param([[1e300, 2e300]], {"norm": "ln"}, "leave the range of float64", id="squares overflow"),
+        pytest.param([[1e300, 2e300]], {"norm": "ln"}, "leave the range of float64; their root does not", id="squares overflow"),
         pytest.param([[1e-200, 2e-200]], {"norm": "ln", "eps": 0.0}, "leave the range", id="squares underflow"),
         pytest.param([[1e308, 1.7e308]], {"norm": "ln"}, "It is beyond float64", id="sum overflows"),
         pytest.param([[300.0, 1.0]], {"norm": "lp", "p": 1e9}, "beyond float64", id="power overflows Decimal"),

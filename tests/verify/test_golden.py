@@ -104,6 +104,24 @@ def test_options_that_give_another_result_are_exit_code_1(folder, normcli):
     assert "✗ normalized: 12 of 12 values differ" in ran.out
 
 
+@pytest.mark.parametrize(("ulp", "code"), [(1, 0), (2, 1)])
+def test_float64_may_be_one_ulp_off(ulp, code, normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6.0).reshape(2, 3))
+    folder = tmp_path / "g"
+    assert normcli("golden", "ln", "-i", tmp_path / "x.npy", "-o", folder).code == 0
+    path = folder / "normalized.npy"
+    y = np.load(path)
+    y[1, 2] += ulp * np.spacing(y[1, 2])
+    np.save(path, y)
+
+    def change(manifest):
+        manifest["files"]["normalized"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        manifest["sha256"] = hash_members(manifest)
+
+    rewrite(folder, change)
+    assert normcli("check", folder, "-q").code == code
+
+
 @pytest.mark.parametrize("quiet", [(), ("-q",)])
 def test_a_manifest_of_the_version_without_a_hash_is_refused_with_what_writes_a_new_one(quiet, folder, normcli):
     rewrite(folder, lambda manifest: (manifest.pop("sha256"), manifest.update(schema="normcli-golden/1")))
