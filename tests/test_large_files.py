@@ -187,7 +187,6 @@ SAID = b"spooled to a temporary file"
             pytest.param("normcli NORM -i <(cat x.npy) -o y.npy", "lrn", True, id="process substitution, lrn"),
             pytest.param("normcli NORM -i - -o y.npy < x.npy", "ln", False, id="a file as standard input"),
             pytest.param("normcli NORM -i /dev/stdin -o y.npy < x.npy", "bn", False, id="the same by name"),
-            pytest.param("(cat x.npy; echo more) | normcli NORM -i - -o y.npy", "ln", True, id="trailing bytes"),
         ]),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -118,6 +119,8 @@ def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Ro
     measure = measure_short_leaves if rows.dtype == np.float32 else measure_leaves
     leaves = measure(rows, work, selected, need_sum=need_sum)
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
+    if not need_sum:
+        extremes = [(row, dataclasses.replace(sums, total=0)) for row, sums in extremes]
     return _Rows(leaves, extremes, low, high, nan, above, below)
 
 

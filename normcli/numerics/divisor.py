@@ -144,6 +144,8 @@ def _choose_scale(mean: Fraction, divisor: Fraction | None, spread: float) -> in
     faint = abs(mean) < FAINT and mean != float(mean)
     if not divisor or (_SMALL <= divisor <= _HUGE and not faint):
         return 0
+    if divisor < _SMALL and abs(mean) >= _ROOM:  # differences are 0, or so large that they overflow
+        return 0
     if divisor < _SMALL or (faint and divisor < _ROOM and spread < _ROOM):
         return _UP
     return None if faint else _DOWN

@@ -144,11 +144,15 @@ class Fixed:
 
     def round(self) -> Floats:
         """Return about the number of each group: to a few roundings, and infinite or NaN beyond doubles."""
+        self._normalize()
+        negative = self.digits[-1] < 0
+        size = Fixed(np.where(negative, -self.digits, self.digits), self.low)
+        size._normalize()  # no digit is negative now, so that none cancels another
         with np.errstate(all="ignore"):
-            about = np.zeros(self.digits.shape[1])
-            for place in reversed(range(len(self.digits))):
-                about += np.ldexp(self.digits[place].astype(np.float64), DIGIT * (self.low + place))
-        return about
+            about = np.zeros(size.digits.shape[1])
+            for place in reversed(range(len(size.digits))):
+                about += np.ldexp(size.digits[place].astype(np.float64), DIGIT * (self.low + place))
+        return np.where(negative, -about, about)
 
     def integers(self) -> tuple[list[int], int]:
         """Return an integer for each group and the exponent of 2 that all are multiplied by."""

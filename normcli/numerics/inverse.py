@@ -22,10 +22,17 @@ from normcli.numerics.pairs import (
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
+    from normcli.numerics.divisor import Solution
 
 
 _BITS = 99
 """Errors of a quotient, a product and a sum of pairs are together below 2⁻⁹⁹ of the larger term."""
+
+_DIVISOR_BITS = 77
+"""What is kept of a divisor is off by less than 2⁻⁷⁷ of it."""
+
+_CLOSE = 2.0**-700
+"""Larger values do not tell the missing bits of a faint mean."""
 
 _LEAST, _LARGEST = 2.0**-400, 2.0**400
 """Of numbers other than 0 that are not between these, some products could leave float64."""
@@ -33,8 +40,10 @@ _LEAST, _LARGEST = 2.0**-400, 2.0**400
 _FULL_PRECISION = 53
 
 
-def invert(elements: Elements, exponent: Integers | int, precision: Precision) -> Floats:
-    """Return ((x − beta) / gamma · divisor + mean) · 2^exponent, of numbers that are taken as exact.
+def invert(
+    elements: Elements, exponent: Integers | int, precision: Precision, solution: Solution | None = None
+) -> Floats:
+    """Return ((x − beta) / gamma · divisor + mean) · 2^exponent.
 
     Parameters
     ----------
@@ -43,6 +52,9 @@ def invert(elements: Elements, exponent: Integers | int, precision: Precision) -
     exponent : int, or ndarray of them
     precision : Precision
         Of the dtype that the values are then rounded to.
+    solution : Solution or None
+        Whose mean and divisor the elements have, and which recalls both where what is kept of them does not
+        suffice. None if what the elements have is exact.
 
     Returns
     -------
@@ -50,20 +62,27 @@ def invert(elements: Elements, exponent: Integers | int, precision: Precision) -
         Of float64, nothing is left to round; for shorter floats, the values are rounded to odd.
     """
     with np.errstate(all="ignore"):
-        values, decided = _invert_in_pairs(elements, exponent, precision)
+        kept_bits = _BITS if solution is None else _DIVISOR_BITS
+        values, decided = _invert_in_pairs(elements, exponent, precision, kept_bits)
+        if solution is not None and solution.faint is not None:
+            decided &= ~(solution.faint & (np.abs(values) < _CLOSE))
         finite = _find_finite(elements)
         if not finite.all():
             values = np.where(finite, values, _invert_plainly(elements, exponent))
     undecided = np.flatnonzero(finite & ~decided)
     if undecided.size:
-        values.reshape(-1)[undecided] = _invert_exactly(elements, exponent, undecided, precision)
+        if solution is None:
+            found = _invert_exactly(elements, exponent, undecided, precision)
+        else:
+            found = _recall(elements, solution, undecided, precision)
+        values.reshape(-1)[undecided] = found
     return values
 
 
 def _invert_in_pairs(
-    elements: Elements, exponent: Integers | int, precision: Precision
+    elements: Elements, exponent: Integers | int, precision: Precision, kept_bits: int
 ) -> tuple[Floats, Selected]:
-    """Return the values, and where they are decided."""
+    """Return the values, and where they are decided: of the divisor, so many bits are kept."""
     x, mean, divisor, gamma, beta, low = elements
     assert divisor is not None  # by the contract
     spread = partial(_spread, shape=x.shape)
@@ -77,14 +96,18 @@ def _invert_in_pairs(
         usable = usable & _is_moderate(gamma)
         z = pair_divide(z, Pair(gamma, np.zeros_like(gamma)))
     total = z = pair_multiply(z, factor)
-    largest: Any = np.abs(z.hi)
+    product = np.abs(z.hi)
+    largest: Any = product
     if mean is not None:
         mean = mean.map(lambda part: spread(np.ldexp(part, -k)))
         usable = usable & _is_moderate(mean.hi)
         largest = np.maximum(largest, np.abs(mean.hi))
         total = _add(z, mean)
     size = np.maximum(np.abs(total.hi), np.ldexp(1.0, precision.least - k - exponent))
-    decided = usable & (size >= largest * 2.0 ** (precision.bits + ALLOWED - _BITS))
+    allowed = precision.bits + ALLOWED
+    decided = (
+        usable & (size >= largest * 2.0 ** (allowed - _BITS)) & (size >= product * 2.0 ** (allowed - kept_bits))
+    )
     return round_pair(*take_exponents(total, k + exponent), precision), decided
 
 
@@ -126,6 +149,39 @@ def _invert_plainly(elements: Elements, exponent: Integers | int) -> Floats:
     y = y if gamma is None else y / gamma
     y = y * np.ldexp(divisor.hi, exponent)
     return np.asarray(y if mean is None else y + np.ldexp(mean.hi, exponent))
+
+
+def _recall(elements: Elements, solution: Solution, places: Any, precision: Precision) -> Floats:
+    """Return the values at some flat places, from their groups' exact means and divisors."""
+    from fractions import Fraction
+
+    from normcli.numerics.rational import round_once
+    from normcli.numerics.settling import MOST_BITS, round_to_odd
+
+    shape = elements.x.shape
+    index = np.unravel_index(places, shape)
+
+    def choose(array: Any, otherwise: float = 0.0) -> list[Any]:
+        if array is None:
+            return [otherwise] * len(places)
+        chosen: list[Any] = np.broadcast_to(array, shape)[index].tolist()
+        return chosen
+
+    rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd
+    x, mean, _, gamma, beta, low = elements
+    rows = zip(choose(solution.numbers), choose(x), choose(low), choose(beta), choose(gamma, 1.0), strict=True)
+    groups = {number: solution.recall(number, MOST_BITS) for number in set(choose(solution.numbers))}
+    known: dict[tuple[Any, ...], float] = {}
+    found = []
+    for row in rows:
+        if row not in known:
+            number, *parts = row
+            y, rest, plus, by = map(Fraction, parts)
+            centre, divisor = groups[number]
+            assert divisor is not None  # what is NaN is not finite
+            known[row] = rounding((y + rest - plus) / by * divisor + (0 if mean is None else centre))
+        found.append(known[row])
+    return np.array(found)
 
 
 def _invert_exactly(elements: Elements, exponent: Integers | int, places: Any, precision: Precision) -> Floats:

@@ -58,7 +58,7 @@ def is_decided(value: Pair, error: Any) -> Selected:
     """Return where the nearest double to a value that is known to within an error is the first of its pair."""
     hi, lo = value
     step = error * np.abs(hi)
-    return np.asarray((hi + (lo - step) == hi) & (hi + (lo + step) == hi))
+    return np.asarray(((hi + (lo - step) == hi) & (hi + (lo + step) == hi)) | np.isinf(hi))
 
 
 def _round_to(values: Floats, unit: Floats) -> Floats:

@@ -130,12 +130,23 @@ def apply(
         Flat indices into raw, in C order, of the values that are not decided: beta cancels so much of them that
         what is kept of the divisor does not suffice. None if there are none.
     """
+    if not exact:
+        exact = not all(map(_is_moderate, (solution.divisor.hi, solution.mean.hi, *parameters)))
     mean = solution.mean if solution.centred else None
     elements = Elements(raw, mean, solution.divisor, *parameters)
     if solution.scale is not None:
         x, low = (None if a is None else np.ldexp(a, solution.scale) for a in widen_exactly(raw))
         elements = elements._replace(x=x, low=low)
     return _apply(elements, out, work, exact=exact)
+
+
+def _is_moderate(values: Floats | None) -> bool:
+    """Whether doubles are enough for 24 bits of what values make: nothing leaves their range on the way."""
+    if values is None:
+        return True
+    size = np.abs(values)
+    inside = ((size > _LEAST_GAMMA) & (size < _LARGEST_GAMMA)) | (size == 0.0) | ~np.isfinite(size)
+    return bool(np.all(inside))
 
 
 def apply_affine(out: NDArray[Any], parameters: Parameters, work: Workspace) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from normcli.numerics.kernel import Parameters
 
 
-_CANCELLED, _MOST_BITS = Fraction(1, 2**200), 5000
+_CANCELLED, MOST_BITS = Fraction(1, 2**200), 5000
 """What is smaller than this part of beta is calculated with as many bits as any sums of doubles may need."""
 
 
@@ -78,7 +78,7 @@ def settle(
         assert divisor is not None  # what is NaN is decided
         value = gamma * (x - mean) / divisor + beta
         if abs(value) < abs(beta) * _CANCELLED:
-            divisor = solution.recall(number, _MOST_BITS)[1]
+            divisor = solution.recall(number, MOST_BITS)[1]
             assert divisor is not None  # as before
             value = gamma * (x - mean) / divisor + beta
         found.append(value)

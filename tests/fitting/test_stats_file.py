@@ -190,6 +190,8 @@ def test_rounded_statistics_that_were_edited_are_refused(norm, rng, tmp_path):
         pytest.param([[np.nan, np.nan], [np.nan, np.inf]], id="nothing finite"),
         pytest.param([[-7.0, 2.0**60], [-7.0, -(2.0**60)], [-7.0, -1.0]], id="cancelling"),
         pytest.param([[0.1, 0.3]] * 7, id="constant"),
+        pytest.param([[3.0, 1e308], [-3.0, 1e-300]], id="far apart"),
+        pytest.param([[3.0, -1.797e308, 1e-320, -3.0]], id="one row"),
     ],
 )
 def test_extremes_and_sums_of_any_values_are_believed(values, norm, tmp_path):

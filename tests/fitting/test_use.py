@@ -16,6 +16,7 @@ from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.norms.table import Centre, EpsRule
+from normcli.numerics.rational import find_root, round_once, sum_exactly
 from normcli.results.result import calculate
 from tests.conftest import plan_request
 from tests.fitting.test_fit import fit_arrays, make
@@ -169,3 +170,21 @@ def test_a_frameworks_convention_is_kept(name, like, rng):
     y = apply(fit_arrays([x[:1], x[1:]], request), x[:3])
     whole = calculate(plan_request(request, x), x).normalized
     np.testing.assert_array_equal(y, whole[:3], strict=True)
+
+
+@pytest.mark.parametrize(
+    ("fitted", "y", "ddof"),
+    [
+        pytest.param([[3.0], [0.0]], -0.9999977946281433, 0, id="nearly 0"),
+        pytest.param([[-6.448e80], [-4.078e-293], [2.752e-29]], 0.5773502691896257, 1, id="wide"),
+    ],
+)
+def test_what_the_mean_cancels_comes_back_exactly(fitted, y, ddof, normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.array(fitted))
+    np.save("y.npy", np.array([[y]]))
+    normcli("fit", "zscore", "x.npy", "--ddof", str(ddof), "-o", "s.npz", "-q")
+    normcli("invert", "s.npz", "y.npy", "-o", "z.npy", "-q")
+    sums = sum_exactly(np.array(fitted))
+    root = find_root(sums.scatter() / (sums.count - ddof), 5000)
+    assert np.load("z.npy")[0, 0] == round_once(sums.mean() + Fraction(y) * root)

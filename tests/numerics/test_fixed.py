@@ -65,3 +65,10 @@ def test_carries_do_not_get_lost_over_many_additions(sign):
     for _ in range(3000):
         fixed.add(here, np.array([[sign * (2.0**53 - 1)]]))
     assert to_fractions(fixed) == [int(sign) * 3000 * (2**53 - 1)]
+
+
+def test_small_numbers_beside_large_ones_are_about_what_they_are():
+    numbers = np.array([3.0, -3.0, 1e-250, -1e-250, 1e308, -1e308])
+    fixed = Fixed.zeros(len(numbers))
+    fixed.add(np.arange(len(numbers)), np.ldexp(numbers, -100)[:, None], 100)
+    np.testing.assert_allclose(fixed.round(), numbers, rtol=1e-15)

@@ -40,3 +40,32 @@ def test_rounding_to_odd_and_then_to_float32_is_rounding_once():
     assert [np.float32(round_to_odd(half + sign * tiny)) for sign in (-1, 0, 1)] == [1, 1, 1 + 2.0**-23]
     assert round_to_odd(Fraction(10) ** 400) == np.inf
     assert round_to_odd(-half) == -float(half)
+
+
+@pytest.mark.parametrize(
+    ("mean", "var", "gamma", "beta", "expected"),
+    [
+        pytest.param(1.7976931348623157e308, 1.0, 1.0, 1.7976931348623157e308, 2.0, id="beta is the mean"),
+        pytest.param(1e308, 1e-10, 1e-300, 1.0, -9999999999999.0, id="a small gamma"),
+        pytest.param(0.0, 1e-300, 1e-160, 0.0, 2e-10, id="a small divisor"),
+    ],
+)
+def test_known_statistics_of_any_size_leave_the_range_of_doubles_nowhere(mean, var, gamma, beta, expected):
+    y = normalize(
+        np.array([[2.0]], "float32"), "bn", layout="NC", eps=0,
+        running_mean=[mean], running_var=[var], gamma=[gamma], beta=[beta],
+    )  # fmt: skip
+    assert y.normalized[0, 0] == np.float32(expected)
+
+
+@pytest.mark.parametrize("values", [[[1e308, 1e308]], [[4.49423283715579e307]]])
+def test_a_huge_mean_beside_a_divisor_of_nearly_nothing(values):
+    y = normalize(np.array(values), "ln", axes=(1,), eps=5e-324, eps_mode="outside").normalized
+    assert not np.asarray(y).any()
+
+
+def test_constant_groups_need_no_exact_arithmetic(monkeypatch):
+    monkeypatch.setattr("normcli.numerics.solution._solve_exactly", None)
+    for value in (0.0, 1.0):
+        for name in ("ln", "rms", "zscore"):
+            normalize(np.full((8, 5), value), name, eps=None if name == "zscore" else 0.0)
