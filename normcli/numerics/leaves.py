@@ -210,7 +210,7 @@ _BITS = 21
 _PARTS = 6
 """Few values need more than four. Squares of six no longer fit into four doubles, but what is left tells so."""
 
-_HIGHEST, _LOWEST = 300, -300
+_HIGHEST, _LOWEST = 450, -300
 """Exponents of values whose squares, and what is split off them, neither over- nor underflow."""
 
 

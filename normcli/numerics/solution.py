@@ -153,7 +153,7 @@ _ARITHMETIC = 2.0**-98
 """Upper bounds of the relative error of a quotient of pairs, and of that of a root and its inverse together."""
 
 _LEAST, _LARGEST = 2.0**-450, 2.0**450
-"""What is not between these may over- or underflow in pairs, and is calculated exactly, as are its like."""
+"""Divisors that are not between these, or whose squares are not between theirs, are calculated exactly."""
 
 
 def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: bool) -> Solution:
@@ -172,8 +172,8 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     undecided |= ~is_decided(square, groups.error) if row.square in values else False
     for name in values.keys() - {row.square}:
         undecided |= ~is_decided(values[name], error)
-    for part in (square.hi, divisor.hi):
-        undecided |= ~((part < _LARGEST) & ((part > _LEAST) | (part == 0.0)))
+    for part, power in ((square.hi, 2.0), (divisor.hi, 1.0)):
+        undecided |= ~((part < _LARGEST**power) & ((part > _LEAST**power) | (part == 0.0)))
     undecided &= np.isfinite(square.hi) & np.isfinite(groups.mean.hi)
     undecided |= groups.undecided
     statistics = {name: value.hi for name, value in values.items()}
