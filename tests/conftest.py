@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,25 @@ def pytest_collection_modifyitems(config, items):
     left_out = {item for item in items if any(item.get_closest_marker(m) and m not in asked for m in ASKED_FOR)}
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+    mark_most_cases_slow(items)
+
+
+QUICK_CASES = 4
+"""Of a test with more cases, so many are of the quick loop, spread over all of them; the others count as slow."""
+
+
+def mark_most_cases_slow(items):
+    """Mark what the quick loop can do without: most cases of a test that has many."""
+    cases = defaultdict(list)
+    for item in items:
+        if hasattr(item, "callspec") and item.get_closest_marker("slow") is None:
+            cases[item.path, item.cls, item.originalname].append(item)
+    for alike in cases.values():
+        last = len(alike) - 1
+        kept = {round(number * last / (QUICK_CASES - 1)) for number in range(QUICK_CASES)}
+        for number, item in enumerate(alike):
+            if number not in kept:
+                item.add_marker(pytest.mark.slow)
 
 
 collect_ignore = ["data/record_torch_stream.py", "data/record_conventions.py"]  # scripts that need frameworks
