@@ -26,6 +26,7 @@ from normcli.numerics.powers import (
     raise_to_power,
     take_root,
 )
+from normcli.numerics.rational import NOTHING, sum_exactly
 from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.numerics.workspace import Workspace
 
@@ -252,9 +253,13 @@ class DecimalLength:
 
     def __init__(self, p: float) -> None:
         self._p, self._unit, self._total = p, Fraction(0), Decimal(0)
+        self._plain = NOTHING
 
     def add(self, values: NDArray[Any]) -> None:
         """Add finite values."""
+        if self._p == 1.0:
+            self._plain += sum_exactly(find_magnitudes(values))
+            return
         sizes = [Fraction(size) for size in find_magnitudes(values).tolist() if 0.0 < size < math.inf]
         if not sizes:
             return
@@ -269,6 +274,8 @@ class DecimalLength:
 
     def find(self) -> Decimal:
         """Return the length."""
+        if self._p == 1.0:
+            return Decimal(self._plain.total) * Decimal(2) ** self._plain.exponent
         unit = Decimal(self._unit.numerator) / Decimal(self._unit.denominator)
         return unit * (self._total.ln() / Decimal(self._p)).exp()
 
