@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config, items):
     mark_most_cases_slow(items)
 
 
-QUICK_CASES = 4
+QUICK_CASES = 3
 """Of a test with more cases, so many are of the quick loop, spread over all of them; the others count as slow."""
 
 

@@ -151,6 +151,14 @@ def _invert_plainly(elements: Elements, exponent: Integers | int) -> Floats:
     return np.asarray(y if mean is None else y + np.ldexp(mean.hi, exponent))
 
 
+def _choose(shape: tuple[int, ...], places: Any, array: Any, otherwise: float = 0.0) -> list[Any]:
+    """Return what an array has at flat places of a shape that it broadcasts to; None stands for one value."""
+    if array is None:
+        return [otherwise] * len(places)
+    chosen: list[Any] = np.broadcast_to(array, shape)[np.unravel_index(places, shape)].tolist()
+    return chosen
+
+
 def _recall(elements: Elements, solution: Solution, places: Any, precision: Precision) -> Floats:
     """Return the values at some flat places, from their groups' exact means and divisors."""
     from fractions import Fraction
@@ -158,15 +166,7 @@ def _recall(elements: Elements, solution: Solution, places: Any, precision: Prec
     from normcli.numerics.rational import round_once
     from normcli.numerics.settling import MOST_BITS, round_to_odd
 
-    shape = elements.x.shape
-    index = np.unravel_index(places, shape)
-
-    def choose(array: Any, otherwise: float = 0.0) -> list[Any]:
-        if array is None:
-            return [otherwise] * len(places)
-        chosen: list[Any] = np.broadcast_to(array, shape)[index].tolist()
-        return chosen
-
+    choose = partial(_choose, elements.x.shape, places)
     rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd
     x, mean, _, gamma, beta, low = elements
     rows = zip(choose(solution.numbers), choose(x), choose(low), choose(beta), choose(gamma, 1.0), strict=True)
@@ -191,15 +191,7 @@ def _invert_exactly(elements: Elements, exponent: Integers | int, places: Any, p
     from normcli.numerics.rational import round_once, scale
     from normcli.numerics.settling import round_to_odd
 
-    shape = elements.x.shape
-    index = np.unravel_index(places, shape)
-
-    def choose(array: Any, otherwise: float = 0.0) -> list[Any]:
-        if array is None:
-            return [otherwise] * len(places)
-        chosen: list[Any] = np.broadcast_to(array, shape)[index].tolist()
-        return chosen
-
+    choose = partial(_choose, elements.x.shape, places)
     rounding = round_once if precision.bits == _FULL_PRECISION else round_to_odd
     x, mean, divisor, gamma, beta, low = elements
     numbers = zip(
