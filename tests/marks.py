@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reference.limits import HOLDS
-
-as_specified = pytest.mark.xfail(not HOLDS, reason="results are not yet as specified", strict=False)
-"""Marks tests of what is specified of results, which fail until it holds."""
-
 
 def slowly(cases):
     """Return cases for `parametrize` that run only where everything does."""

@@ -11,7 +11,7 @@ import pytest
 from normcli.norms.table import NORMS
 from tests.bits import __main__ as command
 from tests.bits.cases import COUNT, VARIATIONS, Case, list_cases
-from tests.marks import as_specified, slowly
+from tests.marks import slowly
 from tests.search.cells import DTYPES, list_cells
 
 CASES = list_cases()
@@ -32,13 +32,11 @@ def test_there_are_500_cases_of_every_norm_dtype_and_path():
         assert {name.split(", ", 2)[2] for name in names if name.split(", ")[0] == norm} >= wanted
 
 
-@as_specified
 @pytest.mark.parametrize("share", [pytest.param(slice(3, None, FEW), id="a few"), *slowly([slice(None)])])
 def test_results_are_those_that_are_kept(share):
     assert [case.name for case in CASES[share] if case.hash() != KEPT[case.name]] == []
 
 
-@as_specified
 @pytest.mark.parametrize(
     "variation", VARIATIONS, ids=lambda v: f"{v.threads} threads, {v.order}, {v.files} cuts"
 )
@@ -48,7 +46,6 @@ def test_no_bit_depends_on_threads_tiles_memory_order_or_files(share, variation)
 
 
 @pytest.mark.slow
-@as_specified
 @pytest.mark.parametrize("name", command.list_environments())
 def test_no_bit_depends_on_the_processor(name):
     assert command.compare_apart(command.list_environments()[name]) == []

@@ -19,7 +19,7 @@ from normcli.numerics.solution import Given
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.result import calculate
 from tests.conftest import plan_request
-from tests.reference.limits import allow_element
+from tests.reference.limits import ELEMENT
 from tests.reference.measuring import measure_result
 
 TRACKED = [name for name, norm in NORMS.items() if norm.tracks]
@@ -34,7 +34,7 @@ def test_every_value_is_the_exact_one_rounded_once(norm, dtype, affine, eps_mode
     mean, var = rng.normal(3.0, 1.0, 4), rng.uniform(1e-3, 9.0, 4)
     given = {"gamma": rng.normal(size=4), "beta": rng.normal(size=4)} if affine else {}
     result = normalize(x, norm, eps=1e-3, eps_mode=eps_mode, running_mean=mean, running_var=var, **given)
-    assert measure_result(result).element <= allow_element(dtype)
+    assert measure_result(result).element <= ELEMENT
     np.testing.assert_array_equal(np.broadcast_to(mean, result.mean.shape), result.mean)
     np.testing.assert_array_equal(np.broadcast_to(var, result.var.shape), result.var)
     assert result.check == ()

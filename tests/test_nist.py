@@ -21,7 +21,6 @@ from normcli.norms.request import Request
 from normcli.tensors.many import Named
 from normcli.tensors.tensor import Tensor
 from tests.conftest import DATA
-from tests.marks import as_specified
 from tests.reference.groups import solve_group
 from tests.reference.rounding import round_once
 
@@ -89,7 +88,6 @@ def test_exact_decimals_have_the_certified_statistics(name, dtype):
             assert +Decimal(got[0].item()).scaleb(found.exponent) == Decimal(certified)
 
 
-@as_specified
 @pytest.mark.parametrize("name", SETS)
 def test_doubles_nearest_to_the_decimals_have_statistics_rounded_once(name):
     x = np.array([float(value) for value in SETS[name].values])

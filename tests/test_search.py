@@ -13,7 +13,7 @@ import pytest
 
 from normcli.dtypes import find_type
 from normcli.norms.table import NORMS
-from tests.marks import as_specified, slowly
+from tests.marks import slowly
 from tests.reference import measuring
 from tests.reference.groups import to_integers
 from tests.reference.limits import ELEMENT, STATISTIC
@@ -33,7 +33,6 @@ def find_worst(findings):
     return max(findings, key=lambda found: found.verdict.excess)
 
 
-@as_specified
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_few_cells_of_every_norm(norm):
     worst = find_worst(sample(cell, 0) for cell in CELLS[norm][list(NORMS).index(norm) % EVERY :: EVERY])
@@ -41,7 +40,6 @@ def test_a_few_cells_of_every_norm(norm):
 
 
 @pytest.mark.slow
-@as_specified
 @pytest.mark.parametrize("norm", NORMS)
 def test_most_cells_of_every_norm(norm):
     """Of three cells one is sampled, and one is climbed from; a long search takes all."""
@@ -57,7 +55,6 @@ def test_most_cells_of_every_norm(norm):
 
 
 @pytest.mark.slow
-@as_specified
 @pytest.mark.parametrize("norm", [norm for norm in NORMS if any(cell.is_long for cell in list_cells(norm))])
 def test_groups_of_many_leaves(norm):
     cells = [cell for cell in list_cells(norm) if cell.is_long]

@@ -11,7 +11,7 @@ import pytest
 from normcli import normalize
 from normcli.engine.walk import Effort
 from normcli.results.result import calculate
-from tests.marks import as_specified, slowly
+from tests.marks import slowly
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_result
 
@@ -72,7 +72,6 @@ CASES = {
 }
 
 
-@as_specified
 @pytest.mark.parametrize(
     "name", [*(n for n in CASES if "5,000" not in n), *slowly(n for n in CASES if "5,000" in n)]
 )
@@ -81,7 +80,6 @@ def test_results_are_as_specified(name):
     check(normalize(x, norm, **options))
 
 
-@as_specified
 @pytest.mark.parametrize(
     ("dtype", "values", "tie"),
     [
@@ -95,7 +93,6 @@ def test_ties_go_to_the_even_neighbour(dtype, values, tie):
     assert result.normalized[0, 1] == tie
 
 
-@as_specified
 @pytest.mark.parametrize("seed", range(4))
 def test_gamma_and_beta_that_cancel(seed):
     rng = np.random.default_rng(seed)
@@ -105,7 +102,6 @@ def test_gamma_and_beta_that_cancel(seed):
     check(normalize(x, "ln", gamma=gamma, beta=-plain[seed]))
 
 
-@as_specified
 @pytest.mark.parametrize("seed", range(4))
 def test_a_float64_beta_that_cancels_in_float32(seed):
     rng = np.random.default_rng(seed)
@@ -116,7 +112,6 @@ def test_a_float64_beta_that_cancels_in_float32(seed):
     check(normalize(x, "ln", gamma=gamma, beta=-plain[seed % 2]))
 
 
-@as_specified
 @pytest.mark.parametrize(("value", "count"), [(1e200, 4000), (3.0, 9001)])
 def test_two_passes_are_as_exact_as_one(value, count):
     x = np.random.default_rng(0).standard_normal((2, count))
@@ -127,7 +122,6 @@ def test_two_passes_are_as_exact_as_one(value, count):
     check(two)
 
 
-@as_specified
 def test_fit_is_the_same_whole_and_row_by_row(normcli, tmp_path):
     for number, value in enumerate(CANCELLING):
         (tmp_path / f"{number}.csv").write_text(f"{value!r}\n")

@@ -21,7 +21,7 @@ from normcli.results.result import calculate
 from tests.conftest import plan_request
 from tests.marks import slowly
 from tests.reference.groups import solve_group
-from tests.reference.limits import allow_element
+from tests.reference.limits import ELEMENT
 from tests.reference.measuring import Elements, measure_elements
 
 GROUPED = [name for name, norm in NORMS.items() if name != "lrn"]
@@ -53,7 +53,7 @@ def test_statistics_and_values_are_exact_of_what_counts(norm, dtype, shape, rng)
         if here.any():
             values = before[place][here]
             errors = measure_elements(Elements(after[place][here], values), solve_group(plan, values))
-            assert max(errors) <= allow_element(dtype)
+            assert max(errors) <= ELEMENT
 
 
 @settings(max_examples=40, deadline=None)
