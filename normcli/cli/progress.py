@@ -42,12 +42,14 @@ class ProgressBar:
         self._started = time.monotonic()
         self._lock = threading.Lock()
         self._bar: Progress | None = None
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
+            self._closed = True  # an answer may be calculated on use, later than this
             if self._bar is not None:
                 self._bar.stop()
 
@@ -60,6 +62,8 @@ class ProgressBar:
         """Add bytes to what is done. Called after each tile, from any thread."""
         with self._lock:
             self._done += byte_count
+            if self._closed:
+                return
             if self._bar is None:
                 if time.monotonic() - self._started < self._patience or self._done >= self._expected:
                     return

@@ -46,6 +46,15 @@ def test_long_work_has_one_that_says_bytes_speed_and_time(monkeypatch):
     assert re.search(r"\d:\d\d:\d\d|-:--:--", text)
 
 
+def test_work_that_goes_on_after_the_bar_is_gone_draws_none(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = Terminal()
+    with ProgressBar(stream, patience=0.0) as bar:
+        bar.expect(2_000_000)
+    bar.advance(1_000_000)
+    assert stream.getvalue() == ""
+
+
 class Counter:
     def __init__(self):
         self.expected = self.done = 0
