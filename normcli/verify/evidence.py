@@ -17,6 +17,7 @@ import numpy as np
 from normcli.norms.divisors import DIVISORS, LENGTH, Divisor, Measurement
 from normcli.norms.table import NORMS, Centre, EpsMode, ZeroRule
 from normcli.results.result import normalize
+from normcli.verify.weight import Seen, is_odd_eps, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,6 +131,10 @@ class Model(NamedTuple):
         The least divisor: a floor up to it changes nothing, where no eps fits too.
     square : float
         The largest eps under the root of an ℓ2 length that fits.
+    bits : float
+        The evidence for it; see `weight`.
+    is_odd : bool
+        Whether the eps is none in use and not small beside the variances.
     """
 
     divisor: Divisor
@@ -140,6 +145,8 @@ class Model(NamedTuple):
     high: float = 0.0
     floor: float = 0.0
     square: float = 0.0
+    bits: float = math.inf
+    is_odd: bool = False
 
 
 _OWN_ROUNDINGS = 2.0**-50
@@ -152,11 +159,12 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
     if not informative.any():
         return
     size, least, largest = standard.size[informative], least[informative], largest[informative]
+    seen = Seen(least, largest, size, standard.offset[informative], standard.group_size, standard.centred)
     n = standard.group_size
     divisor = standard.divisor
     if divisor not in MOMENTS:
         if np.all(least <= 1.0 + _OWN_ROUNDINGS) and np.all(largest >= 1.0 - _OWN_ROUNDINGS):
-            yield Model(divisor, EpsMode.FLOOR)
+            yield _weigh(Model(divisor, EpsMode.FLOOR), seen)
         return
     with np.errstate(all="ignore"):
         for ddof in (0, 1) if standard.centred else (0,):
@@ -165,9 +173,19 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
                 low, high = (unit * (1.0 / bound**power - share ** (power / 2.0)) for bound in (largest, least))
                 doubt = _OWN_ROUNDINGS * unit
                 floor = float(size.min()) * math.sqrt(share)
-                yield from _intersect(Model(divisor, mode, ddof, floor=floor), low - doubt, high + doubt)
+                fitting = _intersect(Model(divisor, mode, ddof, floor=floor), low - doubt, high + doubt)
+                yield from (_weigh(model, seen) for model in fitting)
         for p, lengths in standard.lengths.items():
-            yield from _fit_length(p, lengths[informative], size / largest, size / least)
+            fitting = _fit_length(p, lengths[informative], size / largest, size / least)
+            yield from (_weigh(model, seen) for model in fitting)
+
+
+def _weigh(model: Model, seen: Seen) -> Model:
+    """Return a model with the evidence for it."""
+    eps = 0.0 if model.low == 0.0 else choose_eps(model.low, model.high)
+    is_fitted = eps not in COMMON_EPS
+    is_odd = is_fitted and is_odd_eps(eps, seen.size if model.eps_mode is EpsMode.OUTSIDE else seen.size**2)
+    return model._replace(bits=weigh(seen, eps=eps, is_fitted=is_fitted, is_odd=is_odd), is_odd=is_odd)
 
 
 def _fit_length(p: float, length: Floats, low: Floats, high: Floats) -> Iterator[Model]:

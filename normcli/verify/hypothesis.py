@@ -14,6 +14,7 @@ from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS
 from normcli.verify.groups import take_groups
 from normcli.verify.ulp import ROUNDED_ONCE
+from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,6 +85,10 @@ class Match(NamedTuple):
         Of `lrn`, which has no eps.
     by_default : bool
         Whether the axes are the norm's or a framework's own choice.
+    bits : float
+        The evidence for it; see `weight`.
+    is_odd : bool
+        Whether the eps is none in use and not small beside the variances: then it is no match.
     """
 
     norm: str
@@ -103,6 +108,13 @@ class Match(NamedTuple):
     affine: str = "none"
     window: Window | None = None
     by_default: bool = True
+    bits: float = math.inf
+    is_odd: bool = False
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is more than a plain map would be by chance."""
+        return self.bits >= CERTAIN and not self.is_odd
 
     @property
     def takes_eps(self) -> bool:

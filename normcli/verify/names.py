@@ -67,6 +67,8 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             p=model.p,
             affine=hypothesis.affine.way,
             by_default=by_default,
+            bits=model.bits,
+            is_odd=model.is_odd,
         )
 
 
@@ -138,7 +140,9 @@ def _find_like(
 ) -> tuple[str, ...]:
     """Return the frameworks whose defaults for a norm of this shape are just these."""
     affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
-    adds_one = None if affine.scale is None or affine.way == ESTIMATED else affine.way.startswith("1 +")
+    if affine.way == ESTIMATED:  # a fitted gamma takes up ddof, 1 + gamma and a factor of each channel
+        return ()
+    adds_one = None if affine.scale is None else affine.way.startswith("1 +")
     found = []
     for framework in list_frameworks(norm.name):
         convention = find_convention(framework, norm.name)

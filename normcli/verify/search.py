@@ -160,14 +160,17 @@ class Search:
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
     def find_matches(self) -> Fitting:
-        """Return the matches of the first level at which there are any."""
+        """Return the matches of the first level at which there are any that are certain, or else any."""
         candidates = list(self._survive())
+        first = Fitting(len(LEVELS), [])
         for number, level in enumerate(LEVELS):
             found = [match for pair in candidates for match in self._try(*pair, level)]
             found += self._find_windows(level)
-            if found:
+            if any(match.is_certain for match in found):
                 return Fitting(number, found)
-        return Fitting(len(LEVELS), [])
+            if found and not first.matches:
+                first = Fitting(number, found)
+        return first
 
     def estimate_matches(self) -> list[Match]:
         """Return what fits with a gamma and beta that are fitted to the values, channel by channel."""

@@ -1,0 +1,124 @@
+"""How much evidence a match is: what a norm predicted of the values, less what was fitted to them.
+
+Groups that were centred and divided show two numbers each: the factor, and where 0 lies. A norm predicts both from
+the input; a plain map y = a·x + b would have them by chance. A number that is predicted as exactly as it can be seen
+counts as so many bits as it can be seen with; a number that was fitted (an eps that nobody uses, p, a gamma) takes
+as many away.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats
+
+
+CERTAIN = 20.0
+"""Bits that a match has to have: chance has one in a million, and the search tries some thousand hypotheses."""
+
+_COMMON = 4.0
+"""Bits that the choice of one of the eps in use takes: there are about 2⁴ of them."""
+
+_MOST = 50.0
+"""No number is seen with more bits: a float64 has 53."""
+
+_SMALL_EPS = 0.2
+"""An eps that nobody uses is taken for one up to this part of the variances; a larger one changes what a norm does."""
+
+
+class Seen(NamedTuple):
+    """What groups show of their factors.
+
+    Parameters
+    ----------
+    least, largest : ndarray, shape (groups,)
+        The bounds of each group's factor; the largest are finite and positive.
+    size : ndarray, shape (groups,)
+        What a group is divided by, without eps.
+    offset : ndarray, shape (groups,)
+        |mean| / size.
+    group_size : int
+    centred : bool
+    """
+
+    least: Floats
+    largest: Floats
+    size: Floats
+    offset: Floats
+    group_size: int
+    centred: bool
+
+    def count_shift(self) -> float:
+        """Return how many bits of the groups' centres the values show."""
+        bits = self._count_each()
+        return _add(bits, self.offset * self.size, self._width) if self.centred else 0.0
+
+    def count_scale(self, fitted: int) -> float:
+        """Return how many bits of the groups' factors the values show beyond so many numbers that were fitted."""
+        bits = self._count_each()
+        if not fitted:
+            return _add(bits, self.size, self._width)
+        if _agree(self.size, self._width):
+            return 0.0
+        return float(np.sort(bits)[: max(0, len(bits) - fitted)].sum())
+
+    @property
+    def _width(self) -> float:
+        """How exactly the best group's factor is known, as a part of it."""
+        return float(((self.largest - self.least) / self.largest).max(initial=0.0))
+
+    def _count_each(self) -> Floats:
+        """Return how many bits each group's factor is seen with."""
+        width = np.clip((self.largest - self.least) / self.largest, 2.0**-_MOST, 1.0)
+        bits: Floats = -np.log2(width)
+        pairs_alike = self.group_size == 2 and self.centred and self.least.max() <= self.largest.min()
+        return np.minimum(bits, 0.0) if pairs_alike else bits  # −1 and 1 are the order of two values, no more
+
+
+def is_odd_eps(eps: float, unit: Floats) -> bool:
+    """Whether an eps that is none in use is too large beside variances (or deviations) to be taken for one."""
+    return eps > _SMALL_EPS * float(np.median(unit))
+
+
+def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int = 0) -> float:
+    """Return the bits of evidence for a divisor.
+
+    Parameters
+    ----------
+    seen : Seen
+    eps : float
+        The simplest that fits; 0 where it is too small to show.
+    is_fitted : bool
+        Whether that eps is none of those in use.
+    is_odd : bool
+        Whether it is too large to be taken for one: then the factors are evidence of nothing.
+    numbers : int
+        Other numbers that were fitted, p among them.
+
+    Examples
+    --------
+    One group whose factor is known to 2⁻²⁴ says nothing once an eps was fitted to it; two say something.
+
+    >>> one = Seen(np.array([0.5]), np.array([0.5 + 2.0**-25]), np.array([1.0]), np.zeros(1), 8, False)
+    >>> round(weigh(one, eps=0.0, is_fitted=False, is_odd=False))
+    24
+    >>> weigh(one, eps=3.0, is_fitted=True, is_odd=False)
+    0.0
+    """
+    scale = 0.0 if is_odd else seen.count_scale(numbers + is_fitted)
+    choice = _COMMON if eps > 0.0 and not is_fitted else 0.0
+    return max(0.0, seen.count_shift() + scale - choice)
+
+
+def _add(bits: Floats, statistic: Floats, width: float) -> float:
+    """Return the bits of all groups; of one, where their statistics are the same and show one number only."""
+    return float(bits.max(initial=0.0)) if _agree(statistic, width) else float(bits.sum())
+
+
+def _agree(statistic: Floats, width: float) -> bool:
+    largest = float(statistic.max(initial=0.0))
+    return math.isfinite(largest) and float(np.ptp(statistic)) <= 2.0 * width * largest
