@@ -39,7 +39,7 @@ _LARGEST = {
 }
 """The largest finite number."""
 
-_SHORT_BYTES = 4
+_HALF_BYTES, _SHORT_BYTES = 2, 4
 
 MOST_AXES = 64
 """NumPy's limit."""
@@ -58,6 +58,11 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 def is_short_float(dtype: np.dtype[Any]) -> bool:
     """Whether a dtype holds floats of 24 significant bits at most."""
     return is_float(dtype) and dtype.itemsize <= _SHORT_BYTES
+
+
+def is_half(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype holds floats of 2 bytes, which kernels calculate in float32."""
+    return is_float(dtype) and dtype.itemsize == _HALF_BYTES
 
 
 def is_long_integer(dtype: np.dtype[Any]) -> bool:

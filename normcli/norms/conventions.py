@@ -100,6 +100,11 @@ class Convention(NamedTuple):
     precision: str = "that of the input"
     note: str = ""
 
+    @property
+    def widens(self) -> bool:
+        """Whether half precision is calculated in float32 up to the roundings that are named."""
+        return self.precision.startswith("float32, rounded")
+
 
 _WORDS: Mapping[str, type[enum.Enum]] = {
     "eps": EpsRule,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.errors import DataError
+from normcli.numerics.rounding import store
+from normcli.verify.ulp import measure_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -44,11 +46,14 @@ class AffineStep(NamedTuple):
         One of `WAYS`.
     scale, shift : ndarray or None
         Of the tensor's rank, with lengths of 1 where they repeat; None stands for 1 and 0.
+    rounds_to : numpy.dtype or None
+        What x̂ is rounded to before the scale multiplies it; None where it is not.
     """
 
     way: str
     scale: Floats | None = None
     shift: Floats | None = None
+    rounds_to: np.dtype[Any] | None = None
 
     def map(self, function: Callable[[Floats], Floats]) -> AffineStep:
         """Return the step with a function applied to its scale and its shift, as far as it has them."""
@@ -56,25 +61,55 @@ class AffineStep(NamedTuple):
         return self._replace(scale=scale, shift=shift)
 
     def apply(self, standardized: Floats) -> Floats:
-        """Return y."""
+        """Return y, of float64."""
+        if self.rounds_to is not None:
+            standardized = _round(standardized, self.rounds_to)
         scaled = standardized if self.scale is None else standardized * self.scale
         return scaled if self.shift is None else scaled + self.shift
 
-    def undo(self, values: Floats, slack: Floats) -> tuple[Floats, Floats]:
-        """Return x̂ and how far it may be off, given y and how far y may be off.
+    def undo(self, values: Floats, slack: Floats, before: Floats) -> tuple[Floats, Floats]:
+        """Return x̂ and how far it may be off, given y, how far this step may be off, and how far x̂ before it.
 
-        Where the scale is 0, y says nothing of x̂: the slack is infinite there.
+        Where the scale is 0, y says nothing of x̂: the slack is infinite there. Where x̂ was rounded, and to
+        nothing that gives y, it is NaN.
         """
         if self.shift is not None:
             values = values - self.shift
         if self.scale is None:
-            return values, slack
+            return values, slack + before
         with np.errstate(all="ignore"):
             blind = self.scale == 0.0
             wrong = blind & (np.abs(values) > slack)  # a value that no x̂ gives
             restored = np.where(blind, 0.0, values / self.scale)
             allowed = np.where(blind, np.inf, slack / np.abs(self.scale))
-        return np.where(wrong, np.nan, restored), allowed
+        restored = np.where(wrong, np.nan, restored)
+        if self.rounds_to is not None:
+            restored, allowed = _undo_rounding(restored, allowed, self.rounds_to)
+        return restored, allowed + before
+
+
+def _round(values: Floats, dtype: np.dtype[Any]) -> Floats:
+    rounded = np.empty(values.shape, dtype)
+    with np.errstate(all="ignore"):
+        store(rounded, values)
+    return rounded.astype(np.float64)
+
+
+def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Floats]:
+    """Return what rounds to a number of the dtype within the slack: the middle, and how far it reaches."""
+    with np.errstate(all="ignore"):
+        low, high = -_round_down(slack - values, dtype), _round_down(values + slack, dtype)
+        least, most = (z - sign * measure_unit(z, dtype) / 2.0 for z, sign in ((low, 1.0), (high, -1.0)))
+        middle = np.where(low <= high, (least + most) / 2.0, np.nan)
+    blind = np.isinf(slack)
+    return np.where(blind, values, middle), np.where(blind, slack, (most - least) / 2.0)
+
+
+def _round_down(values: Floats, dtype: np.dtype[Any]) -> Floats:
+    """Return the largest number of a dtype that is no larger than each value."""
+    nearest = _round(values, dtype)
+    towards = np.where(nearest > 0.0, nearest * (1.0 - 2.0**-53), nearest)  # below a power of two, the unit is half
+    return np.where(nearest > values, nearest - measure_unit(towards, dtype), nearest)
 
 
 NO_AFFINE = AffineStep("none")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import get_eps
+from normcli.dtypes import get_eps, is_half
 from normcli.norms.table import EpsMode
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
@@ -28,7 +28,8 @@ LEAST_VALUES = 8
 _HOPEFUL = 0.3
 """Hypotheses without eps that leave more of the spread than this unexplained are not pursued."""
 
-_ROUNDINGS = 16.0
+_ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
+"""Units of the result's last place that a correct kernel may be off; half precision has sums of float32."""
 
 
 def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) -> Iterator[Hypothesis]:
@@ -99,7 +100,8 @@ def _regress(
     beta = mean_y - gamma * mean_h
     rest = np.abs(y - gamma * h - beta)
     offset = float(sample.standard.offset.max(initial=0.0))
-    terms = np.abs(y) + (np.abs(gamma) * (1.0 + np.abs(h)) + np.abs(beta)) * (1.0 + offset)
-    excess = rest / (_ROUNDINGS * get_eps(dtype) * np.where(terms > 0.0, terms, 1.0))
+    terms = np.abs(y) + (np.abs(gamma) * (float(is_centred) + np.abs(h)) + np.abs(beta)) * (1.0 + offset)
+    roundings = _ROUNDINGS_OF_HALF if is_half(dtype) else _ROUNDINGS
+    excess = rest / (roundings * get_eps(dtype) * np.where(terms > 0.0, terms, 1.0))
     affine = AffineStep(ESTIMATED, gamma, beta if is_centred else None)
     return affine, float(rest.max()), float(excess.max()) <= 1.0

@@ -52,7 +52,7 @@ class Standard:
     @property
     def centred(self) -> bool:
         """Whether something was subtracted."""
-        return _ROWS[self.divisor].centre is not Centre.NOTHING
+        return ROWS[self.divisor].centre is not Centre.NOTHING
 
     @property
     def group_size(self) -> int:
@@ -71,7 +71,8 @@ MOMENTS = tuple(divisor for divisor in DIVISORS if divisor.measurement is Measur
 STANDARDS = (*MOMENTS, *(divisor for divisor in DIVISORS if divisor.is_by_order))
 """What groups are standardized by, each with the centre of the first norm that divides so, or none."""
 
-_ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) for divisor in STANDARDS}
+ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) for divisor in DIVISORS}
+"""The first norm that divides so."""
 
 LENGTHS = (1.0, 2.0, math.inf)
 """The p of ℓp norms that are looked for."""
@@ -79,7 +80,7 @@ LENGTHS = (1.0, 2.0, math.inf)
 
 def standardize(rows: Floats, divisor: Divisor) -> Standard:
     """Return groups, shape (groups, group_size), without centre (if there is one) and scale."""
-    row = _ROWS[divisor]
+    row = ROWS[divisor]
     result = normalize(rows, row.name, axes=1, eps=None if row.eps is None else 0.0)
     assert divisor.spread is not None  # of every standard
     size = result.statistics[divisor.spread]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.engine.inputs import Inputs
+from normcli.engine.run import run
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rounding import store
-from normcli.verify.affine import ESTIMATED
-from normcli.verify.evidence import COMMON_EPS
+from normcli.verify.evidence import COMMON_EPS, ROWS
 from normcli.verify.groups import take_groups
-from normcli.verify.ulp import ROUNDED_ONCE
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
@@ -21,13 +24,9 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
-    from normcli.norms.plan import Window
+    from normcli.norms.plan import Plan, Window
     from normcli.verify.affine import AffineStep
     from normcli.verify.evidence import Model, Standard
-
-
-_FLOAT32 = np.dtype(np.float32)
-
 
 class Scope(NamedTuple):
     """What a search looks for, and in which tensor.
@@ -65,6 +64,8 @@ class Match(NamedTuple):
         The frameworks whose defaults these are.
     max_ulp, max_abs : float
         The largest distance of a value from the exact result.
+    equal : float
+        The share of the values that have the bits of the exact result, rounded as the hypothesis says.
     order : tuple of int
         The axes of the actual tensor, in the order of the input's.
     groups : int or None
@@ -89,6 +90,8 @@ class Match(NamedTuple):
         The evidence for it; see `weight`.
     is_odd : bool
         Whether the eps is none in use and not small beside the variances: then it is no match.
+    users : int
+        How many of the frameworks leave nothing of it to the caller.
     """
 
     norm: str
@@ -97,6 +100,7 @@ class Match(NamedTuple):
     like: tuple[str, ...]
     max_ulp: float
     max_abs: float
+    equal: float
     order: tuple[int, ...]
     groups: int | None = None
     group_order: str | None = None
@@ -110,6 +114,7 @@ class Match(NamedTuple):
     by_default: bool = True
     bits: float = math.inf
     is_odd: bool = False
+    users: int = 0
 
     @property
     def is_certain(self) -> bool:
@@ -167,12 +172,29 @@ class Hypothesis(NamedTuple):
     model: Model
 
     def predict(self, eps: float) -> Floats:
-        """Return the exact result for the sampled values."""
+        """Return the exact result for the sampled values, as float64; of the x̂ that the affine step rounds to."""
+        placed, plan = self.sample.place(self.affine), self._make_plan(eps)
+        if placed.rounds_to is not None:
+            return placed.apply(run(plan, self.sample.standard.rows)[0])
+        parameters = Inputs(*(None if v is None else np.broadcast_to(v, plan.grid.shape) for v in placed[1:3]))
+        return run(plan, self.sample.standard.rows, parameters)[0]
+
+    def _make_plan(self, eps: float) -> Plan:
+        """Return the plan of the sampled groups, with a gamma and a beta for each value."""
+        rows, (divisor, mode, ddof, p, *_) = self.sample.standard.rows, self.model
+        row = ROWS[divisor]
+        plan = make_plan(Request(row.name, axes=(1,), dtype="float64"), rows.shape, rows.dtype)
+        plan = plan.change_spec(eps=None if row.eps is None else eps, eps_mode=mode, ddof=ddof, p=p)
+        shapes = plan.parameters._replace(axes=(0, 1), shape=rows.shape, full_shape=rows.shape, view_shape=rows.shape)
+        return replace(plan, parameters=shapes)
+
+    def approximate(self, eps: float) -> Floats:
+        """Return the same in plain float64 arithmetic, which is off by a few units in the last place."""
         with np.errstate(all="ignore"):
             return self.sample.place(self.affine).apply(self.standardize(eps))
 
     def standardize(self, eps: float) -> Floats:
-        """Return the exact x̂ of the sampled values."""
+        """Return x̂ of the sampled values in plain float64 arithmetic."""
         standard, model = self.sample.standard, self.model
         if model.p is None:
             size = standard.size * math.sqrt(standard.group_size / (standard.group_size - model.ddof))
@@ -182,14 +204,10 @@ class Hypothesis(NamedTuple):
             factor = standard.size / find_divisor(size, eps, model.eps_mode)
         return standard.values * np.where(standard.size > 0.0, factor, 0.0)[:, None]
 
-    def is_rounded_first(self, eps: float, ulp: float, dtype: np.dtype[Any]) -> bool | None:
-        """Whether x̂ was rounded to a dtype before gamma multiplied it; None where the data do not show it."""
-        if self.affine.scale is None or self.affine.way == ESTIMATED or dtype.itemsize >= _FLOAT32.itemsize:
-            return None
-        result = np.empty(self.sample.actual.shape, dtype)
-        with np.errstate(all="ignore"):
-            store(result, self.standardize(eps))
-            store(result, self.sample.place(self.affine).apply(result.astype(np.float64)))
-        first = np.array_equal(self.sample.actual, result.astype(np.float64))
-        once = ulp <= ROUNDED_ONCE
-        return None if first == once else first
+
+def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:
+    """Return the share of values that are what the expected ones round to; NaN is equal to NaN."""
+    rounded = np.empty(expected.shape, dtype)
+    with np.errstate(all="ignore"):
+        store(rounded, expected)
+    return float(np.mean((actual == rounded) | (np.isnan(actual) & np.isnan(expected))))

@@ -17,7 +17,7 @@ from normcli.tensors.mapped import require_unchanged
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import enumerate_affine_steps
 from normcli.verify.hypothesis import Scope
-from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search, rank_match
+from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search, rank_matches
 from normcli.verify.ulp import choose_counting_dtype
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
     if not matches and gamma is None and beta is None:
         matches = searches[0].estimate_matches()
     if matches:
-        return Identification(question, tuple(sorted(matches, key=rank_match)), None, sampled)
+        return Identification(question, tuple(rank_matches(matches)), None, sampled)
     return Identification(question, (), searches[0].find_nearest(), sampled)
 
 

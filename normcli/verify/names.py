@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import is_half
 from normcli.errors import NormError
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.divisors import WINDOW_POWER
@@ -13,8 +14,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder
 from normcli.verify.affine import ESTIMATED
-from normcli.verify.evidence import LENGTH_EPS, choose_eps
-from normcli.verify.hypothesis import Match
+from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
+from normcli.verify.hypothesis import Match, measure_equality
 from normcli.verify.ulp import measure_distance
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
-    from normcli.norms.plan import Plan
+    from normcli.norms.plan import Plan, Window
     from normcli.norms.table import Norm
     from normcli.verify.evidence import Model
     from normcli.verify.hypothesis import Hypothesis, Scope
@@ -45,10 +46,12 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
         The dtype in which it was accumulated.
     """
     (grid, _, _, actual), model = hypothesis.sample, hypothesis.model
-    eps = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
-    error, ulp = measure_distance(actual, hypothesis.predict(eps), scope.dtype)
-    first = hypothesis.is_rounded_first(eps, float(ulp.max()), scope.dtype)
-    for norm, like, by_default in _name_hypothesis(hypothesis, scope, first):
+    eps = _choose_eps(hypothesis, scope.dtype)
+    expected = hypothesis.predict(eps)
+    error, ulp = measure_distance(actual, expected, scope.dtype)
+    first = hypothesis.affine.rounds_to is not None
+    coarse = is_half(scope.dtype) and precision == scope.dtype.name and hypothesis.affine.way != ESTIMATED
+    for norm, like, by_default in _name_hypothesis(hypothesis, scope, coarse=coarse):
         groups = _count_groups(norm, grid)
         yield Match(
             norm=norm.name,
@@ -57,6 +60,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             like=like,
             max_ulp=float(ulp.max()),
             max_abs=float(error.max()),
+            equal=measure_equality(actual, expected, scope.dtype),
             order=scope.order,
             groups=groups,
             group_order=None if groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
@@ -69,18 +73,48 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             by_default=by_default,
             bits=model.bits,
             is_odd=model.is_odd,
+            users=_count_users(norm, like),
         )
 
 
+_BY_LUCK = 0.005
+"""Shares of equal values that differ by less differ by luck."""
+
+
+def _choose_eps(hypothesis: Hypothesis, dtype: np.dtype[Any]) -> float:
+    """Return the simplest eps that fits, of those that give clearly more values to the bit, if any do."""
+    model = hypothesis.model
+    simplest = choose_eps(model.low, model.high, LENGTH_EPS if model.eps_mode is EpsMode.FLOOR else None)
+    usual = [eps for eps in COMMON_EPS if model.low <= eps <= model.high and eps != simplest]
+    if model.eps_mode is EpsMode.FLOOR or dtype.itemsize > _LONGEST_JUDGED or not usual:
+        return simplest
+    shares = {eps: measure_equality(hypothesis.sample.actual, hypothesis.approximate(eps), dtype) for eps in (simplest, *usual)}
+    return next(eps for eps, share in shares.items() if share >= max(shares.values()) - _BY_LUCK)
+
+
+_LONGEST_JUDGED = 4
+"""Bytes of a float of which plain float64 arithmetic tells the bits."""
+
+
 def _name_hypothesis(
-    hypothesis: Hypothesis, scope: Scope, rounded_first: bool | None
+    hypothesis: Hypothesis, scope: Scope, *, coarse: bool
 ) -> list[tuple[Norm, tuple[str, ...], bool]]:
-    """Return each norm that it is, the frameworks that have it so, and whether the axes are a default."""
+    """Return each norm that it is, the frameworks that have it so, and whether the axes are a default.
+
+    Parameters
+    ----------
+    hypothesis : Hypothesis
+    scope : Scope
+    coarse : bool
+        Whether it was rounded to half precision more often than the frameworks do that calculate in float32.
+    """
     grid, model = hypothesis.sample.grid, hypothesis.model
     rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
     named: list[tuple[Norm, tuple[str, ...], bool]] = []
     for norm in rows:
-        like = _find_like(norm, hypothesis, scope.dtype, rounded_first)
+        like = _find_like(norm, hypothesis, scope.dtype)
+        if coarse:
+            like = tuple(name for name in like if not find_convention(name, norm.name).widens)
         own = _has_own_eps(norm, model) and any(_reduces_so(norm, grid, channel) for channel in scope.channels)
         if like or own:
             chosen = [find_convention(framework, norm.name).axes for framework in like]
@@ -89,6 +123,11 @@ def _name_hypothesis(
         rule = AxesRule.LAST if grid.split is None else AxesRule.CHANNEL_GROUPS
         named.append((next((norm for norm in rows if norm.axes is rule), rows[0]), (), False))
     return named
+
+
+def _count_users(norm: Norm, like: tuple[str, ...]) -> int:
+    rows = (find_convention(framework, norm.name) for framework in like)
+    return sum(row.eps is not EpsRule.GIVEN and row.axes is not AxesRule.GIVEN for row in rows)
 
 
 def _count_groups(norm: Norm, grid: Grid) -> int | None:
@@ -135,14 +174,14 @@ def _make_layout(rank: int, channel: int) -> str:
     return "".join(letters)
 
 
-def _find_like(
-    norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], rounded_first: bool | None
-) -> tuple[str, ...]:
+def _find_like(norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any]) -> tuple[str, ...]:
     """Return the frameworks whose defaults for a norm of this shape are just these."""
     affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
     if affine.way == ESTIMATED:  # a fitted gamma takes up ddof, 1 + gamma and a factor of each channel
         return ()
-    adds_one = None if affine.scale is None else affine.way.startswith("1 +")
+    is_given = affine.scale is not None
+    adds_one = affine.way.startswith("1 +") if is_given else None
+    rounds = affine.rounds_to is not None if is_given and is_half(dtype) else None
     found = []
     for framework in list_frameworks(norm.name):
         convention = find_convention(framework, norm.name)
@@ -158,7 +197,7 @@ def _find_like(
             plan is not None
             and _agrees(plan, model)
             and adds_one in (None, plan.spec.gamma_offset == 1)
-            and rounded_first in (None, plan.spec.rounds_before_gamma)
+            and rounds in (None, plan.spec.rounds_before_gamma)
             and plan.grid.canonical == grid
         ):
             found.append(framework)
@@ -186,10 +225,12 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
     """Return the match of a window of local response normalization."""
     axis, window, exact = fitted
     like = []  # the frameworks whose windows lie so; their constants are everybody's own
+    users = 0
     for framework in list_frameworks(WINDOWED):
         plan = _try_plan(Request(WINDOWED, like=framework, size=window.size, axes=(axis,)), actual.shape)
         if plan is not None and plan.grid.reach == (window.before, window.after):
             like.append(framework)
+            users += _has_constants(plan.spec.window, window)
     error, ulp = measure_distance(actual, exact, scope.dtype)
     return Match(
         norm=WINDOWED,
@@ -198,6 +239,13 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
         like=tuple(like),
         max_ulp=float(ulp.max()),
         max_abs=float(error.max()),
+        equal=measure_equality(actual, exact, scope.dtype),
         order=scope.order,
         window=window,
+        users=users,
     )
+
+
+def _has_constants(default: Window | None, window: Window) -> bool:
+    """Whether k and the exponent are those of a framework; alpha is seldom known so well."""
+    return default is not None and (default.k, default.exponent) == (window.k, window.exponent)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import get_eps
+from normcli.dtypes import find_type, get_eps, is_half
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.table import NORMS, EpsMode
 from normcli.tensors.mapped import fetch
@@ -32,7 +32,7 @@ from normcli.verify.ulp import ROUNDED_ONCE, measure_unit
 from normcli.verify.windows import find_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,18 +57,42 @@ class Level(NamedTuple):
 
     Parameters
     ----------
+    precision : str
+        The dtype of the calculation.
     ulp : float
-        How many units in its last place each value may be off.
+        How many units in the result's last place each value may be off.
     roundings : float
-        How many roundings, of values of the size of the calculation's terms, on top.
+        How many units of the calculation's last place, at values of the size of its terms, on top.
     """
 
+    precision: str
     ulp: float
     roundings: float
 
+    def measure(self, terms: Floats) -> Floats:
+        """Return how far off a calculation with such terms may be."""
+        return self.roundings * get_eps(np.dtype(find_type(self.precision))) * terms
 
-LEVELS = (Level(ROUNDED_ONCE, 0.0), Level(2.0, 0.0), *(Level(1.0, 2.0**k) for k in range(6)))
-"""From rounded once to careless. The first level at which anything fits is the one that counts."""
+
+_CALCULATED = "float32"
+"""What kernels calculate half precision in."""
+
+
+def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
+    """Return the levels for results of a dtype: from rounded once to as careless as a correct kernel may be.
+
+    Of half precision that is one whose sums are of float32, however it rounds on the way: sums of float16 have
+    errors that grow with the length of the sum. The first level at which anything fits is the one that counts.
+    """
+    name, careless = dtype.name, [2.0**k for k in range(6)]
+    if is_half(dtype):
+        levels = [Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in (0.0, *careless)]
+        return (*levels, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))
+    return (Level(name, ROUNDED_ONCE, 0.0), Level(name, 2.0, 0.0), *(Level(name, 1.0, n) for n in careless))
+
+
+_PATIENCE = 2
+"""So many levels further, a usual eps is looked for: one of many digits may be an artefact of the rounding."""
 
 _MOSTLY = 0.5
 """A hypothesis that leaves more than this part of the values unexplained explains nothing."""
@@ -88,6 +112,11 @@ class Fitting(NamedTuple):
 
     level: int
     matches: list[Match]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether any of them is."""
+        return any(match.is_certain for match in self.matches)
 
 
 class Nearest(NamedTuple):
@@ -154,23 +183,26 @@ class Search:
     """
 
     def __init__(self, inputs: Inputs, y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
-        self.inputs, self.x, self.y, self.affines, self.scope = inputs, inputs.x, y, affines, scope
+        self.inputs, self.x, self.y, self.scope = inputs, inputs.x, y, scope
+        self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = _list_grids(y.shape)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
     def find_matches(self) -> Fitting:
         """Return the matches of the first level at which there are any that are certain, or else any."""
-        candidates = list(self._survive())
-        first = Fitting(len(LEVELS), [])
-        for number, level in enumerate(LEVELS):
+        candidates, best = list(self._survive()), Fitting(len(self.levels), [])
+        for number, level in enumerate(self.levels):
             found = [match for pair in candidates for match in self._try(*pair, level)]
             found += self._find_windows(level)
-            if any(match.is_certain for match in found):
-                return Fitting(number, found)
-            if found and not first.matches:
-                first = Fitting(number, found)
-        return first
+            here = Fitting(number, found)
+            if any(match.is_certain and match.is_usual for match in found):
+                return here
+            if (found and not best.matches) or best.is_certain < here.is_certain:
+                best = here
+            if best.is_certain and number == best.level + _PATIENCE:
+                break
+        return best
 
     def estimate_matches(self) -> list[Match]:
         """Return what fits with a gamma and beta that are fitted to the values, channel by channel."""
@@ -179,7 +211,7 @@ class Search:
             return []
         x, y = _widen(self.x[:rows]), _widen(self.y[:rows])
         hypotheses = estimate(x, y, self.scope.dtype, _list_grids(x.shape))
-        return [match for hypothesis in hypotheses for match in self._describe(hypothesis, LEVELS[-2])]
+        return [match for hypothesis in hypotheses for match in self._describe(hypothesis, self.levels[-2])]
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
@@ -188,7 +220,7 @@ class Search:
             for sample in self._take_samples(MOST_VALUES)
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS[sample.standard.divisor])
         )
-        named = (h for h in tried if self.scope.norm is None or any(self._describe(h, LEVELS[0])))
+        named = (h for h in tried if self.scope.norm is None or any(self._describe(h, self.levels[0])))
         hypothesis = min(named, key=lambda h: self._judge(h)[0], default=None)
         if hypothesis is None:
             return None
@@ -201,16 +233,18 @@ class Search:
         refined = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
         best = min(refined, key=lambda h: self._judge(h)[0])
         _, wrong = self._judge(best)
-        match = min(self._describe(best, LEVELS[-1]), key=rank_match)
+        match = rank_matches(self._describe(best, self.levels[-1]))[0]
         return Nearest(match, int(wrong.sum()), wrong.size, _locate_first(sample, wrong))
 
     def _judge(self, hypothesis: Hypothesis) -> tuple[tuple[float, float], NDArray[np.bool_]]:
         """Return the part of the values that is not explained, the distance of the rest, and which they are."""
         sample = hypothesis.sample
-        predicted = hypothesis.predict(hypothesis.model.low)
+        predicted = hypothesis.approximate(hypothesis.model.low)
         with np.errstate(all="ignore"):
             error = np.abs(sample.actual - predicted)
-            wrong = ~(error <= self._allow(sample, sample.place(hypothesis.affine), LEVELS[-1]))
+            placed = sample.place(hypothesis.affine)
+            slack, before = self._allow(sample, placed, self.levels[-1])
+            wrong = ~(error <= slack + before * (1.0 if placed.scale is None else np.abs(placed.scale)))
             part = float(wrong.mean())
             explained = error if part >= _MOSTLY else error[~wrong]
             known = explained[~np.isnan(explained)]
@@ -220,10 +254,16 @@ class Search:
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
         for few in self._take_samples(FEW_VALUES):
-            left = [step for step in self.affines if self._bound(few, step, LEVELS[-1])]
+            steps = [way for step in self.affines for way in self._list_roundings(step)]
+            left = [step for step in steps if self._bound(few, step, self.levels[-1])]
             sample = self._sample(few.grid, MOST_VALUES, few.standard.divisor) if left else None
             if sample is not None:
                 yield from ((sample, step) for step in left)
+
+    def _list_roundings(self, step: AffineStep) -> list[AffineStep]:
+        """Return an affine step of x̂ as it is, and of half precision of an x̂ that was rounded first."""
+        rounds = step.scale is not None and is_half(self.scope.dtype)
+        return [step, step._replace(rounds_to=self.scope.dtype)] if rounds else [step]
 
     def _try(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         bounds = self._bound(sample, affine, level)
@@ -237,23 +277,18 @@ class Search:
             return []
         count = max(1, self._count_samples())
         x, y = _widen(self.x[:count]), _widen(self.y[:count])
-        slack = level.ulp * measure_unit(y, dtype) + level.roundings * get_eps(dtype) * np.abs(y)
-        precision = self._format_precision(level)
-        return [describe_window(fitted, y, self.scope, precision) for fitted in find_windows(x, y, slack)]
+        slack = level.ulp * measure_unit(y, dtype) + level.measure(np.abs(y))
+        windows = find_windows(x, y, slack)
+        return [describe_window(fitted, y, self.scope, level.precision) for fitted in windows]
 
     def _count_samples(self) -> int:
         """Return how many samples, along the first axis, hold no more than `MOST_VALUES` values."""
         return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
 
     def _describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
-        for match in describe_hypothesis(hypothesis, self.scope, self._format_precision(level)):
+        for match in describe_hypothesis(hypothesis, self.scope, level.precision):
             if self.scope.norm in (None, match.norm):
                 yield match
-
-    def _format_precision(self, level: Level) -> str:
-        """Return the dtype of the sums: one without roundings of its own is beyond a short dtype."""
-        short = self.scope.dtype.itemsize < np.dtype(np.float32).itemsize
-        return "float32" if short and not level.roundings else self.scope.dtype.name
 
     def _take_samples(self, most: int) -> Iterator[Sample]:
         """Yield a sample of each way of grouping by each standard, as far as there is one."""
@@ -268,18 +303,18 @@ class Search:
         chosen, standard = found
         return Sample(grid, chosen, standard, _widen(take_groups(grid, self.y, chosen)))
 
-    def _allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
-        """Return how far each value may be off, given the affine step of the sampled values."""
+    def _allow(self, sample: Sample, placed: AffineStep, level: Level) -> tuple[Floats, Floats]:
+        """Return how far the affine step of the sampled values may be off, and how far x̂ before it."""
+        standard = sample.standard
         slack = level.ulp * measure_unit(sample.actual, self.scope.dtype)
-        if level.roundings:
-            standard = sample.standard
-            terms = (1.0 + np.abs(standard.values)) * (1.0 + standard.offset[:, None])
-            slack = slack + level.roundings * get_eps(self.scope.dtype) * placed.map(np.abs).apply(terms)
-        return slack
+        if placed.shift is not None:
+            slack = slack + level.measure(np.abs(placed.shift))
+        terms = (float(standard.centred) + np.abs(standard.values)) * (1.0 + standard.offset[:, None])
+        return slack, level.measure(terms)
 
     def _bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
         placed = sample.place(affine)
-        targets, slack = placed.undo(sample.actual, self._allow(sample, placed, level))
+        targets, slack = placed.undo(sample.actual, *self._allow(sample, placed, level))
         return bound_factors(sample.standard, targets, slack)
 
 
@@ -312,17 +347,29 @@ def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
 
 
-def rank_match(match: Match) -> tuple[Any, ...]:
-    """Order matches: a usual eps first, then by the size of the distance, then what is a framework's own."""
-    return (
-        not match.is_usual,
-        _round_distance(match.max_abs),
-        not match.by_default,
-        not match.like,
-        list(WAYS).index(match.affine),
-        match.ddof,
-        match.max_ulp,
-    )
+def rank_matches(matches: Iterable[Match]) -> list[Match]:
+    """Return matches in order: a usual eps first, then by the share of equal values, then what people use most."""
+    matches = list(matches)
+    most = max((match.equal for match in matches), default=1.0)
+
+    def rank(match: Match) -> tuple[Any, ...]:
+        return (
+            not match.is_usual,
+            int((most - match.equal) / _BY_LUCK),
+            _round_distance(match.max_abs),
+            not match.by_default,
+            -match.users,
+            list(WAYS).index(match.affine),
+            match.ddof,
+            list(NORMS).index(match.norm),
+            -match.equal,
+        )
+
+    return sorted(matches, key=rank)
+
+
+_BY_LUCK = 0.02
+"""Shares of equal values that differ by less differ by luck."""
 
 
 def _round_distance(distance: float) -> float:
