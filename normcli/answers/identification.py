@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from normcli.documents.document import SCHEMA, Facts, Line, Row, Table, describe_members
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.plans import describe_tensor, list_facts
+from normcli.verify.sentence import format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +20,25 @@ if TYPE_CHECKING:
 
 _MOST_MATCHES = 12
 
-_COLUMNS = ("norm", "axes", "eps", "fits", "place", "ddof", "affine", "precision", "like", "max ulp", "max abs")
-_NUMERIC = frozenset(("eps", "ddof", "max ulp", "max abs"))
+_COLUMNS = (
+    "norm",
+    "axes",
+    "eps",
+    "fits",
+    "place",
+    "ddof",
+    "affine",
+    "precision",
+    "like",
+    "equal",
+    "max ulp",
+    "max abs",
+)
+_NUMERIC = frozenset(("eps", "ddof", "equal", "max ulp", "max abs"))
 
 _MEMBERS = (
     *("norm", "axes", "groups", "group_order", "eps", "eps_range", "eps_mode", "ddof", "p"),
-    *("affine", "precision", "like", "max_ulp", "max_abs", "order", "window"),
+    *("affine", "precision", "like", "equal", "max_ulp", "max_abs", "order", "window"),
 )
 """Those of a match in JSON; p and the window only where a norm has them."""
 
@@ -97,6 +111,7 @@ class IdentificationAnswer:
             match.affine,
             match.precision,
             ", ".join(match.like) or "–",
+            format_share(match.equal),
             f"{match.max_ulp:.3g}",
             f"{match.max_abs:.2e}",
         )

@@ -108,7 +108,9 @@ def _undo_rounding(values: Floats, slack: Floats, dtype: np.dtype[Any]) -> tuple
 def _round_down(values: Floats, dtype: np.dtype[Any]) -> Floats:
     """Return the largest number of a dtype that is no larger than each value."""
     nearest = _round(values, dtype)
-    towards = np.where(nearest > 0.0, nearest * (1.0 - 2.0**-53), nearest)  # below a power of two, the unit is half
+    towards = np.where(
+        nearest > 0.0, nearest * (1.0 - 2.0**-53), nearest
+    )  # below a power of two, the unit is half
     return np.where(nearest > values, nearest - measure_unit(towards, dtype), nearest)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from normcli.verify.affine import AffineStep
     from normcli.verify.evidence import Model, Standard
 
+
 class Scope(NamedTuple):
     """What a search looks for, and in which tensor.
 
@@ -49,6 +50,21 @@ class Scope(NamedTuple):
     dtype: np.dtype[Any]
 
 
+class Furthest(NamedTuple):
+    """The value that is furthest from the exact one.
+
+    Parameters
+    ----------
+    place : tuple of int
+        Its index in the input.
+    exact, actual : float
+    """
+
+    place: tuple[int, ...]
+    exact: float
+    actual: float
+
+
 class Match(NamedTuple):
     """A hypothesis that reproduces the tensor.
 
@@ -66,6 +82,7 @@ class Match(NamedTuple):
         The largest distance of a value from the exact result.
     equal : float
         The share of the values that have the bits of the exact result, rounded as the hypothesis says.
+    furthest : Furthest
     order : tuple of int
         The axes of the actual tensor, in the order of the input's.
     groups : int or None
@@ -101,6 +118,7 @@ class Match(NamedTuple):
     max_ulp: float
     max_abs: float
     equal: float
+    furthest: Furthest
     order: tuple[int, ...]
     groups: int | None = None
     group_order: str | None = None
@@ -150,6 +168,10 @@ class Sample(NamedTuple):
     standard: Standard
     actual: Floats
 
+    def locate(self, row: int, column: int) -> tuple[int, ...]:
+        """Return the index in the tensor of a sampled value."""
+        return tuple(int(i[0]) for i in self.grid.locate_values(self.chosen[[row]], np.array([column])))
+
     def place(self, affine: AffineStep) -> AffineStep:
         """Return an affine step with its scale and shift of the sampled values."""
         return affine.map(lambda values: take_groups(self.grid, values, self.chosen))
@@ -172,12 +194,14 @@ class Hypothesis(NamedTuple):
     model: Model
 
     def predict(self, eps: float) -> Floats:
-        """Return the exact result for the sampled values, as float64; of the x̂ that the affine step rounds to."""
+        """Return the exact result for the sampled values, as float64; x̂ rounded if the affine step does."""
         placed, plan = self.sample.place(self.affine), self._make_plan(eps)
         if placed.rounds_to is not None:
             return placed.apply(run(plan, self.sample.standard.rows)[0])
-        parameters = Inputs(*(None if v is None else np.broadcast_to(v, plan.grid.shape) for v in placed[1:3]))
-        return run(plan, self.sample.standard.rows, parameters)[0]
+        scale, shift = (
+            None if v is None else np.broadcast_to(v, plan.grid.shape) for v in (placed.scale, placed.shift)
+        )
+        return run(plan, self.sample.standard.rows, Inputs(scale, shift))[0]
 
     def _make_plan(self, eps: float) -> Plan:
         """Return the plan of the sampled groups, with a gamma and a beta for each value."""
@@ -185,7 +209,9 @@ class Hypothesis(NamedTuple):
         row = ROWS[divisor]
         plan = make_plan(Request(row.name, axes=(1,), dtype="float64"), rows.shape, rows.dtype)
         plan = plan.change_spec(eps=None if row.eps is None else eps, eps_mode=mode, ddof=ddof, p=p)
-        shapes = plan.parameters._replace(axes=(0, 1), shape=rows.shape, full_shape=rows.shape, view_shape=rows.shape)
+        shapes = plan.parameters._replace(
+            axes=(0, 1), shape=rows.shape, full_shape=rows.shape, view_shape=rows.shape
+        )
         return replace(plan, parameters=shapes)
 
     def approximate(self, eps: float) -> Floats:
@@ -211,3 +237,9 @@ def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> 
     with np.errstate(all="ignore"):
         store(rounded, expected)
     return float(np.mean((actual == rounded) | (np.isnan(actual) & np.isnan(expected))))
+
+
+def find_furthest(actual: Floats, expected: Floats, error: Floats) -> tuple[tuple[int, ...], float, float]:
+    """Return the index of the largest error, and what is expected and found there."""
+    index = np.unravel_index(int(error.argmax()), error.shape)
+    return tuple(map(int, index)), float(expected[index]), float(actual[index])

@@ -15,7 +15,7 @@ from normcli.norms.request import Request
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
-from normcli.verify.hypothesis import Match, measure_equality
+from normcli.verify.hypothesis import Furthest, Match, find_furthest, measure_equality
 from normcli.verify.ulp import measure_distance
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
     eps = _choose_eps(hypothesis, scope.dtype)
     expected = hypothesis.predict(eps)
     error, ulp = measure_distance(actual, expected, scope.dtype)
+    index, *values = find_furthest(actual, expected, error)
     first = hypothesis.affine.rounds_to is not None
     coarse = is_half(scope.dtype) and precision == scope.dtype.name and hypothesis.affine.way != ESTIMATED
     for norm, like, by_default in _name_hypothesis(hypothesis, scope, coarse=coarse):
@@ -61,6 +62,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             max_ulp=float(ulp.max()),
             max_abs=float(error.max()),
             equal=measure_equality(actual, expected, scope.dtype),
+            furthest=Furthest(hypothesis.sample.locate(*index), *values),
             order=scope.order,
             groups=groups,
             group_order=None if groups is None else grid.group_order or GroupOrder.CONTIGUOUS,
@@ -88,7 +90,10 @@ def _choose_eps(hypothesis: Hypothesis, dtype: np.dtype[Any]) -> float:
     usual = [eps for eps in COMMON_EPS if model.low <= eps <= model.high and eps != simplest]
     if model.eps_mode is EpsMode.FLOOR or dtype.itemsize > _LONGEST_JUDGED or not usual:
         return simplest
-    shares = {eps: measure_equality(hypothesis.sample.actual, hypothesis.approximate(eps), dtype) for eps in (simplest, *usual)}
+    shares = {
+        eps: measure_equality(hypothesis.sample.actual, hypothesis.approximate(eps), dtype)
+        for eps in (simplest, *usual)
+    }
     return next(eps for eps, share in shares.items() if share >= max(shares.values()) - _BY_LUCK)
 
 
@@ -224,13 +229,15 @@ WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor == WINDOW_P
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
     """Return the match of a window of local response normalization."""
     axis, window, exact = fitted
-    like = []  # the frameworks whose windows lie so; their constants are everybody's own
-    users = 0
+    covers_all = min(window.before, window.after) >= actual.shape[axis] - 1
+    like, users = [], 0
     for framework in list_frameworks(WINDOWED):
         plan = _try_plan(Request(WINDOWED, like=framework, size=window.size, axes=(axis,)), actual.shape)
         if plan is not None and plan.grid.reach == (window.before, window.after):
-            like.append(framework)
-            users += _has_constants(plan.spec.window, window)
+            is_own = _has_constants(plan.spec.window, window)
+            users += is_own
+            if is_own or not covers_all:  # the constants are often the user's, and the window tells enough
+                like.append(framework)
     error, ulp = measure_distance(actual, exact, scope.dtype)
     return Match(
         norm=WINDOWED,
@@ -240,6 +247,7 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
         max_ulp=float(ulp.max()),
         max_abs=float(error.max()),
         equal=measure_equality(actual, exact, scope.dtype),
+        furthest=Furthest(*find_furthest(actual, exact, error)),
         order=scope.order,
         window=window,
         users=users,

@@ -348,7 +348,7 @@ def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp]:
 
 
 def rank_matches(matches: Iterable[Match]) -> list[Match]:
-    """Return matches in order: a usual eps first, then by the share of equal values, then what people use most."""
+    """Return matches in order: a usual eps first, then by the share of equal values, then what is used most."""
     matches = list(matches)
     most = max((match.equal for match in matches), default=1.0)
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 _REFERENCE = "torch"
 """The framework whose result is shown beside y, where that is another."""
 
+_BEYOND_ROUNDING = 4.0
+"""So many times the match's own distance is more than another order of the same arithmetic makes."""
+
+_SHORT_DIGITS, _LONG_DIGITS = 10, 18
+"""Significant digits of an exact value: one more than tells neighbours apart."""
+
 _MOST_OTHERS = 3
 """Other matches that a sentence names."""
 
@@ -39,8 +45,11 @@ def format_sentence(found: Identification) -> str:
     if found.matches:
         best, *others = found.matches
         described = f"{_format_match(best, layout)}{_format_affine(best, asked)}{_format_frameworks(best)}"
-        equal = [match for match in others if match.is_usual or not best.is_usual]
-        return f"y is {described}{_format_reference(best, asked)}.{_format_others(equal, layout)}{sample}"
+        equal = [
+            match for match in others if match.is_usual >= best.is_usual and match.by_default >= best.by_default
+        ]
+        exactness = f"{_format_exactness(best)}{_format_reference(best, asked)}"
+        return f"y is {described}{exactness}.{_format_others(equal, layout)}{sample}"
     near = found.nearest
     if near is None:
         return "No norm reproduces y."
@@ -99,8 +108,32 @@ def _format_frameworks(match: Match) -> str:
     return f", as in {named}" if named else ""
 
 
+def _format_exactness(match: Match) -> str:
+    """Return how many values are equal to the bit, and what the furthest of the others is and should be."""
+    if match.equal == 1.0:
+        return "; every value is the exact one, rounded"
+    place, *values = match.furthest
+    digits = _LONG_DIGITS if match.precision == "float64" else _SHORT_DIGITS
+    exact, actual = (f"{value:.{digits}g}" for value in values)
+    share, kernel = format_share(match.equal), f"a kernel that rounds in {match.precision.split(',')[0]}"
+    found = f"{share} of the values are the exact ones, rounded"
+    return f"; {found}. At {_format_index(place)} exact is {exact}; {kernel} can give y's {actual}"
+
+
+def format_share(share: float) -> str:
+    """Return a share in percent; of all but a few, `> 99.99 %`.
+
+    Examples
+    --------
+    >>> format_share(0.744), format_share(1.0), format_share(0.999999)
+    ('74.4 %', '100 %', '> 99.99 %')
+    """
+    percent = f"{100.0 * share:.4g}"
+    return f"{'> 99.99' if percent == '100' and share < 1.0 else percent} %"
+
+
 def _format_reference(match: Match, asked: Question) -> str:
-    """Return what torch would give where it differs most, if it would give something else."""
+    """Return what torch's convention gives exactly where it differs most, if by more than any rounding."""
     x = asked.x
     if match.window is not None or _REFERENCE in match.like or x.size > MOST_VALUES:
         return ""
@@ -113,9 +146,14 @@ def _format_reference(match: Match, asked: Question) -> str:
         return ""
     with np.errstate(all="ignore"):
         mine, theirs = asked.y.transpose(match.order).astype(np.float64), theirs.astype(np.float64)
-        place = np.unravel_index(int(np.nanargmax(np.abs(mine - theirs))), x.shape)
+        distance = np.abs(mine - theirs)
+        place = np.unravel_index(int(np.nanargmax(distance)), x.shape)
+    if distance[place] <= _BEYOND_ROUNDING * match.max_abs:
+        return ""
     index = _format_index(place)
-    return f"; {_REFERENCE} would give {theirs[place]:.9g} at {index}, where y has {mine[place]:.9g}"
+    return (
+        f"; by {_REFERENCE}'s convention exact is {theirs[place]:.9g} at {index}, where y has {mine[place]:.9g}"
+    )
 
 
 def _format_others(matches: list[Match], layout: Layout) -> str:

@@ -166,7 +166,7 @@ def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli, tmp_pat
     ran = normcli(*arguments, "-f", "json")
     assert ran.code == 1
     assert "eps 1e-06 outside the root and ddof 1, as in annotated-transformer" in ran.json["sentence"]
-    assert "torch would give" in ran.json["sentence"]
+    assert "by torch's convention exact is" in ran.json["sentence"]
     assert normcli(*arguments, "--like", "annotated-transformer", "-f", "json").json["sentence"] is None
 
 

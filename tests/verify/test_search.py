@@ -1,0 +1,105 @@
+"""What counts as a match, and which of several is named first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.verify.identify import Question, identify
+from normcli.verify.sentence import format_sentence
+
+
+def make(shape, seed=0, dtype="float32", mean=0.7):
+    return np.random.default_rng(seed).normal(mean, 2.0, shape).astype(dtype)
+
+
+def ask(x, y, gamma=None, beta=None, norm=None):
+    return identify(Question(x, y, gamma, beta), norm)
+
+
+def divide_by_root_mean_square(x, square):
+    """Return x of float16, divided in float16 by the root of a mean square."""
+    return x / np.sqrt(square.astype("f2") + np.float16(1e-6))
+
+
+def sum_in_turn(values):
+    """Return the sums of rows, each rounded to the dtype of the values."""
+    return np.add.accumulate(values, axis=1, dtype=values.dtype)[:, -1:]
+
+
+def test_sums_of_half_precision_are_no_match_where_those_of_float32_are():
+    x = make((12, 509), dtype="float16", mean=0.0)
+    square = x * x
+    careless = divide_by_root_mean_square(x, sum_in_turn(square) / np.float16(509))
+    assert not ask(x, careless, norm="rms").matches
+    careful = divide_by_root_mean_square(x, square.astype("f4").mean(1, keepdims=True))
+    (match, *_) = ask(x, careful, norm="rms").matches
+    assert match.precision == "float16"
+    assert not set(match.like) & {"torch", "llama"}  # which round float32 once or twice
+
+
+@pytest.mark.parametrize("framework", ["llama", "torch"])
+def test_the_order_of_casts_is_told_by_the_share_of_equal_values(framework):
+    x, gamma = make((16, 67), dtype="float16"), make(67, 1, "float16")
+    wide = x.astype("f4")
+    quotient = wide / np.sqrt((wide * wide).mean(1, keepdims=True) + np.float32(1e-6))
+    before = quotient.astype("f2").astype("f4") if framework == "llama" else quotient
+    (match, *_) = found = ask(x, (before * gamma.astype("f4")).astype("f2"), gamma, norm="rms").matches
+    assert match.equal > 0.99
+    assert framework in match.like
+    assert not [m for m in found if {"llama", "torch"} <= set(m.like)]
+
+
+def test_exact_results_of_float64_are_equal_to_the_bit():
+    x, gamma, beta = (make(shape, seed, "float64") for seed, shape in enumerate([(9, 13), 13, 13]))
+    (match, *_) = ask(x, normalize(x, "ln", gamma=gamma, beta=beta).normalized, gamma, beta, "ln").matches
+    assert (match.equal, match.affine) == (1.0, "gamma, beta")
+
+
+def test_a_usual_eps_is_preferred_to_one_that_the_rounding_makes():
+    w, g = make((16, 8, 3, 3)), make((16, 1, 1, 1), 5)
+    y = w * (g / np.sqrt((w * w).sum((1, 2, 3), keepdims=True)))
+    assert all(match.is_usual for match in ask(w, y, g.reshape(16), norm="wn").matches)
+
+
+USED_MOST = [
+    pytest.param((4, 6, 5, 7), "float32", "bn", {}, 1e3, id="batch normalization, not mean-variance"),
+    pytest.param((40, 6), "float64", "zscore", {}, 1.0, id="a scaler, not moments"),
+    pytest.param((40, 5), "float32", "rms", {}, 1.0, id="a root mean square, not a window over all"),
+]
+
+
+@pytest.mark.parametrize(("shape", "dtype", "norm", "options", "scale"), USED_MOST)
+def test_what_is_used_most_is_named_first(shape, dtype, norm, options, scale):
+    x = make(shape, dtype=dtype) * np.dtype(dtype).type(scale)
+    found = ask(x, normalize(x, norm, **options).normalized)
+    assert found.matches[0].norm == norm
+    assert len({match.norm for match in found.matches}) > 1
+
+
+def test_a_sentence_says_what_is_exact_and_what_a_kernel_can_give():
+    x = make((12, 40))
+    y = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + np.float32(1e-3))
+    found = ask(x, y, norm="ln")
+    match, sentence = found.matches[0], format_sentence(found)
+    place, exact, actual = match.furthest
+    assert actual == y[place] != np.float32(exact)
+    assert exact == normalize(x, "ln", eps=1e-3, dtype="float64").normalized[place]
+    assert f"exact is {exact:.10g}; a kernel that rounds in float32 can give y's {actual:.10g}" in sentence
+    assert "by torch's convention exact is" in sentence  # whose eps is another, which is more than rounding
+    assert f"{100 * match.equal:.4g} % of the values are the exact ones, rounded" in sentence
+
+
+def test_nothing_is_said_of_a_framework_that_may_have_made_it():
+    x = make((12, 40))
+    y = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + np.float32(1e-5))
+    assert "torch's" not in format_sentence(ask(x, y, norm="gn"))
+    assert "every value is the exact one" in format_sentence(ask(x, normalize(x, "ln").normalized, norm="ln"))
+
+
+def test_axes_that_are_nobodys_default_are_no_rivals():
+    x = make((3, 6, 5, 7))
+    found = ask(x, normalize(x, "ln").normalized)
+    assert {match.norm for match in found.matches} > {"ln"}
+    assert "batch normalization" not in format_sentence(found)
