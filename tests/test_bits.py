@@ -40,14 +40,14 @@ def test_results_are_those_that_are_kept(share):
 @pytest.mark.parametrize(
     "variation", VARIATIONS, ids=lambda v: f"{v.threads} threads, {v.order}, {v.files} cuts"
 )
-@pytest.mark.parametrize("share", [pytest.param(slice(7, None, 2 * FEW), id="a few"), *slowly([slice(None)])])
-def test_no_bit_depends_on_threads_tiles_memory_order_or_files(share, variation):
-    assert [case.name for case in CASES[share] if case.hash(variation) != KEPT[case.name]] == []
+def test_no_bit_depends_on_threads_tiles_memory_order_or_files(variation):
+    """Of a few cases; of all of them together with the processor, below."""
+    assert [case.name for case in CASES[7 :: 2 * FEW] if case.hash(variation) != KEPT[case.name]] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", command.list_environments())
-def test_no_bit_depends_on_the_processor(name):
+def test_no_bit_depends_on_the_processor_nor_on_variations(name):
     assert command.compare_apart(command.list_environments()[name]) == []
 
 
@@ -71,11 +71,15 @@ def test_a_hash_is_of_every_bit():
 
 def test_environments_name_features_that_numpy_takes():
     environments = command.list_environments()
-    assert [names["OPENBLAS_CORETYPE"] for names in environments.values()] == list(command.KERNELS)
-    features = {
-        word for names in environments.values() for word in names.get("NPY_DISABLE_CPU_FEATURES", "").split()
-    }
+    variables = [environment.variables for environment in environments.values()]
+    assert [names["OPENBLAS_CORETYPE"] for names in variables] == list(command.KERNELS)
+    features = {word for names in variables for word in names.get("NPY_DISABLE_CPU_FEATURES", "").split()}
     assert features <= set(command.find_features())
+
+
+def test_every_variation_is_calculated_in_an_environment():
+    numbers = [environment.variation for environment in command.list_environments().values()]
+    assert numbers == list(range(len(command.ALL_VARIATIONS)))
 
 
 def test_what_differs_is_named(monkeypatch, capsys):

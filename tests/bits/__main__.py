@@ -1,7 +1,9 @@
 """`python -m tests.bits`: compare the results of this machine with the hashes that are kept; exit code 1 if any differs.
 
 python -m tests.bits --write                        keep what comes out now instead
-python -m tests.bits --environments                 under other kernels of OpenBLAS and with fewer features of the CPU
+python -m tests.bits --variation 1                  by other threads, tiles, memory order and files
+python -m tests.bits --environments                 under other kernels of OpenBLAS and with fewer features of the CPU,
+                                                    each with a variation of its own
 python -m tests.bits --numpy 2.0.0 --numpy newest   in new virtual environments, which pip fills
 """
 
@@ -14,10 +16,11 @@ import sys
 import tempfile
 import venv
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from tests.bits.cases import list_cases
+from tests.bits.cases import PLAIN, VARIATIONS, list_cases
 
 KEPT = Path(__file__).with_name("hashes.txt")
 ROOT = Path(__file__).parents[2]
@@ -39,26 +42,51 @@ def find_features() -> tuple[str, ...]:
     return tuple(name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name))
 
 
-def list_environments() -> dict[str, dict[str, str]]:
-    """Return variables that change which code runs: a kernel each, with fewer and fewer features."""
+class Environment(NamedTuple):
+    """What another process runs under.
+
+    Parameters
+    ----------
+    variables : dict of str to str
+        They change which code runs.
+    variation : int
+        The number of what it calculates by, in `ALL_VARIATIONS`.
+    """
+
+    variables: dict[str, str]
+    variation: int = 0
+
+
+ALL_VARIATIONS = (PLAIN, *VARIATIONS)
+
+
+def list_environments() -> dict[str, Environment]:
+    """Return a kernel each, with fewer and fewer features; one of them has each variation."""
     features = find_features()
     new = tuple(name for name in features if "512" in name or name == "X86_V4")
     old = tuple(name for name in ("AVX2", "FMA3", "X86_V3") if name in features)
     disabled = dict(zip(KERNELS, (features, (*old, *new), new, ()), strict=True))
     return {
-        f"OpenBLAS for {kernel}, NumPy without {' '.join(names) or 'nothing'}": {
-            "OPENBLAS_CORETYPE": kernel,
-            **({"NPY_DISABLE_CPU_FEATURES": " ".join(names)} if names else {}),
-        }
-        for kernel, names in disabled.items()
+        f"OpenBLAS for {kernel}, NumPy without {' '.join(names) or 'nothing'}, variation {number}": Environment(
+            {
+                "OPENBLAS_CORETYPE": kernel,
+                **({"NPY_DISABLE_CPU_FEATURES": " ".join(names)} if names else {}),
+            },
+            number,
+        )
+        for number, (kernel, names) in enumerate(disabled.items())
     }
 
 
-def compare_apart(variables: dict[str, str], python: str = sys.executable) -> list[str]:
+def compare_apart(environment: Environment, python: str = sys.executable) -> list[str]:
     """Return the names of the cases that another process finds different."""
-    environment = {**os.environ, **variables, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(
-        [python, "-m", "tests.bits"], capture_output=True, text=True, env=environment, cwd=ROOT, check=False
+        [python, "-m", "tests.bits", "--variation", str(environment.variation)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment.variables, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        check=False,
     )
     if ran.returncode not in (0, 1) or (ran.returncode == 1 and not ran.stdout):
         raise RuntimeError(f"{python} -m tests.bits left with {ran.returncode}: {ran.stderr[-2000:]}")
@@ -72,13 +100,20 @@ def compare_with_numpy(version: str) -> list[str]:
         python = str(Path(folder) / "bin" / "python")
         wanted = "numpy" if version == "newest" else f"numpy=={version}"
         subprocess.run([python, "-m", "pip", "install", "-q", wanted, "ml_dtypes>=0.5"], check=True)
-        return compare_apart({}, python)
+        return compare_apart(Environment({}), python)
 
 
 def main() -> int:
     """Compare or write; print the names of cases that differ, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="keep the hashes of this machine")
+    parser.add_argument(
+        "--variation",
+        type=int,
+        default=0,
+        choices=range(len(ALL_VARIATIONS)),
+        help="which of those in tests/bits/cases.py [default: 0, the plain one]",
+    )
     parser.add_argument("--environments", action="store_true", help="in other processes, under other variables")
     parser.add_argument(
         "--numpy", action="append", default=[], metavar="VERSION", help="in a new virtual environment"
@@ -88,13 +123,15 @@ def main() -> int:
         KEPT.write_text("".join(f"{case.hash()} {case.name}\n" for case in list_cases()))
         return 0
     others = list_environments() if options.environments else {}
-    found = {name: compare_apart(variables) for name, variables in others.items()}
+    found = {name: compare_apart(environment) for name, environment in others.items()}
     found |= {f"NumPy {version}": compare_with_numpy(version) for version in options.numpy}
     for name, differing in found.items():
         print(f"{name}: {len(differing)} differ", *differing, sep="\n  ")
     if not found:
-        kept = read_kept()
-        found[np.__version__] = [case.name for case in list_cases() if kept.get(case.name) != case.hash()]
+        kept, variation = read_kept(), ALL_VARIATIONS[options.variation]
+        found[np.__version__] = [
+            case.name for case in list_cases() if kept.get(case.name) != case.hash(variation)
+        ]
         print("".join(f"{name}\n" for name in found[np.__version__]), end="")
     return 1 if any(found.values()) else 0
 

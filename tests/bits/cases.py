@@ -74,7 +74,7 @@ PLAIN = Variation()
 
 VARIATIONS = (
     Variation(threads=2, block=1 << 12, files=1),
-    Variation(threads=3, block=1000, whole=64, order="F", files=2),
+    Variation(threads=3, block=3000, whole=64, order="F", files=2),
     Variation(threads=1, block=1 << 14, whole=1, order="reversed", files=3),
 )
 
