@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from normcli import normalize
 from normcli.numerics.solution import Given
 from normcli.running.average import MOST_BATCHES, State
 from normcli.running.state_file import hold, read_state, replace_state
+from tests import forked
 
 
 @pytest.fixture
@@ -183,12 +183,8 @@ def test_options_of_training_need_a_place(normcli, batches):
     assert normcli("bn", *give(batches[:2]), "-f", "json").json["batches"] == 2
 
 
-def _call(arguments):
-    subprocess.run([sys.executable, "-m", "normcli", *arguments], check=True, capture_output=True)
-
-
 @pytest.mark.slow
-def test_four_processes_update_one_file(tmp_path):
+def test_many_processes_update_one_file(tmp_path):
     state = tmp_path / "bn.npz"
     calls = [
         [
@@ -202,8 +198,8 @@ def test_four_processes_update_one_file(tmp_path):
         ]
         for number in range(12)
     ]
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
-        pool.map(_call, calls)
+    processes = [forked.start(call, tmp_path) for call in calls]
+    assert [forked.wait(process) for process in processes] == [0] * len(calls)
     kept = read_state(str(state), "bn")
     assert kept.batches == 12
     np.testing.assert_allclose(kept.statistics.mean, [6.5, 0.5], rtol=1e-13)

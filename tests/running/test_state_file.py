@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import subprocess
 import sys
 
@@ -14,6 +13,7 @@ from normcli.numerics.solution import Given
 from normcli.running.average import State
 from normcli.running.state_file import SCHEMA, hold, read_state, replace_state
 from normcli.tensors.locks import try_lock
+from tests.forked import FORKED, wait
 from tests.marks import slowly
 
 STATE = State("bn", Given(np.array([1.0, 2.0]), np.array([0.5, 0.25])), 1e-3, "inside", 3)
@@ -207,12 +207,9 @@ def test_processes_lose_no_update(count, exists, tmp_path):
     path = str(tmp_path / "bn.npz")
     if exists:
         write_state(path, STATE._replace(batches=0))
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_count, args=(path, 10)) for _ in range(count)]
+    processes = [FORKED.Process(target=_count, args=(path, 10)) for _ in range(count)]
     for process in processes:
         process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0] * count
+    assert [wait(process) for process in processes] == [0] * count
     assert read_state(path, "bn").batches == 10 * count
     assert [entry.name for entry in tmp_path.iterdir()] == ["bn.npz"]
