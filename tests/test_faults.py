@@ -30,12 +30,16 @@ class Disk:
     """
 
     def __init__(self, fault=None, at=0):
-        self.fault, self.at, self.calls, self.failed = fault, at, 0, None
+        self.fault, self.at, self.names = fault, at, []
+
+    @property
+    def failed(self):
+        """The name of the call that failed, or of the last one."""
+        return self.names[self.at - 1]
 
     def call(self, function, *arguments, **options):
-        self.calls += 1
-        if self.calls == self.at and self.fault != "short":
-            self.failed = function.__name__
+        self.names.append(function.__name__)
+        if len(self.names) == self.at and self.fault != "short":
             raise OSError(self.fault, os.strerror(self.fault))
         if self.fault == "short":
             arguments = _shorten(function.__name__, arguments)
@@ -148,7 +152,7 @@ def _run(normcli, line, disk, old, target):
 
 
 def _learn(normcli, line, target):
-    """Return the old file of a command, what it makes of it, and how many calls that takes."""
+    """Return the old file of a command, what it makes of it, and the names of the calls that that takes."""
     if "--state" in line:
         _run(normcli, line, Disk(), None, target)
         old = target.read_bytes()
@@ -156,32 +160,30 @@ def _learn(normcli, line, target):
         old = b"old"
     disk = Disk()
     assert _run(normcli, line, disk, old, target).code == 0
-    assert disk.calls > 2
-    return old, target.read_bytes(), disk.calls
+    assert len(disk.names) > 2
+    return old, target.read_bytes(), disk.names
 
 
 @pytest.mark.usefixtures("mapped")
 @pytest.mark.parametrize(("line", "name"), [case for case in COMMANDS if not case.marks])
 def test_one_call_that_fails(line, name, folder, normcli):
-    """Each call fails once; the faults take turns."""
-    try_faults(normcli, line, folder / name, lambda at: [FAULTS[at % len(FAULTS)]])
+    try_faults(normcli, line, folder / name, in_every_way=0)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("mapped")
 @pytest.mark.parametrize(("line", "name"), COMMANDS)
 def test_one_call_that_fails_in_any_way(line, name, folder, normcli):
-    try_faults(normcli, line, folder / name, lambda at: FAULTS)
+    try_faults(normcli, line, folder / name, in_every_way=4)
 
 
-def try_faults(normcli, line, target, choose):
-    """Let each call of a command fail, from the first on, by the faults that are chosen for it."""
+def try_faults(normcli, line, target, in_every_way):
+    """Let each call fail: the first and the last few of a name by every fault, those between, all alike, in turn."""
     folder = target.parent
-    old, new, calls = _learn(normcli, line, target)
+    old, new, names = _learn(normcli, line, target)
     before = set(os.listdir(folder))
     refused = 0
-    cases = [(fault, call) for call in range(1, calls + 1) for fault in choose(call)]
-    for fault, at in cases:
+    for fault, at in choose_faults(names, in_every_way):
         disk = Disk(fault, at)
         ran = _run(normcli, line, disk, old, target)
         if ran.code:
@@ -195,6 +197,15 @@ def try_faults(normcli, line, target, choose):
             assert target.read_bytes() == new, (fault, at, ran)
         assert set(os.listdir(folder)) == before, (fault, at, ran)
     assert refused > 1
+
+
+def choose_faults(names, in_every_way):
+    """Yield faults, each with the number of the call that fails by it."""
+    for number, name in enumerate(names):
+        rank, count = names[:number].count(name), names.count(name)
+        is_between = in_every_way // 2 <= rank < count - in_every_way // 2
+        for fault in (FAULTS[number % len(FAULTS)],) if is_between else FAULTS:
+            yield fault, number + 1
 
 
 @pytest.mark.usefixtures("mapped")
@@ -215,7 +226,7 @@ def test_a_golden_folder_is_whole_or_not_there(fault, folder, normcli):
     names = sorted(os.listdir("g"))
     shutil.rmtree("g")
     before, refused = set(os.listdir(folder)), 0
-    for at in range(1, disk.calls + 1):
+    for at in range(1, len(disk.names) + 1):
         with pytest.MonkeyPatch.context() as patched:
             Disk(fault, at).patch(patched)
             ran = normcli(*line)
