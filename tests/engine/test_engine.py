@@ -20,7 +20,7 @@ from tests.marks import slowly
 SHAPES = [
     ((64, 300), (1,)),
     ((64, 300), (0,)),
-    ((2000, 4), (1,)),
+    ((1100, 4), (1,)),
     ((9001,), (0,)),
     ((3, 5, 7, 11), (0, 2, 3)),
     ((3, 5, 7, 11), (1,)),
@@ -43,21 +43,22 @@ def equal(one, other) -> bool:
 
 BY_MOMENTS, BY_ORDER = "ln", "robust"
 DTYPES = ("float64", "float32")
-OTHERS = [
-    (shape, axes, DTYPES[(i + j) % 2], norm)
-    for i, (shape, axes) in enumerate(SHAPES)
-    for j, norm in enumerate([BY_MOMENTS, BY_ORDER, "rms", "lp", "minmax", "maxabs"])
+FEW = [
+    *((shape, axes, "float64", BY_MOMENTS) for shape, axes in SHAPES[:7]),
+    *((shape, axes, "float64", BY_ORDER) for shape, axes in SHAPES[:7:2]),
 ]
-"""Every shape with every norm and either dtype, and every norm with either dtype."""
+OTHERS = [
+    case
+    for i, place in enumerate(SHAPES)
+    for j, norm in enumerate([BY_MOMENTS, BY_ORDER, "rms", "lp", "minmax", "maxabs"])
+    if (case := (*place, DTYPES[(i + j) % 2], norm)) not in FEW
+]
+"""With `FEW`: every shape with every norm and either dtype, and every norm with either dtype."""
 
 
 @pytest.mark.parametrize(
     ("shape", "axes", "dtype", "norm"),
-    [
-        *((shape, axes, "float64", BY_MOMENTS) for shape, axes in SHAPES[:7]),
-        *((shape, axes, "float64", BY_ORDER) for shape, axes in SHAPES[:7:2]),
-        *slowly(pytest.param(*case) for case in OTHERS),
-    ],
+    [*FEW, *slowly(pytest.param(*case) for case in OTHERS)],
     ids=str,
 )
 def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm, monkeypatch):
@@ -78,7 +79,7 @@ def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
 
 
-@pytest.mark.parametrize("shape", [(7,), (3, 5, 12, 9), (3, 100, 5), (2, 1, 9)], ids=str)
+@pytest.mark.parametrize("shape", [(7,), (3, 5, 6, 4), (3, 100, 5), (2, 1, 9)], ids=str)
 @pytest.mark.parametrize("request_", [Request("lrn"), Request("lp", p=600.0)], ids=lambda r: r.norm)
 def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
     x = np.random.default_rng(1).normal(size=shape) * 10.0 ** np.random.default_rng(2).integers(

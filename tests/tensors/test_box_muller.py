@@ -20,8 +20,9 @@ def _fuse_exactly(factor, multiplier, summand):
     total = product + summand
     rest = total - product
     error = (product - (total - rest)) + (summand - rest)
-    is_odd = (total.view(np.int64) & 1).astype(bool)
-    total = np.where((error == 0) | is_odd, total, np.nextafter(total, np.copysign(np.inf, error)))
+    is_rounded, bits = error != 0, total.view(np.int64)
+    bits -= is_rounded & ((error < 0) != (total < 0))  # of what was rounded away from 0 the bits before
+    bits |= is_rounded
     return total.astype(np.float32)
 
 
