@@ -15,7 +15,7 @@ from normcli.documents.document import (
 )
 from normcli.norms.conventions import CONVENTIONS, Convention, list_frameworks
 from normcli.norms.options import list_own_options
-from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, Norm
+from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, Norm, ShortRule, ZeroRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -90,7 +90,8 @@ class ConventionTable:
         """Return one table, and where one norm is asked for the notes on each row."""
         rows = [Row(_format_convention(row)) for row in self._conventions]
         yield Table(None, _COLUMNS, (False,) * len(_COLUMNS), rows)
-        notes = tuple((row.framework, (row.note,)) for row in self._conventions if row.note)
+        told = ((row.framework, " ".join(_list_notes(row))) for row in self._conventions)
+        notes = tuple((framework, (note,)) for framework, note in told if note)
         if self._norm is not None and notes:
             yield Facts("notes", notes)
 
@@ -122,10 +123,32 @@ def _format_convention(row: Convention) -> tuple[str, ...]:
         row.channel or _NOTHING,
         _format_parameters(row),
         _NOTHING if row.running is None else str(row.running),
-        _NOTHING if norm.axes is AxesRule.CHANNEL_WINDOW else norm.format_zero(row.zero_rule or norm.zero_rule),
+        _NOTHING if norm.axes is AxesRule.CHANNEL_WINDOW else _format_zero(row),
         row.precision,
         f"{row.version}: {row.source}",
     )
+
+
+def _format_zero(row: Convention) -> str:
+    return ZeroRule.ZERO.value if row.eps else NORMS[row.norm].format_zero(row.zero_rule)
+
+
+def _list_notes(row: Convention) -> Iterator[str]:
+    """Yield sentences on what the columns do not hold."""
+    size = NORMS[row.norm].divisor.size
+    if row.note:
+        yield row.note
+    if row.one_pass:
+        yield "The variance is E[x²] − E[x]², which is lost far from zero."
+    if row.flat_rule is not None:
+        yield f"A {size} {row.flat_rule.value} counts as 0."
+    if row.short is not None:
+        square = f", the {size} and its square" if row.short is ShortRule.SQUARE else f" and the {size}"
+        yield f"Of half precision, eps{square} are in half precision."
+    if row.omits_nan:
+        yield "NaN is omitted."
+    if row.refuses_one is not None:
+        yield f"Training refuses one value {row.refuses_one.value}."
 
 
 def _format_eps(eps: float | EpsRule | None) -> str:

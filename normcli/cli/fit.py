@@ -13,6 +13,7 @@ from normcli.cli import options
 from normcli.cli.destination import Destination, choose_values_file, print_document
 from normcli.cli.verbs import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
+from normcli.norms.request import Choices, NanRule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,8 @@ def _fit(
     from normcli.fitting.fit import Policy, fit
     from normcli.tensors.many import expand, name_tensors, read_list
 
-    policy = Policy(settings.selection.nan or "propagate", skips_bad=skip_bad)
+    nan = NanRule.OMIT if Choices(settings.request).pick("omits_nan") else NanRule.PROPAGATE
+    policy = Policy(settings.selection.nan or nan, skips_bad=skip_bad)
     with settings.run.open_effort() as effort:
         listed = [] if files_from is None else read_list(files_from)
         paths = [*expand(files), *listed]

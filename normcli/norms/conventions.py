@@ -7,7 +7,18 @@ import tomllib
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from normcli.errors import UsageError
-from normcli.norms.table import AxesRule, EpsMode, EpsRule, ExtraNeighbour, GroupOrder, ParameterRule, ZeroRule
+from normcli.norms.table import (
+    AxesRule,
+    EpsMode,
+    EpsRule,
+    ExtraNeighbour,
+    FlatRule,
+    GroupOrder,
+    ParameterRule,
+    ShortRule,
+    SingleRule,
+    ZeroRule,
+)
 
 if TYPE_CHECKING:
     import enum
@@ -61,8 +72,18 @@ class Convention(NamedTuple):
         Added to gamma before it multiplies.
     rounds_before_gamma : bool
         Whether x̂ is rounded to the output's dtype before gamma multiplies it.
-    zero_rule : ZeroRule or None
-        What becomes of a group whose divisor is 0.
+    zero_rule : ZeroRule
+        What becomes of a group whose divisor is 0: what IEEE 754 makes of 0/0, unless the source minds.
+    flat_rule : FlatRule or None
+        Which groups count as such besides.
+    omits_nan : bool
+        Whether NaN does not count.
+    short : ShortRule or None
+        What of half precision is kept in half precision, eps with it; None where it is float32.
+    one_pass : bool
+        Whether the variance is E[x²] − E[x]², which is lost far from zero.
+    refuses_one : SingleRule or None
+        Which single values training refuses.
     size, alpha, exponent, k : optional
         The defaults of a window.
     extra_neighbour : ExtraNeighbour or None
@@ -89,7 +110,12 @@ class Convention(NamedTuple):
     group_order: GroupOrder | None = None
     gamma_offset: int = 0
     rounds_before_gamma: bool = False
-    zero_rule: ZeroRule | None = None
+    zero_rule: ZeroRule = ZeroRule.NAN
+    flat_rule: FlatRule | None = None
+    omits_nan: bool = False
+    short: ShortRule | None = None
+    one_pass: bool = False
+    refuses_one: SingleRule | None = None
     size: int | None = None
     alpha: float | None = None
     exponent: float | None = None
@@ -113,6 +139,9 @@ _WORDS: Mapping[str, type[enum.Enum]] = {
     "parameters": ParameterRule,
     "group_order": GroupOrder,
     "zero_rule": ZeroRule,
+    "flat_rule": FlatRule,
+    "short": ShortRule,
+    "refuses_one": SingleRule,
     "extra_neighbour": ExtraNeighbour,
 }
 """The fields whose words in the file are the names of members, in lower case."""

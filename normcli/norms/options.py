@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from normcli.dtypes import OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
 from normcli.norms.divisors import LENGTH, WINDOW_POWER
-from normcli.norms.table import AxesRule, Centre, EpsMode, GroupOrder, Norm
+from normcli.norms.table import AxesRule, Centre, EpsMode, GroupOrder, Norm, ParameterRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -170,6 +170,10 @@ def _has_groups(norm: Norm) -> bool:
     return norm.axes is AxesRule.CHANNEL_GROUPS
 
 
+def _has_parameters(norm: Norm) -> bool:
+    return norm.parameters is not ParameterRule.NONE
+
+
 def _has_window(norm: Norm) -> bool:
     return norm.divisor == WINDOW_POWER
 
@@ -186,7 +190,14 @@ OPTIONS = (
         metavar="AXES",
     ),
     Option("keep", OptionKind.AXES, "The axes to keep; all others are reduced.", metavar="AXES"),
-    Option("groups", OptionKind.INTEGER, "The number of channel groups.", _has_groups, metavar="G"),
+    Option(
+        "feature_axes", OptionKind.AXES, "The axes that gamma and beta lie along.", _has_parameters,
+        metavar="AXES",
+    ),
+    Option(
+        "groups", OptionKind.INTEGER, "The number of channel groups; -1 is one for each channel.", _has_groups,
+        metavar="G",
+    ),
     Option(
         "group_order", OptionKind.CHOICE, "A group's channels: neighbours, or every G-th.", _has_groups,
         _ORDERS, default=GroupOrder.CONTIGUOUS.value,
@@ -211,7 +222,8 @@ OPTIONS = (
         is_allowed=lambda p: not math.isnan(p), requirement="not a number",
     ),
     Option(
-        "size", OptionKind.INTEGER, "Channels in a window.", _has_window,
+        "size", OptionKind.INTEGER, "Channels in a window; of an even one ONNX has one more after than before.",
+        _has_window,
         default=5,  # Krizhevsky et al. 2012, section 3.3 (n = 5); ONNX and torch have no default
         is_allowed=lambda size: size >= 1, requirement="not a window of one channel or more",
     ),

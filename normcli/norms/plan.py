@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from normcli.dtypes import find_type, get_eps, is_float, is_short_float
+from normcli.dtypes import find_type, get_eps, is_float, is_half, is_short_float
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import LENGTH, WINDOW_POWER
 from normcli.norms.grid import Grid, Reach, Split
@@ -25,6 +25,7 @@ from normcli.norms.table import (
     EpsMode,
     EpsRule,
     ExtraNeighbour,
+    FlatRule,
     GroupOrder,
     Norm,
     ParameterRule,
@@ -33,6 +34,9 @@ from normcli.norms.table import (
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+EACH_CHANNEL = -1
+"""As the number of groups: a group for each channel, as Keras writes it."""
 
 _MOST_DIVISORS = 1024
 """Divisors up to here are suggested in a message."""
@@ -65,6 +69,10 @@ class NumericSpec(NamedTuple):
     eps_mode : EpsMode or None
     ddof : int
     zero_rule : ZeroRule
+    flat_rule : FlatRule or None
+        Which groups count as constant though their divisor is not 0.
+    omits_nan : bool
+        Whether NaN does not count, unless the caller says otherwise.
     p : float or None
     window : Window or None
     dtype : str or None
@@ -81,6 +89,8 @@ class NumericSpec(NamedTuple):
     eps_mode: EpsMode | None
     ddof: int
     zero_rule: ZeroRule
+    flat_rule: FlatRule | None
+    omits_nan: bool
     p: float | None
     window: Window | None
     dtype: str | None
@@ -274,6 +284,8 @@ def make_plan(
         eps_mode=None if mode is None else EpsMode(mode),
         ddof=chosen.pick("ddof"),
         zero_rule=chosen.pick("zero_rule"),
+        flat_rule=chosen.pick("flat_rule"),
+        omits_nan=bool(chosen.pick("omits_nan")),
         p=chosen.pick("p") if norm.divisor == LENGTH else None,
         window=window,
         dtype=request.dtype,
@@ -286,7 +298,9 @@ def make_plan(
     rule = chosen.pick("parameters")
     if rule is ParameterRule.NONE:  # the caller may give a gamma even where the framework's own norm has none
         rule = norm.parameters
-    return Plan(request, norm, spec, grid, _shape_parameters(rule, grid), dtype)
+    chosen_axes = request.feature_axes
+    features = None if chosen_axes is None else layout.resolve(chosen_axes, "feature_axes")
+    return Plan(request, norm, spec, grid, _shape_parameters(rule, grid, features), dtype)
 
 
 def _require_few_of_nothing(grid: Grid) -> None:
@@ -360,6 +374,7 @@ def _choose_split(
         raise UsageError(
             f"{norm.name} needs groups (--groups): the divisors of {count} (axis {channel}) are {divisors}"
         )
+    groups = count if groups == EACH_CHANNEL else groups
     if groups < 1 or count % groups:
         raise UsageError(
             f"groups {groups} does not divide the length {count} of the channel axis {channel}; try {divisors}"
@@ -370,7 +385,7 @@ def _choose_split(
 
 
 def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> float | None:
-    """Return eps as a number; a machine epsilon is that of the dtype that the framework calculates in."""
+    """Return eps as a number: of a machine epsilon, and rounded to, the dtype that is calculated in."""
     match chosen.pick("eps"):
         case EpsRule.MACHINE:
             return get_eps(np.dtype(np.float32 if is_short_float(dtype) else np.float64))
@@ -378,8 +393,10 @@ def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> floa
             return 1.0 / math.sqrt(max(1, group_size))
         case EpsRule.GIVEN:
             raise UsageError(f"{chosen.norm.name} like {chosen.like} has no default eps; give it (--eps)")
-        case eps:
+        case eps if eps is None or chosen.pick("short") is None or not is_half(dtype):
             return cast("float | None", eps)
+        case eps:
+            return float(dtype.type(eps))
 
 
 def _make_window(chosen: Choices) -> Window:
@@ -393,15 +410,20 @@ def _make_window(chosen: Choices) -> Window:
     return Window(before, after, size, alpha, exponent, k, divisor)
 
 
-def _shape_parameters(rule: ParameterRule, grid: Grid) -> ParameterShapes:
+def _shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] | None) -> ParameterShapes:
     every, channel = tuple(range(len(grid.shape))), grid.layout.channel
-    axes = {
-        ParameterRule.NONE: (),
-        ParameterRule.REDUCED: grid.axes,
-        ParameterRule.FIRST: every[:1],
-        ParameterRule.LAST: every[-1:],
-    }.get(rule, () if channel is None else (channel,))
-    lengths = grid.shape if rule is not ParameterRule.GROUP else (grid.groups or 1,) * len(every)
+    by_group = rule is ParameterRule.GROUP and features is None
+    axes = (
+        features
+        if features is not None
+        else {
+            ParameterRule.NONE: (),
+            ParameterRule.REDUCED: grid.axes,
+            ParameterRule.KEPT: grid.kept,
+            ParameterRule.LAST: every[-1:],
+        }.get(rule, () if channel is None else (channel,))
+    )
+    lengths = (grid.groups or 1,) * len(every) if by_group else grid.shape
     full_shape = tuple(lengths[axis] if axis in axes else 1 for axis in every)
     shape = tuple(full_shape[axis] for axis in axes)
     return ParameterShapes(rule, axes, shape, full_shape, grid.split_shape(full_shape))

@@ -87,6 +87,29 @@ class ZeroRule(enum.Enum):
     NAN = "nan"
 
 
+class FlatRule(enum.Enum):
+    """Which groups count as constant though their divisor is not 0; the value says how small it is."""
+
+    SMALL = "below 10 machine epsilons"
+    SMALL_IN_FLOAT64 = "below 10 machine epsilons of float64"
+    TWO_PASSES = "within the rounding errors of its two passes"
+    BESIDE_MEAN = "within a machine epsilon of the mean"
+
+
+class ShortRule(enum.Enum):
+    """What of half precision stays in it, where eps may be 0: the size of a group, or its square too."""
+
+    SIZE = "size"
+    SQUARE = "square"
+
+
+class SingleRule(enum.Enum):
+    """Which single values are refused: one that is all of a group, or all of a group in the whole batch."""
+
+    IN_GROUP = "a group"
+    IN_BATCH = "a group of the whole batch"
+
+
 class GroupOrder(enum.StrEnum):
     """Which channels are of group g of G: C/G neighbours, or g, g + G, g + 2G and so on."""
 
@@ -108,7 +131,7 @@ class ParameterRule(enum.Enum):
     NONE = "–"
     CHANNEL = "(C)"
     REDUCED = "the reduced axes"
-    FIRST = "(first axis)"
+    KEPT = "the kept axes"
     LAST = "(last axis)"
     GROUP = "(G)"
 
@@ -190,7 +213,9 @@ class Norm(NamedTuple):
 
     def format_zero(self, rule: ZeroRule) -> str:
         """Return what the normalized values of a group are whose divisor is 0: `0`, `x − mean`, `nan`."""
-        return rule.value.replace("centre", self.centre.value)
+        return rule.value.replace(
+            " − centre", "" if self.centre is Centre.NOTHING else f" − {self.centre.value}"
+        )
 
     def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
@@ -301,7 +326,7 @@ _ROWS = (
         summary="each output unit's weights divided by their ℓ2 length, times a gain g",
         axes=AxesRule.ALL_BUT_FIRST,
         divisor=LENGTH,
-        parameters=ParameterRule.FIRST,
+        parameters=ParameterRule.KEPT,
         takes_beta=False,
         p=2.0,
         source="Salimans & Kingma 2016, arXiv:1602.07868",
@@ -313,7 +338,7 @@ _ROWS = (
         aliases=("weightstandardization", "weight-standardization"),
         summary="one mean and variance per output unit, over its weights",
         axes=AxesRule.ALL_BUT_FIRST,
-        parameters=ParameterRule.FIRST,
+        parameters=ParameterRule.KEPT,
         source="Qiao et al. 2019, arXiv:1903.10520",
         use="weights of convolutions, beside group normalization",
     ),

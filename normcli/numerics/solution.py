@@ -45,6 +45,16 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
         Whether results have more than 24 bits, so that a double of the divisor is not enough. Statistics are
         always the nearest doubles to the exact ones.
     """
+    solution = _solve(plan, measured, exact=exact)
+    if plan.spec.flat_rule is None:
+        return solution
+    from normcli.numerics.flat import replace_flat  # of few conventions
+
+    return replace_flat(plan, solution, measured.count)
+
+
+def _solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
+    """Return what `solve` does, if no group counts as constant that is not."""
     match plan.norm.divisor.measurement:
         case Measurement.EXTREMES | Measurement.QUARTILES:
             # Imported on use, to keep the start of small calculations fast.

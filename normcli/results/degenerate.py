@@ -34,7 +34,8 @@ class Degeneracy(NamedTuple):
     ----------
     kind : str
         `empty`, `masked` (no value counts), `single`, `constant`, `zero`, `nan`, `infinite`, `overflow` (of a
-        statistic) or `output` (normalized values that are not finite in the output's dtype).
+        statistic), `output` (normalized values that are not finite in the output's dtype) or `departure` (the
+        framework that is followed gives something else).
     first_group : str or None
         The name of the first such group; None where there is no group to name.
     group_count : int
@@ -152,7 +153,8 @@ class _Search:
             nan, infinite = (self._find_holders(self.values, test) for test in (np.isnan, np.isinf))
             if counts is not None:  # what does not count may be anything
                 nan, infinite = (np.intersect1d(held, suspect, assume_unique=True) for held in (nan, infinite))
-            self._report("nan", nan, "holds NaN: its statistics and values are NaN", once=False)
+            unlike = f", though {plan.spec.like} omits it" if plan.spec.omits_nan else ""
+            self._report("nan", nan, f"holds NaN: its statistics and values are NaN{unlike}", once=False)
             self._report(
                 "infinite", infinite, "holds an infinity: its statistics or values are infinite or NaN"
             )
@@ -165,6 +167,7 @@ class _Search:
             return
         if divisor.spread is not None:
             self._judge_flat_groups(_find_groups(_is_zero, statistics[divisor.spread]))
+            self._judge_nearly_flat_groups(statistics, grid.group_size if counts is None else counts)
         elif self.known.size:
             return  # the windows of its neighbours hold what is not finite too
         self._report("overflow", suspect, "is beyond float64: its statistics are not finite")
@@ -186,6 +189,17 @@ class _Search:
             values = "its normalized values are NaN" if is_nan else "so are its normalized values"
             kind, consequence = "zero", f"is all zeros: {values}"
         self._report(kind, flat, consequence, once=False)
+
+    def _judge_nearly_flat_groups(self, statistics: Statistics, counts: Any) -> None:
+        norm, spec = self.plan.norm, self.plan.spec
+        if spec.flat_rule is None:
+            return
+        from normcli.numerics.flat import find_flat  # of few conventions
+
+        flat = np.flatnonzero(find_flat(self.plan, statistics, counts))
+        result = "its normalized values are NaN" if spec.zero_rule is ZeroRule.NAN else "it is divided by 1"
+        size = f"{norm.divisor.size} {spec.flat_rule.value}"
+        self._report("constant", flat, f"has a {size}, which counts as 0: {result}", once=False)
 
     def _judge_output(self, normalized: NDArray[Any] | None) -> None:
         if normalized is not None:

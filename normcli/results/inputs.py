@@ -75,7 +75,7 @@ def fit_inputs(
     running : Given or None
         Running mean and variance, of any shape that `Plan.fit_running` takes.
     selection : SelectionRequest or None
-        Which values are to count; None if all.
+        Which values are to count; None for all of them, or those that the plan's convention counts.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def fit_inputs(
         fitted.get("gamma"),
         fitted.get("beta"),
         None if running is None else fit_given(plan, running),
-        None if selection is None else select(plan, values, selection),
+        select(plan, values, selection or SelectionRequest()),
     )
 
 
@@ -134,9 +134,10 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selecti
     masks = [] if asked.mask is None else [plan.grid.fit_mask(_to_booleans(asked.mask))]
     if asked.lengths is not None:
         masks.append(make_length_mask(plan, asked.lengths))
-    if not masks and asked.nan != NanRule.OMIT and asked.fill is not None:
+    rule = asked.nan or (NanRule.OMIT if plan.spec.omits_nan else NanRule.PROPAGATE)
+    if not masks and rule != NanRule.OMIT and asked.fill is not None:
         raise UsageError("fill is for values that do not count; all do without a mask, lengths or nan omit")
-    omits_nan = asked.nan == NanRule.OMIT and is_float(values.dtype)
+    omits_nan = rule == NanRule.OMIT and is_float(values.dtype)
     if not masks and not omits_nan:
         return None
     mask = functools.reduce(operator.and_, masks) if masks else None

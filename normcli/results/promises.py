@@ -138,6 +138,18 @@ def _compare(measured: Floats, predictions: Iterator[Floats]) -> tuple[float, fl
 
 
 def _predict(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
+    """Return what eps, and what counts as constant, leaves of the promise."""
+    predicted, spec = _predict_by_eps(plan, promise, statistics), plan.spec
+    is_nan = spec.zero_rule is ZeroRule.NAN
+    if spec.flat_rule is None or ("rstd" in statistics and not is_nan):  # which holds it
+        return predicted
+    from normcli.numerics.flat import find_flat  # of few conventions
+
+    kept = np.nan if is_nan else promise.target * statistics[plan.norm.divisor.spread or ""]
+    return np.where(find_flat(plan, statistics, plan.grid.group_size), kept, predicted)
+
+
+def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Floats]) -> Floats:
     """Return what eps leaves of the promise: 0 for the mean, v / (v + eps) for the variance, and so on."""
     name, divisor = promise.statistic, plan.norm.divisor
     assert divisor.spread is not None  # of every divisor that promises anything

@@ -167,7 +167,12 @@ class Result:
         """The degenerate kinds of groups in the input, each once."""
         bounded = self.running is None and not self.inputs.scales and self.plan.norm.divisor.bounded
         output = None if bounded and not self._carries_others else self.normalized
-        return find_degeneracies(self.plan, self.input, self.statistics, output, self.inputs, self.counts)
+        found = find_degeneracies(self.plan, self.input, self.statistics, output, self.inputs, self.counts)
+        if self.running is not None or self.plan.spec.like is None:
+            return found
+        from normcli.results.departures import find_departures  # for those alone who follow a framework
+
+        return (*found, *find_departures(self.plan, self.statistics))
 
     @property
     def _carries_others(self) -> bool:
@@ -221,6 +226,7 @@ def normalize(
     axes: AxisSpec | None = None,
     keep: AxisSpec | None = None,
     layout: str | None = None,
+    feature_axes: AxisSpec | None = None,
     groups: int | None = None,
     group_order: str | None = None,
     eps: float | None = None,
@@ -256,8 +262,10 @@ def normalize(
         The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
     layout : str, optional
         One letter per axis. Default: NC, NCL, NCHW, NCDHW by rank.
+    feature_axes : str, int or sequence of both, optional
+        The axes that gamma and beta lie along, instead of the norm's.
     groups : int, optional
-        The number of channel groups (`gn`).
+        The number of channel groups (`gn`); −1 for one for each channel.
     group_order : {"contiguous", "interleaved"}, optional
         Group g holds neighbouring channels, or g, g + groups, g + 2·groups and so on.
     eps : float, optional

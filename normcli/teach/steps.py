@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from normcli.dtypes import is_float
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import ONLY_GROUP
@@ -385,14 +387,26 @@ class _StepList:
         return join_eps(self.spec.eps_mode, size, Constant(self.spec.eps or 0.0))
 
     def _replace_zero(self, divisor: Constant) -> Constant:
-        if divisor.value != 0:
+        small = None if self.running else self._find_how_small()
+        if divisor.value != 0 and small is None:
             return divisor
         if self.running or self.spec.window is not None or self.spec.zero_rule is ZeroRule.NAN:
-            self._stop(Step("zero", "The divisor is 0, by which nothing can be divided."))
-        centred = self.plan.norm.centre is not Centre.NOTHING
-        why, result = ("", ", and the values are only centred") if centred else (", as all values are", "")
-        self.steps.append(Step("zero", f"The divisor is 0{why}: it counts as 1{result}."))
+            self._stop(Step("zero", f"The divisor is {small or 0}, by which nothing can be divided."))
+        why, result = "" if small else ", as all values are", ""
+        if self.plan.norm.centre is not Centre.NOTHING:
+            why, result = "", ", and the values are only centred"
+        self.steps.append(Step("zero", f"The divisor is {small or 0}{why}: it counts as 1{result}."))
         return Constant(1)
+
+    def _find_how_small(self) -> str | None:
+        """Return how small a divisor is that this convention counts as 0, and that is not; None of others."""
+        rule = self.spec.flat_rule
+        if rule is None:
+            return None
+        from normcli.numerics.flat import find_flat  # of few conventions
+
+        statistics = {name: np.asarray(value) for name, value in self.group.statistics.items()}
+        return rule.value if find_flat(self.plan, statistics, self.group.count) else None
 
     # -- what each value goes through
 

@@ -36,11 +36,12 @@ def test_each_option_has_help_and_belongs_to_a_norm(option):
 @pytest.mark.parametrize(
     ("norm", "names"),
     [
-        pytest.param("rms", ("eps", "eps_mode"), id="rms"),
+        pytest.param("rms", ("feature_axes", "eps", "eps_mode"), id="rms"),
         pytest.param("zscore", ("ddof",), id="zscore"),
         pytest.param("lrn", ("size", "alpha", "exponent", "k"), id="lrn"),
-        pytest.param("gn", ("groups", "group_order", "eps", "eps_mode", "ddof"), id="gn"),
-        *(pytest.param(name, (), id=name) for name in ("wn", "minmax", "maxabs", "robust")),
+        pytest.param("gn", ("feature_axes", "groups", "group_order", "eps", "eps_mode", "ddof"), id="gn"),
+        *(pytest.param(name, (), id=name) for name in ("maxabs", "robust")),
+        *(pytest.param(name, ("feature_axes",), id=name) for name in ("wn", "minmax")),
     ],
 )
 def test_a_norm_has_the_options_that_mean_something_to_it(norm, names):
