@@ -1,9 +1,344 @@
 """What the frameworks give where their conventions part: constant groups, half precision, nearly constant columns.
 
-Each function takes a tensor and the options of the case, as those of `tests/peers.py` do.
+A function takes a tensor and the options of its case, as those of `tests/peers.py` do.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.dtypes import find_type
+from tests import peers
+from tests.peers import fill, of_rank, run_equinox, run_keras, run_linen, run_nnx, run_onnx, run_torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+FLAT = [[5.0, 5.0, 5.0, 5.0], [0.0, 1.0, 2.0, 3.0]]
+FLAT_COLUMN = [[5.0, 0.0], [5.0, 1.0], [5.0, 3.0]]
+ZEROS = [[0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 2.0, 3.0]]
+FAR = [[1000.0, 1000.125, 1000.25, 999.875], [0.0, 1.0, 2.0, 3.0]]
+LARGE = [[3e4, 4e4, 5e4, 6e4], [300.0, 400.0, 0.0, 0.0]]
+TINY = [[1e-17, 2e-17, 0.0], [1.0, 2.0, 3.0]]
+TINY_COLUMN = [[1e-17, 1.0], [0.0, 2.0], [4e-17, 3.0]]
+NEARLY_FLAT = [[1e6, 1.0], [1e6 + 1e-9, 2.0], [1e6 + 2e-10, 3.0], [1e6 + 1e-9, 4.0]]
+NEARLY_FLAT_ROW = [[1e6], [1e6 + 1e-10], [1e6]]
+HOLEY = [[1.0, 1.0], [np.nan, 2.0], [3.0, 3.0], [4.0, 7.0]]
+"""Tensors by what is special about them."""
 
 
+@dataclass(frozen=True)
+class Edge:
+    """A tensor on which a framework's convention shows.
+
+    Parameters
+    ----------
+    norm, framework, module : str
+    values : list
+    dtype : str
+    call : callable
+    options : mapping
+        Of normcli and of the function alike.
+    """
+
+    norm: str
+    framework: str
+    module: str
+    values: list[Any]
+    dtype: str
+    call: Callable[..., Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        options = "".join(f" {name}={value}" for name, value in self.options.items())
+        return f"{self.norm} {self.framework}{options} {self.dtype} {self.values}"
+
+    def make(self) -> np.ndarray[Any, Any]:
+        """Return the tensor."""
+        return np.array(self.values).astype(find_type(self.dtype))
+
+    def run(self) -> list[float] | None:
+        """Return what the framework gives; None where it refuses."""
+        try:
+            found = self.call(self.make(), **self.options)
+        except ValueError:
+            return None
+        return np.asarray(found).astype(float).ravel().tolist()
+
+
+EDGES: list[Edge] = []
+
+
+def edge(norm, framework, values, *dtypes, module=None, **options):
+    """Add a function to the list, for each of some dtypes (float32)."""
+
+    def add(call):
+        kinds = dtypes or ("float32",)
+        EDGES.extend(
+            Edge(norm, framework, module or framework, values, dtype, call, options) for dtype in kinds
+        )
+        return call
+
+    return add
+
+
+def to_torch(x):
+    import torch
+
+    return torch.from_numpy(x.astype(np.float32)).to(getattr(torch, x.dtype.name))
+
+
+# -- torch
+
+
+@edge("bn", "torch", [[1.0, 2.0, 3.0]])
+def torch_batch_norm(x):
+    return peers.torch_batch_norm(x)
+
+
+@edge("in", "torch", [[[1.0], [2.0]]])
+@edge("in", "torch", [FLAT], eps=0.0)
+def torch_instance_norm(x, eps=1e-5):
+    import torch
+
+    return run_torch(of_rank(torch.nn, "InstanceNorm", x)(x.shape[1], eps=eps), x)
+
+
+@edge("gn", "torch", [[1.0, 2.0, 3.0]], groups=3)
+@edge("gn", "torch", FLAT, groups=1, eps=0.0)
+def torch_group_norm(x, *, groups, eps=1e-5):
+    import torch
+
+    return run_torch(torch.nn.GroupNorm(groups, x.shape[1], eps=eps), x)
+
+
+@edge("ln", "torch", FLAT, eps=0.0)
+def torch_layer_norm(x, *, eps):
+    import torch
+
+    return run_torch(torch.nn.LayerNorm(x.shape[-1], eps=eps), x)
+
+
+@edge("rms", "torch", ZEROS, eps=0.0)
+def torch_rms_norm(x, *, eps):
+    import torch
+
+    return run_torch(torch.nn.RMSNorm(x.shape[-1], eps=eps), x)
+
+
+@edge("lp", "torch", ZEROS, "float16", "bfloat16", "float32")
+@edge("lp", "torch", LARGE, "float16", "bfloat16")
+def torch_normalize(x):
+    import torch
+
+    return torch.nn.functional.normalize(to_torch(x)).float().numpy()
+
+
+@edge("wn", "torch", ZEROS)
+@edge("wn", "torch", LARGE, "float16")
+@edge("wn", "torch", FAR, keep=1)
+def torch_weight_norm(x, keep=0):
+    import torch
+
+    ones = np.ones((1, x.shape[1]) if keep else (x.shape[0], 1), np.float32)
+    return torch._weight_norm(to_torch(x), to_torch(ones.astype(x.dtype)), keep).float().numpy()
+
+
+# -- keras
+
+
+@edge("lp", "keras", ZEROS, "float16", "bfloat16", "float32")
+@edge("lp", "keras", LARGE, "float16", "bfloat16")
+def keras_unit_norm(x):
+    import keras
+
+    layer = keras.layers.UnitNormalization(dtype=x.dtype.name)
+    return keras.ops.convert_to_numpy(
+        keras.ops.cast(layer(keras.ops.convert_to_tensor(to_torch(x))), "float32")
+    )
+
+
+def keras_layer(name, **settings):
+    """Return the function of a layer."""
+
+    def call(x, **options):
+        import keras
+
+        given = {{"eps": "epsilon"}.get(key, key): value for key, value in options.items()}
+        return run_keras(getattr(keras.layers, name)(**given), x, **settings)
+
+    return call
+
+
+edge("bn", "keras", FLAT_COLUMN, eps=0.0)(keras_layer("BatchNormalization", training=True))
+edge("ln", "keras", FLAT, eps=0.0)(keras_layer("LayerNormalization"))
+edge("gn", "keras", FLAT, groups=1, eps=0.0)(keras_layer("GroupNormalization"))
+edge("gn", "keras", [FLAT, FAR], groups=-1)(keras_layer("GroupNormalization"))
+edge("gn", "keras", FAR, groups=1)(keras_layer("GroupNormalization"))
+edge("rms", "keras", ZEROS, eps=0.0)(keras_layer("RMSNormalization"))
+
+
+# -- flax and jax
+
+
+def linen_layer(name, **settings):
+    """Return the function of a module."""
+
+    def call(x, **options):
+        from flax import linen
+
+        words = {"eps": "epsilon", "groups": "num_groups", "axes": "reduction_axes"}
+        given = {words.get(key, key): value for key, value in options.items()}
+        return run_linen(getattr(linen, name)(**given, **settings), x)
+
+    return call
+
+
+edge("bn", "flax-linen", FLAT_COLUMN, module="flax", eps=0.0)(
+    linen_layer("BatchNorm", use_running_average=False)
+)
+edge("ln", "flax-linen", FLAT, module="flax", eps=0.0)(linen_layer("LayerNorm"))
+edge("ln", "flax-linen", FAR, module="flax")(linen_layer("LayerNorm"))
+edge("in", "flax-linen", [FLAT_COLUMN], module="flax", eps=0.0)(linen_layer("InstanceNorm"))
+edge("gn", "flax-linen", FLAT, module="flax", groups=1, eps=0.0)(linen_layer("GroupNorm"))
+edge("rms", "flax-linen", ZEROS, module="flax", eps=0.0)(linen_layer("RMSNorm"))
+
+
+def nnx_layer(name):
+    """Return the function of a module."""
+
+    def call(x, **options):
+        from flax import nnx
+
+        given = {
+            {"eps": "epsilon", "groups": "num_groups"}.get(key, key): value for key, value in options.items()
+        }
+        return run_nnx(getattr(nnx, name)(x.shape[-1], rngs=nnx.Rngs(0), **given), x)
+
+    return call
+
+
+edge("bn", "flax-nnx", FLAT_COLUMN, module="flax", eps=0.0)(nnx_layer("BatchNorm"))
+edge("ln", "flax-nnx", FLAT, module="flax", eps=0.0)(nnx_layer("LayerNorm"))
+edge("ln", "flax-nnx", FAR, module="flax")(nnx_layer("LayerNorm"))
+edge("in", "flax-nnx", [FLAT_COLUMN], module="flax", eps=0.0)(nnx_layer("InstanceNorm"))
+edge("gn", "flax-nnx", FLAT, module="flax", groups=1, eps=0.0)(nnx_layer("GroupNorm"))
+edge("rms", "flax-nnx", ZEROS, module="flax", eps=0.0)(nnx_layer("RMSNorm"))
+
+
+@edge("wn", "flax-nnx", [[0.0, 1.0], [0.0, 2.0]], "float16", "bfloat16", "float32", module="flax")
+@edge("wn", "flax-nnx", [[300.0, 1.0], [400.0, 2.0]], "float16", "bfloat16", module="flax")
+def nnx_weight_norm(x):
+    from flax import nnx
+
+    kinds = {"dtype": x.dtype, "param_dtype": x.dtype}
+    layer = nnx.Linear(*x.shape, use_bias=False, rngs=nnx.Rngs(0), **kinds)
+    layer.kernel[...] = x
+    return np.asarray(nnx.WeightNorm(layer, rngs=nnx.Rngs(0), **kinds)(np.eye(len(x), dtype=x.dtype)))
+
+
+@edge("ln", "jax", ZEROS, eps=0.0)
+@edge("ln", "jax", FAR)
+def jax_standardize(x, eps=1e-5):
+    import jax
+
+    return np.asarray(jax.nn.standardize(x, epsilon=eps))
+
+
+# -- equinox
+
+
+@edge("ln", "equinox", FLAT, eps=0.0)
+def equinox_layer_norm(x, *, eps):
+    import equinox
+
+    return run_equinox(equinox.nn.LayerNorm(x.shape[1:], eps=eps), x)
+
+
+@edge("gn", "equinox", FLAT, groups=1, eps=0.0)
+def equinox_group_norm(x, *, groups, eps):
+    import equinox
+
+    return run_equinox(equinox.nn.GroupNorm(groups, x.shape[1], eps=eps), x)
+
+
+@edge("rms", "equinox", ZEROS, eps=0.0)
+def equinox_rms_norm(x, *, eps):
+    import equinox
+
+    return run_equinox(equinox.nn.RMSNorm(x.shape[1:], eps=eps), x)
+
+
+@edge("wn", "equinox", ZEROS)
+def equinox_weight_norm(x):
+    return peers.equinox_weight_norm(x)
+
+
+# -- onnx
+
+
+@edge("ln", "onnx", FLAT, eps=0.0)
+def onnx_layer_norm(x, *, eps):
+    return run_onnx("LayerNormalization", 17, x, *fill(x, x.shape[-1], None, None), epsilon=eps)[0]
+
+
+@edge("in", "onnx", [FLAT], eps=0.0)
+def onnx_instance_norm(x, *, eps):
+    return run_onnx("InstanceNormalization", 22, x, *fill(x, x.shape[1], None, None), epsilon=eps)[0]
+
+
+@edge("gn", "onnx", [FLAT], groups=2, eps=0.0)
+def onnx_group_norm(x, *, groups, eps):
+    inputs = (x, *fill(x, x.shape[1], None, None))
+    return run_onnx("GroupNormalization", 21, *inputs, num_groups=groups, epsilon=eps)[0]
+
+
+@edge("rms", "onnx", ZEROS, eps=0.0)
+def onnx_rms_norm(x, *, eps):
+    return run_onnx("RMSNormalization", 23, x, fill(x, x.shape[-1], None, None)[0], epsilon=eps)[0]
+
+
+@edge("lp", "onnx", ZEROS)
+def onnx_lp_norm(x):
+    return peers.onnx_lp_norm(x)
+
+
+@edge("mvn", "onnx", [[[FLAT]], [[FAR]]], axes=(2, 3))
+def onnx_mean_variance(x, *, axes):
+    return run_onnx("MeanVarianceNormalization", 13, x, axes=axes)[0]
+
+
+# -- scikit-learn and scipy
+
+
+def sklearn_scaler(name):
+    """Return the function of a scaler."""
+
+    def call(x):
+        from sklearn import preprocessing
+
+        return getattr(preprocessing, name)().fit_transform(x)
+
+    return call
+
+
+for _norm, _name in (
+    ("zscore", "StandardScaler"),
+    ("minmax", "MinMaxScaler"),
+    ("maxabs", "MaxAbsScaler"),
+    ("robust", "RobustScaler"),
+):
+    edge(_norm, "sklearn", HOLEY, "float64")(sklearn_scaler(_name))
+    edge(_norm, "sklearn", FLAT_COLUMN, "float64")(sklearn_scaler(_name))
+    edge(_norm, "sklearn", TINY_COLUMN, "float32", "float64")(sklearn_scaler(_name))
+edge("zscore", "sklearn", NEARLY_FLAT, "float64")(sklearn_scaler("StandardScaler"))
+edge("lp", "sklearn", TINY, "float64")(sklearn_scaler("Normalizer"))
+
+
+@edge("zscore", "scipy", NEARLY_FLAT_ROW, "float64")
+@edge("zscore", "scipy", FLAT_COLUMN, "float64")
+def scipy_zscore(x):
+    return peers.scipy_zscore(x)

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from normcli.norms.conventions import find_convention
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from tests.edges import EDGES
 from tests.peers import PEERS, SCALES, Peer, make_parameters, make_values
 
 TARGET = Path(__file__).with_name("conventions.json")
@@ -66,7 +67,8 @@ def is_importable(module: str) -> bool:
 
 def main() -> None:
     """Record what can be imported, keep the rest."""
-    kept = json.loads(TARGET.read_text())["cases"] if TARGET.exists() else []
+    before = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+    kept = before.get("cases", [])
     cases = []
     for norm, framework in dict.fromkeys((peer.norm, peer.framework) for peer in PEERS):
         peers = [peer for peer in PEERS if (peer.norm, peer.framework) == (norm, framework)]
@@ -76,8 +78,11 @@ def main() -> None:
             cases += [case for peer in peers[1:2] for case in record(peer, SCALES[1:2])]
         else:
             cases += [case for case in kept if (case["norm"], case["framework"]) == (norm, framework)]
+    edges = before.get("edges", {})
+    found = {str(edge): edge.run() if is_importable(edge.module) else edges[str(edge)] for edge in EDGES}
     lines = ",\n".join(json.dumps(case) for case in cases)
-    TARGET.write_text(f'{{"cases": [\n{lines}\n]}}\n')
+    edge_lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(values)}" for name, values in found.items())
+    TARGET.write_text(f'{{"cases": [\n{lines}\n], "edges": {{\n{edge_lines}\n}}}}\n')
 
 
 if __name__ == "__main__":

@@ -298,3 +298,93 @@ def test_every_answer_names_its_convention(row, normcli):
     ran = normcli(row.norm, "--shape", shape, "--like", row.framework, *given, *axes, *groups)
     assert ran.code == 0, ran.err
     assert f"like {row.framework}" in ran.out
+
+
+def test_a_weight_norm_along_any_axis_has_a_gain_for_each_place_kept(rng):
+    x, gain = rng.normal(size=(2, 3, 4)), rng.normal(size=3)
+    ours = normalize(x, "wn", like="torch", keep=1, gamma=gain).normalized
+    np.testing.assert_array_equal(ours.swapaxes(0, 1), normalize(x.swapaxes(0, 1), "wn", gamma=gain).normalized)
+    assert make_plan(Request("wn", axes=(0, 1, 2)), x.shape, x.dtype).parameters.shape == ()
+
+
+@pytest.mark.parametrize(
+    ("norm", "like", "options"),
+    [
+        pytest.param("ln", "flax-linen", {"axes": (1, 2), "feature_axes": (1, 2)}, id="reduced"),
+        pytest.param("rms", "flax-nnx", {"axes": 2, "feature_axes": (1, 2)}, id="kept and reduced"),
+        pytest.param("bn", None, {"feature_axes": (1, 2)}, id="beyond the channel"),
+        pytest.param("wn", "flax-linen", {"keep": (1, 2)}, id="weight norm"),
+    ],
+)
+def test_gamma_lies_along_the_feature_axes(norm, like, options, rng):
+    x, gamma = rng.normal(size=(2, 3, 4)), rng.normal(size=(3, 4))
+    bare = normalize(x, norm, like=like, **options)
+    assert bare.plan.parameters.shape == (3, 4)
+    scaled = normalize(x, norm, like=like, gamma=gamma, **options).normalized
+    np.testing.assert_allclose(scaled, bare.normalized * gamma, rtol=1e-15)
+
+
+def test_minus_one_group_is_one_for_each_channel(rng):
+    x = rng.normal(size=(2, 4, 4, 6))
+    plan = normalize(x, "gn", groups=-1, like="keras").plan
+    assert (plan.grid.groups, plan.grid.canonical) == (6, normalize(x, "in", like="keras").plan.grid.canonical)
+
+
+@pytest.mark.parametrize("norm", ["zscore", "minmax", "maxabs", "robust"])
+def test_nan_does_not_count_where_the_framework_omits_it(norm, normcli):
+    answer = normcli(norm, "--like", "sklearn", "--data", '[[1],["nan"],[3],[4]]', "-f", "json").json
+    counted = normcli(norm, "--data", '[[1],["nan"],[3],[4]]', "--nan", "omit", "-f", "json").json
+    assert answer["normalized"] == counted["normalized"]
+    asked = normcli(
+        norm, "--like", "sklearn", "--nan", "propagate", "--data", '[[1],["nan"],[3]]', "--print", "normalized"
+    )
+    assert asked.out.split() == ["nan"] * 3
+    assert "holds NaN: its statistics and values are NaN, though sklearn omits it" in asked.err
+
+
+def test_what_is_fitted_leaves_nan_out_where_the_framework_does(normcli, tmp_path):
+    (tmp_path / "x.csv").write_text("a\n1\nnan\n3\n")
+    ran = normcli("fit", "zscore", "--like", "sklearn", tmp_path / "x.csv", "--print", "mean")
+    assert (ran.out, ran.code) == ("2.0\n", 0)
+
+
+def test_a_nearly_constant_column_is_applied_as_it_was_fitted(normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.array([[1e6], [1e6 + 1e-9], [1e6 + 2e-10]]))
+    normcli("fit", "zscore", "--like", "sklearn", tmp_path / "x.npy", "-o", tmp_path / "s.npz")
+    ran = normcli("apply", tmp_path / "s.npz", tmp_path / "x.npy", "--print", "normalized")
+    assert all(abs(float(value)) < 1e-8 for value in ran.out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        pytest.param(
+            ("lp", "--like", "torch", "--dtype", "float16", "--data", "[[30000, 40000, 50000, 60000]]"),
+            "", id="its input is float64",
+        ),
+        pytest.param(
+            ("bn", "--like", "torch", "--data", "[[1, 2]]"),
+            "normcli: bn: torch refuses to train on one value a group: here is the definition's\n", id="one value",
+        ),
+        pytest.param(
+            ("minmax", "--like", "sklearn", "--data", "[[0], [1e-17]]"),
+            "normcli: minmax: group c=0 has a range below 10 machine epsilons, which counts as 0: it is divided by 1\n",
+            id="nearly constant",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_followed_is_said(options, sentence, normcli):
+    ran = normcli(*options)
+    assert ran.code == 0
+    assert ran.err.endswith(sentence) if sentence else ran.err == ""
+
+
+def test_what_is_not_followed_is_an_error_under_strict(normcli):
+    ran = normcli("ln", "--like", "flax-linen", "--data", "[[1e9, 1000000001]]", "--strict")
+    assert (ran.code, ran.out) == (4, "")
+    assert "flax-linen takes its variance as E[x²] − E[x]²" in ran.err
+
+
+def test_what_the_columns_do_not_hold_is_in_the_notes(normcli):
+    out = normcli("conventions", "maxabs").out
+    assert "MaxAbsScaler. A length below 10 machine epsilons counts as 0. NaN is omitted." in out
