@@ -262,6 +262,6 @@ def list_own_options(norm: Norm) -> tuple[str, ...]:
     --------
     >>> from normcli.norms.table import NORMS
     >>> list_own_options(NORMS["rms"])
-    ('eps', 'eps_mode')
+    ('feature_axes', 'eps', 'eps_mode')
     """
     return tuple(option.name for option in OPTIONS if option.is_of is not None and option.is_of(norm))
