@@ -41,6 +41,9 @@ _LARGEST = {
 
 _HALF_BYTES, _SHORT_BYTES = 2, 4
 
+LARGEST_EXACT = 2**53
+"""Up to this, every whole number is a float64."""
+
 MOST_AXES = 64
 """NumPy's limit."""
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import Section, View
-    from normcli.fitting.statistics import Rounded
-    from normcli.fitting.stats_file import Stats
+    from normcli.fitting.statistics import Rounded, Stats
     from normcli.norms.plan import Plan
 
 _LABELS = {

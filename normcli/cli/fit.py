@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from normcli.cli.settings import Settings
-    from normcli.fitting.stats_file import Stats
+    from normcli.fitting.statistics import Stats
 
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
 

@@ -9,7 +9,7 @@ from normcli.engine.order import find_quartiles
 from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
 from normcli.fitting.gather import gather
-from normcli.fitting.stats_file import Stats
+from normcli.fitting.statistics import Stats
 from normcli.fitting.subject import choose_subject, require_alike
 from normcli.fitting.sums import require_no_nan
 from normcli.fitting.workers import can_fork, run_in_processes

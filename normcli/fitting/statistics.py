@@ -1,4 +1,4 @@
-"""The statistics of each group, rounded once from its sums."""
+"""The statistics over files: exact sums of each group, and what they amount to, rounded once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,43 @@ from normcli.numerics.solution import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.fitting.stats_file import Stats
+    from normcli.fitting.subject import Subject
+    from normcli.fitting.sums import Sums
     from normcli.norms.plan import Plan
+    from normcli.numerics.order_statistics import Quartiles
     from normcli.numerics.solution import Measured
 
 
 _NAMED = 3
 """The most groups that a warning names."""
+
+
+class Stats(NamedTuple):
+    """Statistics over files.
+
+    Parameters
+    ----------
+    subject : Subject
+    omits_nan : bool
+        Whether NaN does not count.
+    files, samples : int
+        Over how many.
+    sums : Sums
+    quartiles : Quartiles or None
+        Where the norm divides by their range; they cannot be merged.
+    """
+
+    subject: Subject
+    omits_nan: bool
+    files: int
+    samples: int
+    sums: Sums
+    quartiles: Quartiles | None = None
+
+    def add(self, other: Stats) -> Stats:
+        """Return the statistics over the files of both, which have one subject; the sums are added in place."""
+        self.sums.merge(other.sums)
+        return self._replace(files=self.files + other.files, samples=self.samples + other.samples)
 
 
 class Rounded(NamedTuple):

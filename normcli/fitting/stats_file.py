@@ -22,13 +22,13 @@ Its members are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import MOST_AXES
 from normcli.errors import DataError, NormError
-from normcli.fitting.statistics import round_stats
+from normcli.fitting.statistics import Stats, round_stats
 from normcli.fitting.subject import Subject, is_dtype_name, require_fittable
 from normcli.fitting.sums import Sums
 from normcli.norms.divisors import Measurement
@@ -77,34 +77,6 @@ _ROUNDING = 2.0**-50
 
 _COUNTS = {"count": "count", "nan": "nan_count", "images": "images"}
 _EXACT = {"total": "sum", "square": "square", "deviation": "image_std_sum"}
-
-
-class Stats(NamedTuple):
-    """Statistics over files.
-
-    Parameters
-    ----------
-    subject : Subject
-    omits_nan : bool
-        Whether NaN does not count.
-    files, samples : int
-        Over how many.
-    sums : Sums
-    quartiles : Quartiles or None
-        Where the norm divides by their range; they cannot be merged.
-    """
-
-    subject: Subject
-    omits_nan: bool
-    files: int
-    samples: int
-    sums: Sums
-    quartiles: Quartiles | None = None
-
-    def add(self, other: Stats) -> Stats:
-        """Return the statistics over the files of both, which have one subject; the sums are added in place."""
-        self.sums.merge(other.sums)
-        return self._replace(files=self.files + other.files, samples=self.samples + other.samples)
 
 
 def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.walk import Effort
-    from normcli.fitting.stats_file import Stats
+    from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.dtypes import is_long_integer
+from normcli.dtypes import LARGEST_EXACT, is_long_integer
 from normcli.numerics.pairs import Pair, two_sum
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _HALF = 32
 """Bits of a half of an integer, which any float64 holds."""
-
-_LARGEST_EXACT = 1 << 53
 
 
 def split_integers(x: NDArray[Any]) -> Pair:
@@ -49,7 +47,7 @@ def widen_exactly(x: NDArray[Any], work: Workspace | None = None) -> tuple[Float
         return x, None
     if is_long_integer(x.dtype) and x.size:
         low, high = np.minimum.reduce(x, axis=None), np.maximum.reduce(x, axis=None)
-        if int(high) > _LARGEST_EXACT or int(low) < -_LARGEST_EXACT:
+        if int(high) > LARGEST_EXACT or int(low) < -LARGEST_EXACT:
             return split_integers(x)
     wide = np.empty(x.shape) if work is None else work.get("x", x.shape)
     np.copyto(wide, x)

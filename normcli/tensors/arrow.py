@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from normcli.dtypes import LARGEST_EXACT
 from normcli.tensors.tables import SPELLED_MISSING
-from normcli.tensors.tensor import LARGEST_EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.arrow import find_formatter, find_parser, map_ahead
@@ -30,7 +31,6 @@ from normcli.tensors.tables import (
     to_number,
     write_rows,
 )
-from normcli.tensors.tensor import LARGEST_EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import MOST_AXES, OUTPUT_DTYPES, find_type, is_float, is_real
+from normcli.dtypes import LARGEST_EXACT, MOST_AXES, OUTPUT_DTYPES, find_type, is_float, is_real
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.json_items import RepeatedNameError, make_object
 from normcli.tensors.pieces import decode, iterate_blocks
-from normcli.tensors.tensor import LARGEST_EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
 from normcli.tensors.delimited import quote
@@ -27,7 +28,6 @@ from normcli.tensors.tables import (
     place_numbers,
     write_rows,
 )
-from normcli.tensors.tensor import LARGEST_EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

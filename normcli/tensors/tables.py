@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
+from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
 from normcli.printable import shorten
+from normcli.tensors.columns import list_names, match_names
 from normcli.tensors.opened import refuse_changed
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import Collected
-from normcli.tensors.tensor import LARGEST_EXACT, list_names, match_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

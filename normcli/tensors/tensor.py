@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.errors import DataError, UsageError
-from normcli.printable import shorten
+from normcli.tensors.columns import match_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
     import numpy as np
     from numpy.typing import NDArray
@@ -20,13 +20,7 @@ STANDARD_STREAM = "-"
 """What stands for standard input and output where a file is named."""
 
 
-LARGEST_EXACT = 2.0**53
-"""Up to this, every whole number is a float64."""
-
 _FLOAT64_BYTES = 8
-
-_LISTED = 12
-"""How many names of columns a message lists."""
 
 STREAMED = ("npy", "csv", "tsv", "json", "jsonl")
 """The formats of a tensor on standard output; the first is the usual one."""
@@ -89,36 +83,6 @@ class Tensor(NamedTuple):
             return self.values
         places = match_names(self.columns, wanted, self.source)
         return self.values if places == list(range(len(wanted))) else self.values[..., places]
-
-
-def match_names(names: Sequence[str], wanted: Sequence[str], source: str) -> list[int]:
-    """Return the places of the wanted names among those of a source.
-
-    Raises
-    ------
-    DataError
-        If there are others, or two are equal and not all stand in the wanted order already.
-    """
-    if tuple(names) == tuple(wanted):
-        return list(range(len(names)))
-    problems = [
-        f"{what} {list_names(found)}"
-        for what, found in (
-            ("there is no", [name for name in wanted if name not in names]),
-            ("there is also", [name for name in names if name not in wanted]),
-            ("there are two of", sorted({name for name in names if list(names).count(name) > 1})),
-        )
-        if found
-    ]
-    if problems:
-        raise DataError(f"{source} has other columns than {list_names(wanted)}: {'; '.join(problems)}")
-    return [list(names).index(name) for name in wanted]
-
-
-def list_names(names: Sequence[str]) -> str:
-    """Return names for a message: the first ones, and how many more there are."""
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(map(shorten, names[:_LISTED])) + more
 
 
 def choose_key(names: Collection[str], archive: str, key: str | None) -> str:
