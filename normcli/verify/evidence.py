@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.norms.divisors import DIVISORS, LENGTH, Divisor, Measurement
+from normcli.norms.divisors import DIVISORS, Divisor, Measurement
 from normcli.norms.table import NORMS, Centre, EpsMode, ZeroRule
 from normcli.results.result import normalize
+from normcli.verify.lengths import USUAL_P, fit_lengths, intersect
 from normcli.verify.weight import Seen, is_odd_eps, weigh
 
 if TYPE_CHECKING:
@@ -59,10 +60,15 @@ class Standard:
         """Values in a group."""
         return int(self.values.shape[1])
 
+    def measure_length(self, p: float) -> Floats:
+        """Return ‖x‖ₚ of each group, measured once."""
+        if p not in self._lengths:
+            self._lengths[p] = normalize(self.rows, "lp", axes=1, p=p).norm
+        return self._lengths[p]
+
     @cached_property
-    def lengths(self) -> dict[float, Floats]:
-        """‖x‖ₚ by p, for norms that do not centre."""
-        return {} if self.centred else {p: normalize(self.rows, "lp", axes=1, p=p).norm for p in LENGTHS}
+    def _lengths(self) -> dict[float, Floats]:
+        return {}
 
 
 MOMENTS = tuple(divisor for divisor in DIVISORS if divisor.measurement is Measurement.MOMENTS)
@@ -73,9 +79,6 @@ STANDARDS = (*MOMENTS, *(divisor for divisor in DIVISORS if divisor.is_by_order)
 
 ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) for divisor in DIVISORS}
 """The first norm that divides so."""
-
-LENGTHS = (1.0, 2.0, math.inf)
-"""The p of ℓp norms that are looked for."""
 
 
 def standardize(rows: Floats, divisor: Divisor) -> Standard:
@@ -162,7 +165,7 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
     size, least, largest = standard.size[informative], least[informative], largest[informative]
     seen = Seen(least, largest, size, standard.offset[informative], standard.group_size, standard.centred)
     n = standard.group_size
-    divisor = standard.divisor
+    divisor, weighed = standard.divisor, []
     if divisor not in MOMENTS:
         if np.all(least <= 1.0 + _OWN_ROUNDINGS) and np.all(largest >= 1.0 - _OWN_ROUNDINGS):
             yield _weigh(Model(divisor, EpsMode.FLOOR), seen)
@@ -174,40 +177,24 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
                 low, high = (unit * (1.0 / bound**power - share ** (power / 2.0)) for bound in (largest, least))
                 doubt = _OWN_ROUNDINGS * unit
                 floor = float(size.min()) * math.sqrt(share)
-                fitting = _intersect(Model(divisor, mode, ddof, floor=floor), low - doubt, high + doubt)
-                yield from (_weigh(model, seen) for model in fitting)
-        for p, lengths in standard.lengths.items():
-            fitting = _fit_length(p, lengths[informative], size / largest, size / least)
-            yield from (_weigh(model, seen) for model in fitting)
+                fitting = intersect(Model(divisor, mode, ddof, floor=floor), low - doubt, high + doubt)
+                weighed += [_weigh(model, seen) for model in fitting]
+        yield from weighed
+        if standard.centred:
+            return
+        bounds, plain = (size / largest, size / least), Model(divisor, EpsMode.FLOOR)
+        for model, lengths in fit_lengths(standard, informative, plain, *bounds, solves=not weighed):
+            yield _weigh(model, seen._replace(size=lengths), numbers=model.p not in USUAL_P)
 
 
-def _weigh(model: Model, seen: Seen) -> Model:
-    """Return a model with the evidence for it."""
+def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:
+    """Return a model with the evidence for it, to which so many numbers were fitted beside eps."""
     eps = 0.0 if model.low == 0.0 else choose_eps(model.low, model.high)
     is_fitted = eps not in COMMON_EPS
     is_odd = is_fitted and is_odd_eps(eps, seen.size if model.eps_mode is EpsMode.OUTSIDE else seen.size**2)
-    return model._replace(bits=weigh(seen, eps=eps, is_fitted=is_fitted, is_odd=is_odd), is_odd=is_odd)
+    bits = weigh(seen, eps=eps, is_fitted=is_fitted, is_odd=is_odd, numbers=numbers)
+    return model._replace(bits=bits, is_odd=is_odd)
 
-
-def _fit_length(p: float, length: Floats, low: Floats, high: Floats) -> Iterator[Model]:
-    """Yield the models of an ℓp length, given the bounds of the divisor."""
-    doubt = _OWN_ROUNDINGS * length
-    square = float((high**2 - length**2).min()) if p == _EUCLIDEAN else 0.0
-    if np.all(low - doubt <= length) and np.all(length <= high + doubt):
-        least = float(length.min())
-        yield Model(LENGTH, EpsMode.FLOOR, p=p, high=least, floor=least, square=square)
-    elif p == _EUCLIDEAN:
-        model = Model(LENGTH, EpsMode.INSIDE, p=p)
-        yield from _intersect(model, low**2 - length**2, high**2 - length**2)
-
-
-def _intersect(model: Model, low: Floats, high: Floats) -> Iterator[Model]:
-    least, largest = max(0.0, float(low.max())), float(high.min())
-    if least <= largest:
-        yield model._replace(low=least, high=largest)
-
-
-_EUCLIDEAN = 2.0
 
 COMMON_EPS = (1e-5, 1e-6, 1e-3, 1e-12, 1e-8, 1e-7, 0.0, 1e-9, 1e-4, 1e-2, 1e-10, 2.0**-23, 2.0**-52, 1e-1)
 """The likelier ones first: those that are defaults of frameworks."""

@@ -225,7 +225,7 @@ class Hypothesis(NamedTuple):
         if model.p is None:
             size = standard.size * math.sqrt(standard.group_size / (standard.group_size - model.ddof))
         else:
-            size = standard.lengths[model.p]
+            size = standard.measure_length(model.p)
         with np.errstate(all="ignore"):
             factor = standard.size / find_divisor(size, eps, model.eps_mode)
         return standard.values * np.where(standard.size > 0.0, factor, 0.0)[:, None]

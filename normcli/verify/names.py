@@ -12,7 +12,7 @@ from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder
+from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.hypothesis import Furthest, Match, find_furthest, measure_equality
@@ -124,6 +124,11 @@ def _name_hypothesis(
         if like or own:
             chosen = [find_convention(framework, norm.name).axes for framework in like]
             named.append((norm, like, own or any(axes is not AxesRule.GIVEN for axes in chosen)))
+    if any(by_default for *_, by_default in named):
+        return named
+    if len(grid.kept) == 1:  # the output axis of weights, which may be any
+        own = [norm for norm in rows if norm.parameters is ParameterRule.FIRST and _has_own_eps(norm, model)]
+        named += [(norm, (), False) for norm in own if norm not in [norm for norm, *_ in named]]
     if not named:  # a choice of axes that is nobody's default
         rule = AxesRule.LAST if grid.split is None else AxesRule.CHANNEL_GROUPS
         named.append((next((norm for norm in rows if norm.axes is rule), rows[0]), (), False))

@@ -12,7 +12,7 @@ from normcli.dtypes import find_type, get_eps, is_half
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.table import NORMS, EpsMode
 from normcli.tensors.mapped import fetch
-from normcli.verify.affine import WAYS
+from normcli.verify.affine import NO_AFFINE, WAYS
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (
     COMMON_EPS,
@@ -358,6 +358,7 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
             int((most - match.equal) / _BY_LUCK),
             _round_distance(match.max_abs),
             not match.by_default,
+            match.affine != NO_AFFINE.way and not NORMS[match.norm].parameter_names,
             -match.users,
             list(WAYS).index(match.affine),
             match.ddof,

@@ -10,7 +10,7 @@ import numpy as np
 from normcli.errors import NormError
 from normcli.norms.conventions import find_convention
 from normcli.norms.layout import make_layout
-from normcli.norms.table import EpsRule, find_norm
+from normcli.norms.table import EpsMode, EpsRule, find_norm
 from normcli.results.result import normalize
 from normcli.verify.affine import WAYS
 from normcli.verify.search import MOST_VALUES
@@ -88,6 +88,8 @@ def _format_match(match: Match, layout: Layout) -> str:
 def _format_eps(match: Match) -> str:
     low, high = match.eps_range
     place = f" {match.eps_mode} the root" if match.eps_mode else ""
+    if match.p is not None and match.eps_mode == EpsMode.OUTSIDE:
+        place = " added to the length"
     if low == 0.0 and math.isinf(high):
         return "with any eps"
     if low == 0.0:
@@ -140,7 +142,7 @@ def _format_reference(match: Match, asked: Question) -> str:
     try:
         theirs = normalize(
             x, match.norm, axes=match.axes, groups=match.groups, like=_REFERENCE,
-            gamma=asked.gamma, beta=asked.beta,
+            gamma=asked.gamma, beta=asked.beta, p=match.p if find_norm(match.norm)[0].p is None else None,
         ).normalized  # fmt: skip
     except NormError:  # torch has no such norm, or not of such a shape
         return ""
