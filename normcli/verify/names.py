@@ -127,8 +127,9 @@ def _name_hypothesis(
     if any(by_default for *_, by_default in named):
         return named
     if len(grid.kept) == 1:  # the output axis of weights, which may be any
-        own = [norm for norm in rows if norm.parameters is ParameterRule.FIRST and _has_own_eps(norm, model)]
-        named += [(norm, (), False) for norm in own if norm not in [norm for norm, *_ in named]]
+        weights = [norm for norm in rows if norm.parameters is ParameterRule.KEPT and _has_own_eps(norm, model)]
+        already = [norm for norm, *_ in named]
+        named += [(norm, (), False) for norm in weights if norm not in already]
     if not named:  # a choice of axes that is nobody's default
         rule = AxesRule.LAST if grid.split is None else AxesRule.CHANNEL_GROUPS
         named.append((next((norm for norm in rows if norm.axes is rule), rows[0]), (), False))
