@@ -22,7 +22,7 @@ class ExitCode(enum.IntEnum):
         return member
 
     DONE = 0, "done; also when the reader of a pipe stops reading"
-    DIFFERENT = 1, "check found a difference, or identify found nothing that fits"
+    DIFFERENT = 1, "check found a difference, identify nothing that fits, or restore did not get the input back"
     WRONG_USAGE = 2, "wrong usage: unknown axes, groups that do not divide, two sources, no such output folder"
     BAD_DATA = (
         3,

@@ -38,6 +38,17 @@ def shorten(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
+def agree(count: int, one: str, more: str) -> str:
+    """Return the word that goes with a number: the one for 1, or the other.
+
+    Examples
+    --------
+    >>> agree(1, "value differs", "values differ"), agree(0, "is", "are")
+    ('value differs', 'are')
+    """
+    return one if count == 1 else more
+
+
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun, which gets an s (or is another) unless it is one.
 
@@ -46,7 +57,7 @@ def format_count(count: int, noun: str, plural: str | None = None) -> str:
     >>> format_count(1, "file"), format_count(1200, "file"), format_count(2, "batch", "batches")
     ('1 file', '1,200 files', '2 batches')
     """
-    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+    return f"{count:,} {agree(count, noun, plural or f'{noun}s')}"
 
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")

@@ -25,6 +25,7 @@ from normcli.documents.plans import (
 from normcli.errors import UsageError
 from normcli.tensors.nested import to_lists
 from normcli.tensors.pieces import forget, iterate_pieces
+from normcli.writers import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from normcli.results.result import Result
     from normcli.tensors.tensor import Tensor
 
-PRINTABLE = ("shape", "axes", "group_count", "group_size", "count", "normalized", "gamma", "beta")
-"""What `--print` takes besides the norm's statistics."""
+_ATTRIBUTES = {"xhat": "standardized", "y": "normalized"}
+"""Field → the attribute of a result that holds it, where that has another name."""
 
 _CHECKED = ("target", "lowest", "highest", "overall", "largest_error", "tolerance", "ok")
 """The members of a check in JSON."""
@@ -65,14 +66,19 @@ class Answer:
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header and the parts that the view shows."""
         result, plan = self.result, self.result.plan
+        affine = " and ".join(result.inputs.parameters)
         yield self._build_header(view)
         if view.shows("input"):
             yield build_blocks("input", result.input, result, view)
         if view.shows("stats"):
             columns = {"count": count_values(result), **result.statistics}
             yield list_groups(plan, columns, view)
-        if view.shows("normalized"):
-            yield build_blocks("normalized", result.normalized, result, view)
+        if view.show is not None and view.shows("xhat"):
+            title = f"x̂, before {affine}" if affine else "x̂, which is y"
+            yield build_blocks(title, result.standardized, result, view)
+        if view.shows("y"):
+            title = f"y, after {affine}" if affine else "y, normalized"
+            yield build_blocks(title, result.normalized, result, view)
         if view.shows("check"):
             yield self._build_check()
 
@@ -86,7 +92,8 @@ class Answer:
             **self._describe_selection(),
             "stats_shape": list(plan.grid.keepdims_shape),
             "stats": describe_value(result.statistics),
-            **describe_members(result, "gamma", "beta", "normalized"),
+            **describe_members(result, "gamma", "beta"),
+            **{name: describe_value(values) for name, values in self._outputs.items()},
             "check": {check.quantity: describe_members(check, *_CHECKED) for check in result.check},
             "warnings": list(result.warnings),
         }
@@ -94,7 +101,7 @@ class Answer:
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object per group: its index, count, statistics and normalized values."""
         result, plan = self.result, self.result.plan
-        view = result.normalized.reshape(plan.grid.view_shape)
+        views = {name: values.reshape(plan.grid.view_shape) for name, values in self._outputs.items()}
         columns = {"count": count_values(result), **result.statistics}
         groups = plan.grid.walk_groups()
         for pieces in zip(*map(iterate_pieces, columns.values()), strict=True):
@@ -104,9 +111,10 @@ class Answer:
                     "group": index,
                     **describe_column(plan.grid, index),
                     **dict(zip(columns, numbers, strict=True)),
-                    "normalized": describe_value(np.asarray(view[place])),
+                    **{name: describe_value(np.asarray(view[place])) for name, view in views.items()},
                 }
-            forget(view)
+            for view in views.values():
+                forget(view)
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line per value: its index per axis, the input, its group's statistics, the output."""
@@ -130,8 +138,13 @@ class Answer:
         if selection is not None:
             columns["counts"] = lambda index: selection.select(result.input, index).astype(np.int64)
         columns |= {name: spread(array) for name, array in result.statistics.items()}
-        columns["normalized"] = pick_from(result.normalized)
-        return columns
+        return columns | {name: pick_from(values) for name, values in self._outputs.items()}
+
+    @property
+    def _outputs(self) -> dict[str, NDArray[Any]]:
+        """The output as programs read it, and x̂ before it where gamma or beta makes them two."""
+        own = {"x_hat": self.result.standardized} if self.result.inputs.scales else {}
+        return {**own, "normalized": self.result.normalized}
 
     def page(self) -> Page:
         """Return the page of the one result.
@@ -154,12 +167,12 @@ class Answer:
         UsageError
             If the answer has no such field.
         """
-        result, names = self.result, (*self.result.statistics, *PRINTABLE)
+        result, names = self.result, (*self.result.statistics, *FIELDS)
         if name not in names:
             raise UsageError(f"--print {name}: {result.plan.norm.name} has {', '.join(names)}")
         if name == "count":
             return count_values(result)
-        value = result.plan.grid.shape if name == "shape" else getattr(result, name)
+        value = result.plan.grid.shape if name == "shape" else getattr(result, _ATTRIBUTES.get(name, name))
         if value is None:
             raise UsageError(f"--print {name}: no {name} was given")
         return np.asarray(value)
@@ -179,17 +192,16 @@ class Answer:
     def _build_check(self) -> Line:
         checks = self.result.check
         if self.result.running is not None:
-            return Line(("normalized: running statistics promise nothing of its mean and variance to check",))
+            return Line(("y: running statistics promise nothing of its mean and variance to check",))
         if not self.result.input.size:
-            return Line(("normalized: no values to check",))
+            return Line(("y: no values to check",))
         if not checks:
-            return Line(("normalized: this norm promises no mean, variance or length to check",))
+            return Line(("y: this norm promises no mean, variance or length to check",))
         if all(math.isnan(check.lowest) for check in checks):
-            return Line(("normalized: no group is finite, so there is nothing to check",), mark=False)
+            return Line(("y: no group is finite, so there is nothing to check",), mark=False)
         scaled = self.result.inputs.scales
         first, *others = (_format_check(check, self.result.plan) for check in checks)
-        title = "normalized before gamma and beta" if scaled else "normalized"
-        return Line((f"{title}: {first}", *others), all(check.ok for check in checks))
+        return Line((f"{'x̂' if scaled else 'y'}: {first}", *others), all(check.ok for check in checks))
 
 
 def count_values(result: Result) -> NDArray[np.int64]:

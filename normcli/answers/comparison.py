@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.answers.calculation import Answer
+from normcli.documents.assumptions import list_assumed
 from normcli.documents.blocks import build_blocks, build_map, build_slices
 from normcli.documents.document import (
     GAP,
@@ -70,13 +71,14 @@ class ComparisonAnswer:
         """Return the input, a table of how the norms differ, the equalities, the values and the groups."""
         columns = self.comparison.columns
         facts = list_facts(self.tensor, columns[0].result.dtype)
-        yield Facts(f"compare · {self.page().title}", (("input", facts),))
+        assumed = list_assumed(column.result.plan for column in columns)
+        yield Facts(f"compare · {self.page().title}", (("input", facts), *assumed))
         if view.shows("facts"):
             yield self._tabulate(view)
             yield from _list_reasons(columns)
         if view.shows("equalities"):
             yield from self._list_equalities()
-        if view.shows("normalized"):
+        if view.shows("y"):
             yield from self._build_values(view)
         if view.shows("groups"):
             for column in columns:
@@ -148,11 +150,11 @@ class ComparisonAnswer:
         columns, values = self.comparison.columns, self.tensor.values
         if view.full:
             for name, result, *_ in columns:
-                yield build_blocks(f"normalized by {name}", result.normalized, result, view)
+                yield build_blocks(f"y of {name}", result.normalized, result, view)
             return
         outputs = {column.name: (column.result.normalized, column.result) for column in columns}
         grid = columns[0].result.plan.grid
-        yield build_slices("normalized", {"input": (values, None), **outputs}, grid, view)
+        yield build_slices("y, normalized", {"input": (values, None), **outputs}, grid, view)
 
 
 def _format_facts(column: Column, view: View) -> dict[str, str]:

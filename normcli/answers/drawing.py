@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _MOST_LINES = 24
 
+_OUTPUTS = ("xhat", "y")
+"""What `--values` takes of the result."""
+
 
 @dataclass(frozen=True)
 class Drawing(Answer):
@@ -55,7 +58,7 @@ class Drawing(Answer):
             raise UsageError("--plot histogram needs a file: give -o FILE.svg or FILE.png")
         result, plan = self.result, self.result.plan
         bare = self.options.values == "none"
-        values = result.normalized if self.options.values == "normalized" else result.input
+        values = self.field(self.options.values) if self.options.values in _OUTPUTS else result.input
         yield Line((f"{plan.norm.name} · {plan.norm.title}",))
         positions = choose_positions(plan.grid.shape, full=view.full)
         owners = choose_owners(result, view.digits, positions)

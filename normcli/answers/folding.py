@@ -21,8 +21,8 @@ from normcli.documents.document import (
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import list_facts
-from normcli.printable import format_count, make_printable
-from normcli.running.fold import divide, format_divisor, spread
+from normcli.printable import make_printable
+from normcli.running.fold import divide, format_divisor, format_outgoing, spread
 from normcli.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Folding:
         kinds = (
             f"transposed {kind}" if self.layer.transposed else kind,
             *((f"{self.layer.groups} groups",) if self.layer.groups > 1 else ()),
-            f"{format_count(channels, 'channel')} come{'s' if channels == 1 else ''} out",
+            format_outgoing(channels),
         )
         origin = "" if self.eps_from is None else f" ({make_printable(self.eps_from)})"
         factor = f"factor = gamma / {format_divisor(norm)}", f"eps {norm.eps:g}{origin}"

@@ -11,6 +11,7 @@ from normcli.documents.blocks import build_blocks, build_slices
 from normcli.documents.document import Blocks, Line, describe_members, describe_value
 from normcli.documents.numbers import format_statistic
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
+from normcli.printable import agree, format_count
 from normcli.teach.place import format_index
 from normcli.teach.restore import ATOL
 from normcli.tensors.nested import to_lists
@@ -104,7 +105,7 @@ class RestorationAnswer:
 
     def _list_tensors(self, view: View) -> Iterator[Blocks]:
         result = self.restoration.result
-        titles = ("input", "normalized, without gamma and beta", "restored")
+        titles = ("input", "x̂, before gamma and beta", "restored")
         tensors = dict(zip(titles, self._tensors.values(), strict=True))
         if result.input.ndim > 2 or view.full or not result.input.size:
             for title, values in tensors.items():
@@ -123,9 +124,9 @@ class RestorationAnswer:
         place = format_index(closeness.place, attempt.result.plan.grid.layout)
         at = f" at {place}" if place and closeness.max_abs else ""
         largest = f"largest difference {format_statistic(closeness.max_abs, 3)}{at}"
-        part = "all" if attempt.recovered else f"{closeness.different:,} of"
-        values = "the one value" if closeness.compared == 1 else f"{part} {closeness.compared:,} values"
-        found = f"recovered: {values}"
+        values = format_count(closeness.compared, "value")
+        found = f"recovered: {agree(closeness.compared, 'the one value', f'all {values}')}"
         if not attempt.recovered:
-            found = f"not recovered: {values} differ{'s' if closeness.different == 1 else ''}"
+            those = agree(closeness.compared, "the one value", f"{closeness.different:,} of {values}")
+            found = f"not recovered: {those} {agree(closeness.different, 'differs', 'differ')}"
         return Line((f"{found} ({limits})", largest), attempt.recovered)

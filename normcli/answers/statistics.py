@@ -61,7 +61,7 @@ class StatisticsAnswer:
         stats, norm = self.stats, self.plan.norm
         numbers = format_count(stats.files, "file"), format_count(stats.samples, "sample")
         source = (*numbers, format_shape(self.plan.grid.shape), stats.subject.dtype)
-        counted = f"{self.fields['count'].sum():,} of {math.prod(self.plan.grid.shape):,} values"
+        counted = f"{self.fields['count'].sum():,} of {format_count(math.prod(self.plan.grid.shape), 'value')}"
         more = (("counting", (counted, "NaN does not")),) if stats.omits_nan else ()
         yield build_header(f"{norm.name} · {norm.title}", self.plan, source, view, more=more)
         first = [name for name in self.fields if name not in _VALUES]

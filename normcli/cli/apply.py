@@ -13,6 +13,7 @@ from normcli.cli.destination import Destination, choose_files_for, describe_writ
 from normcli.cli.sources import load_affine
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError, name_subject
+from normcli.printable import agree, format_count
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
@@ -71,11 +72,12 @@ def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
     """Yield what may be lost, in words."""
     if loss.count:
         yield (
-            f"{loss.count} of {size} values may be more than 1 ulp from what they were: rounding y took up to "
-            f"{loss.bound:.2g} of each"
+            f"{loss.count:,} of {format_count(size, 'value')} may be more than 1 ulp from what they were: "
+            f"rounding y took up to {loss.bound:.2g} of each"
         )
     if loss.overflows:
-        yield f"{loss.overflows} values overflow the dtype; --dtype chooses a wider one"
+        values = agree(loss.overflows, "value overflows", "values overflow")
+        yield f"{loss.overflows:,} {values} the dtype; --dtype chooses a wider one"
 
 
 def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...], *, inverts: bool) -> None:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from normcli.cli import options
+from normcli.cli.destination import collect_fields
 from normcli.cli.outputs import choose_outputs
 from normcli.cli.problem import load_problem
 from normcli.cli.verbs import NamedNorm, Verb
@@ -27,7 +28,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.COUNTING,
         *options.SAVE,
         options.ANY_OR_TENSOR_FORMAT,
-        options.PRINT,
+        options.print_of(norm),
         options.show(PARTS),
         *options.LOOK,
         *options.RUN,
@@ -91,35 +92,39 @@ def _run(settings: Settings) -> None:
         answer = Answer(result, problem.tensor)
         if document is not None and document.format_name == PAGE:
             answer.page()  # refused before anything is said or saved
-        field = None if settings.answer.field is None else answer.field(settings.answer.field)
+        fields = collect_fields(answer, settings.answer.fields)
         outputs.save(files, problem, result, out)
         show = settings.answer.show
         if (
             show is None and outputs.tensor is not None
         ):  # of what is saved no values, and of a large file no check
-            show = frozenset(("stats",) if out is not None else ("stats", "check"))
+            show = ("stats",) if out is not None else ("stats", "check")
         if out is not None:
             result.settle(check=settings.answer.format_name == "json" or show is None or "check" in show)
     outputs.warn(settings.run, problem)
     if not settings.run.quiet:
         settings.run.warn(result.plan.norm.name, *result.warnings)
-    if field is not None:
-        from normcli.writers.structured import write_field
+    if fields:
+        from normcli.writers.structured import write_fields
 
-        write_field(field, sys.stdout)
+        write_fields(fields, sys.stdout)
     elif document is not None:
         document.write(answer, settings.answer.view()._replace(show=show))
 
 
+_OF_VALUES = frozenset(("xhat", "y", "check"))
+"""The fields and parts that every value is normalized for."""
+
+
 def _asks_for_statistics_alone(answer: AnswerOptions) -> bool:
     """Whether the answer has no use for the normalized tensor: a file of any size then costs no memory."""
-    if answer.field is not None:
-        return answer.field != "normalized"
+    if answer.fields:
+        return _OF_VALUES.isdisjoint(answer.fields)
     if answer.show is None or answer.format_name not in (None, "table", "markdown"):
         return False
-    return answer.show.isdisjoint(("normalized", "check"))
+    return _OF_VALUES.isdisjoint(answer.show)
 
 
 CALCULATE = Verb(
-    "", _run, options=_list_options, examples=("--shape 2,4,4,4", "-i x.npy -o y.npy"), describe=_describe_norm
+    "", _run, options=_list_options, examples=("{tensor}", "-i x.npy -o y.npy"), describe=_describe_norm
 )

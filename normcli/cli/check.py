@@ -5,19 +5,18 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
 from click import option
 
 from normcli.cli import options
-from normcli.cli.destination import print_document
+from normcli.cli.destination import leave_with_verdict, print_document
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.sources import load_actual
 from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
-from normcli.errors import ExitCode, UsageError, name_subject
+from normcli.errors import UsageError, name_subject
 from normcli.norms.table import find_norm
 from normcli.printable import make_printable
 from normcli.tensors.tensor import STANDARD_STREAM
@@ -147,9 +146,7 @@ def _report(
 def print_verdict(document: Document, answer: AnswerOptions, *, ok: bool) -> None:
     """Print a document on standard output; leave with the exit code of a difference unless all is well."""
     print_document(document, answer)
-    if not ok:
-        sys.stdout.flush()
-        raise click.exceptions.Exit(ExitCode.DIFFERENT)
+    leave_with_verdict(ok=ok)
 
 
 def _find_folder(name: str) -> click.Command | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from normcli.teach.equalities import NamedPlan
     from normcli.tensors.tensor import Tensor
 
-_PARTS = ("facts", "equalities", "normalized", "groups")
+_PARTS = ("facts", "equalities", "y", "groups")
 
 _SOME = tuple(row.name for row in OPTIONS if row.is_of is not None or row.name == "like")
 """The shared options that go to those norms alone that take them."""

@@ -7,9 +7,12 @@ import itertools
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from normcli.errors import UsageError
+import click
+
+from normcli.errors import ExitCode, UsageError
+from normcli.printable import agree
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
 from normcli.writers import PICTURES, SUFFIXES, write, write_picture
 
@@ -24,6 +27,14 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document, Drawable, View
     from normcli.tensors.files import FileFormat, Saved
     from normcli.tensors.tensor import Tensor
+
+
+class HasFields(Protocol):
+    """An answer of which single fields can be printed."""
+
+    def field(self, name: str) -> NDArray[Any]:
+        """Return a field, or raise `UsageError` if there is none of that name."""
+
 
 STATISTICS_SUFFIXES = (".json", ".npz")
 """The files that several arrays are saved in, each under its name."""
@@ -168,6 +179,28 @@ def print_document(document: Document, answer: AnswerOptions) -> None:
     Destination(None, answer.format_name or "table").write(document, answer.view())
 
 
+def leave_with_verdict(*, ok: bool) -> None:
+    """Leave with the exit code of a difference unless all is well: the one code of every verdict."""
+    if not ok:
+        sys.stdout.flush()
+        raise click.exceptions.Exit(ExitCode.DIFFERENT)
+
+
+def collect_fields(answer: HasFields, names: Sequence[str]) -> list[NDArray[Any]]:
+    """Return the fields of an answer that `--print` names, as columns.
+
+    Raises
+    ------
+    UsageError
+        If there is no such field, or the fields are of different lengths.
+    """
+    fields = [answer.field(name) for name in names]
+    if len({values.size for values in fields}) > 1:
+        sizes = ", ".join(f"{name} {values.size:,}" for name, values in zip(names, fields, strict=True))
+        raise UsageError(f"--print {','.join(names)}: columns of different lengths ({sizes}); print them apart")
+    return fields
+
+
 def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Destination:
     """Return where a document goes, and in which format.
 
@@ -273,7 +306,7 @@ def _require_file(path: str, suffixes: Sequence[str], option: str = "--output") 
     suffix = Path(path).suffix.lower()
     if suffix not in suffixes:
         what = f"the suffix {suffix}" if suffix else "no suffix"
-        known = f"{', '.join(suffixes)} {'is' if len(suffixes) == 1 else 'are'} known"
+        known = f"{', '.join(suffixes)} {agree(len(suffixes), 'is', 'are')} known"
         raise UsageError(f"{option} {path} has {what}; {known}")
     return suffix
 

@@ -10,6 +10,7 @@ from click import option
 from normcli.cli import options
 from normcli.cli.destination import Destination, choose_document_file
 from normcli.cli.problem import load_problem, warn_of_input
+from normcli.cli.types import Word
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
 from normcli.pictures import PLOTS, VALUES, VIEWS
@@ -26,7 +27,7 @@ _PICTURE = (
         "--view", type=click.Choice(VIEWS),
         help="Blocks of cubes, matrices laid flat, both of these, or drawers within drawers. [default: both]",
     ),
-    option("--values", type=click.Choice(VALUES), help="What stands in the cells. [default: input]"),
+    option("--values", type=Word(VALUES), help="What stands in the cells. [default: input]"),
     option("--plot", type=click.Choice(PLOTS), help="Groups, or a histogram of each. [default: groups]"),
     option(
         "--scale", type=click.FloatRange(min=0, min_open=True), help="Pixels to a unit, in PNG. [default: 2]"
@@ -93,8 +94,8 @@ DRAW = Verb(
         *options.RUN,
     ],
     examples=(
-        "--shape 2,4,4,4 -o picture.svg",
-        "-i x.npy --values normalized -o picture.png",
-        "--shape 2,4,4,4 --plot histogram -o picture.svg",
+        "{tensor} -o picture.svg",
+        "-i x.npy --values y -o picture.png",
+        "{tensor} --plot histogram -o picture.svg",
     ),
 )

@@ -73,7 +73,7 @@ EXPLAIN = Verb(
         *options.RUN,
     ],
     examples=(
-        "--shape 2,4,3 --at 0,1,2",
+        "{tensor}",
         "-i x.npy --at n=0,c=1,h=2,w=3 -f markdown",
     ),
     refused={SELECTION: "the steps are of groups of which every value counts"},

@@ -10,10 +10,11 @@ import click
 from click import option
 
 from normcli.cli import options
-from normcli.cli.destination import Destination, choose_values_file, print_document
+from normcli.cli.destination import Destination, choose_values_file, collect_fields, print_document
 from normcli.cli.verbs import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Choices, NanRule
+from normcli.printable import agree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,7 @@ _OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 _ANSWER = (
     options.output("Keep the statistics: a stats file, .npz."),
     option("--emit", type=click.Choice(_EMITTED), help="Print them as code to paste."),
-    options.PRINT,
+    options.print_fields(),
     *options.TABLE,
 )
 
@@ -86,10 +87,8 @@ def _fit(
     _show(fitted.stats, settings, emit, destination)
     if fitted.bad:
         settings.run._replace(quiet=False).warn("left out", *fitted.bad)
-        count = len(fitted.bad)
-        raise DataError(
-            f"{count} file{'s were' if count > 1 else ' was'} left out; the statistics are of the others"
-        )
+        left_out = f"{len(fitted.bad):,} {agree(len(fitted.bad), 'file was', 'files were')} left out"
+        raise DataError(f"{left_out}; the statistics are of the others")
 
 
 def _warn_of_repeated(settings: Settings, paths: Sequence[str]) -> None:
@@ -130,7 +129,7 @@ def _merge(settings: Settings, files: tuple[str, ...], emit: str | None) -> None
 def _choose_output(settings: Settings, emit: str | None) -> Destination | None:
     """Return where the statistics are kept; contradictions are refused before any work."""
     answer = settings.answer
-    given = {"--emit": emit, "--print": answer.field, "--format": answer.format_name}
+    given = {"--emit": emit, "--print": answer.fields, "--format": answer.format_name}
     asked = [name for name, value in given.items() if value]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} each say what is printed; give one of them")
@@ -142,19 +141,19 @@ def _show(stats: Stats, settings: Settings, emit: str | None, destination: Desti
     from normcli.answers.statistics import EMITTERS, StatisticsAnswer
     from normcli.fitting.statistics import round_stats, warn
     from normcli.fitting.stats_file import write_stats
-    from normcli.writers.structured import write_field
+    from normcli.writers.structured import write_fields
 
     rounded = round_stats(stats)
     answer = StatisticsAnswer(stats, rounded)
-    field = None if settings.answer.field is None else answer.field(settings.answer.field)
+    fields = collect_fields(answer, settings.answer.fields)
     code = None if emit is None else EMITTERS[emit](answer)
     if destination is not None:
         write_stats(str(destination.path), stats, rounded.fields)
     settings.run.warn(rounded.plan.norm.name, *warn(stats, rounded))
     if code is not None:
         click.echo(code)
-    elif field is not None:
-        write_field(field, sys.stdout)
+    elif fields:
+        write_fields(fields, sys.stdout)
     else:
         print_document(answer, settings.answer)
 

@@ -67,7 +67,7 @@ GOLDEN = Verb(
         *options.RUN,
     ],
     examples=(
-        "--shape 2,4,8,8 --dist normal -o golden",
+        "{tensor} --dist normal -o golden",
         "-i x.npy -o golden && normcli check golden",
     ),
 )

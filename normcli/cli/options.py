@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import click
 from click import option
 
-from normcli.cli.types import Framework, accept_parts, parse_lengths, parse_momentum, parse_number, parse_shape
+from normcli.cli.types import Framework, Words, parse_lengths, parse_momentum, parse_number, parse_shape
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
 from normcli.norms.request import Fill, NanRule
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
 from normcli.tensors.tensor import STREAMED
-from normcli.writers import FORMATS, WRITERS
+from normcli.writers import FIELDS, FORMATS, WRITERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from normcli.cli.verbs import NamedNorm
     from normcli.norms import options as norms
@@ -177,10 +178,35 @@ TENSOR_FORMAT = option(
     "-f", "--format", "format_name", type=click.Choice(STREAMED), help="Of the tensor on standard output."
 )
 ANSWER_FILE = output("Write the answer to a file, in the format that its name ends in.")
-PRINT = option("--print", "field", metavar="FIELD", help="Print one field, a number a line, in full precision.")
+
+
+def print_fields(known: Sequence[str] = ()) -> Option:
+    """Return the option that prints fields; none are known of an answer that tells them itself."""
+    text = "Print a field, a number a line, in full precision; several are columns, with tabs between them."
+    listed = f" Fields: {', '.join(known)}." if known else ""
+    return option(
+        "--print", "fields", type=Words(known), multiple=True, metavar="FIELD,…",
+        help=f"{text}{listed}", callback=_join_words,
+    )  # fmt: skip
+
+
+def _join_words(
+    ctx: click.Context, param: click.Parameter, given: tuple[tuple[str, ...], ...]
+) -> tuple[str, ...]:
+    return tuple(itertools.chain.from_iterable(given))
+
+
+def print_of(norm: Norm) -> Option:
+    """Return the option that prints fields of a norm's answer."""
+    return print_fields((*norm.statistics, *FIELDS))
+
 
 LOOK = (
-    option("--digits", type=click.IntRange(1, 17), help="Significant digits in tables."),
+    option(
+        "--digits",
+        type=click.IntRange(1, 17),
+        help="Significant digits in tables. [default: 8; in a matrix 5 of its largest value]",
+    ),
     option("--full", is_flag=True, help="Show every group and value, however many."),
     option(
         "--color",
@@ -215,9 +241,7 @@ RUN = (
 
 def show(parts: tuple[str, ...]) -> Option:
     """Return the option that chooses the parts of a table."""
-    return option(
-        "--show", type=accept_parts(parts), metavar="PARTS", help=f"What a table shows: {','.join(parts)}."
-    )
+    return option("--show", type=Words(parts), metavar="PARTS", help=f"What a table shows: {','.join(parts)}.")
 
 
 def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:

@@ -79,11 +79,11 @@ def choose_outputs(answer: AnswerOptions) -> Outputs:
     """
     output, format_name = answer.output, answer.format_name
     is_page = format_name == PAGE or (output is not None and output.lower().endswith(PAGE_SUFFIXES))
-    if answer.field and (is_page or format_name):
+    if answer.fields and (is_page or format_name):
         raise UsageError("--print prints bare numbers; it has no --format, and no page")
     if output == STANDARD_STREAM and is_page:
         raise UsageError("-o - puts the tensor on standard output; --format html alone puts a page there")
-    if output == STANDARD_STREAM and answer.field:
+    if output == STANDARD_STREAM and answer.fields:
         raise UsageError("-o - puts the tensor on standard output, where --print would go too")
     if output != STANDARD_STREAM and format_name not in (None, *WRITERS):
         raise UsageError(f"--format {format_name} is of tensors: -o - writes one to standard output")

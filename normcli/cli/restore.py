@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from click import option
 
 from normcli.cli import options
-from normcli.cli.destination import choose_document_file
+from normcli.cli.destination import choose_document_file, leave_with_verdict
 from normcli.cli.problem import load_problem
 from normcli.cli.verbs import EVALUATION, SELECTION, NamedNorm, Verb
 from normcli.writers import FORMATS
@@ -25,7 +25,8 @@ def _describe(named: NamedNorm) -> str:
     return (
         f"Can gamma and beta undo {norm.title}?\n\n"
         f"The norm is applied with gamma = {norm.divisor.spread}{beta}, measured along the axes that its "
-        "parameters vary along, and what comes out is held against the input. Exit code 0 either way."
+        "parameters vary along, and what comes out is held against the input. Exit code 0 if that comes back, "
+        "1 if it does not."
     )
 
 
@@ -35,7 +36,7 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
     Gamma is set to what the norm divides by and beta to what it subtracts (in BatchNorm the deviation and the
     mean), measured along the axes that they vary along. Where these are the axes of the statistics, as in
     BatchNorm, the input comes back; where they are not, as in LayerNorm, it cannot. The answer says which, by
-    how much, and why; exit code 0 either way. A norm without gamma is refused.
+    how much, and why. Exit code 0 if it comes back, 1 if it does not. A norm without gamma is refused.
 
     \b
       normcli restore bn --shape 3,4 --rng torch --dist normal --seed 0
@@ -52,6 +53,7 @@ def _run(settings: Settings, rtol: float | None, atol: float | None) -> None:
         attempt = restore(problem.plan, problem.tensor.values, rtol=rtol, atol=atol, effort=effort)
     settings.run.warn_of_groups(problem.plan.norm.name, attempt.result.warnings)
     destination.write(RestorationAnswer(attempt, problem.tensor), settings.answer.view())
+    leave_with_verdict(ok=attempt.recovered)
 
 
 RESTORE = Verb(

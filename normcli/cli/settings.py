@@ -108,8 +108,8 @@ class AnswerOptions(NamedTuple):
     output: str | None = None
     stats_output: str | None = None
     format_name: str | None = None
-    field: str | None = None
-    show: frozenset[str] | None = None
+    fields: tuple[str, ...] = ()
+    show: tuple[str, ...] | None = None
     digits: int | None = None
     full: bool = False
     colour: str = "auto"

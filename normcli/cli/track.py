@@ -9,14 +9,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from normcli.cli.destination import choose_files_for, choose_values_file, print_document
+from normcli.cli.destination import choose_files_for, choose_values_file, collect_fields, print_document
 from normcli.cli.outputs import Outputs, choose_outputs, require_distinct
 from normcli.cli.problem import adopt_eps, load_problem
 from normcli.errors import DataError, UsageError, name_subject
 from normcli.norms.table import find_norm
 from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.writers import FORMATS
-from normcli.writers.structured import write_field
+from normcli.writers.structured import write_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,7 @@ def _choose_outputs(settings: Settings) -> list[Outputs]:
     )
     if len(inputs) < 2:
         return [choose_outputs(answer)]
-    for option, value in (("--print", answer.field), ("--stats-output", answer.stats_output)):
+    for option, value in (("--print", answer.fields or None), ("--stats-output", answer.stats_output)):
         if value is not None:
             raise UsageError(f"{option} is of one batch; give one --input, not {len(inputs)}")
     if answer.output is None:
@@ -123,7 +123,7 @@ def _finish(
     from normcli.running.state_file import replace_state
 
     path, stopped = run.path, None
-    field = None if answer.field is None else batch.answer.field(answer.field)
+    fields = collect_fields(batch.answer, answer.fields)
     with contextlib.nullcontext() if path is None else replace_state(path, run.entries[-1].step.after):
         try:
             if outputs.is_stream:
@@ -131,8 +131,8 @@ def _finish(
             files.pop_all().close()  # every file takes its place
             if outputs.document is not None and outputs.document.path is not None:
                 outputs.document.write(batch.answer, answer.view())
-            if field is not None:
-                write_field(field, sys.stdout)
+            if fields:
+                write_fields(fields, sys.stdout)
             elif not outputs.is_stream:
                 print_document(run, answer)
             sys.stdout.flush()

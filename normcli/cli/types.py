@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from normcli.writers import SYNONYMS
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
@@ -46,17 +48,36 @@ def parse_momentum(text: str) -> float | str:
     return text if text == "none" else parse_number(text)
 
 
-def accept_parts(known: tuple[str, ...]) -> Callable[[str], frozenset[str]]:
-    """Return a function that splits a text at its commas, and refuses words that are not known."""
+class Word(click.Choice[str]):
+    """One of a few words, which may have other names."""
 
-    def parse_parts(text: str) -> frozenset[str]:
-        words = frozenset(word.strip() for word in text.split(",") if word.strip())
-        unknown = sorted(words - set(known))
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the word, or fail on one that is not known."""
+        return super().convert(SYNONYMS.get(value, value), param, ctx)
+
+
+class Words(click.ParamType[tuple[str, ...]]):
+    """Words with commas between them.
+
+    Parameters
+    ----------
+    known : sequence of str
+        The words that there are; empty where only the answer knows them.
+    """
+
+    name = "words"
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self.known = known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Return the words in their order, or fail on one that is not known."""
+        given = [word.strip() for word in value.split(",") if word.strip()]
+        words = tuple(SYNONYMS.get(word, word) for word in given)
+        unknown = [word for word in words if self.known and word not in self.known]
         if unknown or not words:
-            raise click.BadParameter(f"{', '.join(unknown) or 'nothing'!r} is none of {', '.join(known)}")
+            self.fail(f"{', '.join(unknown) or 'nothing'!r} is none of {', '.join(self.known)}", param, ctx)
         return words
-
-    return parse_parts
 
 
 class Framework(click.ParamType[str]):

@@ -13,7 +13,7 @@ import click
 
 from normcli.cli.commands import CommandGroup
 from normcli.norms.options import find_option
-from normcli.norms.table import BY_ANY_NAME, NORMS, Norm, find_norm
+from normcli.norms.table import BY_ANY_NAME, NORMS, AxesRule, Norm, find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +38,12 @@ class NamedNorm(NamedTuple):
     fixed: Mapping[str, float]
 
 
+_TENSORS = {AxesRule.LAST: "--layout NLC --shape 2,4,6", AxesRule.FIRST: "--shape 8,3"}
+"""Axes that are reduced by default → a tensor of which they are those that one wants."""
+
+_TENSOR = "--shape 2,4,4,4"
+"""Such a tensor of the other norms."""
+
 SELECTION = ("--mask", "--lengths", "--nan", "--fill")
 EVALUATION = ("--eval", "--running-mean", "--running-var", "--state")
 
@@ -54,7 +60,8 @@ class Verb(NamedTuple):
     options : sequence of options, or callable
         Of a verb that is asked of a norm: returns the options for a `NamedNorm`.
     examples : sequence of str
-        Of a verb that is asked of a norm: what stands behind the norm's name in the examples of its help.
+        Of a verb that is asked of a norm: what stands behind the norm's name in the examples of its help;
+        `{tensor}` is one that suits the norm.
     describe : callable or None
         Returns what the help of a `NamedNorm` says, if not what that of the verb does.
     refused : mapping of (sequence of str) to str
@@ -85,7 +92,9 @@ class Verb(NamedTuple):
         groups = "--groups 2" if find_option("groups").belongs_to(named.norm) else ""
         describe = self.describe or self._describe
         call = " ".join(filter(None, ("normcli", self.name, name, groups)))
-        text = "\n".join([describe(named), "\n\b", *(f"  {call} {example}" for example in self.examples)])
+        tensor = _TENSORS.get(named.norm.axes, _TENSOR)
+        examples = (f"  {call} {example.format(tensor=tensor)}" for example in self.examples)
+        text = "\n".join([describe(named), "\n\b", *examples])
         refused = {
             names: reason for names, reason in self.refused.items() if names != EVALUATION or named.norm.tracks
         }

@@ -14,7 +14,7 @@ import numpy as np
 from normcli.tensors.nested import NestedLists, describe_number, join_json, to_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from normcli.documents.scene import Scene
     from normcli.results.result import Result
@@ -30,7 +30,7 @@ class View(NamedTuple):
 
     Parameters
     ----------
-    show : frozenset of str or None
+    show : collection of str or None
         The parts to show; None means all that the document has.
     digits : int or None
         Significant digits; None means 8 for statistics and 5 for cells.
@@ -42,7 +42,7 @@ class View(NamedTuple):
         Whether colours may be used.
     """
 
-    show: frozenset[str] | None = None
+    show: Collection[str] | None = None
     digits: int | None = None
     full: bool = False
     width: int | None = None

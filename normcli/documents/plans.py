@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from normcli.documents.assumptions import list_assumed
 from normcli.documents.document import SCHEMA, Facts, Row, Table, describe_members
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_shape, format_statistic
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     HeaderLine = tuple[str, tuple[str, ...]]
 
 _MOST_PARAMETERS = 8
+
+_RUNNING = ("running mean", "running var")
+"""What a header calls the statistics that are given; where they are, the tensor is not reduced."""
 
 _WINDOW_OPTIONS = ("size", "alpha", "exponent", "k")
 _WINDOW_MEMBERS = ("size", "before", "after", "alpha", "exponent", "k")
@@ -113,8 +117,9 @@ def build_header(
     given = {name: values for name, values in (parameters or {}).items() if values is not None}
     formula = tuple(filter(None, (format_formula(plan, given), format_options(plan))))
     affine = ((name, _abbreviate(values, view)) for name, values in given.items())
-    lines = (("formula", formula), ("input", source), ("groups", format_reduction(plan)))
-    return Facts(title, (*lines, *affine, *more))
+    groups = format_running(plan) if _RUNNING[0] in given else format_reduction(plan)
+    lines = (("formula", formula), ("input", source), ("groups", groups))
+    return Facts(title, (*lines, *list_assumed([plan]), *affine, *more))
 
 
 def list_facts(tensor: Tensor, output: np.dtype[Any] | None = None) -> tuple[str, ...]:
@@ -177,9 +182,15 @@ def format_formula(plan: Plan, given: Container[str]) -> str:
 
 def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
     """Return gamma, beta and running statistics under the labels that they have in a header."""
-    running = {} if inputs.given is None else inputs.given._asdict()
-    named = {f"running {name}": array for name, array in running.items()}
-    return {"gamma": inputs.gamma, "beta": inputs.beta, **named}
+    running = {} if inputs.given is None else dict(zip(_RUNNING, inputs.given, strict=True))
+    return {"gamma": inputs.gamma, "beta": inputs.beta, **running}
+
+
+def format_running(plan: Plan) -> tuple[str, ...]:
+    """Return the facts of the same line where the statistics are given, and nothing is reduced."""
+    running = plan.grid.running
+    kept = [name.upper() if running.layout.letters else name for name in running.kept_names]
+    return "reduces nothing", f"has statistics given for {_multiply(kept, running.stats_shape)}"
 
 
 class Reduction(NamedTuple):

@@ -37,6 +37,7 @@ from normcli.norms.request import Request
 from normcli.numerics.fixed import DIGIT, MOST_PLACES, Fixed
 from normcli.numerics.order_statistics import Quartiles
 from normcli.numerics.pairs import Pair
+from normcli.printable import format_count
 from normcli.tensors.members import MOST_COUNTED, Members
 from normcli.tensors.npz import FileKind, write_npz
 from normcli.tensors.whole import open_whole
@@ -198,7 +199,12 @@ def read_stats(path: str) -> Stats:
     sums = _read_sums(members, plan.grid.stats_shape, samples)
     size = samples * plan.grid.group_size
     counted = sums.count + sums.nan + sums.above + sums.below
-    members.require("count", counted == size, counted, f"with the other counts, and a group has {size} values")
+    members.require(
+        "count",
+        counted == size,
+        counted,
+        f"with the other counts, and a group has {format_count(size, 'value')}",
+    )
     quartiles = None
     if plan.norm.divisor.measurement is Measurement.QUARTILES:
         quartiles = _read_quartiles(members, plan.grid.stats_shape, sums)

@@ -18,6 +18,7 @@ from normcli.numerics.moments import Moments
 from normcli.numerics.order_statistics import make_extremes
 from normcli.numerics.pairs import Pair, Triple, find_largest, lower_at, pair_negate, raise_at
 from normcli.numerics.rational import ExactSums, find_root, keep_mean, round_once, scale
+from normcli.printable import agree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -180,7 +181,7 @@ def require_no_nan(sums: Sums, name: str) -> None:
     count = int(sums.nan.sum())
     if count:
         raise DataError(
-            f"{name}: {count} value{'s are' if count > 1 else ' is'} NaN; --nan omit leaves such out"
+            f"{name}: {count:,} {agree(count, 'value is', 'values are')} NaN; --nan omit leaves such out"
         )
 
 

@@ -11,6 +11,7 @@ from normcli.engine.invert import Loss, invert
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import find_moments
 from normcli.norms.plan import make_plan
+from normcli.printable import format_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,9 +56,8 @@ class Use(NamedTuple):
         """
         subject = self.stats.subject
         if values.ndim != len(subject.shape):
-            raise DataError(
-                f"{name} has {values.ndim} axes; the statistics are of tensors of {len(subject.shape)}"
-            )
+            axes = format_count(values.ndim, "axis", "axes")
+            raise DataError(f"{name} has {axes}; the statistics are of tensors of {len(subject.shape)}")
         fitted = subject.plan(self.stats.samples)
         eps = fitted.spec.eps if self.eps is None else self.eps  # which may depend on all that was fitted
         request = subject.request._replace(dtype=self.dtype, eps=eps)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from normcli.errors import UsageError
+from normcli.printable import format_count
 
 AxisSpec = str | int | Iterable[int | str]
 """How a caller may name axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""
@@ -129,7 +130,9 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
     if not re.fullmatch("[A-Z]*", letters):
         raise UsageError(f"layout {text!r} is not one letter per axis, such as NCHW")
     if len(letters) != ndim:
-        raise UsageError(f"layout {text!r} names {len(letters)} axes; the tensor has {ndim}")
+        raise UsageError(
+            f"layout {text!r} names {format_count(len(letters), 'axis', 'axes')}; the tensor has {ndim}"
+        )
     if len(set(letters)) != ndim:
         raise UsageError(f"layout {text!r} has a letter twice")
     return Layout(ndim, letters)

@@ -31,6 +31,7 @@ from normcli.norms.table import (
     ParameterRule,
     ZeroRule,
 )
+from normcli.printable import format_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -355,9 +356,8 @@ def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tup
 
 def _require_channel(layout: Layout) -> int:
     if layout.channel is None:
-        raise UsageError(
-            f"a tensor of {layout.ndim} axes has no channel axis; name it with a layout such as NC"
-        )
+        axes = format_count(layout.ndim, "axis", "axes")
+        raise UsageError(f"a tensor of {axes} has no channel axis; name it with a layout such as NC")
     return layout.channel
 
 

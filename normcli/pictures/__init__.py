@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 VIEWS = ("both", "cubes", "flat", "drawers")
-VALUES = ("input", "normalized", "none")
+VALUES = ("input", "xhat", "y", "none")
 PLOTS = ("groups", "histogram")
 """How a picture shows a tensor, what stands in its cells, and of what it is. The first is the default."""
 

@@ -45,6 +45,9 @@ _FACTS = 12.0
 
 _NARROWEST = 440.0
 
+_CAPTIONS = {"input": "the input", "xhat": "x̂", "y": "y, normalized"}
+"""What stands in the cells → what the picture calls it."""
+
 
 def draw(
     results: Sequence[Result],
@@ -170,7 +173,7 @@ def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: 
     flat = Flat(result.plan, shown, texts, describe, drawers=options.view == "drawers")
     caption = flat.caption
     if texts is not None:
-        caption = f"{'the input' if options.values == 'input' else 'normalized'}: {caption}"
+        caption = f"{_CAPTIONS[options.values]}: {caption}"
     if values.size < result.input.size:
         caption += f"; {values.size:,} of {result.input.size:,} values"
     return stack([draw_lines([caption], 11.5, "muted"), flat.draw()], 8), f"Laid flat, {caption}."
@@ -202,9 +205,10 @@ def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
 
 def _pick(result: Result, places: Sequence[Sequence[int]], options: Options) -> NDArray[Any]:
     """Return the values at some positions along each axis."""
-    if options.values == "normalized":
+    if options.values == "y":
         return normalize_part(result, places)
-    return np.asarray(result.input[np.ix_(*places)])
+    values = result.standardized if options.values == "xhat" else result.input
+    return np.asarray(values[np.ix_(*places)])
 
 
 def _format_exactly(value: Any) -> str:

@@ -211,7 +211,9 @@ class _Search:
         ddof, size = self.plan.spec.ddof, self.plan.norm.divisor.size
         if not ddof:
             return f"holds a single value{which}: its {size} is 0 and its normalized value 0"
-        held = "no more values that count than that" if which else f"{self.plan.grid.group_size} value(s)"
+        held = (
+            "no more values that count than that" if which else format_count(self.plan.grid.group_size, "value")
+        )
         return f"has {held} against ddof {ddof}: its variance is NaN"
 
     def _report(self, kind: str, groups: GroupNumbers, consequence: str, *, once: bool = True) -> None:

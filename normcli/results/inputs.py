@@ -14,7 +14,7 @@ from normcli.engine.inputs import Inputs, Selection
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Fill, NanRule
 from normcli.numerics.solution import Given
-from normcli.printable import format_count, make_printable
+from normcli.printable import agree, format_count, make_printable
 from normcli.tensors.pieces import find_places, iterate_pieces
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def make_length_mask(plan: Plan, lengths: tuple[int, ...]) -> NDArray[np.bool_]:
     if along is None or batch is None or along == batch:
         raise UsageError("lengths are along a sequence axis, L, T or S; name it with a layout such as NLC")
     if len(lengths) != plan.grid.shape[batch]:
-        verb, samples = "is" if len(lengths) == 1 else "are", format_count(plan.grid.shape[batch], "sample")
+        verb, samples = agree(len(lengths), "is", "are"), format_count(plan.grid.shape[batch], "sample")
         raise DataError(f"there {verb} {format_count(len(lengths), 'length')} for {samples}")
     longest = plan.grid.shape[along]
     for sample, length in enumerate(lengths):

@@ -12,6 +12,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import RunningRule, find_convention
 from normcli.numerics.averages import average, mix, mix_in, multiply_by_ratio
 from normcli.numerics.solution import Given
+from normcli.printable import format_count
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -250,9 +251,10 @@ def measure_batch(result: Result, ddof: int) -> Given:
     plan = result.plan
     n: Floats | float = float(plan.grid.group_size) if result.counts is None else result.counts
     if np.less_equal(n, ddof).any():
+        values = format_count(math.floor(np.min(n)), "value")
         raise DataError(
-            f"a group of {math.floor(np.min(n))} value(s) has no variance with ddof {ddof}: running statistics "
-            "need more (or --running-ddof 0)"
+            f"a group of {values} has no variance with ddof {ddof}: running statistics need more (or "
+            "--running-ddof 0)"
         )
     with np.errstate(all="ignore"):
         var = result.var

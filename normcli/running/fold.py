@@ -15,6 +15,7 @@ from normcli.numerics.kernel import Parameters
 from normcli.numerics.rounding import widen
 from normcli.numerics.settling import normalize
 from normcli.numerics.solution import Given, solve_given
+from normcli.printable import agree, format_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,6 +121,11 @@ def fold(layer: Layer, norm: Affine) -> Layer:
     return folded
 
 
+def format_outgoing(channels: int) -> str:
+    """Return how many channels come out of a layer."""
+    return f"{format_count(channels, 'channel')} {agree(channels, 'comes', 'come')} out"
+
+
 def format_divisor(norm: Affine) -> str:
     """Return what channels are divided by, as a formula."""
     return "√(var + eps)" if norm.eps_mode is EpsMode.INSIDE else "√var + eps"
@@ -157,7 +163,7 @@ def spread(norm: Affine, channels: int) -> tuple[Floats, Floats, Floats, Floats]
     arrays = []
     for name, values in {**given, "gamma": gamma, "beta": beta}.items():
         if values.shape not in ((), (1,), (channels,)):
-            raise DataError(f"{name} has the shape {values.shape}; {channels} channels come out of the layer")
+            raise DataError(f"{name} has the shape {values.shape}; {format_outgoing(channels)} of the layer")
         arrays.append(np.broadcast_to(widen(values), (channels,)))
     mean, var, scale, shift = arrays
     if (var < 0.0).any():
@@ -207,7 +213,7 @@ def _require_layer(layer: Layer) -> None:
             f"{layer.groups} groups do not divide the {shape[0]} channels of the weight's first axis"
         )
     if layer.bias is not None and layer.bias.shape != (layer.channels,):
-        raise DataError(f"the bias has the shape {layer.bias.shape}; {layer.channels} channels come out")
+        raise DataError(f"the bias has the shape {layer.bias.shape}; {format_outgoing(layer.channels)}")
 
 
 def apply(layer: Layer, x: Floats) -> Floats:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from normcli.errors import UsageError
+from normcli.printable import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,9 @@ def parse_index(text: str, shape: tuple[int, ...], layout: Layout) -> tuple[int,
         numbers = parts
     else:
         wanted = f"takes {len(shape)}, one for each of {', '.join(names)}" if names else "takes none"
-        raise UsageError(f"--at {text!r} has {len(parts)} numbers; a tensor of shape {shape} {wanted}")
+        raise UsageError(
+            f"--at {text!r} has {format_count(len(parts), 'number')}; a tensor of shape {shape} {wanted}"
+        )
     return tuple(
         _place(number, axis, length, names[axis])
         for axis, (number, length) in enumerate(zip(numbers, shape, strict=True))

@@ -248,7 +248,7 @@ class _StepList:
             return self._add_value(step, mean)
         if count <= FEW:
             top = Sum(tuple(_Terms(self.group, _itself)))
-        step = step._replace(sentence="The mean: the sum over n, the number of values.")
+        step = step._replace(sentence=f"The mean: the sum, divided by the number of values, {count}.")
         return self._add(step, Quotient(top, self.n), value=mean)
 
     def _add_given(self, step: Step, value: float, effect: str) -> Constant:
@@ -272,7 +272,11 @@ class _StepList:
             self._stop(Step(row.size, f"The variance has the divisor {counted}: it is NaN."))
         if _is_beyond(square, root):
             return None
-        step = Step(row.size, f"The {row.size}: the sum of squares over n.", names.square)
+        step = Step(
+            row.size,
+            f"The {row.size}: the sum of squares, divided by their number, {self.group.count}.",
+            names.square,
+        )
         total = self._add_squares(Product(Constant(square), Constant(freedom)), names, centre)
         if total is None:
             return self._add_value(step, square)

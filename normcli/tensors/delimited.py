@@ -15,7 +15,7 @@ import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
-from normcli.printable import shorten
+from normcli.printable import format_count, shorten
 from normcli.tensors.arrow import find_formatter, find_parser, map_ahead
 from normcli.tensors.line_records import LineRecords, count_ends, iterate_records, split_raw
 from normcli.tensors.spool import keep_open
@@ -207,7 +207,8 @@ class Lines:
         cells = record.split(self.delimiter) if '"' not in record else split_raw(record, self.delimiter)
         width = getattr(self, "width", len(cells))
         if len(cells) != width:
-            raise DataError(f"{self.name} is ragged: line {line} has {len(cells)} cells, the first row {width}")
+            count = format_count(len(cells), "cell")
+            raise DataError(f"{self.name} is ragged: line {line} has {count}, the first row {width}")
         return cells
 
     def _split_unquoted(self, record: str, line: int = 0) -> list[str]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
-from normcli.printable import shorten
 from normcli.tensors.columns import list_names, match_names
+from normcli.printable import format_count, shorten
 from normcli.tensors.opened import refuse_changed
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import Collected
@@ -263,7 +263,9 @@ def match_columns(
     if rows.names is None:
         listed = list_names(wanted)
         if len(chosen) != len(wanted):
-            raise DataError(f"{rows.name} has {len(chosen)} columns without names; wanted are {listed}")
+            raise DataError(
+                f"{rows.name} has {format_count(len(chosen), 'column')} without names; wanted are {listed}"
+            )
         return chosen, UNNAMED.format(listed)
     try:
         places = match_names([rows.names[place] for place in chosen], wanted, rows.name)

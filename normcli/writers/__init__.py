@@ -37,8 +37,14 @@ SUFFIXES = {
 
 PAGE_SUFFIXES = tuple(suffix for suffix, name in SUFFIXES.items() if name == PAGE)
 
-PARTS = ("input", "stats", "normalized", "check")
-"""What the table of a norm can show."""
+PARTS = ("input", "stats", "xhat", "y", "check")
+"""What the table of a norm can show; all but `xhat` by default."""
+
+FIELDS = ("shape", "axes", "group_count", "group_size", "count", "xhat", "y", "gamma", "beta")
+"""What `--print` takes besides the norm's statistics."""
+
+SYNONYMS = {"normalized": "y"}
+"""Another name of a part or field → its name."""
 
 
 def write(document: Document, format_name: str, stream: TextIO, view: View) -> None:

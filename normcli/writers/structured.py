@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 from normcli.tensors.nested import join_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.documents.document import Document, View
 
-_LINES_AT_ONCE = 8192
+_AT_ONCE = 8192
+"""So many lines are written at once."""
 
 
 def write_json(document: Document, stream: TextIO, view: View) -> None:
@@ -43,13 +44,20 @@ def write_tsv(document: Document, stream: TextIO, view: View) -> None:
     csv.writer(stream, delimiter="\t", lineterminator="\n").writerows(document.rows())
 
 
-def write_field(values: NDArray[Any], stream: TextIO) -> None:
-    """Write values in C order, each on a line, so that they read back to the same bits."""
+def write_fields(fields: Sequence[NDArray[Any]], stream: TextIO) -> None:
+    """Write fields of one size in C order, a value of each on a line: they read back to the same bits."""
     from normcli.tensors.delimited import to_cell
     from normcli.tensors.pieces import iterate_pieces
 
-    for piece in iterate_pieces(values, _LINES_AT_ONCE):
-        stream.write("\n".join(map(to_cell, piece.tolist())) + "\n")
+    columns = [
+        itertools.chain.from_iterable(
+            map(to_cell, piece.tolist()) for piece in iterate_pieces(values, _AT_ONCE)
+        )
+        for values in fields
+    ]
+    lines = map("\t".join, zip(*columns, strict=True))
+    while some := list(itertools.islice(lines, _AT_ONCE)):
+        stream.write("\n".join(some) + "\n")
 
 
 def format_json(value: Any) -> Iterator[str]:

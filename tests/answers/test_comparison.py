@@ -99,13 +99,12 @@ def test_other_terminals_are_not_overrun_by_the_facts(width):
 
 def test_the_parts_that_are_asked_for_are_shown():
     texts = {
-        part: render(words(), View(show=frozenset((part,))))
-        for part in ("facts", "equalities", "normalized", "groups")
+        part: render(words(), View(show=frozenset((part,)))) for part in ("facts", "equalities", "y", "groups")
     }
     marks = {
         "facts": "typical use",
         "equalities": "no two of these",
-        "normalized": "-1.3416",
+        "y": "-1.3416",
         "groups": "groups of ln",
     }
     for part, mark in marks.items():
@@ -126,7 +125,7 @@ def test_a_pipe_gets_whole_cells():
 
 
 def test_a_slice_is_the_first_matrix():
-    text = render(compared(FOUR, (2, 4, 4, 4)), View(show=frozenset(("normalized",))))
+    text = render(compared(FOUR, (2, 4, 4, 4)), View(show=frozenset(("y",))))
     assert "rows h, columns w, at n=0 c=0" in text
     assert "112 of 128 values hidden; --full shows all" in text
 
@@ -134,7 +133,7 @@ def test_a_slice_is_the_first_matrix():
 def test_wide_slices_are_cut_with_a_mark():
     text = render(
         compared({"bn": Request("bn"), "ln": Request("ln")}, (2, 900)),
-        View(width=80, show=frozenset(("normalized",))),
+        View(width=80, show=frozenset(("y",))),
     )
     assert "…" in text
     assert max(map(len, text.splitlines())) <= 80

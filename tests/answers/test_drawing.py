@@ -35,9 +35,7 @@ def render(norm, shape, view=None, options=None, **settings) -> str:
 CASES = {
     "draw-gn-80": lambda: render("gn", (2, 4, 3, 3), View(width=80), groups=2),
     "draw-gn-none-pipe": lambda: render("gn", (2, 4, 3, 3), options=Options(values="none"), groups=2),
-    "draw-ln-normalized-80": lambda: render(
-        "ln", (2, 3, 4), View(width=80), Options(values="normalized"), layout="NLC"
-    ),
+    "draw-ln-normalized-80": lambda: render("ln", (2, 3, 4), View(width=80), Options(values="y"), layout="NLC"),
     "draw-bn-large-80": lambda: render("bn", (8, 64, 32, 32), View(width=80), Options(values="none")),
     "draw-lrn-pipe": lambda: render("lrn", (1, 7, 2, 2), options=Options(values="none")),
 }
@@ -100,7 +98,7 @@ def test_on_a_pipe_each_cell_without_value_is_the_number_of_its_group(norm, shap
         assert "0: the value" in text
 
 
-@pytest.mark.parametrize("values", ["input", "normalized"])
+@pytest.mark.parametrize("values", ["input", "y"])
 @pytest.mark.parametrize("norm", NORMS)
 def test_without_colours_a_map_and_the_legend_say_whose_each_value_is(norm, values):
     shape = (2, 4, 3)

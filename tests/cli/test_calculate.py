@@ -108,7 +108,7 @@ def test_output_files(suffix, normcli, tmp_path):
     path = tmp_path / f"y{suffix}"
     ran = normcli("bn", "--shape", "5,3", "-o", path)
     assert ran.code == 0
-    assert "normalized  rows" not in ran.out
+    assert "y, normalized  rows" not in ran.out
     expected = normcli("bn", "--shape", "5,3", "--print", "normalized").raw
     assert normcli("ln", "-i", path, "--print", "shape").lines == ["5", "3"]
     assert normcli("lrn", "--alpha", "0", "-i", path, "--print", "normalized").raw == expected
@@ -248,3 +248,51 @@ def test_a_whole_number_that_is_rounded_is_said(source, normcli, tmp_path):
     ran = normcli("ln", source, text if source == "--data" else path, "--print", "mean")
     assert (ran.code, ran.out) == (0, "4503599627370496.0\n")
     assert "9007199254740993 at [0] is rounded to float64: no integer dtype holds all numbers there" in ran.err
+
+
+def test_x_hat_and_y_are_two_fields(normcli):
+    line = ["ln", "--data", "[[1,3]]", "--eps", "0", "--gamma", "2", "--beta", "1"]
+    printed = {name: normcli(*line, "--print", name).out for name in ("xhat", "y", "normalized")}
+    assert printed == {"xhat": "-1.0\n1.0\n", "y": "-1.0\n3.0\n", "normalized": "-1.0\n3.0\n"}
+    told = normcli(*line, "-f", "json").json
+    assert (told["x_hat"], told["normalized"]) == ([[-1.0, 1.0]], [[-1.0, 3.0]])
+    assert normcli(*line, "-f", "csv").out.splitlines()[0].endswith(",x_hat,normalized")
+    table = normcli(*line, "--show", "xhat,normalized").out
+    assert "x̂, before gamma and beta  rows n" in table
+    assert "y, after gamma and beta  rows n" in table
+
+
+def test_without_gamma_and_beta_x_hat_is_y(normcli):
+    line = ["ln", "--data", "[[1,3]]"]
+    assert "x_hat" not in normcli(*line, "-f", "json").json
+    assert normcli(*line, "--print", "xhat").out == normcli(*line, "--print", "y").out
+    assert "x̂, which is y" in normcli(*line, "--show", "xhat").out
+    assert "x̂" not in normcli(*line).out
+
+
+@pytest.mark.parametrize("printed", [["--print", "mean,var"], ["--print", "mean", "--print", "var"]], ids=len)
+def test_several_fields_are_columns(printed, normcli):
+    ran = normcli("zscore", "--data", "[[1,2],[3,6]]", *printed)
+    assert (ran.code, ran.out) == (0, "2.0\t1.0\n4.0\t4.0\n")
+
+
+def test_columns_of_different_lengths_are_refused(normcli):
+    ran = normcli("zscore", "--data", "[[1,2],[3,6]]", "--print", "mean,y")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--print mean,y: columns of different lengths (mean 2, y 4); print them apart" in ran.err
+
+
+def test_help_lists_the_fields_of_the_norm(normcli):
+    told = " ".join(normcli("rms", "--help").out.split())
+    assert "Fields: ms, rms, rstd, shape, axes, group_count, group_size, count, xhat, y, gamma, beta." in told
+
+
+def test_digits_are_significant_everywhere(normcli):
+    out = normcli("ln", "--data", "[[1,2,6]]", "--digits", "3", "--show", "stats,y").out
+    assert "3   4.67   2.16   0.463" in out
+    assert "-0.926 -0.463  1.39" in out
+
+
+def test_with_running_statistics_nothing_is_reduced(normcli):
+    ran = normcli("bn", "--shape", "2,3", "--eval", "--running-mean", "0", "--running-var", "1")
+    assert "groups        reduces nothing   has statistics given for C = 3\n" in ran.out

@@ -350,7 +350,7 @@ BAD = [
     pytest.param("bn lrn --axes CHW", USAGE, "lrn has a window along one axis", id="axes of a window"),
     pytest.param("bn ln -o x.foo", USAGE, "--output x.foo has the suffix .foo; .txt", id="suffix"),
     pytest.param("bn ln -o x.svg -f json", USAGE, "--format json and --output x.svg are two formats", id="formats"),
-    pytest.param("bn ln --show all", USAGE, "none of facts, equalities, normalized, groups", id="parts"),
+    pytest.param("bn ln --show all", USAGE, "none of facts, equalities, y, groups", id="parts"),
     pytest.param("bn ln -i missing.npy", DATA, "missing.npy", id="no file"),
 ]  # fmt: skip
 

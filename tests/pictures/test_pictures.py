@@ -137,7 +137,7 @@ EVERY = quickly(
 
 ELSE = quickly(
     pytest.param("ln", shape, options, id=f"{options[0]}-{shape}")
-    for options in (Options(view="drawers"), Options(plot="histogram"), Options(values="normalized", digits=17))
+    for options in (Options(view="drawers"), Options(plot="histogram"), Options(values="y", digits=17))
     for shape in SHAPES
 )
 
@@ -188,7 +188,7 @@ def test_any_values_that_are_shown_are_those_of_the_result(norm, shape, values):
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
 def test_values_and_legend_are_the_results_to_the_last_bit(norm, shape):
     result, tensor = make(norm, shape)
-    root = ET.fromstring(spell(draw([result], tensor, Options(values="normalized"))))
+    root = ET.fromstring(spell(draw([result], tensor, Options(values="y"))))
     compare_cells(result, root, "normalized")
     entries = [e for e in root.iter(f"{SVG}g") if e.get("class") == "entry"]
     if result.plan.spec.window is None:

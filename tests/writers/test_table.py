@@ -82,9 +82,9 @@ CASES = {
     "zscore-columns": lambda: (answer_of_table((3, 2), "zscore", ("height", "weight")), View(width=80)),
     "ln-6d": lambda: (answer((2, 2, 2, 2, 2, 3), "ln"), View(width=80)),
     "bn-large": lambda: (answer((8, 64, 32, 32)), View(width=80)),
-    "zscore-wide-80": lambda: (answer((3, 40), "zscore"), View(width=80, show=frozenset(("normalized",)))),
+    "zscore-wide-80": lambda: (answer((3, 40), "zscore"), View(width=80, show=frozenset(("y",)))),
     "zscore-wide-full": lambda: (
-        answer((3, 40), "zscore"), View(width=80, full=True, show=frozenset(("normalized",)))
+        answer((3, 40), "zscore"), View(width=80, full=True, show=frozenset(("y",)))
     ),
     "check-80": lambda: (
         verdict(normalize(generate(Recipe((2, 3, 4, 4))).values).normalized, mean=np.float32([4.65625, 5, 4.78125])),
@@ -130,7 +130,7 @@ def test_cells_that_grow_where_the_largest_is_left_out_fit(width):
     x = np.random.default_rng(5).uniform(1, 9, (3, 60))
     x[1, 30] = 12345.678  # in the middle, which is cut: without it the others have more decimals
     attempt = restore(plan_request(Request("ln"), x), x)
-    view = View(width=width, show=frozenset(("normalized", "input")))
+    view = View(width=width, show=frozenset(("y", "input")))
     for document in (Answer(normalize(x, "ln"), Tensor(x, "x")), RestorationAnswer(attempt, Tensor(x, "x"))):
         lines = render(document, view).splitlines()
         assert any("…" in line for line in lines)
@@ -149,7 +149,7 @@ def test_a_pipe_gets_neither_colours_nor_cut_cells():
 
 @pytest.mark.usefixtures("truecolor")
 def test_cells_of_one_group_share_a_colour_and_neighbours_differ():
-    text = render(answer((2, 3)), View(width=80, colour=True, show=frozenset(("normalized",))))
+    text = render(answer((2, 3)), View(width=80, colour=True, show=frozenset(("y",))))
     first, second = (re.findall(r"48;2;[0-9;]*", line) for line in text.splitlines()[-2:])
     assert first == second
     columns = list(dict.fromkeys(first))
@@ -164,10 +164,8 @@ def test_the_name_of_a_group_has_its_colour_and_its_numbers_have_none():
 
 
 def test_colours_change_nothing_but_colours():
-    plain = render(answer((2, 3, 2, 2), "ln"), View(width=80, show=frozenset(("normalized", "check"))))
-    coloured = render(
-        answer((2, 3, 2, 2), "ln"), View(width=80, colour=True, show=frozenset(("normalized", "check")))
-    )
+    plain = render(answer((2, 3, 2, 2), "ln"), View(width=80, show=frozenset(("y", "check"))))
+    coloured = render(answer((2, 3, 2, 2), "ln"), View(width=80, colour=True, show=frozenset(("y", "check"))))
     assert "\x1b" in coloured
     assert [line.rstrip() for line in ANSI.sub("", coloured).splitlines()] == plain.splitlines()
 
@@ -191,7 +189,7 @@ def test_full_shows_every_value():
 def test_the_parts_that_are_asked_for_are_shown():
     text = render(answer((2, 2)), View(show=frozenset(("check",))))
     assert "group  " not in text
-    assert "normalized: mean ≈ 0" in text
+    assert "y: mean ≈ 0" in text
 
 
 def test_a_failed_check_is_marked():
@@ -200,7 +198,7 @@ def test_a_failed_check_is_marked():
     spoiled = result.check[1].__class__("var", 1.0, 0.5, 0.5, 0.5, 0.5, 1e-15)
     result.__dict__["check"] = (spoiled,)
     text = render(Answer(result, Tensor(result.input, "x")), View(show=frozenset(("check",))))
-    assert "✗ normalized: var 0.5 rather than 1" in text
+    assert "✗ y: var 0.5 rather than 1" in text
     assert "off by 0.5" in text
 
 

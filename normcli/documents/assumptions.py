@@ -1,0 +1,79 @@
+"""What was taken for granted of a tensor's axes because nobody said it, and how to say otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from normcli.errors import NormError
+from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
+from normcli.norms.plan import make_plan
+from normcli.norms.table import AxesRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from normcli.norms.plan import Plan
+
+_TOKENS = 3
+"""Of so many axes a tensor may as well be batch, tokens and features; of more, an image."""
+
+_MOST_COLOURS = 4
+"""A last axis of at most so many values, shorter than axis 1, looks like the colours of an image."""
+
+_KINDS = {3: "tokens", 4: "images", 5: "volumes"}
+"""Rank → what tensors whose channel is the last axis hold."""
+
+
+def list_assumed(plans: Iterable[Plan]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the line of a header that says what was guessed, where another guess has other groups.
+
+    Parameters
+    ----------
+    plans : iterable of Plan
+        Of one tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from normcli.norms.request import Request
+    >>> list_assumed([make_plan(Request("bn"), (2, 4, 6), np.dtype("f8"))])
+    (('assumed', ('layout NCL; --layout NLC for tokens',)),)
+    >>> list_assumed([make_plan(Request("ln"), (2, 3, 4, 4), np.dtype("f8"))])
+    (('assumed', ('W alone is reduced; --axes CHW for images',)),)
+    """
+    facts = tuple(dict.fromkeys(fact for plan in plans for fact in _find_assumed(plan)))
+    return (("assumed", facts),) if facts else ()
+
+
+def _find_assumed(plan: Plan) -> Iterator[str]:
+    grid, rank = plan.grid, len(plan.grid.shape)
+    letters = grid.layout.letters
+    if letters is None or rank not in _KINDS:
+        return
+    if plan.request.layout is None and letters == DEFAULT_LAYOUTS[rank] and _may_end_in_channels(plan):
+        other = CHANNEL_LAST_LAYOUTS[rank]
+        if _changes_groups(plan, other):
+            where = f"for {_KINDS[rank]}" if rank == _TOKENS else "where channels are last"
+            yield f"layout {letters}; --layout {other} {where}"
+    chosen = plan.request.axes is not None or plan.request.keep is not None
+    if chosen or plan.norm.axes is not AxesRule.LAST or rank == _TOKENS:
+        return
+    if grid.axes == (rank - 1,) and grid.layout.channel != rank - 1:
+        sample = "".join(letter for axis, letter in enumerate(letters) if axis != grid.layout.batch)
+        yield f"{letters[-1]} alone is reduced; --axes {sample} for {_KINDS[rank]}"
+
+
+def _may_end_in_channels(plan: Plan) -> bool:
+    shape = plan.grid.shape
+    return len(shape) == _TOKENS or shape[-1] <= min(_MOST_COLOURS, shape[1] - 1)
+
+
+def _changes_groups(plan: Plan, layout: str) -> bool:
+    """Whether a layout makes other groups than the plan has."""
+    with contextlib.suppress(NormError):  # groups that do not divide the other axis
+        other = make_plan(
+            plan.request._replace(layout=layout), plan.grid.shape, plan.tensor_dtype, plan.grid.columns
+        )
+        return (other.grid.axes, other.grid.split) != (plan.grid.axes, plan.grid.split)
+    return False
