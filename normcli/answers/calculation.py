@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from normcli.documents.document import Facts, Section, View
     from normcli.documents.long import Column
+    from normcli.documents.scene import Scene
     from normcli.norms.plan import Plan
     from normcli.results.promises import Check
     from normcli.results.result import Result
@@ -158,6 +159,12 @@ class Answer:
             raise UsageError("a page does not show which values count; leave out the mask, lengths or nan omit")
         norm = self.result.plan.norm
         return Page(f"{norm.name} · {norm.title}", (self.result,), self.tensor)
+
+    def scene(self) -> Scene:
+        """Return the picture of the one result."""
+        from normcli.pictures.draw import draw
+
+        return draw([self.result], self.tensor)
 
     def field(self, name: str) -> NDArray[Any]:
         """Return what `--print NAME` prints, as an array.

@@ -12,23 +12,24 @@ from normcli.cli import options
 from normcli.cli.destination import Destination, choose_files_for, describe_written
 from normcli.cli.sources import load_affine
 from normcli.cli.verbs import Verb
-from normcli.errors import UsageError, name_subject
+from normcli.errors import DataError, UsageError, name_subject
 from normcli.printable import agree, format_count
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from normcli.cli.settings import Settings
     from normcli.engine.invert import Loss
     from normcli.engine.walk import Effort
+    from normcli.fitting.stats_file import Stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import Named
 
 
 _OPTIONS: tuple[options.Option, ...] = (
     click.argument("stats", required=False, metavar="STATS"),
-    click.argument("files", nargs=-1, metavar="FILE…"),
+    *options.declare_inputs("As FILE.", "FILE…"),
     options.output("Of the result; of several files, a folder; - is standard output.", "FILE|DIR/"),
     options.TENSOR_FORMAT,
     *options.TABLE_INPUT,
@@ -41,7 +42,7 @@ _OPTIONS: tuple[options.Option, ...] = (
 )
 
 
-def _apply(settings: Settings, stats: str | None, files: tuple[str, ...]) -> None:
+def _apply(settings: Settings, stats: str | None) -> None:
     """Normalize files with fitted statistics.
 
     STATS is what normcli fit has kept. The files may have other lengths along the axes that were reduced.
@@ -51,10 +52,10 @@ def _apply(settings: Settings, stats: str | None, files: tuple[str, ...]) -> Non
       normcli apply stats.npz x.npy -o y.npy
       normcli apply stats.npz 'test/*.npy' -o normalized/
     """
-    _use_statistics(settings, stats, files, inverts=False)
+    _use_statistics(settings, stats, inverts=False)
 
 
-def _invert(settings: Settings, stats: str | None, files: tuple[str, ...]) -> None:
+def _invert(settings: Settings, stats: str | None) -> None:
     """Undo what apply did.
 
     x = (y - beta) / gamma * divisor + mean. Each result is the exact one of its y, rounded once. What y lost
@@ -65,7 +66,7 @@ def _invert(settings: Settings, stats: str | None, files: tuple[str, ...]) -> No
       normcli invert stats.npz y.npy -o x.npy
       normcli invert stats.npz 'normalized/*.npy' -o restored/ --dtype float64
     """
-    _use_statistics(settings, stats, files, inverts=True)
+    _use_statistics(settings, stats, inverts=True)
 
 
 def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
@@ -80,22 +81,22 @@ def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
         yield f"{loss.overflows:,} {values} the dtype; --dtype chooses a wider one"
 
 
-def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...], *, inverts: bool) -> None:
+def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> None:
     """Apply the statistics of a stats file to each file, or undo that, and write the results."""
+    files = settings.source.inputs
     if stats is None or not files:
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
     if settings.answer.output is None:
         raise UsageError("say where it goes: -o FILE, -o DIR/ for several files, -o - for standard output")
-    from normcli.fitting.stats_file import read_stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import expand, name_tensors
 
     answer = settings.answer
     if answer.output != STANDARD_STREAM and answer.format_name is not None:
         raise UsageError("--format is of standard output: -o -; a file's name says its format")
+    kept = _read_stats(stats, files)
     named = list(name_tensors(expand(files), settings.source.table()))
     destinations = choose_files_for([one.name for one in named], answer)
-    kept = read_stats(stats)
     loaded = load_affine(settings.parameters, kept.subject.columns)
     use = Use(kept, **loaded, eps=settings.request.eps, dtype=settings.request.dtype)
     for one in named if len(named) > 1 else ():  # before any is written
@@ -104,6 +105,20 @@ def _use_statistics(settings: Settings, stats: str | None, files: tuple[str, ...
         for one, destination in zip(named, destinations, strict=True):
             messages = _use_one(one, use, destination, effort, inverts=inverts)
             settings.run.warn(one.name, *messages)
+
+
+def _read_stats(path: str, files: Sequence[str]) -> Stats:
+    """Read a stats file; where one of the files to use it on is the stats file, the error says so."""
+    from normcli.fitting.stats_file import read_stats
+
+    try:
+        return read_stats(path)
+    except DataError:
+        for name in files:
+            with contextlib.suppress(DataError):
+                read_stats(name)
+                raise UsageError(f"{path} is no stats file, and {name} is one: it comes first") from None
+        raise
 
 
 def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, inverts: bool) -> list[str]:

@@ -12,6 +12,7 @@ from normcli.cli.outputs import choose_outputs
 from normcli.cli.problem import load_problem
 from normcli.cli.verbs import NamedNorm, Verb
 from normcli.errors import UsageError
+from normcli.norms.table import find_norm
 from normcli.writers import PAGE, PARTS
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def _describe_norm(named: NamedNorm) -> str:
 def _asks_for_tracking(settings: Settings) -> bool:
     """Whether running statistics are to be updated: there is a place for them, and nothing is evaluated."""
     running, several = settings.running, len(settings.source.inputs) > 1
+    if not find_norm(settings.request.norm)[0].tracks:
+        return False
     if running.evaluation and several:
         raise UsageError("--eval normalizes one tensor; give one --input")
     given = (running.state, running.running_mean, running.running_var)

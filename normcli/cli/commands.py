@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -14,6 +15,8 @@ from normcli.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from click.shell_completion import CompletionItem
 
 
 VERBS: Mapping[str, tuple[str, str]] = {
@@ -32,11 +35,30 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "generate": ("generate", "Write a seeded tensor and nothing else."),
     "norms": ("tables", "Print the table of norms: axes, formulas, parameters, sources."),
     "conventions": ("tables", "Print what each framework does where a norm leaves a choice."),
+    "completion": ("completion", "Print what makes bash, zsh or fish complete commands and values."),
     "help": ("help", "Explain file formats, exit codes or layouts; show the help of a command."),
 }
 """Verb → the module of this folder that has its record, under its name in capitals, and what it does."""
 
 _NAME_WIDTH = 11
+
+_ALIKE = 0.7
+"""How alike a word must be to what is suggested for it, from 0 to 1: `help` is not like `lp`."""
+
+
+def complete_names(
+    incomplete: str, others: Mapping[str, str] = MappingProxyType({})
+) -> list[CompletionItem[str]]:
+    """Return the norms and other words that begin so, with what they are; aliases only if none of these does."""
+    from click.shell_completion import CompletionItem
+
+    known = {**{name: norm.title for name, norm in NORMS.items()}, **others}
+    names = known if any(name.startswith(incomplete) for name in known) else BY_ANY_NAME
+    return [
+        CompletionItem(name, help=known.get(name) or BY_ANY_NAME[name].title)
+        for name in names
+        if name.startswith(incomplete.lower())
+    ]
 
 
 class CommandGroup(click.Group):
@@ -50,6 +72,13 @@ class CommandGroup(click.Group):
         """Return the names in the order of the tables."""
         return [*NORMS, *self.others]
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Return the names that begin so; long names and those of frameworks' classes only if no other does."""
+        return [
+            *complete_names(incomplete, {name: VERBS[name][1] for name in self.others}),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -59,7 +88,7 @@ class CommandGroup(click.Group):
             from difflib import get_close_matches
 
             known = [*BY_ANY_NAME, *self.others]
-            near = get_close_matches(name.lower(), known, n=2)
+            near = get_close_matches(name.lower(), known, n=2, cutoff=_ALIKE)
             hint = f"did you mean {' or '.join(near)}?" if near else f"the norms are {', '.join(NORMS)}"
             raise click.UsageError(f"there is no {self.subject} {name!r}; {hint}")
         shown, command, rest = super().resolve_command(ctx, args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -10,10 +11,12 @@ from normcli.cli import options
 from normcli.cli.destination import choose_document_file
 from normcli.cli.norm_spec import parse_norm_spec
 from normcli.cli.sources import load_input, load_parameters
+from normcli.cli.types import NormName
 from normcli.cli.verbs import EVALUATION, SELECTION, Verb
 from normcli.errors import DegenerateError, UsageError, name_subject
 from normcli.norms.options import NAMES, OPTIONS
-from normcli.norms.table import NORMS
+from normcli.norms.table import BY_ANY_NAME, NORMS
+from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.writers import PICTURES, WRITERS
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ _SOME = tuple(row.name for row in OPTIONS if row.is_of is not None or row.name =
 """The shared options that go to those norms alone that take them."""
 
 
-def _run(settings: Settings, norms: tuple[str, ...]) -> None:
+def _run(settings: Settings, words: tuple[str, ...]) -> None:
     """Set norms side by side on one tensor; say which are equal, and why.
 
     What does each reduce, need and give? Which are equal on this tensor, and why?
@@ -46,6 +49,8 @@ def _run(settings: Settings, norms: tuple[str, ...]) -> None:
     come first: axes, keep, layout, like, and those that normcli NORM --help lists for it.
     """
     destination = choose_document_file(settings.answer, (*WRITERS, *PICTURES))
+    norms, files = _tell_files(words)
+    settings = settings._replace(source=settings.source._replace(inputs=(*files, *settings.source.inputs)))
     if len(norms) < 2:
         given = f"{norms[0]} alone" if norms else "none"
         raise UsageError(f"compare takes two norms or more, not {given}; the norms are {', '.join(NORMS)}")
@@ -64,6 +69,17 @@ def _run(settings: Settings, norms: tuple[str, ...]) -> None:
     for name, warning in found:
         settings.run.warn(name, warning)
     destination.write(ComparisonAnswer(comparison, tensor), settings.answer.view())
+
+
+def _tell_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return those of some words that name norms, and those that are no norms and name files."""
+    files = [
+        word
+        for word in words
+        if word.partition(":")[0].lower() not in BY_ANY_NAME
+        and (word == STANDARD_STREAM or any(map(os.path.exists, (word, word.rpartition(":")[0]))))
+    ]
+    return [word for word in words if word not in files], files
 
 
 def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
@@ -115,8 +131,8 @@ COMPARE = Verb(
     "compare",
     _run,
     options=(
-        click.argument("norms", nargs=-1, metavar="NORM NORM …"),
-        *options.TENSOR,
+        click.argument("words", nargs=-1, metavar="NORM NORM … [FILE]", type=NormName(files=True)),
+        *options.TENSOR[1:],
         *map(options.declare, OPTIONS),
         options.AFFINE_SEED,
         *options.ANSWER,

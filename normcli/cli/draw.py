@@ -14,7 +14,7 @@ from normcli.cli.types import Word
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
 from normcli.pictures import PLOTS, VALUES, VIEWS
-from normcli.writers import PICTURES
+from normcli.writers import PAINTED, PICTURES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full:
         raise UsageError("--view and --values are of groups; --plot histogram has bars of both values")
     elif full:
         raise UsageError("--full is for the terminal; a picture shows what can be read")
-    paints = destination.format_name == "png"
+    paints = destination.format_name == PAINTED
     if "scale" in chosen and not paints:
         raise UsageError("--scale is the number of pixels to a unit of a PNG: give -o FILE.png")
     if paints:

@@ -36,7 +36,7 @@ _ANSWER = (
 
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     return [
-        click.argument("files", nargs=-1, metavar="FILE…"),
+        *options.declare_inputs("As FILE.", "FILE…"),
         option(
             "--files-from",
             metavar="FILE",
@@ -52,9 +52,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     ]  # fmt: skip
 
 
-def _fit(
-    settings: Settings, files: tuple[str, ...], files_from: str | None, emit: str | None, *, skip_bad: bool
-) -> None:
+def _fit(settings: Settings, files_from: str | None, emit: str | None, *, skip_bad: bool) -> None:
     """Fit a norm to files: exact statistics over all of them, mergeable.
 
     The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quartiles
@@ -70,6 +68,7 @@ def _fit(
       find data -name '*.npy' | normcli fit bn --files-from - --print mean
     """
     destination = _choose_output(settings, emit)
+    files = settings.source.inputs
     if not files and files_from is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
     from normcli.fitting.fit import Policy, fit
@@ -97,7 +96,7 @@ def _warn_of_repeated(settings: Settings, paths: Sequence[str]) -> None:
             settings.run.warn(path, f"it is given {count} times, and counts as often")
 
 
-def _merge(settings: Settings, files: tuple[str, ...], emit: str | None) -> None:
+def _merge(settings: Settings, emit: str | None) -> None:
     """Merge stats files, or print one.
 
     What comes out is the same, to the bit, as of one fit over all their files, in any order. Of a single stats
@@ -107,13 +106,13 @@ def _merge(settings: Settings, files: tuple[str, ...], emit: str | None) -> None
       normcli merge a.npz b.npz -o all.npz
       normcli merge stats.npz --emit torchvision
     """
-    if not files:
+    if not settings.source.inputs:
         raise UsageError("merge needs stats files: normcli merge a.npz b.npz -o all.npz")
     destination = _choose_output(settings, emit)
     from normcli.fitting.stats_file import merge_stats, read_stats
     from normcli.tensors.many import expand
 
-    files = tuple(expand(files))
+    files = expand(settings.source.inputs)
     _warn_of_repeated(settings, files)
     merged = read_stats(files[0])
     for name in files[1:]:
@@ -175,5 +174,5 @@ FIT = Verb(
 MERGE = Verb(
     "merge",
     _merge,
-    options=(click.argument("files", nargs=-1, metavar="STATS…"), *_ANSWER, options.QUIET),
+    options=(*options.declare_inputs("As STATS.", "STATS…"), *_ANSWER, options.QUIET),
 )

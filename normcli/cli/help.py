@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from normcli.cli.commands import commands
+from normcli.cli.commands import VERBS, commands
+from normcli.cli.types import NormName
 from normcli.cli.verbs import Verb
 
 if TYPE_CHECKING:
@@ -42,11 +43,23 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
         click.echo(formatter.getvalue().rstrip("\n"))
         return
     root = ctx.find_root()
-    if words and commands.get_command(root, words[0]) is None:
-        known = ", ".join(TOPICS)
-        raise click.UsageError(f"there is no topic, norm or command {words[0]!r}; the topics are {known}", ctx)
+    _require_command(words, ctx)
     with commands.make_context(root.info_name, [*words, "--help"]) as context:
         commands.invoke(context)
+
+
+def _require_command(words: tuple[str, ...], ctx: click.Context) -> None:
+    """Raise a usage error that names the first of some words that there is no help on."""
+    command: click.Command | None = None if words and words[0] in TOPICS else commands
+    for place, word in enumerate(words[command is None :]):
+        if not isinstance(command, click.Group):
+            raise click.UsageError(f"help {' '.join(words)}: {word!r} is one word too many", ctx)
+        command = command.get_command(ctx, word)
+        if command is None and place == 0:
+            known = ", ".join(TOPICS)
+            raise click.UsageError(f"there is no topic, norm or command {word!r}; the topics are {known}", ctx)
+        if command is None:
+            return  # the group's own error names what is similar
 
 
 def _list_tensor_files() -> Topic:
@@ -154,8 +167,10 @@ TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
 }
 """Topic → what lists its tables from those in force; below each stands its docstring but for the first line."""
 
+_WORDS = {topic: "a topic" for topic in TOPICS} | {name: line for name, (_, line) in VERBS.items()}
+
 HELP = Verb(
     "help",
     _run,
-    options=(click.argument("words", nargs=-1, metavar="[TOPIC]"),),
+    options=(click.argument("words", nargs=-1, metavar="[TOPIC]", type=NormName(_WORDS)),),
 )

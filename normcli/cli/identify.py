@@ -9,6 +9,7 @@ from click import option
 from normcli.cli import options
 from normcli.cli.check import print_verdict
 from normcli.cli.sources import load_actual, load_affine, load_input
+from normcli.cli.types import NormName
 from normcli.cli.verbs import EVALUATION, SELECTION, Verb
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
@@ -51,7 +52,7 @@ IDENTIFY = Verb(
     options=(
         *options.TENSOR,
         option("--actual", metavar="FILE", help="The tensor that is judged, in any format of --input."),
-        option("--norm", "name", metavar="NORM", help="Look for this norm alone."),
+        option("--norm", "name", metavar="NORM", type=NormName(), help="Look for this norm alone."),
         options.LAYOUT,
         options.GAMMA,
         options.BETA,

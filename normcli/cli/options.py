@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     Option = Callable[[Function], Function]
 
 
-def _require_one(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse several inputs; click itself would take the last without a word."""
-    if len(given) > 1:
-        raise click.UsageError(f"--input is given {len(given)} times; one tensor is taken", ctx)
-    return given
+def declare_inputs(text: str, metavar: str = "[FILE]") -> tuple[Option, Option]:
+    """Return the two spellings of the files to work on: words of their own, and -i; the words come first."""
+    return (
+        click.argument("files", nargs=-1, metavar=metavar),
+        option("-i", "--input", "inputs", metavar="FILE", multiple=True, help=text),
+    )
 
 
 def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
     """Return the options that name the tensor, or several that each are a batch."""
-    text = ".npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is standard input."
+    text = (
+        "Or FILE alone: .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is "
+        "standard input."
+    )
     return (
-        option(
-            "-i", "--input", "inputs", metavar="FILE", multiple=True,
-            callback=None if several else _require_one,
-            help=f"{text} With --state, several are one batch each." if several else text,
-        ),
-        option("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]'."),
-    )  # fmt: skip
+        *declare_inputs(f"{text} With --state, several are one batch each." if several else text),
+        option("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]', or 1,2,3."),
+    )
 
 
 def _declare_bound(name: str, text: str) -> Option:
@@ -160,7 +160,7 @@ COUNTING = (
 STATE = option("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
 
 SAVE = (
-    output("Save the normalized tensor, or as .html a page; - is standard output."),
+    output("Save the normalized tensor, or as .html a page, as .svg or .png a picture; - is standard output."),
     option(
         "--stats-output",
         metavar="FILE",

@@ -15,7 +15,7 @@ from normcli.cli.destination import (
 )
 from normcli.errors import UsageError
 from normcli.tensors.tensor import STANDARD_STREAM
-from normcli.writers import PAGE, PAGE_SUFFIXES, WRITERS
+from normcli.writers import PAGE, PAINTED, PICTURES, SUFFIXES, WRITERS
 
 if TYPE_CHECKING:
     import contextlib
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from normcli.cli.problem import Problem
     from normcli.cli.settings import AnswerOptions, RunOptions
     from normcli.results.result import Result
+
+
+_SHOWN = (PAGE, *PICTURES)
+"""The formats of files that show a result, and do not hold its tensor."""
+
+_SHOWN_SUFFIXES = tuple(suffix for suffix, name in SUFFIXES.items() if name in _SHOWN)
 
 
 class Outputs(NamedTuple):
@@ -78,9 +84,9 @@ def choose_outputs(answer: AnswerOptions) -> Outputs:
     Contradictions and files that cannot be written are refused here, before any work.
     """
     output, format_name = answer.output, answer.format_name
-    is_page = format_name == PAGE or (output is not None and output.lower().endswith(PAGE_SUFFIXES))
+    is_page = format_name == PAGE or (output is not None and output.lower().endswith(_SHOWN_SUFFIXES))
     if answer.fields and (is_page or format_name):
-        raise UsageError("--print prints bare numbers; it has no --format, and no page")
+        raise UsageError("--print prints bare numbers; it has no --format, no page and no picture")
     if output == STANDARD_STREAM and is_page:
         raise UsageError("-o - puts the tensor on standard output; --format html alone puts a page there")
     if output == STANDARD_STREAM and answer.fields:
@@ -91,7 +97,12 @@ def choose_outputs(answer: AnswerOptions) -> Outputs:
     statistics = choose_values_file(answer.stats_output, "--stats-output", STATISTICS_SUFFIXES)
     require_distinct({"--output": answer.output, "--stats-output": answer.stats_output})
     if is_page:
-        return Outputs(None, statistics, choose_document_file(answer, (PAGE,)))
+        document = choose_document_file(answer, _SHOWN)
+        if document.format_name == PAINTED:
+            from normcli.pictures.png import require_painter
+
+            require_painter()
+        return Outputs(None, statistics, document)
     shown = None if output == STANDARD_STREAM else Destination(None, format_name or "table")
     return Outputs(tensor, statistics, shown)
 

@@ -37,8 +37,11 @@ def run(arguments: Sequence[str]) -> int:
             signal.signal(number, _terminate)
     _tolerate_narrow_encodings()
     try:
-        if "_NORMCLI_COMPLETE" in os.environ:  # a shell asks for completions
-            commands.main(prog_name=PROGRAM)
+        if "_NORMCLI_COMPLETE" in os.environ:
+            from normcli.cli.completion import complete
+
+            complete(arguments)
+            return ExitCode.DONE
         # Not `main`, which makes of a broken pipe an exit code of its own.
         with commands.make_context(PROGRAM, list(arguments)) as context:
             commands.invoke(context)

@@ -202,7 +202,8 @@ def parse_settings(norm: str, values: Mapping[str, Any]) -> tuple[Settings, dict
 
     A record's field that the verb has no option for keeps its default.
     """
+    values = {**values, "inputs": (*values.get("files", ()), *values.get("inputs", ()))}
     records = [kind(**{name: values[name] for name in kind._fields if name in values}) for kind in _KINDS]
-    shared = {*NAMES, *(name for kind in _KINDS for name in kind._fields)}
+    shared = {*NAMES, "files", *(name for kind in _KINDS for name in kind._fields)}
     own = {name: value for name, value in values.items() if name not in shared}
     return Settings(Request.collect(norm, values), *records), own

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.settings import ParameterOptions, Settings, SourceOptions
     from normcli.norms.plan import Plan
+    from normcli.tensors.nested import Parsed
     from normcli.tensors.recipe import Recipe
     from normcli.tensors.tensor import Tensor
 
@@ -38,6 +39,10 @@ def load_input(settings: Settings) -> Tensor:
         raise UsageError("there is no tensor: give --input FILE, --data JSON or --shape N,N,…")
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} each name a tensor; give one of them")
+    if len(source.inputs) > 1:
+        raise UsageError(
+            f"{len(source.inputs)} files are given ({', '.join(source.inputs)}); one tensor is taken"
+        )
     if not source.inputs:
         source.table().refuse("a generated tensor" if source.data is None else "--data")
     if source.shape is not None:
@@ -49,10 +54,9 @@ def load_input(settings: Settings) -> Tensor:
         if getattr(source, name) is not None and not (name == "rng" and draws):
             raise UsageError(f"--{name} is of a generated tensor: it goes with --shape, not with {named[0]}")
     if source.data is not None:
-        from normcli.tensors.nested import parse_json
         from normcli.tensors.tensor import Tensor
 
-        parsed = parse_json(source.data, "--data")
+        parsed = _parse_values(source.data, "--data")
         return _note_remarks(Tensor(parsed.values, "--data", note=parsed.note), settings)
     return load_file(source.inputs[0], settings)
 
@@ -136,13 +140,18 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
     except ValueError:
         pass
     if text.lstrip().startswith("[") or _NUMBERS.fullmatch(text):
-        from normcli.tensors.nested import parse_json
-
-        return parse_json(text if text.lstrip().startswith("[") else f"[{text}]", f"--{name}").values
+        return _parse_values(text, f"--{name}").values
     from normcli.tensors.files import load
 
     with name_subject(f"--{name}"):
         return load(text).arrange(columns)
+
+
+def _parse_values(text: str, option: str) -> Parsed:
+    """Return the numbers of JSON in place, which need no brackets around a single list."""
+    from normcli.tensors.nested import parse_json
+
+    return parse_json(f"[{text}]" if _NUMBERS.fullmatch(text) else text, option)
 
 
 def load_affine(

@@ -8,6 +8,7 @@ import click
 
 from normcli.cli import options
 from normcli.cli.destination import print_document
+from normcli.cli.types import NormName
 from normcli.cli.verbs import Verb
 
 if TYPE_CHECKING:
@@ -53,5 +54,5 @@ NORMS = Verb(
 CONVENTIONS = Verb(
     "conventions",
     _list_conventions,
-    options=(click.argument("norm", required=False), options.FORMAT, options.COLOUR),
+    options=(click.argument("norm", required=False, type=NormName()), options.FORMAT, options.COLOUR),
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +13,9 @@ import click
 from normcli.writers import SYNONYMS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from click.shell_completion import CompletionItem
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
@@ -48,6 +52,48 @@ def parse_momentum(text: str) -> float | str:
     return text if text == "none" else parse_number(text)
 
 
+class FileName(click.types.StringParamType):
+    """A file, or FILE:KEY, or what else an option takes in a file's place."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        """Return the arrays of an archive behind its colon, else files."""
+        from click.shell_completion import CompletionItem
+
+        path, colon, _ = incomplete.rpartition(":")
+        if not colon or not os.path.isfile(path):  # noqa: PTH113
+            return [CompletionItem(incomplete, type="file")]
+        from normcli.tensors.many import list_keys
+
+        names = (f"{path}:{key}" for key in list_keys(path))
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+class NormName(click.types.StringParamType):
+    """The name of a norm, or a word of some others.
+
+    Parameters
+    ----------
+    others : mapping of str to str
+        Those words, and what they are.
+    files : bool
+        Whether files may stand there too.
+    """
+
+    def __init__(self, others: Mapping[str, str] = MappingProxyType({}), *, files: bool = False) -> None:
+        self._others, self._files = others, files
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        """Return the norms and the other words that begin so."""
+        from normcli.cli.commands import complete_names
+
+        files = FileName().shell_complete(ctx, param, incomplete) if self._files else []
+        return [*complete_names(incomplete, self._others), *files]
+
+
 class Word(click.Choice[str]):
     """One of a few words, which may have other names."""
 
@@ -69,6 +115,15 @@ class Words(click.ParamType[tuple[str, ...]]):
 
     def __init__(self, known: Sequence[str]) -> None:
         self.known = known
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        """Return the words that may stand behind the last comma."""
+        from click.shell_completion import CompletionItem
+
+        before, comma, begun = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{word}") for word in self.known if word.startswith(begun)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         """Return the words in their order, or fail on one that is not known."""
@@ -99,6 +154,16 @@ class Framework(click.ParamType[str]):
         from normcli.norms.conventions import list_frameworks
 
         return f"[{'|'.join(list_frameworks(self.norm))}]"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[str]]:
+        """Return the frameworks that begin so."""
+        from click.shell_completion import CompletionItem
+
+        from normcli.norms.conventions import list_frameworks
+
+        return [CompletionItem(name) for name in list_frameworks(self.norm) if name.startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the framework's name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import stat
 from functools import cache
 from types import MappingProxyType
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from normcli.cli.commands import CommandGroup
+from normcli.cli.types import FileName
 from normcli.norms.options import find_option
 from normcli.norms.table import BY_ANY_NAME, NORMS, AxesRule, Norm, find_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from click.shell_completion import CompletionItem
 
     Option = Callable[[Any], Any]
 
@@ -167,7 +171,15 @@ def make_command(
     for option in reversed([*options, *hidden]):
         callback = option(callback)
     short = find_norm(norm)[0].summary if norm else None
-    return click.command(name=name, cls=_Command, help="".join([text, *reasons]), short_help=short)(callback)
+    command = click.command(name=name, cls=_Command, help="".join([text, *reasons]), short_help=short)(callback)
+    for param in command.params:
+        if param.type is click.STRING and _NAMES_FILE.search(param.metavar or ""):
+            param.type = FileName()
+    return command
+
+
+_NAMES_FILE = re.compile("FILE|DIR|STATS|VALUE")
+"""What stands for a value that may be a file."""
 
 
 def _require_other_pipe(values: Mapping[str, Any]) -> None:
@@ -215,7 +227,7 @@ class _VerbOfNorms(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does; without arguments, raise an error that names the norms."""
-        if not args:
+        if not args and not ctx.resilient_parsing:
             raise click.UsageError(
                 f"{ctx.info_name} needs a {self.subject}; the norms are {', '.join(NORMS)}", ctx
             )
@@ -226,6 +238,13 @@ class _VerbOfNorms(CommandGroup):
         if cmd_name.lower() in BY_ANY_NAME:
             return self._make_norm_command(cmd_name)
         return None if self._find_folder is None else self._find_folder(cmd_name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Return the norms that begin so, and folders where one may stand there."""
+        from click.shell_completion import CompletionItem
+
+        folders = [] if self._find_folder is None else [CompletionItem(incomplete, type="dir")]
+        return [*super().shell_complete(ctx, incomplete), *folders]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names of the norms on one line; `normcli norms` explains them."""

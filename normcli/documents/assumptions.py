@@ -19,7 +19,7 @@ _TOKENS = 3
 """Of so many axes a tensor may as well be batch, tokens and features; of more, an image."""
 
 _MOST_COLOURS = 4
-"""A last axis of at most so many values, shorter than axis 1, looks like the colours of an image."""
+"""A last axis of at most so many values, the shortest of a sample, looks like the colours of an image."""
 
 _KINDS = {3: "tokens", 4: "images", 5: "volumes"}
 """Rank → what tensors whose channel is the last axis hold."""
@@ -66,7 +66,7 @@ def _find_assumed(plan: Plan) -> Iterator[str]:
 
 def _may_end_in_channels(plan: Plan) -> bool:
     shape = plan.grid.shape
-    return len(shape) == _TOKENS or shape[-1] <= min(_MOST_COLOURS, shape[1] - 1)
+    return len(shape) == _TOKENS or shape[-1] <= min(_MOST_COLOURS, *(length - 1 for length in shape[1:-1]))
 
 
 def _changes_groups(plan: Plan, layout: str) -> bool:

@@ -254,7 +254,7 @@ _ROWS = (
     _standardization(
         name="bn",
         title="batch normalization",
-        aliases=("batchnorm", "batch-norm"),
+        aliases=("batchnorm", "batch-norm", "batchnorm1d", "batchnorm2d", "batchnorm3d", "batchnormalization"),
         summary="one mean and variance per channel, over batch and positions",
         axes=AxesRule.ALL_BUT_CHANNEL,
         parameters=ParameterRule.CHANNEL,
@@ -265,7 +265,7 @@ _ROWS = (
     _standardization(
         name="ln",
         title="layer normalization",
-        aliases=("layernorm", "layer-norm"),
+        aliases=("layernorm", "layer-norm", "layernormalization"),
         summary="one mean and variance per sample (and position), over its features",
         axes=AxesRule.LAST,
         parameters=ParameterRule.REDUCED,
@@ -275,7 +275,10 @@ _ROWS = (
     _standardization(
         name="in",
         title="instance normalization",
-        aliases=("instancenorm", "instance-norm"),
+        aliases=(
+            *("instancenorm", "instance-norm", "instancenorm1d", "instancenorm2d", "instancenorm3d"),
+            "instancenormalization",
+        ),
         summary="one mean and variance per sample and channel, over its positions",
         axes=AxesRule.ALL_BUT_BATCH_AND_CHANNEL,
         parameters=ParameterRule.CHANNEL,
@@ -286,7 +289,7 @@ _ROWS = (
     _standardization(
         name="gn",
         title="group normalization",
-        aliases=("groupnorm", "group-norm"),
+        aliases=("groupnorm", "group-norm", "groupnormalization"),
         summary="one mean and variance per sample and group of channels",
         axes=AxesRule.CHANNEL_GROUPS,
         parameters=ParameterRule.CHANNEL,
@@ -296,7 +299,7 @@ _ROWS = (
     Norm(
         name="rms",
         title="root mean square normalization",
-        aliases=("rmsnorm", "rms-norm"),
+        aliases=("rmsnorm", "rms-norm", "rmsnormalization"),
         summary="one root mean square per sample (and position); nothing is subtracted",
         axes=AxesRule.LAST,
         divisor=ROOT_MEAN_SQUARE,
@@ -309,7 +312,7 @@ _ROWS = (
     Norm(
         name="lp",
         title="ℓp normalization",
-        aliases=("lpnorm", "lp-norm"),
+        aliases=("lpnorm", "lp-norm", "lpnormalization"),
         summary="each vector divided by its ℓp length",
         axes=AxesRule.LAST,
         divisor=LENGTH,

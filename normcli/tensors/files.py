@@ -198,6 +198,20 @@ FORMATS: Mapping[str, FileFormat] = {
 }
 """Suffix → format. To add a format, add a module that reads and writes it, and an entry here."""
 
+_FROM_TORCH = (
+    "import torch; from safetensors.torch import save_file; x = torch.load('{path}', map_location='cpu')"
+)
+_FROM_NUMPY = (
+    "import pathlib, pickle; from safetensors.numpy import save_file; "
+    "x = pickle.loads(pathlib.Path('{path}').read_bytes())"
+)
+
+_PICKLES = {
+    **dict.fromkeys((".pt", ".pth", ".ckpt"), _FROM_TORCH),
+    **dict.fromkeys((".pkl", ".pickle"), _FROM_NUMPY),
+}
+"""The suffix of a file that is a pickle → what loads it in Python."""
+
 _KEYED = re.compile(rf"(.*?({'|'.join(map(re.escape, FORMATS))})):(.+)", re.IGNORECASE | re.DOTALL)
 """`FILE:KEY`: the file ends at the first known suffix before a colon."""
 
@@ -269,6 +283,13 @@ def require_holdable(suffix: str, where: str, shape: tuple[int, ...], dtype: np.
 def find_format(path: str, option: str) -> FileFormat:
     """Return the format of a path's suffix, or raise `UsageError` if it is not known."""
     suffix = Path(path).suffix.lower()
+    if suffix in _PICKLES:
+        load = f"{_PICKLES[suffix].format(path=path)}; x = x if isinstance(x, dict) else {{'x': x}}"
+        save = f"save_file(x, '{Path(path).with_suffix('.safetensors')}')"
+        raise UsageError(
+            f"{option} {path} is a pickle, which may run anything when it is read; if you trust it: "
+            f'python -c "{load}; {save}"'
+        )
     if suffix not in FORMATS:
         what = f"the suffix {suffix}" if suffix else "no suffix"
         raise UsageError(f"{option} {path} has {what}; {', '.join(FORMATS)} are known")

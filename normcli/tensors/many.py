@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from normcli.errors import DataError
 from normcli.tensors.files import FORMATS, load
 from normcli.tensors.npz import find_arrays
+from normcli.tensors.safetensors import list_names
 from normcli.tensors.tables import AS_FOUND
 from normcli.tensors.tensor import STANDARD_STREAM
 
@@ -95,12 +96,20 @@ def name_tensors(paths: Sequence[str], options: TableOptions = AS_FOUND) -> Iter
 
 
 def _list_members(path: str) -> list[str]:
+    keys = list_keys(path)
+    return [path] if len(keys) < 2 else [f"{path}:{name}" for name in keys]
+
+
+def list_keys(path: str) -> list[str]:
+    """Return the names of the arrays of an `.npz` or `.safetensors` file; none of a damaged or other one."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = find_arrays(archive)
+        with Path(path).open("rb") as stream:
+            if path.lower().endswith(".safetensors"):
+                return list_names(stream)
+            with zipfile.ZipFile(stream) as archive:
+                return list(find_arrays(archive))
     except Exception:  # whatever a damaged archive raises; loading it says what is wrong
-        return [path]
-    return [path] if len(members) < 2 else [f"{path}:{name}" for name in members]
+        return []
 
 
 def _load(name: str, options: TableOptions, wanted: tuple[str, ...] | None) -> Tensor:

@@ -45,6 +45,13 @@ def starts_like_safetensors(head: bytes) -> bool:
     return length <= _LONGEST_HEADER and head[_LENGTH_BYTES : _LENGTH_BYTES + 1] == b"{"
 
 
+def list_names(stream: BinaryIO) -> list[str]:
+    """Return the names of the tensors of a file that nobody has checked, or raise `ValueError`."""
+    length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+    header = json.loads(stream.read(min(length, _LONGEST_HEADER)))
+    return [name for name in header if name != "__metadata__"]
+
+
 def read_safetensors(stream: BinaryIO, name: str, key: str | None) -> NDArray[Any]:
     """Return one tensor of a file, the one called `key` or the only one: in memory, or as a read-only map.
 

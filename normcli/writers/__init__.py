@@ -29,13 +29,14 @@ FORMATS = tuple(name for name in WRITERS if name != PAGE)
 PICTURES = {"svg": ("normcli.pictures.svg", "write"), "png": ("normcli.pictures.png", "write")}
 """Format of a picture → the module and function that write it."""
 
+PAINTED = "png"
+"""The format of pictures that needs an extra."""
+
 SUFFIXES = {
     ".txt": "table", ".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".tsv": "tsv", ".md": "markdown",
     ".html": "html", ".htm": "html", ".svg": "svg", ".png": "png",
 }  # fmt: skip
 """The end of a file's name → the format of what is written there."""
-
-PAGE_SUFFIXES = tuple(suffix for suffix, name in SUFFIXES.items() if name == PAGE)
 
 PARTS = ("input", "stats", "xhat", "y", "check")
 """What the table of a norm can show; all but `xhat` by default."""

@@ -125,7 +125,7 @@ def test_markdown_has_formulas(normcli):
     assert blocks[:2] == [r"\sum x = 1 + 2 + 3 + 4 = 10", r"\mu = \frac{1 + 2 + 3 + 4}{4} = 2.5"]
     assert blocks[2].startswith("\\begin{aligned}\n\\sum (x - \\mu)^2 &= ")
     assert text.count("```") == 2 * len(blocks)
-    assert "### 3. The mean: the sum over n, the number of values." in text
+    assert "### 3. The mean: the sum, divided by the number of values, 4." in text
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".md", ".json", ".jsonl", ".csv"])

@@ -97,7 +97,12 @@ def test_help_of_a_command_is_its_own(words, normcli):
 
 @pytest.mark.parametrize(
     ("words", "unknown"),
-    [(["format"], "format"), (["check", "gm"], "gm"), (["formats", "layouts"], "formats")],
+    [
+        (["format"], "format"),
+        (["check", "gm"], "gm"),
+        (["formats", "layouts"], "layouts"),
+        (["bn", "check"], "check"),
+    ],
 )
 def test_help_on_what_there_is_not(words, unknown, normcli):
     ran = normcli("help", *words)

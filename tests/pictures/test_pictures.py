@@ -178,7 +178,7 @@ def test_all_lies_within_the_view_and_no_text_on_another(norm, shape, options):
         assert not meets.any(), (boxes[i][1], boxes[i + 1 + int(np.argmax(meets))][1])
 
 
-@pytest.mark.parametrize("values", ["normalized", "input", "none"])
+@pytest.mark.parametrize("values", ["y", "xhat", "input", "none"])
 @pytest.mark.parametrize(("norm", "shape"), [(norm, COMMON) for norm in OF_EACH_KIND])
 def test_any_values_that_are_shown_are_those_of_the_result(norm, shape, values):
     result, tensor = make(norm, shape)
@@ -189,7 +189,7 @@ def test_any_values_that_are_shown_are_those_of_the_result(norm, shape, values):
 def test_values_and_legend_are_the_results_to_the_last_bit(norm, shape):
     result, tensor = make(norm, shape)
     root = ET.fromstring(spell(draw([result], tensor, Options(values="y"))))
-    compare_cells(result, root, "normalized")
+    compare_cells(result, root, "y")
     entries = [e for e in root.iter(f"{SVG}g") if e.get("class") == "entry"]
     if result.plan.spec.window is None:
         assert bool(entries) == bool(result.input.size)
@@ -198,7 +198,7 @@ def test_values_and_legend_are_the_results_to_the_last_bit(norm, shape):
 
 
 def compare_cells(result, root, values):
-    array = result.normalized if values == "normalized" else result.input
+    array = {"y": result.normalized, "xhat": result.standardized}.get(values, result.input)
     found = cells(root)
     assert bool(found) == bool(array.size)
     for cell in found:

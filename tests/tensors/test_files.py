@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import re
 import threading
 
 import numpy as np
@@ -157,3 +159,17 @@ def test_what_cannot_be_saved(tmp_path, path, message):
     with pytest.raises(UsageError, match=message):
         find_format(str(tmp_path / path), "--output")
         require_writable(str(tmp_path / path), "--output")
+
+
+@pytest.mark.parametrize("suffix", [".pkl", ".pt", ".pth"])
+def test_a_pickle_is_refused_with_what_turns_it_into_safetensors(suffix, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / f"x{suffix}").write_bytes(pickle.dumps(np.arange(3.0)))
+    with pytest.raises(UsageError, match="x.* is a pickle") as caught:
+        load(f"x{suffix}")
+    command = re.search('python -c "(.*)"', str(caught.value))[1]
+    if suffix != ".pkl":
+        assert "torch.load('x" in command
+        return
+    exec(command, {})
+    assert load("x.safetensors").values.tolist() == [0.0, 1.0, 2.0]

@@ -1,0 +1,105 @@
+"""The spellings of a tensor on a command line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.norms.table import find_norm
+
+X = np.array([[1.0, 2.0, 6.0], [4.0, 0.0, 3.0]])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    np.save("y.npy", normalize(X, "ln").normalized)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(["ln", "{x}", "--print", "y"], id="norm"),
+        pytest.param(["explain", "ln", "{x}"], id="explain"),
+        pytest.param(["draw", "ln", "{x}"], id="draw"),
+        pytest.param(["restore", "bn", "{x}"], id="restore"),
+        pytest.param(["check", "ln", "{x}", "--actual", "y.npy"], id="check"),
+        pytest.param(["identify", "{x}", "--actual", "y.npy"], id="identify"),
+        pytest.param(["compare", "ln", "{x}", "bn"], id="compare"),
+        pytest.param(["fit", "zscore", "{x}"], id="fit"),
+    ],
+)
+def test_a_file_is_named_alone_or_behind_i(line, here, normcli):
+    alone = normcli(*(word.format(x="x.npy") for word in line))
+    behind = normcli(*(part for word in line for part in (["-i", "x.npy"] if word == "{x}" else [word])))
+    assert (alone.err, alone.code) == ("", 0)
+    assert alone.raw == behind.raw != b""
+
+
+def test_a_dash_alone_is_standard_input(here, normcli):
+    assert normcli("ln", "-", "--print", "mean", stdin=b"[[1,2,6]]").out == "3.0\n"
+
+
+def test_stats_files_are_named_either_way(here, normcli):
+    normcli("fit", "zscore", "x.npy", "-o", "s.npz")
+    assert normcli("merge", "s.npz").raw == normcli("merge", "-i", "s.npz").raw
+    assert normcli("apply", "s.npz", "x.npy", "-o", "a.npy").code == 0
+    assert normcli("apply", "s.npz", "-i", "x.npy", "-o", "b.npy").code == 0
+    assert (here / "a.npy").read_bytes() == (here / "b.npy").read_bytes()
+
+
+@pytest.mark.parametrize("verb", ["apply", "invert"])
+def test_stats_and_file_exchanged_are_told_so(verb, here, normcli):
+    normcli("fit", "zscore", "x.npy", "-o", "s.npz")
+    ran = normcli(verb, "x.npy", "s.npz", "-o", "a.npy")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "normcli: x.npy is no stats file, and s.npz is one: it comes first\n"
+
+
+def test_two_files_are_one_too_many(here, normcli):
+    ran = normcli("ln", "x.npy", "-i", "y.npy")
+    assert (ran.code, ran.out) == (2, "")
+    assert "2 files are given (x.npy, y.npy); one tensor is taken" in ran.err
+
+
+@pytest.mark.parametrize("text", ["1,2,6", "[1,2,6]", " 1, 2, 6 "])
+def test_data_need_no_brackets_around_one_list(text, normcli):
+    ran = normcli("ln", "--data", text, "--print", "shape,mean")
+    assert ran.err == ""
+    assert ran.out == "3\t3.0\n"
+
+
+@pytest.mark.parametrize(("suffix", "begins"), [(".svg", b"<svg"), (".png", b"\x89PNG")])
+def test_a_picture_is_an_output_like_others(suffix, begins, here, normcli):
+    ran = normcli("bn", "--shape", "2,3", "-o", f"a{suffix}")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert normcli("draw", "bn", "--shape", "2,3", "-o", f"b{suffix}").code == 0
+    assert begins in (here / f"a{suffix}").read_bytes()[:64]
+    assert (here / f"a{suffix}").read_bytes() == (here / f"b{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "norm"),
+    [
+        *((f"BatchNorm{rank}d", "bn") for rank in (1, 2, 3)),
+        *((f"InstanceNorm{rank}d", "in") for rank in (1, 2, 3)),
+        *(("BatchNormalization", "bn"), ("LayerNorm", "ln"), ("LayerNormalization", "ln"), ("GroupNorm", "gn")),
+        *(("GroupNormalization", "gn"), ("RMSNorm", "rms"), ("RMSNormalization", "rms")),
+        *(("InstanceNormalization", "in"), ("LpNormalization", "lp"), ("LocalResponseNorm", "lrn")),
+        *(("MeanVarianceNormalization", "mvn"), ("StandardScaler", "zscore"), ("MinMaxScaler", "minmax")),
+        *(("MaxAbsScaler", "maxabs"), ("RobustScaler", "robust")),
+    ],
+)
+def test_the_names_of_frameworks_classes_are_aliases(name, norm, normcli):
+    assert find_norm(name)[0] is NORMS[norm]
+    assert normcli(name, "--help").code == 0
+
+
+@pytest.mark.parametrize("line", [["help", "hlp"], ["explain", "help"], ["help"]])
+def test_nobody_who_asks_for_help_is_offered_lp(line, normcli):
+    ran = normcli(*line)
+    assert "mean lp" not in ran.err + ran.out
+    assert "or lp" not in ran.err + ran.out
