@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from normcli.cli.settings import Settings
     from normcli.engine.invert import Loss
     from normcli.engine.walk import Effort
-    from normcli.fitting.stats_file import Stats
+    from normcli.fitting.statistics import Stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import Named
 

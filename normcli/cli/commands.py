@@ -49,7 +49,7 @@ _ALIKE = 0.7
 def complete_names(
     incomplete: str, others: Mapping[str, str] = MappingProxyType({})
 ) -> list[CompletionItem[str]]:
-    """Return the norms and other words that begin so, with what they are; aliases only if none of these does."""
+    """Return the norms and other words that begin so, with what they are; aliases if none of these does."""
     from click.shell_completion import CompletionItem
 
     known = {**{name: norm.title for name, norm in NORMS.items()}, **others}

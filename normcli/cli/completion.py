@@ -84,7 +84,7 @@ def complete(arguments: Sequence[str]) -> None:
     Parameters
     ----------
     arguments : sequence of str
-        Words behind the program's name, the last of which may be empty; of bash, which cuts words at colons, the
+        The words behind the program, the last of which may be empty; of bash, which cuts them at colons, the
         line up to the cursor.
     """
     shell = os.environ[ASKED]

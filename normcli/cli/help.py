@@ -167,7 +167,7 @@ TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
 }
 """Topic → what lists its tables from those in force; below each stands its docstring but for the first line."""
 
-_WORDS = {topic: "a topic" for topic in TOPICS} | {name: line for name, (_, line) in VERBS.items()}
+_WORDS = dict.fromkeys(TOPICS, "a topic") | {name: line for name, (_, line) in VERBS.items()}
 
 HELP = Verb(
     "help",

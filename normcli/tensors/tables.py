@@ -12,8 +12,8 @@ import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
-from normcli.tensors.columns import list_names, match_names
 from normcli.printable import format_count, shorten
+from normcli.tensors.columns import list_names, match_names
 from normcli.tensors.opened import refuse_changed
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import Collected
