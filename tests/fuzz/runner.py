@@ -10,7 +10,6 @@ import resource
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -69,30 +68,27 @@ class Fuzzer:
         with self._work():
             prepare(folder)
             self.samples = list(self.format.make())
-        self.whole = f"whole{self.format.suffix}"
-        (folder / self.whole).write_bytes(self.samples[0])
-        for command in self.format.commands:  # so that memory is measured with every module imported
-            self._run(self._fill(command, self.whole))
-            self._clear()
-        self.memory = _measure_memory()
+            self.whole = f"whole{self.format.suffix}"
+            Path(self.whole).write_bytes(self.samples[0])
+            for command in self.format.commands:  # so that memory is measured with every module imported
+                self._run(self._fill(command, self.whole))
+                self._clear()
+        self.seconds, self.memory = _measure()
 
     def try_cases(self, numbers: Sequence[int]) -> Iterator[Finding]:
         """Run cases; yield those that went wrong."""
-        for number in numbers:
-            found = self.try_case(number)
-            if found is not None:
-                yield found
+        with self._work():
+            yield from filter(None, map(self._try_case, numbers))
 
-    def try_case(self, number: int) -> Finding | None:
+    def _try_case(self, number: int) -> Finding | None:
         """Run a case; return what went wrong, or None."""
         stream = random.Random(f"{self.name} {number}")
-        damaged = self.folder / (self.format.inside or f"damaged{self.format.suffix}")
+        damaged = Path(self.format.inside or f"damaged{self.format.suffix}")
         content = mutate(stream.choice(self.samples), stream.choice(self.samples), stream)
         damaged.write_bytes(content)
         arguments = self._fill(stream.choice(self.format.commands), damaged.name)
         if self.keep is not None:
             shutil.copy(damaged, self.keep)
-        start = time.process_time()
         try:
             code, out, err = self._run(arguments)
             problem = judge(code, out, err)
@@ -102,12 +98,12 @@ class Fuzzer:
             problem = f"{type(error).__name__} got out: {error}"
         except _Hanging:
             problem = f"was still running after {_HANGS} s"
-        seconds, memory = time.process_time() - start, _measure_memory()
-        if problem is None and seconds > MOST_SECONDS:
-            problem = f"took {seconds:.1f} s"
+        seconds, memory = _measure()
+        if problem is None and seconds - self.seconds > MOST_SECONDS:
+            problem = f"took {seconds - self.seconds:.1f} s"
         if problem is None and memory - self.memory > MOST_MEMORY:
             problem = f"took {memory - self.memory >> 20} MiB"
-        self.memory = max(self.memory, memory)
+        self.seconds, self.memory = seconds, memory
         left = self._clear()
         if problem is None and left:
             problem = f"left {', '.join(left)} behind"
@@ -122,7 +118,7 @@ class Fuzzer:
         before = signal.signal(signal.SIGALRM, _give_up)
         signal.alarm(_HANGS)
         try:
-            with self._work(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 code = run(list(arguments))
         finally:
             signal.alarm(0)
@@ -133,6 +129,7 @@ class Fuzzer:
 
     @contextlib.contextmanager
     def _work(self) -> Iterator[None]:
+        """Make the folder the current one, with nothing to read from standard input."""
         handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
         before = Path.cwd()
         os.chdir(self.folder)
@@ -148,15 +145,15 @@ class Fuzzer:
     def _clear(self) -> list[str]:
         """Remove what a case wrote; return the names of what no command was asked to write."""
         strange = []
-        for path in self.folder.iterdir():
-            if path.name in ("x.npy", self.whole, *Path(self.format.inside or "").parts[:1]):
+        for name in os.listdir():
+            if name in ("x.npy", self.whole, *Path(self.format.inside or "").parts[:1]):
                 continue
-            if not path.name.startswith(("out.", "damaged.")):
-                strange.append(path.name)
-            if path.is_dir():
-                shutil.rmtree(path)
+            if not name.startswith(("out.", "damaged.")):
+                strange.append(name)
+            if os.path.isdir(name):
+                shutil.rmtree(name)
             else:
-                path.unlink()
+                os.unlink(name)
         return strange
 
 
@@ -186,10 +183,11 @@ def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def _measure_memory() -> int:
-    """Return the most memory that this process has held, in bytes."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most << 10
+def _measure() -> tuple[float, int]:
+    """Return the processor time of this process, in seconds, and the most memory that it has held, in bytes."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = used.ru_maxrss
+    return used.ru_utime + used.ru_stime, most if sys.platform == "darwin" else most << 10
 
 
 def _give_up(signum: int, frame: object) -> NoReturn:
