@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shlex
@@ -11,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from normcli.answers.catalogue import Catalogue
+from normcli.cli.run import run
 from normcli.documents.document import View
 from normcli.writers import write
 
@@ -55,11 +57,30 @@ def picture(line: str, words: str, folder: str = "") -> str:
 
 def _run(line: str, *, check: bool) -> subprocess.CompletedProcess[str]:
     """Run a shell line in `samples/`, with the `normcli` of this Python and no colours."""
+    if line.startswith("normcli ") and not set(line) & _OF_THE_SHELL:
+        done = _run_here(shlex.split(line)[1:])
+        if check:
+            done.check_returncode()
+        return done
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "NO_COLOR": "1"}
     return subprocess.run(
         ["bash", "-c", line], cwd=ROOT / "samples", capture_output=True, check=check, env=environment, text=True
     )
+
+
+_OF_THE_SHELL = set("|&;<>$`*?~\\\n")
+"""What a shell makes something of; a line without it and in quotes alone needs none."""
+
+
+def _run_here(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command line in this process, which takes a tenth of the time of another."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    os.environ["NO_COLOR"] = "1"
+    with contextlib.chdir(ROOT / "samples"), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(arguments)
+    printed, told = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(arguments, code, printed, told)
 
 
 def norm_table() -> str:
