@@ -62,15 +62,16 @@ class Floats(NamedTuple):
 
 def split_floats(values: Any, form: Format) -> Floats:
     """Return finite floats (or infinities and NaN) exactly."""
-    wide = np.asarray(values).astype(np.float64).reshape(-1)
-    finite = np.isfinite(wide)
-    parts, exponents = np.frexp(np.where(finite, wide, np.where(np.isnan(wide), 0.0, np.sign(wide))))
-    digits: list[int | None] = list(map(int, (parts * 2.0**53).astype(np.int64).tolist()))
-    powers = (exponents.astype(np.int64) - 53).tolist()
-    for place in np.flatnonzero(~finite).tolist():
-        digits[place] = None if np.isnan(wide[place]) else int(np.sign(wide[place]))
-        powers[place] = form.limit
-    return Floats(digits, powers)
+    wide = np.asarray(values).astype(np.float64).reshape(-1).tolist()
+    parts = [_split(value, form) for value in wide]
+    return Floats([digits for digits, _ in parts], [power for _, power in parts])
+
+
+def _split(value: float, form: Format) -> tuple[int | None, int]:
+    if not math.isfinite(value):
+        return None if math.isnan(value) else int(math.copysign(1, value)), form.limit
+    part, exponent = math.frexp(value)
+    return int(part * 2.0**53), exponent - 53
 
 
 _SLACK = 32

@@ -46,8 +46,11 @@ class Stream:
         return (self.draw(shape) >> np.uint64(1)).astype(np.int64) % np.int64(limit)
 
     def one(self, limit: int) -> int:
-        """Return one number from 0 to limit − 1."""
-        return int(self.below(limit, 1)[0])
+        """Return one number from 0 to limit − 1: that of `below`, without an array."""
+        self._state = z = (self._state + 0x9E3779B97F4A7C15) % 2**64
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+        return ((z ^ (z >> 31)) >> 1) % limit
 
     def pick(self, choices: Sequence[Any]) -> Any:
         """Return one of a few."""
