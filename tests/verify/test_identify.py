@@ -21,7 +21,7 @@ from normcli.verify.groups import enumerate_grids, put_back, take_groups
 from normcli.verify.sentence import format_sentence
 from tests.marks import slowly
 
-SHAPES = {2: (40, 12), 3: (6, 12, 20), 4: (4, 12, 5, 6), 5: (3, 8, 4, 3, 5)}
+IMAGES = (4, 12, 5, 6)
 OF_FEW_WAYS = {2: (40, 6), 3: (5, 6, 25), 4: (3, 6, 5, 7), 5: (2, 6, 5, 3, 5)}
 """Of axes with few divisors, so that there are few ways of grouping to try."""
 
@@ -53,7 +53,7 @@ def best(found, **wanted):
         pytest.param("float32", 2, id="float32-2"),
         *slowly(
             pytest.param(dtype, rank, id=f"{dtype}-{rank}")
-            for dtype, rank in [("float32", 3), ("float32", 4), ("float32", 5), ("float16", 3), ("float64", 4)]
+            for dtype, rank in [("float32", 4), ("float16", 3), ("float64", 5)]
         ),
     ],
 )
@@ -113,16 +113,14 @@ def list_ranks(row):
 
 
 OF_THE_TABLE = [
-    [pytest.param(row, rank, id=f"{row.framework}-{row.norm}-{rank}") for rank in list_ranks(row)]
-    for row in CONVENTIONS
+    pytest.param(row, rank, id=f"{row.framework}-{row.norm}-{rank}")
+    for number, row in enumerate(CONVENTIONS)
+    for rank in list_ranks(row)[number % 2 :][:1] or list_ranks(row)
 ]
+"""Matrices and images in turn."""
 
 
-@pytest.mark.parametrize(
-    ("row", "rank"),
-    [cases[0] for cases in OF_THE_TABLE[::7]]
-    + slowly(case for number, cases in enumerate(OF_THE_TABLE) for case in cases[number % 7 == 0 :]),
-)
+@pytest.mark.parametrize(("row", "rank"), OF_THE_TABLE)
 def test_every_convention_of_the_table_is_named(row, rank):
     x = make(OF_FEW_WAYS[rank])
     options = plant(row, x)
@@ -164,7 +162,7 @@ PLANTED = [
     ids=str,
 )
 def test_combinations_outside_the_table(planted, rank, dtype):
-    x = make(SHAPES[rank], dtype=dtype)
+    x = make(OF_FEW_WAYS[rank], dtype=dtype)
     axes = tuple(sorted(axis % rank for axis in planted["axes"]))
     found = identify(x, plainly(x, **{**planted, "axes": axes}))
     fitting = [
@@ -181,7 +179,7 @@ def test_combinations_outside_the_table(planted, rank, dtype):
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("groups", [3, *slowly([2, 4, 6])])
 def test_groups_of_channels_and_their_order(groups, interleaved):
-    x = make(SHAPES[4])
+    x = make(IMAGES)
     n, c, h, w = x.shape
     split = (n, c // groups, groups, h, w) if interleaved else (n, groups, c // groups, h, w)
     y = plainly(x.reshape(split), (1, 3, 4) if interleaved else (2, 3, 4), 1e-3).reshape(x.shape)
@@ -190,7 +188,7 @@ def test_groups_of_channels_and_their_order(groups, interleaved):
     assert (match.norm, match.groups, match.group_order, match.eps) == ("gn", groups, order, 1e-3)
 
 
-GAMMA, BETA = make(12, 1), make(12, 2)
+GAMMA, BETA = make(6, 1), make(6, 2)
 STEPS = {
     "gamma, beta": lambda h, g, b: h * g + b,
     "gamma": lambda h, g, b: h * g,
@@ -213,7 +211,7 @@ STEPS = {
     ],
 )
 def test_how_gamma_and_beta_entered(step, axes):
-    x = make(SHAPES[4])
+    x = make(OF_FEW_WAYS[4])
     y = STEPS[step](plainly(x, axes, 1e-3), GAMMA[:, None, None], BETA[:, None, None])
     found = identify(x, y, GAMMA, BETA)
     assert (found.matches[0].axes, found.matches[0].affine, found.matches[0].eps) == (axes, step, 1e-3)
@@ -222,7 +220,7 @@ def test_how_gamma_and_beta_entered(step, axes):
 
 @pytest.mark.slow
 def test_a_gamma_that_nobody_gave_is_fitted_and_said_to_be():
-    x = make(SHAPES[4])
+    x = make(OF_FEW_WAYS[4])
     y = plainly(x, (2, 3), 1e-5) * GAMMA[:, None, None] + BETA[:, None, None]
     found = identify(x, y)
     assert best(found, norm="in", affine="estimated", axes=(2, 3))
@@ -232,7 +230,7 @@ def test_a_gamma_that_nobody_gave_is_fitted_and_said_to_be():
 
 @pytest.mark.slow
 def test_a_scale_and_shift_of_each_channel_could_be_batch_normalization_with_any_eps():
-    x = make(SHAPES[4])
+    x = make(OF_FEW_WAYS[4])
     found = identify(x, x * GAMMA[:, None, None] + BETA[:, None, None])
     assert {(m.affine, m.eps_range) for m in best(found, norm="bn")} == {("estimated", (0.0, np.inf))}
 
@@ -242,7 +240,7 @@ def test_what_two_conventions_share_is_listed_under_both():
     x = make((1, 12, 5, 6))
     found = identify(x, normalize(x, "bn").normalized)
     assert {"bn", "in"} <= {match.norm for match in found.matches}
-    x = make(SHAPES[4])
+    x = make(IMAGES)
     found = identify(x, normalize(x, "ln", axes=(1, 2, 3)).normalized)
     assert {"ln", "gn"} <= {match.norm for match in found.matches}
     assert "These values fit as well" in format_sentence(found)
@@ -254,7 +252,7 @@ def test_what_two_conventions_share_is_listed_under_both():
 
 @pytest.mark.parametrize("order", [(0, 2, 3, 1), *slowly([(0, 3, 1, 2)])])
 def test_another_order_of_axes(order):
-    x = make(SHAPES[4])
+    x = make(IMAGES)
     y = plainly(x, (0, 2, 3), 1e-3)
     match = identify(x, y.transpose(order)).matches[0]
     assert (match.norm, match.axes, match.order) == ("bn", (0, 2, 3), tuple(np.argsort(order)))
@@ -313,7 +311,7 @@ def test_axes_without_letters_are_numbers_and_an_eps_that_was_given_is_said_to_b
     x = make(17)
     sentence = format_sentence(identify(x, plainly(x, (0,), 1e-3)))
     assert "over axis 0 with eps 0.001" in sentence
-    x = make(SHAPES[4])
+    x = make(IMAGES)
     y = plainly(x.reshape(4, 3, 4, 5, 6), (2, 3, 4), 1e-3).reshape(x.shape)
     assert "as in openvino (where eps is given)" in format_sentence(identify(x, y))
 
@@ -344,7 +342,7 @@ def test_one_wrong_value_among_all_is_the_nearest():
 
 @pytest.mark.slow
 def test_the_nearest_has_its_usual_name_and_bears_what_is_not_finite():
-    x = make(SHAPES[4])
+    x = make(IMAGES)
     y = normalize(x, "in").normalized.copy()
     y[1, 2, 3, 4] = np.nan
     found = identify(x, y)
@@ -354,7 +352,7 @@ def test_the_nearest_has_its_usual_name_and_bears_what_is_not_finite():
 
 @pytest.mark.slow
 def test_noise_is_nothing():
-    x = make(SHAPES[4])
+    x = make(IMAGES)
     y = make(x.shape, 9)
     found = identify(x, y)
     assert not found.matches
@@ -379,7 +377,7 @@ def test_nothing_can_be_told(x, y, reason):
 
 
 def test_groups_that_are_not_finite_are_passed_over():
-    x = make(SHAPES[4])
+    x = make(IMAGES)
     x[0, 0, 0, 0] = np.nan
     found = identify(x, normalize(x, "in").normalized)
     assert best(found, norm="in", eps=1e-5)
@@ -387,7 +385,7 @@ def test_groups_that_are_not_finite_are_passed_over():
 
 @pytest.mark.slow
 def test_one_norm_alone():
-    x = make(SHAPES[4])
+    x = make(IMAGES)
     assert {m.norm for m in identify(x, normalize(x, "ln", axes=(1, 2, 3)).normalized, norm="gn").matches} == {
         "gn"
     }
