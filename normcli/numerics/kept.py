@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.numerics.pairs import Pair
+from normcli.numerics.pairs import Pair, find_power_of_two
 
 if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
@@ -48,28 +48,31 @@ def keep(value: Pair, error: Any, bits: int = KEPT_BITS) -> Kept:
         That are kept of the second part.
     """
     hi, lo = value
-    unit = np.ldexp(1.0, np.frexp(hi)[1] - (_PRECISION + bits))
-    low, less, more = (_round_to(lo + step, unit) for step in (0.0, -error * np.abs(hi), error * np.abs(hi)))
-    undecided = (less != more) | (_lies_between(hi, lo, unit, bits) & np.not_equal(error, 0.0))
-    return Kept(Pair(hi, low), np.asarray(undecided))
+    size, power = np.abs(hi), find_power_of_two(hi)
+    unit, step = power * 2.0 ** (1 - _PRECISION - bits), error * size
+    low, other = _round_to(lo + step, unit), _round_to(lo - step, unit)
+    # Below a power of two, doubles are twice as dense.
+    half = np.where(size == power, 0.25, 0.5) * 2.0 ** (1 - _PRECISION) * power
+    between = (np.abs(lo) >= half - unit) & (hi != 0.0) & np.not_equal(error, 0.0)
+    return Kept(Pair(hi, low), np.asarray((low != other) | between))
 
 
 def is_decided(value: Pair, error: Any) -> Selected:
     """Return where the nearest double to a value that is known to within an error is the first of its pair."""
     hi, lo = value
+    if np.max(error, initial=0.0) <= _SMALL_ERROR:
+        decided = np.asarray(hi + lo * _NEARLY == hi)
+        return decided if decided.all() else decided | np.equal(error, 0.0) | np.isinf(hi)
     step = error * np.abs(hi)
     return np.asarray(((hi + (lo - step) == hi) & (hi + (lo + step) == hi)) | np.isinf(hi))
+
+
+_SMALL_ERROR, _NEARLY = 2.0**-75, 1.0 + 2.0**-20
+"""A value that may lie on the other side of the middle between two doubles, by so small an error, lies there if its
+second part is made so much larger."""
 
 
 def _round_to(values: Floats, unit: Floats) -> Floats:
     """Round to multiples of a unit, a power of two, ties to even."""
     magic = 1.5 * 2.0**52 * unit
     return (values + magic) - magic
-
-
-def _lies_between(hi: Floats, lo: Floats, unit: Floats, bits: int) -> Selected:
-    """Return where the value may be the middle between two doubles, or round to another than hi."""
-    half = np.where(
-        np.abs(np.frexp(hi)[0]) == 0.5, 0.25, 0.5
-    )  # below a power of two, doubles are twice as dense
-    return np.asarray((np.abs(lo) >= half * unit * 2.0**bits - unit) & (hi != 0.0))

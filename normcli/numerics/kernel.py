@@ -19,7 +19,7 @@ import numpy as np
 from normcli.dtypes import is_long_integer, is_short_float
 from normcli.numerics.elements import PRECISIONS, Elements, calculate
 from normcli.numerics.integers import widen_exactly
-from normcli.numerics.pairs import Pair, split
+from normcli.numerics.pairs import Pair, find_power_of_two, split
 from normcli.numerics.rounding import store
 
 if TYPE_CHECKING:
@@ -266,9 +266,8 @@ def _widen(
 
 # -- what is prepared once for each group
 
-_EXPONENT = 0x7FF0_0000_0000_0000
 _TOP_BITS = ~((1 << 27) - 1)
-"""The bits of a double that hold its exponent, and those of its sign, exponent and first 26 bits."""
+"""The bits of a double that hold its sign, exponent and first 26 bits."""
 
 _LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-600, 2.0**600
 _LEAST_GAMMA, _LARGEST_GAMMA = 2.0**-300, 2.0**300
@@ -298,11 +297,11 @@ def _prepare(elements: Elements) -> _Operands:
         gamma = np.where((size == 0.0) | ((size >= _LEAST_GAMMA) & (size <= _LARGEST_GAMMA)), gamma, np.nan)
         halves = split(gamma)
         operands = operands._replace(
-            gamma=gamma, gamma_top=halves.hi, gamma_low=halves.lo, step=_find_power_of_two(gamma)
+            gamma=gamma, gamma_top=halves.hi, gamma_low=halves.lo, step=find_power_of_two(gamma)
         )
     if mean is None:
         return operands
-    power = _find_power_of_two(hi)
+    power = find_power_of_two(hi)
     to_grid = power * (1.5 * 2.0 ** (52 - _GRID_BITS))
     about = to_grid * 2.0**20
     # Means beyond 2^54 steps of the grid are as coarse as that: adding 0 leaves values as they are.
@@ -320,11 +319,6 @@ def _prepare(elements: Elements) -> _Operands:
         exact=exact,
         to_grid=to_grid if is_long_integer(x.dtype) else None,
     )
-
-
-def _find_power_of_two(values: Floats) -> Floats:
-    """Return the largest power of two that is no larger than each value."""
-    return (values.view(np.int64) & _EXPONENT).view(np.float64)
 
 
 _TIES_UPWARDS = 1.0 + 2.0**-48

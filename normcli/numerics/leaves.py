@@ -230,56 +230,107 @@ def measure_leaves(
 
     Notes
     -----
-    x is cut into parts: t = (x + sigma) − sigma is a multiple of the last bit of sigma, and x − t is exact. The
-    shift, a multiple too, is subtracted from the first part, which leaves it 21 bits, and every further part
-    takes the next 21. So all products of parts, and their sums, are whole numbers below 2⁵³ of some unit: exact
-    in any order.
+    Nearly all values fit into three parts, and a fourth of a few of them. Leaves that have more are cut again.
+    """
+    leaves = _measure_in_parts(x, work, selected, 3, need_sum=need_sum)
+    again = leaves.extreme.copy()
+    if again.any():
+        part = None if selected is None else selected[again]
+        leaves.put(again, _measure_in_parts(x[again], work, part, _PARTS, need_sum=need_sum))
+    return leaves
+
+
+def _measure_in_parts(
+    x: NDArray[Any], work: Workspace, selected: Selected | None, size: int, *, need_sum: bool
+) -> Leaves:
+    """Measure leaves whose values are cut into so many parts, and few into one more; others are extreme.
+
+    t = (x + sigma) − sigma is a multiple of the last bit of sigma, and x − t is exact. The shift, a multiple
+    too, is subtracted from the first part, which leaves it 21 bits, and every further part takes the next 21.
+    So all products of parts, and their sums, are whole numbers below 2⁵³ of some unit: exact in any order.
     """
     rows, n = x.shape
     low, high = (values.astype(np.float64) for values in find_extremes(x, selected))
-    size = np.maximum(np.abs(low), np.abs(high))
-    middle, half = (0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low) if need_sum else (0.0 * size, size)
-    top: Any = np.frexp(size)[1]
+    largest = np.maximum(np.abs(low), np.abs(high))
+    middle, half = (0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low) if need_sum else (0.0 * largest, largest)
+    top: Any = np.frexp(largest)[1]
     first: Any = np.maximum(np.where(half > 0.0, np.frexp(half)[1], top) - (_BITS - 1), top - 51)
-    sigmas = [np.ldexp(1.5, first + (52 - _BITS * part))[:, None] for part in range(_PARTS)]
+    sigmas = [np.ldexp(1.5, first + (52 - _BITS * part))[:, None] for part in range(size + 1)]
     shift = (middle + sigmas[0][:, 0]) - sigmas[0][:, 0]
-    extreme = ~((size < 2.0**_HIGHEST) & ((size > 2.0**_LOWEST) | (size == 0.0)))
-    sums = [Dots(rows, n) for _ in range(_PARTS)] if need_sum else []
-    products = {(i, j): Dots(rows, n) for i in range(_PARTS) for j in range(i, _PARTS)}
+    extreme = ~((largest < 2.0**_HIGHEST) & ((largest > 2.0**_LOWEST) | (largest == 0.0)))
+    sums = [Dots(rows, n) for _ in range(size if need_sum else 0)]
+    products = {(i, j): Dots(rows, n) for i in range(size) for j in range(i, size)}
+    few = np.zeros((size + 2, rows))
     slices = cut_rows(rows, n)
-    buffers = [work.get(f"part {part}", (slices[0].stop, n)) for part in range(_PARTS + 1)]
-    used = 1
+    buffers = [work.get(f"part {part}", (slices[0].stop, n)) for part in range(size + 1)]
     for s in slices:
         rest, *parts = (a[: s.stop - s.start] for a in (buffers[-1], *buffers[:-1]))
-        count = _cut(widen_exactly(x[s], work), [sigma[s] for sigma in sigmas], parts, rest)
-        if count > _PARTS:
-            extreme[s] |= rest.any(axis=-1)
-            count = _PARTS
+        count = _cut(widen_exactly(x[s], work), [sigma[s] for sigma in sigmas[:size]], parts, rest)
         if need_sum:
             with small_buffers(n):
                 np.subtract(parts[0], shift[s, None], out=parts[0])
             if selected is not None:
                 np.multiply(parts[0], selected[s], out=parts[0])
+        if count == size:
+            extreme[s] |= _add_few(rest, parts, sigmas[size][s, 0], few[:, s])
         for i in range(count):
             if need_sum:
                 sums[i].add(s, parts[i], _ONES[:, :n])
             for j in range(i, count):
                 products[i, j].add(s, parts[i], parts[j])
-        used = max(used, count)
-    totals = distill([dots.total() for dots in sums[:used]] or [0.0 * size], 3).terms
-    terms = [dots.total() * (1.0 if i == j else 2.0) for (i, j), dots in products.items() if j < used]
-    squares = distill(terms, 4)
+    totals = distill([*(dots.total() for dots in sums), few[-1] * float(need_sum)], 3).terms
+    terms = {places: dots.total() for places, dots in products.items()}
+    terms.update({(i, size): few[i] for i in range(size + 1)})
+    squares = distill(_join_terms(terms, n), 4)
     leaves = _make(shift, totals, squares.terms, extreme | squares.left, count_values(x, selected))
-    return _set_not_finite(leaves, x, size)
+    return _set_not_finite(leaves, x, largest)
+
+
+def _add_few(rest: Floats, parts: Sequence[Floats], sigma: Floats, few: Floats) -> Selected:
+    """Cut one part more of the few values that need it.
+
+    Its products with the parts, with itself and with 1 are added up in `few`. Returned are the rows of which
+    anything is left.
+    """
+    places = np.flatnonzero(rest != 0.0)  # of bool, which takes a tenth of the time
+    if len(places) > rest.size // _FEW:
+        return np.asarray(rest.any(axis=-1))
+    row, values = places // rest.shape[1], rest.reshape(-1)[places]
+    last = (values + sigma[row]) - sigma[row]
+    left = np.zeros(len(rest), np.bool_)
+    left[row[last != values]] = True
+    others = [part.reshape(-1)[places] for part in parts]
+    for number, other in enumerate((*others, last, np.ones_like(last))):
+        few[number] = np.bincount(row, other * last, len(rest))
+    return left
+
+
+_FEW = 16
+"""If more than one of so many values need another part, all of them are cut."""
+
+
+def _join_terms(terms: dict[tuple[int, int], Floats], n: int) -> list[Floats]:
+    """Return the sums of products of parts, as terms of a square, those of one unit added where that is exact."""
+    whole = [total * (1.0 if i == j else 2.0) for (i, j), total in terms.items()]
+    if n > _EXACT_TOGETHER:
+        return whole
+    joined: dict[int, Floats] = {}
+    for (i, j), term in zip(terms, whole, strict=True):
+        joined[i + j] = joined[i + j] + term if i + j in joined else term
+    return [joined[place] for place in sorted(joined)]
+
+
+_EXACT_TOGETHER = 1024
+"""Seven sums of so many products are below 2⁵³ units."""
 
 
 def _cut(
     x: tuple[Floats, Floats | None], sigmas: Sequence[Floats], parts: Sequence[Floats], rest: Floats
 ) -> int:
-    """Cut x into parts, from the highest bits on, and what they leave; return how many parts there are.
+    """Cut x into parts, from the highest bits on, and what they leave; return after how many it was looked for.
 
-    One more than there is room for, if they leave anything. What float64 leaves of integers is less than a
-    quarter of the first part's last bit: the rest of that has room for it, and the second part for both.
+    What float64 leaves of integers is less than a quarter of the first part's last bit: the rest of that has
+    room for it, and the second part for both.
     """
     source, low = x
     with small_buffers(source.shape[-1]):
@@ -289,15 +340,10 @@ def _cut(
             np.subtract(source, part, out=rest)
             if low is not None and number == 1:
                 np.add(rest, low, out=rest)
-            if number % 2 == 0 and _is_zero(rest):
+            if number % 2 == 0 and not rest[0, :_FEW].any() and not rest.any():
                 return number
             source = rest
-    return len(parts) + 1
-
-
-def _is_zero(values: Floats) -> bool:
-    """Whether all values are 0, none of them NaN: as `not values.any()`, in half the time."""
-    return bool(np.maximum.reduce(np.abs(values), axis=None) == 0.0)
+    return len(parts)
 
 
 def _set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
@@ -335,11 +381,12 @@ def measure_short_leaves(
     """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
 
     The sum of a leaf is exact in float64, in any order, and the sum of its squares (exact themselves) in two
-    parts, unless its values differ too much in magnitude. `find_inexact` finds such leaves, and they are
-    measured as `measure_leaves` does; so are those whose squares cancel.
+    parts, unless its values differ too much in magnitude. `find_inexact` finds such leaves, which take one part
+    more. Those of which even that is not enough, and those whose squares cancel, are measured as
+    `measure_leaves` does.
     """
     rows, n = raw.shape
-    slices = cut_rows(rows, n)
+    slices = cut_rows(rows, n, CHUNK // 2)
     x_all, p_all, high_all = (work.get(name, (slices[0].stop, n)) for name in ("x", "squares", "high"))
     about, total, high, low = (Dots(rows, n) for _ in range(4))
     ones, bounds = _ONES[:, :n], np.empty(rows)
@@ -349,13 +396,8 @@ def measure_short_leaves(
         about.add(s, x, x)
         if need_sum:
             total.add(s, x, ones)
-        bounds[s] = np.ldexp(1.0, np.frexp(about.total(s))[1] + 1)
-        sigma = 1.5 * bounds[s, None]
-        with small_buffers(n):
-            np.multiply(x, x, out=p)
-            np.add(p, sigma, out=t)
-            np.subtract(t, sigma, out=t)
-            np.subtract(p, t, out=p)
+        np.multiply(x, x, out=p)
+        bounds[s] = _cut_squares(p, t, about.total(s))
         high.add(s, t, ones)
         low.add(s, p, ones)
     zero = np.zeros(rows)
@@ -363,17 +405,59 @@ def measure_short_leaves(
     square, rest = quick_two_sum(high.total(), low.total())
     count = count_values(raw, selected)
     leaves = Leaves(zero, sums, zero, zero, square, rest, zero, zero, np.zeros(rows, np.bool_), count)
-    again = np.zeros(rows, np.bool_)
-    if raw.dtype != np.float16:  # float16 has 40 bits in all: sums of 4096 are exact
-        again |= find_inexact(raw, np.sqrt(n * bounds))
+    again = ~np.isfinite(square)
     if need_sum:
         again |= square - sums * (sums / np.maximum(count, 1.0)) < _CANCELS * square
-    again |= ~np.isfinite(square)
+    if raw.dtype != np.float16:  # float16 has 40 bits in all: sums of 4096 are exact
+        inexact = find_inexact(raw, np.sqrt(n * bounds)) & ~again
+        if inexact.any():
+            leaves = leaves.map(np.copy)
+            again[inexact] = _add_parts(raw[inexact], leaves, inexact, need_sum=need_sum)
     if again.any():
         part = None if selected is None else selected[again]
         leaves = leaves.map(np.copy)
         leaves.put(again, measure_leaves(raw[again].astype(np.float64), work, need_sum=need_sum, selected=part))
     return leaves
+
+
+def _cut_squares(p: Floats, t: Floats, sums: Floats) -> float:
+    """Cut squares into their first bits, in t, and the others, in place; return the bound that tells where.
+
+    One for all of them, twice the largest of their sums: what broadcasts along rows takes longer.
+    """
+    bound = float(np.ldexp(1.0, np.frexp(np.max(sums, where=np.isfinite(sums), initial=0.0))[1] + 1))
+    np.add(p, 1.5 * bound, out=t)
+    np.subtract(t, 1.5 * bound, out=t)
+    np.subtract(p, t, out=p)
+    return bound
+
+
+def _add_parts(raw: NDArray[np.float32], leaves: Leaves, place: Selected, *, need_sum: bool) -> Selected:
+    """Put leaves in their place that have one part more; return which of them are inexact even so."""
+    x = raw.astype(np.float64)
+    bound = np.ldexp(1.0, np.frexp(leaves.square_0[place])[1] + 1)
+    parts = _sum_parts(x * x, bound, 3)
+    for mine, part in zip((leaves.square_0, leaves.square_1, leaves.square_2), parts, strict=True):
+        mine[place] = part
+    if need_sum:
+        parts = _sum_parts(x, np.ldexp(1.0, (np.frexp(x.shape[1] * bound)[1] + 1) >> 1), 2)
+        for mine, part in zip((leaves.sum_0, leaves.sum_1), parts, strict=True):
+            mine[place] = part
+    return find_inexact(raw, np.sqrt(bound) * 2.0**-15)
+
+
+def _sum_parts(values: Floats, bound: Floats, count: int) -> tuple[Floats, ...]:
+    """Return the sum of rows as so many doubles, given a bound of twice each value and of the partial sums.
+
+    What a part leaves of a value is 2⁻⁵³ of the bound at most, and all of a row that is left 2⁻⁴¹.
+    """
+    ones, sums = _ONES[0, : values.shape[1]], []
+    for part in range(count - 1):
+        sigma = 1.5 * bound[:, None] * 2.0 ** (-41 * part)
+        cut = (values + sigma) - sigma
+        values = values - cut
+        sums.append(np.vecdot(cut, ones))
+    return distill([*sums, np.vecdot(values, ones)], count).terms
 
 
 _CANCELS = 2.0**-20
@@ -388,11 +472,16 @@ def find_inexact(raw: NDArray[np.float32], bound: Floats) -> Selected:
     """
     inexact = np.asarray(~(_least_of_rows(raw) * 2.0**28 >= bound))
     if inexact.any():
-        size = np.abs(raw[inexact]).view(np.uint32)
-        size -= np.uint32(1)  # 0, which is a multiple of every ulp, wraps round to the largest
-        least = np.minimum.reduce(size, axis=-1) + np.uint32(1)
-        inexact[inexact] = (least > 0) & ~(least.view(np.float32) * 2.0**28 >= bound[inexact])
+        inexact[inexact] = _find_small(raw[inexact], bound[inexact], -1)
     return inexact
+
+
+def _find_small(raw: NDArray[np.float32], bound: Any, axis: int) -> Selected:
+    """As `find_inexact`, along either axis."""
+    size = np.abs(raw).view(np.uint32)
+    size -= np.uint32(1)  # 0, which is a multiple of every ulp, wraps round to the largest
+    least = np.minimum.reduce(size, axis=axis) + np.uint32(1)
+    return np.asarray((least > 0) & ~(least.view(np.float32) * 2.0**28 >= bound))
 
 
 def _least_of_rows(raw: NDArray[np.float32]) -> Floats:
@@ -433,14 +522,50 @@ def measure_columns(
     need_sum : bool
         False for norms that do not centre.
     """
+    if short:
+        leaves = _measure_short_columns(x, work, selected, need_sum=need_sum)
+        again = leaves.extreme.copy()
+        if again.any():
+            part = None if selected is None else selected[:, again]
+            leaves.put(again, _measure_columns(x[:, again], work, part, need_sum=need_sum))
+        return leaves
+    return _measure_columns(x, work, selected, need_sum=need_sum)
+
+
+def _measure_short_columns(
+    raw: NDArray[Any], work: Workspace, selected: Selected | None, *, need_sum: bool
+) -> Leaves:
+    """Measure columns as `measure_short_leaves` does rows; those that have to be measured again are extreme."""
+    n, groups = raw.shape
+    x, p, t = (work.get(name, raw.shape) for name in ("x", "squares", "high"))
+    np.copyto(x, raw)
+    np.multiply(x, x, out=p)
+    bound = _cut_squares(p, t, np.add.reduce(p, axis=0))
+    square, rest = quick_two_sum(np.add.reduce(t, axis=0), np.add.reduce(p, axis=0))
+    leaves = Leaves.empty((groups,))
+    leaves.square_0, leaves.square_1, leaves.count = (
+        square,
+        rest,
+        count_values(raw.T, None if selected is None else selected.T),
+    )
+    if need_sum:
+        leaves.sum_0 = np.add.reduce(x, axis=0)
+    leaves.extreme = ~np.isfinite(square)
+    if raw.dtype != np.float16:
+        leaves.extreme |= _find_small(raw, np.sqrt(n * bound), 0)
+    return leaves
+
+
+def _measure_columns(x: NDArray[Any], work: Workspace, selected: Selected | None, *, need_sum: bool) -> Leaves:
+    """Measure columns of any values."""
     groups = x.shape[1]
-    sums = [np.zeros(groups) for _ in range(2 if short else 3)] if need_sum else []
-    squares = [np.zeros(groups) for _ in range(2 if short else 4)]
+    sums = [np.zeros(groups) for _ in range(3)] if need_sum else []
+    squares = [np.zeros(groups) for _ in range(4)]
     left = np.zeros(groups)
     high, low = widen_exactly(x, work)
     for number, row in enumerate(high):
         values: tuple[Floats, ...] = (row,)
-        terms: tuple[Floats, ...] = (row * row,) if short else two_square(row)
+        terms: tuple[Floats, ...] = two_square(row)
         if low is not None:
             rest = low[number]
             values, terms = (row, rest), (*terms, *two_prod(2.0 * row, rest), rest * rest)

@@ -12,6 +12,7 @@ from normcli.numerics.pairs import (
     Pair,
     Triple,
     distill,
+    multiply_by_count,
     quick_two_sum,
     two_prod,
     two_square,
@@ -59,10 +60,6 @@ class Moments:
     recall: Recall
 
 
-_LOST = {2: 2.0**-95, 3: 2.0**-140}
-"""An upper bound of what so many doubles leave of a sum of few products, as a part of the largest."""
-
-
 _MEAN_ERROR = 2.0**-103
 """An upper bound of the error of what a double leaves of a mean, as a part of it: that of one quotient."""
 
@@ -95,24 +92,29 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool, s
         mean = Triple(
             np.where(lost, leaves.sum_0 / count, mean.hi), *(np.where(lost, 0.0, a) for a in mean[1:])
         )
-    square, error = _find_scatter(leaves, count, short=short)
+    square, error = _find_scatter(leaves, count)
     return Moments(count, mean, square, count, error, leaves.extreme | undecided, recall)
 
 
-def _find_scatter(leaves: Leaves, count: Any, *, short: bool) -> tuple[Pair, Floats]:
+def _find_scatter(leaves: Leaves, count: Any) -> tuple[Pair, Floats]:
     """Return n · Σ(x − mean)², as n · Σ(x − shift)² − (Σ(x − shift))², and its error: 0 if that is exact."""
-    n = np.asarray(count, dtype=np.float64)
-    terms = [part for square in leaves.squares if square.any() for part in two_prod(n, square)]
-    sums = [total for total in leaves.sums if total.any()]
-    for i, a in enumerate(sums):
-        terms += [-part for part in two_square(a)]
-        terms += [-part for b in sums[i + 1 :] for part in two_prod(2.0 * a, b)]
-    size = 2 if short else 3
-    (hi, lo, *others), left = distill(terms or [leaves.square_0], size)
-    square = quick_two_sum(hi, lo)
+    first, *squares = (a for i, a in enumerate(leaves.squares) if i == 0 or a.any())
+    product, rest = multiply_by_count(first, count)
+    terms = [part for square in squares for part in multiply_by_count(square, count)]
+    if leaves.sum_0.any():
+        total, *sums = (a for i, a in enumerate(leaves.sums) if i == 0 or a.any())
+        square, error = two_square(total)
+        product, lost = quick_two_sum(product, -square)  # it is no larger, or nearly as large
+        terms += [lost, -error]
+        for i, a in enumerate(sums):
+            terms += [-part for b in (2.0 * total, *(2.0 * b for b in sums[:i]), a) for part in two_prod(a, b)]
+    left = np.zeros_like(product)
+    for term in terms:
+        rest, lost = two_sum(rest, term)
+        left += np.abs(lost)
+    hi, lo = two_sum(product, rest)
     positive = np.where(hi > 0.0, hi, np.where(leaves.square_0 > 0.0, _LEAST, 1.0))
-    lost = left * (n * leaves.square_0) * _LOST[size]
-    return square, (lost + sum(2.0 * np.abs(part) for part in others)) / positive
+    return Pair(hi, lo), 2.0 * left / positive
 
 
 _LEAST = 2.0**-1000
@@ -121,24 +123,27 @@ _LEAST = 2.0**-1000
 
 def _find_mean(leaves: Leaves, count: Any, *, short: bool) -> tuple[Triple, Selected]:
     """Return shift + Σ(x − shift)/n as it is kept, and where it is not decided."""
-    n = np.asarray(count, dtype=np.float64)
     zero = np.zeros_like(leaves.sum_0)
+    none = np.zeros(zero.shape, np.bool_)
     total: Sequence[Floats] = leaves.sums
     left: Any = False
     if leaves.shift.any():
-        total, left = distill([*two_prod(n, leaves.shift), *leaves.sums], 3)
+        total, left = distill([*multiply_by_count(leaves.shift, count), *leaves.sums], 3)
     if isinstance(count, int) and count & (count - 1) == 0:  # division is exact
-        hi, mid, lo = (part / n for part in total)
+        hi, mid, lo = (part / count for part in total)
+        if not lo.any():
+            return Triple(hi, mid, zero), none | left
         exact: Any = True
     else:
-        first = total[0] / n
-        rest = _subtract_product(total, first, n)
-        second = rest[0] / n
-        if short and not any(a.any() for a in (*total[1:], *rest[1:])):
-            return Triple(first, second, zero), np.zeros(zero.shape, np.bool_)
-        rest = _subtract_product(rest, second, n)
-        third = rest[0] / n
-        exact = ~np.any(_subtract_product(rest, third, n), axis=0)
+        first = total[0] / count
+        if short and not total[1].any():  # what a quotient leaves is a double
+            product, error = multiply_by_count(first, count)
+            return Triple(first, ((total[0] - product) - error) / count, zero), none | left
+        rest = _subtract_product(total, first, count)
+        second = rest[0] / count
+        rest = _subtract_product(rest, second, count)
+        third = rest[0] / count
+        exact = ~np.any(_subtract_product(rest, third, count), axis=0)
         hi, mid = two_sum(first, second)
         mid, lo = two_sum(mid, third)
         hi, mid = two_sum(hi, mid)
@@ -151,9 +156,9 @@ def _find_mean(leaves: Leaves, count: Any, *, short: bool) -> tuple[Triple, Sele
     return Triple(hi, mid, kept.value.lo), undecided
 
 
-def _subtract_product(total: Sequence[Floats], quotient: Floats, n: Floats) -> Sequence[Floats]:
-    """Return total − quotient · n, where the quotient is that of the first double."""
-    product, error = two_prod(quotient, n)
+def _subtract_product(total: Sequence[Floats], quotient: Floats, count: Any) -> Sequence[Floats]:
+    """Return total − quotient · count, where the quotient is that of the first double."""
+    product, error = multiply_by_count(quotient, count)
     return distill([total[0] - product, -error, *total[1:]], 3).terms
 
 

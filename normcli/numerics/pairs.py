@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 _SPLITTER = 2.0**27 + 1.0
 """Veltkamp's constant: it splits 53 bits into two halves of 26 bits and a sign."""
 
+_SHORT = 1 << 26
+"""Counts below it, times such a half, are exact."""
+
+
+_EXPONENT = 0x7FF0_0000_0000_0000
+"""The bits of a double that hold its exponent."""
+
 
 class Triple(NamedTuple):
     """An unevaluated sum of three doubles, each at most half an ulp of the one before."""
@@ -89,11 +96,27 @@ def two_square(a: Any) -> Pair:
     return Pair(square, ((hi * hi - square) + (hi + hi) * lo) + lo * lo)
 
 
+def multiply_by_count(a: Any, n: Any) -> Pair:
+    """Return a · n for a count, or one for each, and its rounding error: 0 for a power of two."""
+    product = a * n
+    if isinstance(n, int) and n & (n - 1) == 0:
+        return Pair(product, np.zeros_like(product))
+    if np.max(n) >= _SHORT:
+        return two_prod(a, np.asarray(n, dtype=np.float64))
+    hi, lo = split(a)
+    return Pair(product, (hi * n - product) + lo * n)
+
+
 def split(a: Any) -> Pair:
     """Return two halves of 26 bits whose sum is a."""
     shifted = _SPLITTER * a
     hi = shifted - (shifted - a)
     return Pair(hi, a - hi)
+
+
+def find_power_of_two(values: Any) -> Any:
+    """Return the largest power of two that is no larger than each |value|; 0 of 0."""
+    return (values.view(np.int64) & _EXPONENT).view(np.float64)
 
 
 def pair_add(a: Pair, b: Pair) -> Pair:
@@ -217,7 +240,7 @@ def divide_by_count(total: Pair, n: Any) -> Pair:
     if isinstance(n, int) and n & (n - 1) == 0:
         return Pair(total.hi / n, total.lo / n)
     quotient = total.hi / n
-    product, error = two_prod(quotient, n)
+    product, error = multiply_by_count(quotient, n)
     return quick_two_sum(quotient, (((total.hi - product) - error) + total.lo) / n)
 
 

@@ -95,11 +95,12 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
     freedom = np.asarray(_find_freedom(plan, moments.count), dtype=np.float64)
     freedom = np.where(freedom > 0.0, freedom, np.nan)
     parts = two_prod(np.asarray(moments.times, dtype=np.float64), freedom)
-    square = pair_divide(moments.square, parts)
+    square = _divide(moments.square, parts)
     error = moments.error + np.where(_divides(moments.square, square, parts), 0.0, _QUOTIENT)
-    plain = moments.square.hi / moments.times / freedom
-    finite = np.isfinite(plain)
-    square = Pair(np.where(finite, square.hi, plain), np.where(finite, square.lo, 0.0))
+    finite = np.isfinite(square.hi)
+    if not finite.all():
+        plain = moments.square.hi / moments.times / freedom
+        square = Pair(np.where(finite, square.hi, plain), np.where(finite, square.lo, 0.0))
 
     def ask(group: int) -> tuple[Fraction, Fraction | None]:
         from fractions import Fraction
@@ -112,14 +113,26 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
             return sums.mean(), sums.scatter() / freedom
         return Fraction(0), sums.sum_squares() / freedom
 
-    faint = (np.abs(moments.mean.hi) < FAINT) & (moments.mean.hi != 0.0)
-    groups = _Groups(moments.mean, square, error, moments.undecided | (faint & finite), ask)
+    faint = (np.abs(moments.mean.hi) < FAINT) & (moments.mean.hi != 0.0) & np.isfinite(square.hi)
+    groups = _Groups(moments.mean, square, error, moments.undecided | faint, ask)
     return _resolve(plan, groups, plan.spec.zero_rule, exact=exact)
+
+
+def _divide(number: Pair, divisor: Pair) -> Pair:
+    """Return a quotient of pairs; NumPy divides by a power of two without any rounding."""
+    if _is_power_of_two(divisor):
+        return number.map(lambda a: a / divisor.hi)
+    return pair_divide(number, divisor)
+
+
+def _is_power_of_two(divisor: Pair) -> bool:
+    """Return whether all divisors are powers of two."""
+    return not divisor.lo.any() and bool((np.frexp(divisor.hi)[0] == 0.5).all())
 
 
 def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
     """Return where a quotient is exact."""
-    if not divisor.lo.any() and (np.frexp(divisor.hi)[0] == 0.5).all():
+    if _is_power_of_two(divisor):
         return np.ones(quotient.hi.shape, np.bool_)
     exact = np.zeros(quotient.hi.shape, np.bool_)
     short = np.flatnonzero(
@@ -182,8 +195,7 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     undecided |= ~is_decided(square, groups.error) if row.square in values else False
     for name in values.keys() - {row.square}:
         undecided |= ~is_decided(values[name], error)
-    for part, power in ((square.hi, 2.0), (divisor.hi, 1.0)):
-        undecided |= ~((part < _LARGEST**power) & ((part > _LEAST**power) | (part == 0.0)))
+    undecided |= _is_beyond(square.hi, _LEAST**2, _LARGEST**2) | _is_beyond(divisor.hi, _LEAST, _LARGEST)
     undecided &= np.isfinite(square.hi) & np.isfinite(groups.mean.hi)
     undecided |= groups.undecided
     statistics = {name: value.hi for name, value in values.items()}
@@ -209,6 +221,13 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
     return solution
 
 
+def _is_beyond(values: Floats, least: float, most: float) -> Selected:
+    """Return which values are not between two, nor 0."""
+    if np.min(values, initial=most) > least and np.max(values, initial=least) < most:
+        return np.zeros(values.shape, np.bool_)
+    return np.asarray(~((values < most) & ((values > least) | (values == 0.0))))
+
+
 def _keep_endless(square: Pair, value: Pair) -> Pair:
     """Return a root, or a sum of one, infinite where the square is: pairs give NaN there."""
     endless = np.isinf(square.hi)
@@ -219,7 +238,10 @@ def _keep_endless(square: Pair, value: Pair) -> Pair:
 
 def _invert(divisor: Pair) -> Pair:
     """Return 1/divisor, infinite where that is 0, and 0 where it is infinite."""
-    inverse, plain = pair_divide(Pair(1.0, 0.0), divisor), 1.0 / divisor.hi
+    inverse = pair_divide(Pair(1.0, 0.0), divisor)
+    if np.isfinite(inverse.hi).all():
+        return inverse
+    plain = 1.0 / divisor.hi
     ends = np.isinf(divisor.hi) | np.isinf(plain)
     return Pair(np.where(ends, plain, inverse.hi), np.where(ends, 0.0, inverse.lo))
 

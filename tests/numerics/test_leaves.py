@@ -67,7 +67,7 @@ def test_sums_of_leaves_are_exact(kind, n, need_sum):
 @pytest.mark.parametrize("short", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_of_columns_are_exact(kind, short):
-    x = make(kind, 5, 7).astype("float32" if short else "float64").astype("float64")
+    x = make(kind, 5, 7).astype("float32" if short else "float64")
     leaves = measure_columns(np.ascontiguousarray(x.T), Workspace(), short=short, need_sum=True)
     assert not require_exact(leaves, x).all()
 
