@@ -68,8 +68,7 @@ def is_decided(value: Pair, error: Any) -> Selected:
 
 
 _SMALL_ERROR, _NEARLY = 2.0**-75, 1.0 + 2.0**-20
-"""A value that may lie on the other side of the middle between two doubles, by so small an error, lies there if its
-second part is made so much larger."""
+"""Whatever so small an error takes beyond the middle between two doubles, so much larger a second part does."""
 
 
 def _round_to(values: Floats, unit: Floats) -> Floats:

@@ -310,7 +310,7 @@ _FEW = 16
 
 
 def _join_terms(terms: dict[tuple[int, int], Floats], n: int) -> list[Floats]:
-    """Return the sums of products of parts, as terms of a square, those of one unit added where that is exact."""
+    """Return the terms of a square, from products of parts; those of one unit are added where that is exact."""
     whole = [total * (1.0 if i == j else 2.0) for (i, j), total in terms.items()]
     if n > _EXACT_TOGETHER:
         return whole
