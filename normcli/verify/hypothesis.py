@@ -109,6 +109,8 @@ class Match(NamedTuple):
         Whether the eps is none in use and not small beside the variances: then it is no match.
     users : int
         How many of the frameworks leave nothing of it to the caller.
+    cancelled : float or None
+        How far off the variance is where it is E[x²] − E[x]², at most and as a part of it; None where it is not.
     """
 
     norm: str
@@ -133,6 +135,7 @@ class Match(NamedTuple):
     bits: float = math.inf
     is_odd: bool = False
     users: int = 0
+    cancelled: float | None = None
 
     @property
     def is_certain(self) -> bool:
@@ -187,14 +190,19 @@ class Hypothesis(NamedTuple):
     affine : AffineStep
         As it applies to the whole tensor.
     model : Model
+    variance : ndarray or None
+        What was divided by the root of; None for each sampled group's own variance.
     """
 
     sample: Sample
     affine: AffineStep
     model: Model
+    variance: Floats | None = None
 
     def predict(self, eps: float) -> Floats:
         """Return the exact result for the sampled values, as float64; x̂ rounded if the affine step does."""
+        if self.variance is not None:
+            return self.approximate(eps)
         placed, plan = self.sample.place(self.affine), self._make_plan(eps)
         if placed.rounds_to is not None:
             return placed.apply(run(plan, self.sample.standard.rows)[0])
@@ -202,6 +210,13 @@ class Hypothesis(NamedTuple):
             None if v is None else np.broadcast_to(v, plan.grid.shape) for v in (placed.scale, placed.shift)
         )
         return run(plan, self.sample.standard.rows, Inputs(scale, shift))[0]
+
+    @property
+    def cancelled(self) -> float | None:
+        """How far off the variance is, at most and as a part of it; None where it is exact."""
+        if self.variance is None:
+            return None
+        return float(np.abs(self.variance / self.sample.standard.size**2 - 1.0).max())
 
     def _make_plan(self, eps: float) -> Plan:
         """Return the plan of the sampled groups, with a gamma and a beta for each value."""
@@ -222,7 +237,9 @@ class Hypothesis(NamedTuple):
     def standardize(self, eps: float) -> Floats:
         """Return x̂ of the sampled values in plain float64 arithmetic."""
         standard, model = self.sample.standard, self.model
-        if model.p is None:
+        if self.variance is not None:
+            size = np.sqrt(self.variance)
+        elif model.p is None:
             size = standard.size * math.sqrt(standard.group_size / (standard.group_size - model.ddof))
         else:
             size = standard.measure_length(model.p)

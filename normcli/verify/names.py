@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, P
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.hypothesis import Furthest, Match, find_furthest, measure_equality
+from normcli.verify.one_pass import measure_step
 from normcli.verify.ulp import measure_distance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from normcli.dtypes import Floats
+    from normcli.norms.conventions import Convention
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan, Window
     from normcli.norms.table import Norm
@@ -51,8 +53,11 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
     error, ulp = measure_distance(actual, expected, scope.dtype)
     index, *values = find_furthest(actual, expected, error)
     first = hypothesis.affine.rounds_to is not None
-    coarse = is_half(scope.dtype) and precision == scope.dtype.name and hypothesis.affine.way != ESTIMATED
-    for norm, like, by_default in _name_hypothesis(hypothesis, scope, coarse=coarse):
+    trace = _Trace(
+        is_half(scope.dtype) and precision == scope.dtype.name,
+        _find_one_pass(hypothesis, scope.dtype, float(error.max())),
+    )
+    for norm, like, by_default in _name_hypothesis(hypothesis, scope, trace):
         groups = _count_groups(norm, grid)
         yield Match(
             norm=norm.name,
@@ -76,6 +81,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             bits=model.bits,
             is_odd=model.is_odd,
             users=_count_users(norm, like),
+            cancelled=hypothesis.cancelled,
         )
 
 
@@ -101,25 +107,50 @@ _LONGEST_JUDGED = 4
 """Bytes of a float of which plain float64 arithmetic tells the bits."""
 
 
-def _name_hypothesis(
-    hypothesis: Hypothesis, scope: Scope, *, coarse: bool
-) -> list[tuple[Norm, tuple[str, ...], bool]]:
-    """Return each norm that it is, the frameworks that have it so, and whether the axes are a default.
+class _Trace(NamedTuple):
+    """What the values show of the arithmetic.
 
     Parameters
     ----------
-    hypothesis : Hypothesis
-    scope : Scope
-    coarse : bool
-        Whether it was rounded to half precision more often than the frameworks do that calculate in float32.
+    is_coarse : bool
+        Whether they were rounded to half precision more often than by kernels that calculate in float32.
+    one_pass : bool or None
+        Whether the variance is E[x²] − E[x]²; None where that makes no difference.
     """
+
+    is_coarse: bool
+    one_pass: bool | None
+
+    def allows(self, convention: Convention) -> bool:
+        """Whether a framework calculates so."""
+        return not (self.is_coarse and convention.widens) and self.one_pass in (None, convention.one_pass)
+
+
+_CLEARLY = 16.0
+"""So many times the largest error is more than the values may be off for another reason."""
+
+
+def _find_one_pass(hypothesis: Hypothesis, dtype: np.dtype[Any], error: float) -> bool | None:
+    standard = hypothesis.sample.standard
+    if hypothesis.variance is not None:
+        return True
+    if not standard.centred or hypothesis.affine.scale is not None:
+        return None
+    arithmetic = np.dtype(np.float32) if is_half(dtype) else dtype
+    with np.errstate(all="ignore"):
+        typical = float(np.median(measure_step(standard, arithmetic) / standard.size**2))
+    return False if typical > _CLEARLY * error else None
+
+
+def _name_hypothesis(
+    hypothesis: Hypothesis, scope: Scope, trace: _Trace
+) -> list[tuple[Norm, tuple[str, ...], bool]]:
+    """Return each norm that it is, the frameworks that have it so, and whether the axes are a default."""
     grid, model = hypothesis.sample.grid, hypothesis.model
     rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
     named: list[tuple[Norm, tuple[str, ...], bool]] = []
     for norm in rows:
-        like = _find_like(norm, hypothesis, scope.dtype)
-        if coarse:
-            like = tuple(name for name in like if not find_convention(name, norm.name).widens)
+        like = _find_like(norm, hypothesis, scope.dtype, trace)
         own = _has_own_eps(norm, model) and any(_reduces_so(norm, grid, channel) for channel in scope.channels)
         if like or own:
             chosen = [find_convention(framework, norm.name).axes for framework in like]
@@ -185,7 +216,7 @@ def _make_layout(rank: int, channel: int) -> str:
     return "".join(letters)
 
 
-def _find_like(norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any]) -> tuple[str, ...]:
+def _find_like(norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: _Trace) -> tuple[str, ...]:
     """Return the frameworks whose defaults for a norm of this shape are just these."""
     affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
     if affine.way == ESTIMATED:  # a fitted gamma takes up ddof, 1 + gamma and a factor of each channel
@@ -206,6 +237,7 @@ def _find_like(norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any]) -> tupl
         plan = _try_plan(request, grid.shape, dtype)
         if (
             plan is not None
+            and trace.allows(convention)
             and _agrees(plan, model)
             and adds_one in (None, plan.spec.gamma_offset == 1)
             and rounds in (None, plan.spec.rounds_before_gamma)

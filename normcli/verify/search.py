@@ -28,6 +28,7 @@ from normcli.verify.evidence import (
 from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.names import WINDOWED, describe_hypothesis, describe_window
+from normcli.verify.one_pass import fit_one_pass
 from normcli.verify.ulp import ROUNDED_ONCE, measure_unit
 from normcli.verify.windows import find_windows
 
@@ -195,6 +196,8 @@ class Search:
         for number, level in enumerate(self.levels):
             found = [match for pair in candidates for match in self._try(*pair, level)]
             found += self._find_windows(level)
+            if not any(match.is_certain for match in found):
+                found += [match for pair in candidates for match in self._try_one_pass(*pair, level)]
             here = Fitting(number, found)
             if any(match.is_certain and match.is_usual for match in found):
                 return here
@@ -269,6 +272,13 @@ class Search:
         bounds = self._bound(sample, affine, level)
         for model in fit_models(sample.standard, *bounds) if bounds else ():
             yield from self._describe(Hypothesis(sample, affine, model), level)
+
+    def _try_one_pass(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
+        bounds = self._bound(sample, affine, level)
+        dtype = np.dtype(find_type(level.precision))
+        fitted = fit_one_pass(sample.standard, *bounds, dtype) if bounds else None
+        if fitted is not None:
+            yield from self._describe(Hypothesis(sample, affine, *fitted), level)
 
     def _find_windows(self, level: Level) -> list[Match]:
         """Return the windows of local response normalization that fit, tried on the first samples."""

@@ -92,7 +92,7 @@ def _format_eps(match: Match) -> str:
         place = " added to the length"
     if low == 0.0 and math.isinf(high):
         return "with any eps"
-    if low == 0.0:
+    if low == 0.0 < high:
         return f"with any eps up to {high:.2g}{place}"
     return f"with eps {match.eps:g}{place}"
 
@@ -112,6 +112,9 @@ def _format_frameworks(match: Match) -> str:
 
 def _format_exactness(match: Match) -> str:
     """Return how many values are equal to the bit, and what the furthest of the others is and should be."""
+    if match.cancelled is not None:
+        percent = f"{100.0 * match.cancelled:.2g} %"
+        return f"; its variance is E[x²] − E[x]², which cancels: it is off by up to {percent}"
     if match.equal == 1.0:
         return "; every value is the exact one, rounded"
     place, *values = match.furthest

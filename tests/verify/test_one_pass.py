@@ -1,0 +1,56 @@
+"""A variance that was calculated as E[x²] − E[x]² is told from one that was not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.verify.identify import Question, identify
+from normcli.verify.sentence import format_sentence
+
+
+def make(mean):
+    return np.random.default_rng(3).normal(mean, 1.0, (13, 67)).astype("f4")
+
+
+def normalize_in_one_pass(x):
+    mean = x.mean(1, keepdims=True)
+    variance = np.maximum((x * x).mean(1, keepdims=True) - mean * mean, np.float32(0))
+    return (x - mean) / np.sqrt(variance + np.float32(1e-6))
+
+
+def normalize_in_two_passes(x):
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + np.float32(1e-6))
+
+
+def ask(x, y):
+    return identify(Question(x, y), "ln")
+
+
+@pytest.mark.parametrize("mean", [30.0, -300.0, 1000.0])
+def test_one_pass_leaves_its_steps_far_from_zero(mean):
+    x = make(mean)
+    y = normalize_in_one_pass(x)
+    found = ask(x, y)
+    match = found.matches[0]
+    exact, wide = x.astype("f8").var(axis=1), x.astype("f4")
+    one_pass = (wide * wide).mean(1) - wide.mean(1) ** 2
+    assert match.cancelled == pytest.approx(np.abs(one_pass / exact - 1).max(), rel=0.05)
+    assert {"flax-linen", "flax-nnx"} <= set(match.like) <= {"flax-linen", "flax-nnx", "jax", "keras"}
+    assert match.is_certain
+    assert "its variance is E[x²] − E[x]², which cancels: it is off by up to" in format_sentence(found)
+
+
+def test_two_passes_are_of_frameworks_that_take_two():
+    x = make(300.0)
+    match = ask(x, normalize_in_two_passes(x)).matches[0]
+    assert match.cancelled is None
+    assert "torch" in match.like
+    assert "flax-linen" not in match.like
+
+
+def test_near_zero_either_may_have_been():
+    x = make(0.5)
+    match = ask(x, normalize_in_one_pass(x)).matches[0]
+    assert match.cancelled is None
+    assert "flax-linen" in match.like
