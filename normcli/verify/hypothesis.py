@@ -110,7 +110,7 @@ class Match(NamedTuple):
     users : int
         How many of the frameworks leave nothing of it to the caller.
     cancelled : float or None
-        How far off the variance is where it is E[x²] − E[x]², at most and as a part of it; None where it is not.
+        How far off the variance is where it is E[x²] − E[x]², as a part of it; None where it is not.
     """
 
     norm: str

@@ -1,6 +1,6 @@
 """A variance that was calculated as E[x²] − E[x]², which cancels far from zero and leaves traces of it.
 
-Both terms are floats of about the size of mean², so that their difference is a whole number of their last places.
+Both terms are floats of about the size of mean², and their difference is a whole number of their last places.
 Far from zero these steps are larger than what the values show of each group's variance.
 """
 
