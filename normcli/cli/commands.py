@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from normcli.compiled import describe_kernel
 from normcli.norms.table import BY_ANY_NAME, NORMS
 from normcli.printable import make_printable
 from normcli.version import __version__
@@ -121,12 +122,26 @@ def _build_command(module: str, verb: str, norm: str | None = None) -> click.Com
     return cast("click.Command", record.make_command() if norm is None else record.make_norm_command(norm))
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Show the version and the kernel."""
+    if asked and not ctx.resilient_parsing:
+        click.echo(f"normcli {__version__} ({describe_kernel()})")
+        ctx.exit()
+
+
 @click.command(
     cls=_Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="normcli", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and which kernel runs, and exit.",
+)
 @click.pass_context
 def commands(ctx: click.Context) -> None:
     """Calculate exactly what a normalization does to these numbers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,12 +12,13 @@ import numpy as np
 
 from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import find_lengths
-from normcli.tensors.mapped import fetch, require_unchanged
+from normcli.numerics.whole import RowParameter
+from normcli.tensors.mapped import Mapped, fetch, require_unchanged
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,6 +66,7 @@ class Spread:
     """
 
     def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
+        self._geometry = geometry
         self._values = values.reshape([math.prod(values.shape[a] for a in run) for run in geometry.members])
         self._index: list[NDArray[np.intp] | None] = []
         for run, length, mine in zip(geometry.members, geometry.dims, self._values.shape, strict=True):
@@ -83,6 +86,36 @@ class Spread:
             elif result.shape[run] > 1:
                 result = result[tuple(part if i == run else slice(None) for i in range(result.ndim))]
         return fetch(result).transpose(order)
+
+    @functools.cached_property
+    def flat(self) -> NDArray[Any]:
+        """All values, in C order."""
+        return np.ascontiguousarray(fetch(self._values)).reshape(-1)
+
+    @functools.cached_property
+    def span(self) -> int | None:
+        """How many neighbours in a group share a value, each time the next one; None if they lie otherwise."""
+        if isinstance(self._values, Mapped) and self._values.lies_in_file:
+            return None
+        count = self._geometry.count
+        places = self._number(self._geometry.reduced_runs, [slice(0, n) for n in self._geometry.dims])
+        span, rest = divmod(count, int(places[-1]) + 1)
+        return None if rest or (places != np.arange(count) // span).any() else span
+
+    def lay_rows(self, tile: Slices) -> RowParameter:
+        """Return the values for groups of a tile that are rows; `span` may not be None."""
+        assert self.span is not None
+        return RowParameter(self.flat, self._number(self._geometry.kept_runs, tile), self.span)
+
+    def _number(self, runs: tuple[int, ...], tile: Sequence[slice]) -> NDArray[np.int64]:
+        """Return the places among all values of those along some runs, in C order."""
+        places = np.zeros(1, np.int64)
+        for run in runs:
+            mine, index = self._values.shape[run], self._index[run]
+            along = np.arange(tile[run].start, tile[run].stop)
+            along = np.zeros_like(along) if mine == 1 else along if index is None else index[along]
+            places = np.add.outer(places, along * math.prod(self._values.shape[run + 1 :])).reshape(-1)
+        return places
 
 
 class ArraySource:

@@ -57,10 +57,11 @@ class WindowRun(Run):
 class LengthRun(Run):
     """A run of lengths of any p but 2: those that pairs do not decide are calculated in decimals."""
 
-    def _measure_groups(
-        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
+    def measure_groups(
+        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
     ) -> Lengths:
-        lengths: Lengths = super()._measure_groups(rows, tile, work, selected)
+        """Measure groups that are rows."""
+        lengths: Lengths = super().measure_groups(rows, tile, work, selected)
         for group in _find_undecided(lengths):
             values = rows[group] if selected is None else rows[group][selected[group]]
             settle(lengths, group, find_length(values, self._p))

@@ -16,6 +16,7 @@ import numpy as np
 
 from normcli.dtypes import choose_arithmetic, is_short_float
 from normcli.engine.blocks import open_parameter
+from normcli.engine.compiled import open_compiled
 from normcli.engine.geometry import Segments, find_lengths, fold_rows
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
@@ -90,10 +91,6 @@ class Run:
         self.gamma = open_parameter(plan, geometry, inputs.gamma, plan.spec.gamma_offset)
         self.beta = open_parameter(plan, geometry, inputs.beta)
         self.selection = None if inputs.selection is None else TileSelection(inputs.selection, plan, geometry)
-        block = min(effort.block, COLUMN_BLOCK) if geometry.columns else effort.block
-        if self.selection is not None:  # of a tile there are then copies, of what counts and of what does not
-            block //= 2
-        self.walk = Walk(geometry, source, effort, block)
         self.exact_output = not (is_short_float(source.dtype) and (sink is None or is_short_float(sink.dtype)))
         # Beta may cancel all but the last bits of what it is added to.
         self.exact = self.exact_output or inputs.beta is not None
@@ -108,6 +105,12 @@ class Run:
         self.centred = plan.norm.centre is Centre.MEAN
         self.method = choose_method(plan, exact=self.exact)
         self.by_columns = geometry.columns and self.method.measures_columns
+        self.compiled = open_compiled(self) if self.whole else None
+        columns = geometry.columns and self.compiled is None
+        block = min(effort.block, COLUMN_BLOCK) if columns else effort.block
+        if self.selection is not None:  # of a tile there are then copies, of what counts and of what does not
+            block //= 2
+        self.walk = Walk(geometry, source, effort, block)
         self.statistics: dict[str, Floats] = {}
         self._lock = threading.Lock()
 
@@ -187,8 +190,11 @@ class Run:
 
         Its dtype is the native one by default.
         """
+        return self.load(self.source.read(tile, order, work), work, dtype)
+
+    def load(self, raw: NDArray[Any], work: Workspace, dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
+        """Return values, contiguous, of the native dtype by default; they may be the same array."""
         dtype = dtype or self.native
-        raw = self.source.read(tile, order, work)
         if raw.flags.c_contiguous and raw.dtype == dtype and raw.flags.aligned:
             return raw
         canonical = work.get("raw", raw.shape, dtype)
@@ -233,6 +239,20 @@ class Run:
         cut = (None if values is None else values.cut(tile, order) for values in (self.gamma, self.beta))
         parameters = Parameters(*cut)
         out = place.transpose(order)
+        self.normalize(raw, out, solution, parameters, work)
+        if self.selection is not None:
+            self.selection.fill(out, raw, self.selection.select(raw, tile, order))
+        self.sink.put(tile, place, work)
+
+    def normalize(
+        self,
+        raw: NDArray[Any],
+        out: NDArray[Any],
+        solution: Solution,
+        parameters: Parameters,
+        work: Workspace,
+    ) -> None:
+        """Write normalized values to `out`, of the sink's dtype, with what broadcasts against them."""
         if self.plan.spec.rounds_before_gamma and any(values is not None for values in parameters):
             apply(raw, out, solution, work, exact=self.exact_output)
             dtype = self.plan.choose_output_dtype(self.source.dtype)
@@ -250,9 +270,6 @@ class Run:
                 from normcli.numerics.settling import settle  # on use: few values need this
 
                 settle(raw, out, undecided, solution, parameters)
-        if self.selection is not None:
-            self.selection.fill(out, raw, self.selection.select(raw, tile, order))
-        self.sink.put(tile, place, work)
 
     # -- measuring
 
@@ -301,6 +318,9 @@ class Run:
     # -- one pass
 
     def _work_on_whole_groups(self, tile: Slices, work: Workspace) -> None:
+        if self.compiled is not None:
+            self._keep_statistics(tile, self.compiled.work_on(tile, work))
+            return
         raw, x, selected = self._load_selected(tile, work, self.order)
         solution, count = self._solve_tile(x, tile, work, selected)
         self._keep_solution(tile, solution, count)
@@ -319,11 +339,11 @@ class Run:
             measured = self._measure_columns(x.reshape(-1, groups), work, columns)
         else:
             rows, chosen = self._lay_rows(tile, x, selected)
-            measured = self._measure_groups(rows, tile, work, chosen)
+            measured = self.measure_groups(rows, tile, work, chosen)
         return solve(self.plan, measured, exact=self.exact), measured.count
 
-    def _measure_groups(
-        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
+    def measure_groups(
+        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
     ) -> Any:
         """Measure groups that are rows."""
         leaves = self._measure_rows(rows, tile, work, selected)
@@ -344,11 +364,15 @@ class Run:
 
     def _keep_solution(self, tile: Slices, solution: Solution, count: Any) -> None:
         """Keep the statistics of a tile's groups, and how many values count where that is known."""
+        if self.selection is not None and count is not None:
+            groups = self._count_groups(tile)
+            solution.statistics[COUNT] = np.broadcast_to(count, (groups,)).astype(np.float64)
+        self._keep_statistics(tile, solution.statistics)
+
+    def _keep_statistics(self, tile: Slices, found: dict[str, Floats]) -> None:
         groups = self.geometry.cut_groups(tile)
         shape = find_lengths(groups)
-        if self.selection is not None and count is not None:
-            solution.statistics[COUNT] = np.broadcast_to(count, (math.prod(shape),)).astype(np.float64)
-        statistics = {name: values.reshape(shape) for name, values in solution.statistics.items()}
+        statistics = {name: values.reshape(shape) for name, values in found.items()}
         if shape == self.geometry.kept_shape:  # all groups at once
             self.statistics = statistics
         else:

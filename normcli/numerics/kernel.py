@@ -131,7 +131,7 @@ def apply(
         what is kept of the divisor does not suffice. None if there are none.
     """
     if not exact:
-        exact = not all(map(_is_moderate, (solution.divisor.hi, solution.mean.hi, *parameters)))
+        exact = not all(map(is_moderate, (solution.divisor.hi, solution.mean.hi, *parameters)))
     mean = solution.mean if solution.centred else None
     elements = Elements(raw, mean, solution.divisor, *parameters)
     if solution.scale is not None:
@@ -140,7 +140,7 @@ def apply(
     return _apply(elements, out, work, exact=exact)
 
 
-def _is_moderate(values: Floats | None) -> bool:
+def is_moderate(values: Floats | None) -> bool:
     """Whether doubles are enough for 24 bits of what values make: nothing leaves their range on the way."""
     if values is None:
         return True

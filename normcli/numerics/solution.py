@@ -92,7 +92,7 @@ class _Groups(NamedTuple):
 
 
 def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
-    freedom = np.asarray(_find_freedom(plan, moments.count), dtype=np.float64)
+    freedom = np.asarray(find_freedom(plan, moments.count), dtype=np.float64)
     freedom = np.where(freedom > 0.0, freedom, np.nan)
     parts = two_prod(np.asarray(moments.times, dtype=np.float64), freedom)
     square = _divide(moments.square, parts)
@@ -106,7 +106,7 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
         from fractions import Fraction
 
         sums = moments.recall(group)
-        freedom = Fraction(_find_freedom(plan, sums.count))
+        freedom = Fraction(find_freedom(plan, sums.count))
         if freedom <= 0:
             return sums.mean(), None
         if plan.norm.centre is Centre.MEAN:
@@ -147,7 +147,7 @@ def _divides(number: Pair, quotient: Pair, divisor: Pair) -> Selected:
     return exact
 
 
-def _find_freedom(plan: Plan, count: Any) -> Any:
+def find_freedom(plan: Plan, count: Any) -> Any:
     """Return what a sum of squares is divided by."""
     return 1 if plan.norm.divisor.measurement is Measurement.LENGTH else count - plan.spec.ddof
 

@@ -10,6 +10,7 @@ import pytest
 from normcli import NORMS, errors
 from normcli.cli.commands import VERBS, commands
 from normcli.cli.help import TOPICS
+from normcli.compiled import describe_kernel
 from normcli.errors import ExitCode, NormError
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 from normcli.norms.options import OPTIONS, list_own_options
@@ -119,7 +120,7 @@ def test_the_top_lists_every_norm_and_verb(arguments, normcli):
 
 
 def test_version(normcli):
-    assert normcli("--version").out == f"normcli {__version__}\n"
+    assert normcli("--version").out == f"normcli {__version__} ({describe_kernel()})\n"
 
 
 def test_the_changelog_speaks_of_this_version():

@@ -247,7 +247,7 @@ def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
         calls.append(arguments)
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("normcli.engine.passes.apply", fail)
+    monkeypatch.setattr(passes.Run, "_keep_statistics", fail)
     with pytest.raises(RuntimeError, match="broken"):
         run(
             make_plan(Request("ln"), (400, 500), np.dtype("f8")),
@@ -259,14 +259,14 @@ def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
 
 def test_an_interrupt_stops_every_thread(monkeypatch):
     calls = []
-    real = passes.apply
+    real = passes.Run._keep_statistics
 
     def count(*arguments):
         calls.append(arguments)
         time.sleep(0.01)
         real(*arguments)
 
-    monkeypatch.setattr(passes, "apply", count)
+    monkeypatch.setattr(passes.Run, "_keep_statistics", count)
     monkeypatch.setattr(
         "concurrent.futures.Future.result", lambda self: (_ for _ in ()).throw(KeyboardInterrupt)
     )

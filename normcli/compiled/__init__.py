@@ -1,0 +1,98 @@
+"""The compiled kernel: the same bits as `normcli.numerics`, in C, where a compiler was there to build it.
+
+Each C file says which Python functions it is; those are the text to read. `NORMCLI_KERNEL` chooses: `numpy`,
+`compiled`, or whichever is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from normcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VARIABLE = "NORMCLI_KERNEL"
+"""The environment variable that chooses."""
+
+NUMPY, COMPILED = "numpy", "compiled"
+
+_MODULE = "_normcli_kernel"
+"""Beside the package, not in it: so the sources of a checkout find what was built and installed from them."""
+
+STAMP = Path(__file__).with_name("stamp.h")
+"""Says of which C sources an object was made; `python -m tests.compiled` renews it."""
+
+
+class Kernel(NamedTuple):
+    """The compiled kernel, and which of its variants is used.
+
+    Parameters
+    ----------
+    module : module
+    variant : int
+        The number of a set of instructions that this processor has; none of them changes a bit.
+    """
+
+    module: Any
+    variant: int
+
+    @property
+    def name(self) -> str:
+        """The name of the variant."""
+        return str(self.module.VARIANTS[self.variant])
+
+    @property
+    def normalize(self) -> Callable[..., bytes]:
+        """Normalize whole groups."""
+        return functools.partial(self.module.normalize, self.variant)
+
+    @property
+    def measure(self) -> Callable[..., None]:
+        """Measure rows."""
+        return functools.partial(self.module.measure, self.variant)
+
+
+def find_kernel() -> Kernel | None:
+    """Return the compiled kernel; None where NumPy is to be used.
+
+    Raises
+    ------
+    UsageError
+        If `NORMCLI_KERNEL` is something else than `numpy` or `compiled`, or asks for what is not there.
+    """
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted == NUMPY:
+        return None
+    if wanted not in ("", COMPILED):
+        raise UsageError(f"{VARIABLE} is {wanted!r}; it takes {NUMPY} or {COMPILED}")
+    kernel = _load()
+    if kernel is None and wanted == COMPILED:
+        raise UsageError(
+            f"{VARIABLE}={COMPILED}, but the compiled kernel is not there: install normcli where there is "
+            f"a C compiler, or set {VARIABLE}={NUMPY}"
+        )
+    return kernel
+
+
+@functools.cache
+def _load() -> Kernel | None:
+    """Return the kernel if it is there, and made of the sources that belong to this package."""
+    try:
+        module = importlib.import_module(_MODULE)
+    except ImportError:
+        return None
+    if f'"{module.STAMP}"' != STAMP.read_text().strip():
+        return None
+    return Kernel(module, next(i for i, name in enumerate(module.VARIANTS) if name is not None))
+
+
+def describe_kernel() -> str:
+    """Return which kernel runs, in a few words."""
+    kernel = find_kernel()
+    return f"{NUMPY} kernel" if kernel is None else f"{COMPILED} kernel, {kernel.name}"

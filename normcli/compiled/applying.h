@@ -1,0 +1,174 @@
+/* `_prepare`, `_prepare_short`, `_apply_exact` and `_apply_short` of kernel.py, to the bit. */
+#ifndef NORMCLI_APPLYING_H
+#define NORMCLI_APPLYING_H
+
+#include "elements.h"
+#include "loading.h"
+
+/* What values are calculated with: one number for each group of a batch. */
+struct operands {
+    double shift[BATCH], centre[BATCH], second[BATCH], rest[BATCH], exact[BATCH], top[BATCH], low[BATCH], factor[BATCH];
+};
+
+/* Gamma and beta of up to PIECE values; -0 is added where there is no beta, which changes nothing. */
+struct affine {
+    double gamma[PIECE], top[PIECE], low[PIECE], step[PIECE], beta[PIECE];
+};
+
+#define TOP_BITS (~((1LL << 27) - 1))
+#define EXPONENT_BITS (0x7ffLL << 52)
+
+static void prepare_short(const struct batch *batch, struct operands *o)
+{
+    for (int g = 0; g < BATCH; g++) {
+        const double hi = batch->divisor[0][g], inverse = 1.0 / hi;
+        const double capped = inverse < 0x1p1022 ? inverse : 0x1p1022;
+        o->factor[g] = (hi > 0.0 ? capped : inverse) * (1.0 + 0x1p-48);
+        o->centre[g] = batch->mean[0][g];
+        o->second[g] = batch->mean[1][g] + 0.0;
+    }
+}
+
+static void prepare_exact(const struct batch *batch, struct operands *o)
+{
+    for (int g = 0; g < BATCH; g++) {
+        const double hi = batch->divisor[0][g], lo = batch->divisor[1][g], factor = 1.0 / hi;
+        const double top = hi >= 0x1p-600 && hi <= 0x1p600 ? from_bits((get_bits(factor) + (1LL << 26)) & TOP_BITS) : NAN;
+        const double of_divisor = from_bits(get_bits(hi) & TOP_BITS);
+        o->top[g] = top, o->factor[g] = factor;
+        o->low[g] = (((1.0 - top * of_divisor) - top * (hi - of_divisor)) - top * lo) * factor;
+        const double mean = batch->mean[0][g], mid = batch->mean[1][g], last = batch->mean[2][g];
+        const double unit = from_bits(get_bits(hi) & EXPONENT_BITS);
+        const double to_grid = unit * 0x1.8p28, about = to_grid * 0x1p20;
+        const double near = to_grid - ((mean + about) - about);
+        const double shift = fabs(mean) < unit * 0x1p30 ? near : 0.0;
+        const double on_grid = (mean + shift) - shift, second = (mid + to_grid) - to_grid;
+        o->shift[g] = shift, o->centre[g] = on_grid, o->second[g] = second;
+        o->rest[g] = ((mean - on_grid) + (mid - second)) + last;
+        o->exact[g] = mid == 0.0 && last == 0.0 ? mean : NAN;
+    }
+}
+
+/* What `_prepare` leaves of gamma: NaN where products could leave float64's range. */
+static void prepare_gamma(struct affine *a, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double size = fabs(a->gamma[i]);
+        const bool inside = size == 0.0 || (size >= 0x1p-300 && size <= 0x1p300);
+        const double gamma = inside ? a->gamma[i] : NAN;
+        const double shifted = SPLITTER * gamma, high = shifted - (shifted - gamma);
+        a->top[i] = high, a->low[i] = gamma - high;
+        a->step[i] = from_bits(get_bits(gamma) & EXPONENT_BITS);
+        a->gamma[i] = gamma;
+    }
+}
+
+/* `_apply_short`: of group g + i * across; returns whether a value is missed. */
+ALWAYS int64_t apply_short(const void *x, enum kind in, void *y, enum kind out, ptrdiff_t n, const struct operands *o, int g,
+                           int across, const struct affine *a, int64_t *missed)
+{
+    int64_t any = 0;
+#pragma omp simd reduction(| : any)
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const ptrdiff_t k = g + i * across;
+        double value = ((get(x, in, i) - o->centre[k]) - o->second[k]) * o->factor[k];
+        if (a) value *= a->gamma[i];
+        value = from_bits(get_bits(value) & ~((1LL << 8) - 1));
+        if (a) {
+            value += a->beta[i];
+            missed[i] = fabs(value) < 0x1p-12 * fabs(a->beta[i]) ? -1 : 0;
+            any |= missed[i];
+        }
+        if (out == F64) ((double *)y)[i] = value;
+        else ((float *)y)[i] = (float)value;
+    }
+    return any;
+}
+
+/* `_apply_exact`: the same for float64 results. */
+ALWAYS int64_t apply_exact(const double *x, double *result, ptrdiff_t n, const struct operands *o, int g, int across,
+                           const struct affine *a, bool centred, bool gamma, bool beta, int64_t *missed)
+{
+    const double least = centred ? (beta ? 0.0 : gamma ? 0x1p-9 : 0x1p-12) : 0x1p-600, most = centred ? 8.0 : 0x1p600;
+    int64_t any = 0;
+#pragma omp simd reduction(| : any)
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const ptrdiff_t k = g + i * across;
+        double t, r;
+        if (centred) {
+            t = (x[i] + o->shift[k]) - o->shift[k];
+            r = (x[i] - t) - o->rest[k];
+            t = (t - o->centre[k]) - o->second[k];
+        } else {
+            t = from_bits(get_bits(x[i]) & TOP_BITS);
+            r = x[i] - t;
+        }
+        double y = t * o->top[k];
+        t = t * o->low[k] + r * o->factor[k];
+        const double size = fabs(y);
+        int64_t miss = !(size <= most) | (size < least);
+        if (!gamma && !beta) { /* zeros are right, but for -0, which keeps its sign */
+            const double zero = centred ? o->exact[k] : 0.0;
+            miss &= !((x[i] == zero) & (size == 0.0) & (get_bits(x[i]) != INT64_MIN));
+        }
+        if (gamma) {
+            const double cut = 0x1.8p30;
+            const double first = centred ? (y + cut) - cut : from_bits(get_bits(y) & TOP_BITS);
+            t = t + (y - first);
+            y = first * a->top[i];
+            t = t * a->gamma[i] + first * a->low[i];
+        }
+        const double snap = !centred ? y * 0x1p-17 : gamma ? a->step[i] * 0x1.8p-17 : 0x1.8p-20;
+        if (centred || gamma || beta) t = (t + snap) - snap;
+        if (beta) { /* `_add_beta` */
+            const double lower = !centred ? fabs(snap) * 0x1p8 : gamma ? a->step[i] * 0x1p-9 : 0x1p-12;
+            const double total = y + a->beta[i], back = total - y;
+            const double error = (y - (total - back)) + (a->beta[i] - back);
+            y = total + (t + error);
+            miss |= !(fabs(y) >= lower);
+        } else {
+            y = y + t;
+            if (gamma) miss |= y != y;
+        }
+        result[i] = y;
+        missed[i] = -miss;
+        any |= miss;
+    }
+    return any;
+}
+
+static int64_t apply_exactly(const double *x, double *y, ptrdiff_t n, const struct operands *o, int g, int across,
+                             const struct affine *a, bool centred, bool gamma, bool beta, int64_t *missed)
+{
+#define CASE(c, m, b) \
+    if (centred == c && gamma == m && beta == b) \
+        return across ? apply_exact(x, y, n, o, g, 1, a, c, m, b, missed) : apply_exact(x, y, n, o, g, 0, a, c, m, b, missed)
+    CASE(false, false, false);
+    CASE(false, false, true);
+    CASE(false, true, false);
+    CASE(false, true, true);
+    CASE(true, false, false);
+    CASE(true, false, true);
+    CASE(true, true, false);
+    CASE(true, true, true);
+#undef CASE
+    return 0;
+}
+
+static int64_t apply_shortly(const void *x, enum kind in, void *y, enum kind out, ptrdiff_t n, const struct operands *o, int g,
+                             int across, const struct affine *a, int64_t *missed)
+{
+#define CASE(i, u)                                                                              \
+    if (in == i && out == u) {                                                                  \
+        if (across) return apply_short(x, i, y, u, n, o, g, 1, a, missed);                      \
+        return a ? apply_short(x, i, y, u, n, o, g, 0, a, missed) : apply_short(x, i, y, u, n, o, g, 0, NULL, missed); \
+    }
+    CASE(F32, F32)
+    CASE(F32, F64)
+    CASE(F64, F64)
+    CASE(F64, F32)
+#undef CASE
+    return 0;
+}
+
+#endif

@@ -1,0 +1,8 @@
+/* With the instructions that every processor of this kind has. */
+#include "groups.h"
+
+static bool runs(void) { return true; }
+
+size_t count_memory(void) { return sizeof(struct memory); }
+
+const struct routines routines_baseline = {"baseline", runs, normalize, measure};

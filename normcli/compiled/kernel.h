@@ -1,0 +1,83 @@
+/* What the files of the compiled kernel share: kinds of numbers, what is asked for, and what is known of groups. */
+#ifndef NORMCLI_KERNEL_H
+#define NORMCLI_KERNEL_H
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__FAST_MATH__) || FLT_EVAL_METHOD != 0
+#error "doubles have to be doubles: no -ffast-math, no x87"
+#endif
+
+enum kind { F64, F32, F16, BF16 };
+enum eps_mode { NO_EPS, INSIDE, OUTSIDE, FLOOR, SQUARE_FLOOR };
+enum zero_rule { ZERO, ONE, NOT_A_NUMBER };
+
+enum {
+    LANES = 8,   /* groups that are solved together */
+    BATCH = 64,  /* groups that are measured, solved and written before the next ones are read */
+    SHORT = 32,  /* groups of fewer values are turned round, so that every operation runs along the groups */
+    LEAF = 2048, /* values that are summed on one grid; what is added up of leaves stays exact */
+    PIECE = 1024 /* values that are normalized at once */
+};
+
+/* One array of up to three axes: two of groups, one of values. Strides are in bytes. */
+struct view {
+    char *data;
+    enum kind kind;
+    ptrdiff_t shape[3], strides[3];
+};
+
+/* Gamma or beta: of value i of group g, values[starts[g] + i / span]. `values` is NULL where there is none. */
+struct parameter {
+    const double *values;
+    const int64_t *starts;
+    ptrdiff_t span;
+};
+
+/* What a group is divided by, as plan.spec and `_resolve` have it. */
+struct rule {
+    double count, freedom, eps;
+    enum eps_mode mode;
+    enum zero_rule zero;
+    bool centred;
+    bool exact;         /* more than 24 bits of the divisor are kept */
+    bool exact_results; /* results have more than 24 bits */
+};
+
+/* What is known of the groups of a batch. */
+struct batch {
+    double sum[3][BATCH], square[4][BATCH];
+    double mean[3][BATCH], divisor[2][BATCH];
+    double statistics[4][BATCH]; /* mean, square, root, inverse */
+    int64_t left[BATCH];         /* not 0: Python has to work on it */
+};
+
+/* One call: memory that is used again for every batch, and what is asked for. */
+struct task {
+    struct view in, out; /* out.data is NULL if nothing is to be written */
+    struct parameter gamma, beta;
+    struct rule rule;
+    double *statistics; /* of 4 rows, one number for each group; or NULL */
+    struct batch *batch;
+    void *memory;
+    int64_t *left; /* numbers of groups that are left to Python */
+    ptrdiff_t left_count;
+};
+
+struct routines {
+    const char *name;
+    bool (*runs)(void);
+    void (*normalize)(struct task *task);
+    void (*measure)(const struct view *rows, double *sums, bool *extreme, bool need_sum);
+};
+
+extern const struct routines routines_baseline, routines_v3, routines_v4;
+
+size_t count_memory(void);
+
+#endif

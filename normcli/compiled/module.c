@@ -1,0 +1,202 @@
+/* The module `_normcli_kernel`: checks every buffer, releases the interpreter's lock, and calls the routines. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdlib.h>
+
+#include "kernel.h"
+
+static const char STAMP[] =
+#include "stamp.h"
+    ;
+
+static const struct routines *const VARIANTS[] = {&routines_v4, &routines_v3, &routines_baseline};
+enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0], MOST_BUFFERS = 8 };
+
+/* The buffers of one call, released together. */
+struct buffers {
+    Py_buffer held[MOST_BUFFERS];
+    int count;
+};
+
+static void release(struct buffers *buffers)
+{
+    while (buffers->count > 0) PyBuffer_Release(&buffers->held[--buffers->count]);
+}
+
+/* Take a buffer of a rank and of one of some formats, aligned; NULL with an exception otherwise. */
+static Py_buffer *take(struct buffers *buffers, PyObject *object, const char *formats, int rank, bool writable)
+{
+    Py_buffer *b = &buffers->held[buffers->count];
+    if (PyObject_GetBuffer(object, b, PyBUF_FORMAT | PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0)) < 0) return NULL;
+    buffers->count++;
+    const char *format = b->format ? b->format : "B";
+    bool fits = b->ndim == rank && format[0] && !format[1] && strchr(formats, format[0]) && b->itemsize > 0;
+    fits = fits && (uintptr_t)b->buf % (size_t)b->itemsize == 0;
+    for (int i = 0; fits && i < rank; i++) fits = b->strides[i] % b->itemsize == 0;
+    if (fits) return b;
+    PyErr_Format(PyExc_ValueError, "a buffer of %d axes of '%s' is '%s' of %d", rank, formats, format, b->ndim);
+    return NULL;
+}
+
+/* The same without gaps. */
+static Py_buffer *take_flat(struct buffers *buffers, PyObject *object, const char *formats, Py_ssize_t bytes, bool writable)
+{
+    Py_buffer *b = take(buffers, object, formats, 1, writable);
+    if (!b) return NULL;
+    if ((b->shape[0] < 2 || b->strides[0] == b->itemsize) && (bytes < 0 || b->len == bytes)) return b;
+    PyErr_SetString(PyExc_ValueError, "a buffer has gaps, or not as many numbers as groups");
+    return NULL;
+}
+
+static bool take_view(struct buffers *buffers, PyObject *object, bool writable, struct view *view)
+{
+    const Py_buffer *b = take(buffers, object, "dfeH", 3, writable);
+    if (!b) return false;
+    const char format = b->format[0];
+    const enum kind kind = format == 'd' ? F64 : format == 'f' ? F32 : format == 'e' ? F16 : BF16;
+    static const int SIZES[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
+    if (b->itemsize != SIZES[kind] || b->len == 0) {
+        PyErr_SetString(PyExc_ValueError, "a view is empty, or its numbers are not as long as they should be");
+        return false;
+    }
+    view->data = b->buf, view->kind = kind;
+    for (int i = 0; i < 3; i++) view->shape[i] = b->shape[i], view->strides[i] = b->strides[i];
+    return true;
+}
+
+/* (values, starts, span) or None. */
+static bool take_parameter(struct buffers *buffers, PyObject *object, Py_ssize_t groups, Py_ssize_t n, struct parameter *p)
+{
+    PyObject *values, *starts;
+    Py_ssize_t span;
+    p->values = NULL;
+    if (object == Py_None) return true;
+    if (!PyArg_ParseTuple(object, "OOn", &values, &starts, &span)) return false;
+    const Py_buffer *v = take_flat(buffers, values, "d", -1, false);
+    const Py_buffer *s = v ? take_flat(buffers, starts, "lq", groups * 8, false) : NULL;
+    if (!s) return false;
+    p->values = v->buf, p->starts = s->buf, p->span = span;
+    const int64_t most = span > 0 ? v->shape[0] - ((n - 1) / span + 1) : -1;
+    bool inside = s->itemsize == 8;
+    for (Py_ssize_t g = 0; inside && g < groups; g++) inside = p->starts[g] >= 0 && p->starts[g] <= most;
+    if (!inside) PyErr_SetString(PyExc_ValueError, "a parameter has fewer values than its groups need");
+    return inside;
+}
+
+static const struct routines *find_variant(int number)
+{
+    if (number >= 0 && number < VARIANT_COUNT && VARIANTS[number]->runs()) return VARIANTS[number];
+    PyErr_SetString(PyExc_ValueError, "no such variant runs here");
+    return NULL;
+}
+
+PyDoc_STRVAR(normalize_doc, "normalize(variant, in, out, statistics, gamma, beta, rule) -> bytes\n\n"
+"Normalize groups; return the numbers (int64) of those that are left: of them nothing is written that holds.");
+
+static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *in, *out, *statistics, *gamma, *beta, *result = NULL;
+    int variant, mode, zero, centred, exact, exact_results;
+    struct task task;
+    struct buffers buffers = {.count = 0};
+    memset(&task, 0, sizeof task);
+    struct rule *rule = &task.rule;
+    if (!PyArg_ParseTuple(args, "iOOOOO(ddiippp)", &variant, &in, &out, &statistics, &gamma, &beta, &rule->freedom, &rule->eps,
+                          &mode, &zero, &centred, &exact, &exact_results))
+        return NULL;
+    const struct routines *routines = find_variant(variant);
+    if (!routines || !take_view(&buffers, in, false, &task.in)) goto end;
+    const Py_ssize_t groups = task.in.shape[0] * task.in.shape[1], n = task.in.shape[2];
+    const Py_buffer *of_statistics = take(&buffers, statistics, "d", 2, true);
+    if (!of_statistics) goto end;
+    if (of_statistics->len != 4 * groups * 8 || of_statistics->strides[1] != 8 || of_statistics->strides[0] != groups * 8) {
+        PyErr_SetString(PyExc_ValueError, "the statistics are not four numbers for each group");
+        goto end;
+    }
+    task.statistics = of_statistics->buf;
+    if (out != Py_None) {
+        if (!take_view(&buffers, out, true, &task.out)) goto end;
+        if (memcmp(task.in.shape, task.out.shape, sizeof task.in.shape)) {
+            PyErr_SetString(PyExc_ValueError, "the results are not of the shape of the values");
+            goto end;
+        }
+    }
+    if (!take_parameter(&buffers, gamma, groups, n, &task.gamma) || !take_parameter(&buffers, beta, groups, n, &task.beta)) goto end;
+    if (n >= 1 << 26 || mode < NO_EPS || mode > SQUARE_FLOOR || zero < ZERO || zero > NOT_A_NUMBER || !(rule->freedom > 0.0)) {
+        PyErr_SetString(PyExc_ValueError, "a rule that is not known");
+        goto end;
+    }
+    rule->count = (double)n, rule->mode = mode, rule->zero = zero;
+    rule->centred = centred, rule->exact = exact, rule->exact_results = exact_results;
+    task.batch = malloc(sizeof *task.batch);
+    task.memory = malloc(count_memory());
+    task.left = malloc((size_t)groups * sizeof *task.left);
+    if (task.batch && task.memory && task.left) {
+        Py_BEGIN_ALLOW_THREADS
+        routines->normalize(&task);
+        Py_END_ALLOW_THREADS
+        result = PyBytes_FromStringAndSize((const char *)task.left, task.left_count * (Py_ssize_t)sizeof *task.left);
+    } else {
+        PyErr_NoMemory();
+    }
+end:
+    free(task.batch), free(task.memory), free(task.left);
+    release(&buffers);
+    return result;
+}
+
+PyDoc_STRVAR(measure_doc, "measure(variant, rows, sums, extreme, need_sum)\n\n"
+"Measure rows: three doubles of each sum and four of the squares'; and whether they do not hold them.");
+
+static PyObject *measure(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *rows, *sums, *extreme, *result = NULL;
+    int variant, need_sum;
+    struct view view;
+    struct buffers buffers = {.count = 0};
+    if (!PyArg_ParseTuple(args, "iOOOp", &variant, &rows, &sums, &extreme, &need_sum)) return NULL;
+    const struct routines *routines = find_variant(variant);
+    if (!routines || !take_view(&buffers, rows, false, &view)) goto end;
+    const Py_ssize_t groups = view.shape[0] * view.shape[1];
+    const Py_buffer *to = take_flat(&buffers, sums, "d", 7 * groups * 8, true);
+    const Py_buffer *flags = to ? take_flat(&buffers, extreme, "?", groups, true) : NULL;
+    if (!flags) goto end;
+    Py_BEGIN_ALLOW_THREADS
+    routines->measure(&view, to->buf, flags->buf, need_sum);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&buffers);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"normalize", normalize, METH_VARARGS, normalize_doc},
+    {"measure", measure, METH_VARARGS, measure_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+/* What Python reads: the stamp of the sources, and the names of the variants that run here (None for others). */
+static int execute(PyObject *module)
+{
+    PyObject *names = PyTuple_New(VARIANT_COUNT);
+    if (!names) return -1;
+    for (int i = 0; i < VARIANT_COUNT; i++) {
+        PyObject *name = VARIANTS[i]->runs() ? PyUnicode_FromString(VARIANTS[i]->name) : Py_NewRef(Py_None);
+        if (!name || PyTuple_SetItem(names, i, name) < 0) {
+            Py_DECREF(names);
+            return -1;
+        }
+    }
+    const int failed = PyModule_AddObjectRef(module, "VARIANTS", names);
+    Py_DECREF(names);
+    return failed < 0 ? -1 : PyModule_AddStringConstant(module, "STAMP", STAMP);
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)execute}, {0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_normcli_kernel", "The compiled kernel of normcli.", 0, methods, slots, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__normcli_kernel(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,195 @@
+/* `find_moments` of moments.py and `_resolve` of solution.py, with the same bounds of errors, for LANES groups.
+ * Of groups that these do not decide, only `left` holds. */
+#ifndef NORMCLI_SOLVING_H
+#define NORMCLI_SOLVING_H
+
+#include "exact.h"
+
+struct kept {
+    vector low;
+    mask undecided;
+};
+
+/* `keep` of kept.py. */
+ALWAYS struct kept keep(vector hi, vector lo, vector error, int bits)
+{
+    const mask exponent = find_exponent(hi);
+    const vector unit = make_power(exponent - (53 + bits)), magic = (0x1.8p52) * unit;
+    const vector step = error * absolute(hi);
+    const vector less = ((lo - step) + magic) - magic, more = ((lo + step) + magic) - magic;
+    const mask is_power = ((mask)hi & 0xfffffffffffffLL) == 0;
+    const vector half = choose(is_power, fill(0.25), fill(0.5)) * power(bits) - 1.0;
+    const mask between = (absolute(lo) >= half * unit) & (error != 0.0);
+    const mask tiny = exponent < -600;
+    struct kept kept = {(lo + magic) - magic, (~(less == more) | between | tiny)};
+    kept.undecided &= hi != 0.0;
+    kept.low = choose(hi == 0.0, fill(0.0), kept.low);
+    return kept;
+}
+
+/* `is_decided` of kept.py. */
+ALWAYS mask is_decided(vector hi, vector lo, vector error)
+{
+    const vector step = error * absolute(hi);
+    return (((hi + (lo - step)) == hi) & ((hi + (lo + step)) == hi)) | (absolute(hi) == (double)INFINITY);
+}
+
+/* `_subtract_product` of moments.py. */
+ALWAYS void subtract_product(vector *total, vector quotient, vector n)
+{
+    vector product, error;
+    TWO_PROD(product, error, quotient, n);
+    total[0] = (total[0] - product) - error; /* what a division leaves is a double */
+    distill(total, 3, 3);
+}
+
+/* `_find_mean` of moments.py; returns where the mean is not decided. */
+ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
+{
+    vector rest[3] = {sum[0], sum[1], sum[2]};
+    const vector first = rest[0] / n;
+    subtract_product(rest, first, n);
+    const vector second = rest[0] / n;
+    subtract_product(rest, second, n);
+    const vector third = rest[0] / n;
+    subtract_product(rest, third, n);
+    const mask is_exact = (rest[0] == 0.0) & (rest[1] == 0.0) & (rest[2] == 0.0);
+    vector hi, mid, lo;
+    TWO_SUM(hi, mid, first, second);
+    TWO_SUM(mid, lo, mid, third);
+    TWO_SUM(hi, mid, hi, mid);
+    TWO_SUM(mid, lo, mid, lo);
+    const struct kept kept = keep(mid, lo, choose(is_exact, fill(0.0), fill(0x1p-103)), 36);
+    const mask certain = is_decided(hi, mid, choose(is_exact & (lo == 0.0), fill(0.0), fill(0x1p-100)));
+    mean[0] = hi, mean[1] = mid, mean[2] = exact ? kept.low : fill(0.0);
+    return kept.undecided | ~certain;
+}
+
+/* `_find_scatter` of moments.py: n times the sum of squares about the mean, and its error. */
+ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, vector *scatter, vector *error)
+{
+    vector terms[14], double_sum = 2.0 * sum[0];
+    int count = 4;
+    TWO_PROD(terms[0], terms[1], n, square[0]);
+    TWO_PROD(terms[2], terms[3], n, square[1]);
+    const bool more = is_any((square[2] != 0.0) | (square[3] != 0.0) | (sum[1] != 0.0));
+    if (more) {
+        TWO_PROD(terms[4], terms[5], n, square[2]);
+        TWO_PROD(terms[6], terms[7], n, square[3]);
+        TWO_PROD(terms[10], terms[11], double_sum, -sum[1]);
+        TWO_PROD(terms[12], terms[13], sum[1], -sum[1]);
+        count = 8;
+    }
+    TWO_PROD(terms[count], terms[count + 1], sum[0], -sum[0]);
+    const mask left = more ? distill(terms, 14, 3) : distill(terms, 6, 3);
+    QUICK_TWO_SUM(scatter[0], scatter[1], terms[0], terms[1]);
+    const vector positive = choose(scatter[0] > 0.0, scatter[0], choose(square[0] > 0.0, fill(0x1p-1000), fill(1.0)));
+    const vector lost = choose(left, n * square[0] * 0x1p-140, fill(0.0));
+    *error = (lost + 2.0 * absolute(terms[2])) / positive;
+}
+
+/* `_divides` of solution.py: where q + ql is exactly (a + al) / d. */
+ALWAYS mask divides(vector a, vector al, vector q, vector ql, vector d)
+{
+    vector terms[6] = {a, al};
+    vector p, e;
+    TWO_PROD(p, e, q, d);
+    terms[2] = -p, terms[3] = -e;
+    TWO_PROD(p, e, ql, d);
+    terms[4] = -p, terms[5] = -e;
+    const mask left = distill(terms, 6, 2);
+    return ~left & (terms[0] == 0.0) & (terms[1] == 0.0);
+}
+
+/* `add_eps` of divisor.py. */
+ALWAYS void add_eps(const struct rule *rule, const vector *square, const vector *root, vector *divisor)
+{
+    const vector eps = fill(rule->eps);
+    vector added = eps, rest = fill(0.0), s, e;
+    divisor[0] = root[0], divisor[1] = root[1];
+    if (rule->mode == NO_EPS || rule->eps == 0.0) return;
+    if (rule->mode == INSIDE) {
+        TWO_SUM(s, e, square[0], eps);
+        const vector low = e + square[1];
+        QUICK_TWO_SUM(s, e, s, low);
+        pair_root(&divisor[0], &divisor[1], s, e);
+        return;
+    }
+    if (rule->mode == OUTSIDE) {
+        TWO_SUM(s, e, root[0], eps);
+        const vector low = e + root[1];
+        QUICK_TWO_SUM(divisor[0], divisor[1], s, low);
+        return;
+    }
+    if (rule->mode == SQUARE_FLOOR) pair_root(&added, &rest, eps, fill(0.0));
+    const mask under = (root[0] < added) | ((root[0] == added) & (root[1] < rest));
+    divisor[0] = choose(under, added, root[0]), divisor[1] = choose(under, rest, root[1]);
+}
+
+#define FAINT 0x1p-800
+#define LEAST 0x1p-450
+#define LARGEST 0x1p450
+
+ALWAYS mask is_moderate(vector a, double least, double largest)
+{
+    return ((a < largest) & (a > least)) | (a == 0.0);
+}
+
+/* Solves groups g to g + LANES of a batch. */
+ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
+{
+    vector sum[3], square[4], mean[3] = {fill(0.0), fill(0.0), fill(0.0)}, value[2], error, root[2], divisor[2];
+    const vector n = fill(rule->count);
+    mask undecided;
+    memcpy(&undecided, batch->left + g, sizeof undecided);
+    for (int k = 0; k < 3; k++) sum[k] = load(batch->sum[k] + g);
+    for (int k = 0; k < 4; k++) square[k] = load(batch->square[k] + g);
+    distill(square, 4, 4);
+    double times = 1.0;
+    if (rule->centred) {
+        distill(sum, 3, 3);
+        undecided |= sum[2] != 0.0;
+        undecided |= find_mean(sum, n, rule->exact, mean);
+        find_scatter(sum, square, n, value, &error);
+        undecided |= (absolute(mean[0]) < FAINT) & (mean[0] != 0.0);
+        times = rule->count;
+    } else {
+        QUICK_TWO_SUM(value[0], value[1], square[0], square[1]);
+        const vector rest = absolute(square[2]) + absolute(square[3]);
+        error = 2.0 * rest / choose(value[0] > 0.0, value[0], fill(1.0));
+    }
+    const vector freedom = fill(times * rule->freedom), zero = fill(0.0), one = fill(1.0);
+    vector of_value[2], inverse[2], shown[2], hi, lo;
+    PAIR_DIVIDE(of_value[0], of_value[1], value[0], value[1], freedom, zero);
+    error += choose(divides(value[0], value[1], of_value[0], of_value[1], freedom), zero, fill(0x1p-99));
+    const vector more = error + 0x1p-98;
+    pair_root(&root[0], &root[1], of_value[0], of_value[1]);
+    add_eps(rule, of_value, root, divisor);
+    shown[0] = divisor[0], shown[1] = divisor[1];
+    const mask is_zero = divisor[0] == 0.0;
+    divisor[0] = choose(is_zero, one, divisor[0]);
+    if (rule->zero == NOT_A_NUMBER) undecided |= is_zero;
+    if (rule->zero == ONE) shown[0] = divisor[0];
+    PAIR_DIVIDE(hi, lo, one, zero, shown[0], shown[1]);
+    const mask endless = shown[0] == 0.0;
+    inverse[0] = choose(endless, fill((double)INFINITY), hi), inverse[1] = choose(endless, zero, lo);
+    vector low = zero;
+    if (rule->exact) {
+        const struct kept kept = keep(divisor[0], divisor[1], more, 24);
+        undecided |= kept.undecided;
+        low = kept.low;
+    } else {
+        undecided |= ~is_decided(divisor[0], divisor[1], more);
+    }
+    undecided |= ~is_decided(of_value[0], of_value[1], error) | ~is_decided(root[0], root[1], more);
+    undecided |= ~is_decided(inverse[0], inverse[1], more);
+    undecided |= ~is_moderate(of_value[0], LEAST * LEAST, LARGEST * LARGEST);
+    undecided |= ~is_moderate(divisor[0], LEAST, LARGEST);
+    for (int k = 0; k < 3; k++) put(batch->mean[k] + g, mean[k]);
+    put(batch->divisor[0] + g, divisor[0]), put(batch->divisor[1] + g, low);
+    put(batch->statistics[0] + g, mean[0]), put(batch->statistics[1] + g, of_value[0]);
+    put(batch->statistics[2] + g, root[0]), put(batch->statistics[3] + g, inverse[0]);
+    memcpy(batch->left + g, &undecided, sizeof undecided);
+}
+
+#endif

@@ -1,0 +1,114 @@
+"""Whole groups by the compiled kernel: measured, solved and written in one call, a few at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import is_bfloat16
+from normcli.norms.divisors import Measurement
+from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.numerics.solution import find_freedom
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.compiled import Kernel
+    from normcli.dtypes import Floats, Integers
+    from normcli.norms.plan import Plan
+
+_MODES = (None, EpsMode.INSIDE, EpsMode.OUTSIDE, EpsMode.FLOOR, EpsMode.SQUARE_FLOOR)
+_ZERO_RULES = (ZeroRule.ZERO, ZeroRule.ONE, ZeroRule.NAN)
+"""In the order of `enum eps_mode` and `enum zero_rule` of kernel.h."""
+
+_LONGEST = 1 << 26
+"""Groups of fewer values have counts whose products are doubles."""
+
+
+class RowParameter(NamedTuple):
+    """Gamma or beta of groups that are rows: of value i of group g, values[starts[g] + i // span].
+
+    Parameters
+    ----------
+    values : ndarray, shape (values,)
+    starts : ndarray of int, shape (groups,)
+    span : int
+    """
+
+    values: Floats
+    starts: Integers
+    span: int
+
+    def spread(self, groups: Integers, count: int) -> Floats:
+        """Return what some groups of so many values each are multiplied by, or what is added to them."""
+        places: Floats = self.values[self.starts[groups, None] + np.arange(count) // self.span]
+        return places
+
+
+def is_served(dtype: np.dtype[Any]) -> bool:
+    """Whether the kernel reads and writes a dtype."""
+    return is_bfloat16(dtype) or (dtype.isnative and dtype.kind == "f" and dtype.itemsize <= 8)
+
+
+def is_plan_served(plan: Plan, count: int) -> bool:
+    """Whether the kernel solves groups of a plan, of so many values each."""
+    spec, row = plan.spec, plan.norm.divisor
+    by_squares = row.measurement is Measurement.MOMENTS or (
+        row.measurement is Measurement.LENGTH and spec.p in (None, 2.0)
+    )
+    return by_squares and spec.window is None and 0 < count < _LONGEST and find_freedom(plan, count) > 0
+
+
+def normalize_groups(
+    kernel: Kernel,
+    plan: Plan,
+    x: NDArray[Any],
+    out: NDArray[Any] | None,
+    parameters: tuple[RowParameter | None, RowParameter | None],
+    *,
+    exact: bool,
+    exact_output: bool,
+) -> tuple[dict[str, Floats], Integers]:
+    """Normalize groups.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    plan : Plan
+    x : ndarray, shape (outer, inner, count)
+        Two axes of groups, and one of their values, of any strides.
+    out : ndarray or None
+        Of the shape of x; None if nothing is to be written.
+    parameters : tuple of RowParameter or None
+        Gamma and beta.
+    exact, exact_output : bool
+        Whether more than 24 bits of the divisors are kept, and whether results have more.
+
+    Returns
+    -------
+    tuple of (dict, ndarray of int)
+        The statistics, and the numbers of the groups that the kernel has not decided: they have to be
+        normalized in another way.
+    """
+    spec, row = plan.spec, plan.norm.divisor
+    count = x.shape[2]
+    rule = (
+        find_freedom(plan, count),
+        spec.eps or 0.0,
+        _MODES.index(spec.eps_mode),
+        _ZERO_RULES.index(spec.zero_rule),
+        plan.norm.centre is Centre.MEAN,
+        exact,
+        exact_output,
+    )
+    numbers = np.empty((4, x.shape[0] * x.shape[1]))
+    left = kernel.normalize(_expose(x), None if out is None else _expose(out), numbers, *parameters, rule)
+    names = ("mean", row.square, row.spread, "rstd")
+    statistics = {name: values for name, values in zip(names, numbers, strict=True) if name in row.statistics}
+    return statistics, np.frombuffer(left, np.int64)
+
+
+def _expose(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that has a format for buffers, as bfloat16 does not."""
+    return values.view(np.uint16) if is_bfloat16(values.dtype) else values

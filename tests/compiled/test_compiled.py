@@ -1,0 +1,232 @@
+"""The compiled kernel: chosen where it is asked for, checked before it is used, and the same to the bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from normcli import NormError, normalize
+from normcli import compiled as room
+from normcli.compiled import COMPILED, NUMPY, STAMP, VARIABLE, Kernel, describe_kernel, find_kernel
+from normcli.engine import compiled as engine
+from tests.compiled import find_stamp
+from tests.conftest import ROOT
+
+KERNEL = find_kernel() if os.environ.get(VARIABLE) != NUMPY else None
+needs_kernel = pytest.mark.skipif(KERNEL is None, reason="the compiled kernel is not there, or not to be used")
+
+
+def run_shell(*arguments, **variables):
+    return subprocess.run(
+        [sys.executable, "-m", "normcli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, **variables},
+    )
+
+
+# -- which kernel runs
+
+
+def test_the_stamp_is_that_of_the_sources():
+    assert STAMP.read_text() == find_stamp(), "renew it: python -m tests.compiled"
+
+
+def test_numpy_is_chosen_by_the_variable(monkeypatch):
+    monkeypatch.setenv(VARIABLE, NUMPY)
+    assert find_kernel() is None
+    assert describe_kernel() == "numpy kernel"
+
+
+@needs_kernel
+def test_the_compiled_kernel_is_chosen_where_it_is_there(monkeypatch):
+    for value in ("", COMPILED):
+        monkeypatch.setenv(VARIABLE, value)
+        assert find_kernel() == KERNEL
+    assert describe_kernel().startswith("compiled kernel, ")
+
+
+def test_a_kernel_of_other_sources_is_not_used(monkeypatch):
+    room._load.cache_clear()
+    monkeypatch.setattr(
+        room.importlib, "import_module", lambda name: mock.Mock(STAMP="another", VARIANTS=("any",))
+    )
+    monkeypatch.setenv(VARIABLE, "")
+    try:
+        assert find_kernel() is None
+        monkeypatch.setenv(VARIABLE, COMPILED)
+        with pytest.raises(NormError, match="is not there"):
+            find_kernel()
+    finally:
+        room._load.cache_clear()
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("bn", "--shape", "2,3,4,4")], ids=" ".join)
+def test_another_kernel_is_refused_in_one_line(arguments):
+    ran = run_shell(*arguments, NORMCLI_KERNEL="fortran")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.count("\n") == 1
+    assert "NORMCLI_KERNEL is 'fortran'; it takes numpy or compiled" in ran.stderr
+
+
+def test_the_version_says_which_kernel_runs():
+    assert run_shell("--version", NORMCLI_KERNEL=NUMPY).stdout.endswith("(numpy kernel)\n")
+
+
+# -- the same bits
+
+
+def compare(x, norm, kernel, **options):
+    """Assert that a variant of the kernel gives the same bits as NumPy; NaN is one value."""
+    with mock.patch.object(engine, "find_kernel", return_value=None):
+        wanted = normalize(x, norm, **options)
+    with mock.patch.object(engine, "find_kernel", return_value=kernel):
+        found = normalize(x, norm, **options)
+    for name in wanted.statistics:
+        assert_same(found.statistics[name], wanted.statistics[name], name)
+    assert_same(found.normalized, wanted.normalized, "normalized")
+
+
+def assert_same(found, wanted, name):
+    assert found.dtype == wanted.dtype
+    one, other = (np.asarray(a, np.float64) for a in (found, wanted))
+    where = (one.view(np.int64) != other.view(np.int64)) & ~(np.isnan(one) & np.isnan(other))
+    assert not where.any(), f"{name}: {one[where][:5]} instead of {other[where][:5]}"
+
+
+def list_variants():
+    names = () if KERNEL is None else KERNEL.module.VARIANTS
+    return [pytest.param(number, id=name) for number, name in enumerate(names) if name is not None]
+
+
+VALUES = {
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "far from 0": lambda rng, shape: 1e4 + rng.standard_normal(shape),
+    "whole": lambda rng, shape: rng.integers(-9, 9, shape).astype(float),
+    "constant": lambda rng, shape: np.full(shape, 0.1),
+    "many magnitudes": lambda rng, shape: rng.standard_normal(shape) * 2.0 ** rng.integers(-40, 40, shape),
+    "subnormal": lambda rng, shape: rng.standard_normal(shape) * 1e-41,
+    "zeros": lambda rng, shape: rng.standard_normal(shape) * rng.integers(0, 2, shape) * -1.0,
+    "not finite": lambda rng, shape: rng.choice(
+        [1.0, -2.5, np.nan, np.inf, -0.0], shape, p=[0.5, 0.47, 0.01, 0.01, 0.01]
+    ),
+}
+SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 257, 1023, 1024, 1025, 2049, 4097]
+NAMES = ["ln", "rms", "bn", "in", "lp", "ws", "mvn", "zscore"]
+
+
+@needs_kernel
+@pytest.mark.parametrize("variant", list_variants())
+@settings(max_examples=60, deadline=None)
+@given(
+    norm=st.sampled_from(NAMES),
+    dtype=st.sampled_from(["float64", "float32", "float16", "int16"]),
+    kind=st.sampled_from(sorted(VALUES)),
+    size=st.sampled_from(SIZES),
+    groups=st.integers(1, 70),
+    order=st.sampled_from("CFRS"),
+    parameters=st.sampled_from(["", "gamma", "beta", "both"]),
+    out=st.sampled_from([None, "float64", "float32", "float16"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_bits_of_both_kernels(variant, norm, dtype, kind, size, groups, order, parameters, out, seed):
+    rng = np.random.default_rng(seed)
+    shape = {"bn": (size, groups), "zscore": (size, groups), "ws": (groups, size), "in": (1, groups, size)}.get(
+        norm, (groups, size)
+    )
+    if norm == "mvn":
+        shape = (max(1, size // 4), groups % 5 + 1, 4)
+    with np.errstate(all="ignore"):
+        x = VALUES[kind](rng, shape).astype(dtype)
+    if order == "F":
+        x = np.asfortranarray(x)
+    if order == "R":
+        x = np.ascontiguousarray(x[::-1, ..., ::-1])[::-1, ..., ::-1]
+    if order == "S":
+        x = np.repeat(x, 2, axis=-1)[..., ::2]
+    options = {} if out is None else {"dtype": out}
+    length = {"ln": shape[-1], "rms": shape[-1], "bn": shape[1], "in": shape[1]}.get(norm)
+    if length is not None and parameters in ("gamma", "both"):
+        options["gamma"] = rng.standard_normal(length)
+    if length is not None and norm != "rms" and parameters in ("beta", "both"):
+        options["beta"] = rng.standard_normal(length)
+    compare(x, norm, Kernel(KERNEL.module, variant), **options)
+
+
+@needs_kernel
+@pytest.mark.parametrize("eps", [0.0, 1e-12, 1e-5, 3.0])
+def test_bits_of_every_way_of_eps(eps):
+    x = np.random.default_rng(3).standard_normal((50, 40)) * 10.0 ** np.arange(-25, 25)[:, None]
+    for norm in ("ln", "rms"):
+        compare(x, norm, KERNEL, eps=eps, eps_mode="inside")
+        compare(x, norm, KERNEL, eps=eps, eps_mode="outside")
+    compare(x, "lp", KERNEL, eps=eps)
+    compare(x, "l2", KERNEL, eps=eps, like="jax")
+
+
+@needs_kernel
+@pytest.mark.parametrize("order", ["contiguous", "interleaved"])
+def test_bits_of_gamma_by_channel_within_groups(order):
+    rng = np.random.default_rng(4)
+    x, gamma, beta = rng.standard_normal((3, 12, 5, 7)), rng.standard_normal(12), rng.standard_normal(12)
+    compare(x, "gn", KERNEL, groups=3, group_order=order, gamma=gamma, beta=beta)
+    compare(x.astype(np.float32), "gn", KERNEL, groups=4, group_order=order, gamma=gamma, beta=beta)
+
+
+@needs_kernel
+def test_bits_of_bfloat16():
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    x = np.random.default_rng(5).standard_normal((40, 300)).astype(bfloat16)
+    compare(x, "ln", KERNEL)
+    compare(x, "rms", KERNEL, gamma=np.linspace(-2.0, 2.0, 300))
+    compare(x, "ln", KERNEL, dtype="float16")
+    compare(x.astype(np.float32), "ln", KERNEL, dtype="bfloat16")
+
+
+# -- what the module refuses
+
+RULE = (3.0, 1e-5, 1, 0, True, True, True)
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"x": np.zeros((1, 2, 3), np.int32)}, id="integers"),
+        pytest.param({"x": np.zeros((2, 3))}, id="two axes"),
+        pytest.param({"x": np.zeros((1, 0, 3))}, id="nothing"),
+        pytest.param({"x": np.zeros((1, 2, 3), ">f8")}, id="other byte order"),
+        pytest.param({"x": np.zeros(49, np.uint8)[1:].view(np.float64).reshape(1, 2, 3)}, id="not aligned"),
+        pytest.param({"out": np.zeros((1, 2, 4))}, id="other shape"),
+        pytest.param({"out": b"123"}, id="not writable"),
+        pytest.param({"numbers": np.zeros((4, 3))}, id="statistics of other groups"),
+        pytest.param({"gamma": (np.zeros(2), np.zeros(2, np.int64), 1)}, id="gamma too short"),
+        pytest.param({"gamma": (np.zeros(3), np.array([0, 1]), 1)}, id="gamma begins too late"),
+        pytest.param({"gamma": (np.zeros(3), np.array([0, -1]), 1)}, id="gamma begins too early"),
+        pytest.param({"gamma": (np.zeros(3), np.zeros(1, np.int64), 1)}, id="gamma of fewer groups"),
+        pytest.param({"gamma": (np.zeros(3), np.zeros(2, np.int64), 0)}, id="gamma of no span"),
+        pytest.param({"beta": (np.zeros(3, np.float32), np.zeros(2, np.int64), 1)}, id="beta of floats"),
+        pytest.param({"rule": (0.0, *RULE[1:])}, id="no freedom"),
+        pytest.param({"rule": (3.0, 0.0, 9, 0, True, True, True)}, id="no such eps mode"),
+        pytest.param({"variant": 99}, id="no such variant"),
+    ],
+)
+def test_wrong_buffers_are_refused(change):
+    given = {
+        "variant": KERNEL.variant,
+        "x": np.ones((1, 2, 3)),
+        "out": np.zeros((1, 2, 3)),
+        "numbers": np.zeros((4, 2)),
+    }
+    given |= {"gamma": None, "beta": None, "rule": RULE} | change
+    with pytest.raises((ValueError, TypeError, BufferError)):
+        KERNEL.module.normalize(*given.values())
