@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from normcli.norms.divisors import DIVISORS, Divisor, Measurement
+from normcli.norms.request import NanRule
 from normcli.norms.table import NORMS, Centre, EpsMode, ZeroRule
 from normcli.results.result import normalize
 from normcli.verify.lengths import USUAL_P, fit_lengths, intersect
@@ -23,7 +24,9 @@ from normcli.verify.weight import Seen, is_odd_eps, weigh
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from normcli.dtypes import Floats
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class Standard:
     rows : ndarray, shape (groups, group_size)
         The groups as they are.
     values : ndarray, shape (groups, group_size)
-        x̂ with eps = 0 and ddof = 0.
+        x̂ with eps = 0 and ddof = 0; NaN where the row is NaN, which does not count.
     size : ndarray, shape (groups,)
         What was divided by.
     offset : ndarray, shape (groups,)
@@ -44,7 +47,7 @@ class Standard:
         One of `STANDARDS`.
     """
 
-    rows: Floats
+    rows: NDArray[Any]
     values: Floats
     size: Floats
     offset: Floats
@@ -55,6 +58,18 @@ class Standard:
         """Whether something was subtracted."""
         return ROWS[self.divisor].centre is not Centre.NOTHING
 
+    @cached_property
+    def missing(self) -> Selected | None:
+        """Which values do not count; None if all do."""
+        missing: Selected = np.isnan(self.rows)
+        return missing if missing.any() else None
+
+    @cached_property
+    def counts(self) -> Floats:
+        """How many values of each group count, shape (groups,)."""
+        counts: Floats = self.group_size - np.isnan(self.rows).sum(axis=1, dtype=np.float64)
+        return counts
+
     @property
     def group_size(self) -> int:
         """Values in a group."""
@@ -63,7 +78,7 @@ class Standard:
     def measure_length(self, p: float) -> Floats:
         """Return ‖x‖ₚ of each group, measured once."""
         if p not in self._lengths:
-            self._lengths[p] = normalize(self.rows, "lp", axes=1, p=p).norm
+            self._lengths[p] = normalize(self.rows, "lp", axes=1, p=p, nan=_choose_rule(self.rows)).norm
         return self._lengths[p]
 
     @cached_property
@@ -81,10 +96,10 @@ ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) f
 """The first norm that divides so."""
 
 
-def standardize(rows: Floats, divisor: Divisor) -> Standard:
+def standardize(rows: NDArray[Any], divisor: Divisor) -> Standard:
     """Return groups, shape (groups, group_size), without centre (if there is one) and scale."""
     row = ROWS[divisor]
-    result = normalize(rows, row.name, axes=1, eps=None if row.eps is None else 0.0)
+    result = normalize(rows, row.name, axes=1, eps=None if row.eps is None else 0.0, nan=_choose_rule(rows))
     assert divisor.spread is not None  # of every standard
     size = result.statistics[divisor.spread]
     if row.zero_rule is ZeroRule.ONE:
@@ -95,6 +110,11 @@ def standardize(rows: Floats, divisor: Divisor) -> Standard:
         offset = np.abs(result.statistics[row.centre.value]) / size
     offset = np.where(np.isfinite(offset), offset, 0.0)
     return Standard(rows, result.normalized, size, offset, divisor)
+
+
+def _choose_rule(rows: NDArray[Any]) -> NanRule | None:
+    """Return what NaN does: rows are taken with NaN only where y has it in the same places, and it does not count."""
+    return NanRule.OMIT if np.isnan(rows).any() else None
 
 
 def bound_factors(standard: Standard, targets: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
@@ -164,7 +184,7 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
         return
     size, least, largest = standard.size[informative], least[informative], largest[informative]
     seen = Seen(least, largest, size, standard.offset[informative], standard.group_size, standard.centred)
-    n = standard.group_size
+    n = standard.counts[informative]
     divisor, weighed = standard.divisor, []
     if divisor not in MOMENTS:
         if np.all(least <= 1.0 + _OWN_ROUNDINGS) and np.all(largest >= 1.0 - _OWN_ROUNDINGS):
@@ -176,7 +196,7 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
             for mode, unit, power in ((EpsMode.INSIDE, size**2, 2.0), (EpsMode.OUTSIDE, size, 1.0)):
                 low, high = (unit * (1.0 / bound**power - share ** (power / 2.0)) for bound in (largest, least))
                 doubt = _OWN_ROUNDINGS * unit
-                floor = float(size.min()) * math.sqrt(share)
+                floor = float((size * np.sqrt(share)).min())
                 fitting = intersect(Model(divisor, mode, ddof, floor=floor), low - doubt, high + doubt)
                 weighed += [_weigh(model, seen) for model in fitting]
         yield from weighed

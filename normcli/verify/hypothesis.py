@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.engine.inputs import Inputs
+from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -203,13 +203,14 @@ class Hypothesis(NamedTuple):
         """Return the exact result for the sampled values, as float64; x̂ rounded if the affine step does."""
         if self.variance is not None:
             return self.approximate(eps)
-        placed, plan = self.sample.place(self.affine), self._make_plan(eps)
+        placed, plan, rows = self.sample.place(self.affine), self._make_plan(eps), self.sample.standard.rows
+        inputs = Inputs(selection=None if self.sample.standard.missing is None else Selection(omits_nan=True))
         if placed.rounds_to is not None:
-            return placed.apply(run(plan, self.sample.standard.rows)[0])
+            return placed.apply(run(plan, rows, inputs)[0])
         scale, shift = (
             None if v is None else np.broadcast_to(v, plan.grid.shape) for v in (placed.scale, placed.shift)
         )
-        return run(plan, self.sample.standard.rows, Inputs(scale, shift))[0]
+        return run(plan, rows, inputs._replace(gamma=scale, beta=shift))[0]
 
     @property
     def cancelled(self) -> float | None:
@@ -240,7 +241,7 @@ class Hypothesis(NamedTuple):
         if self.variance is not None:
             size = np.sqrt(self.variance)
         elif model.p is None:
-            size = standard.size * math.sqrt(standard.group_size / (standard.group_size - model.ddof))
+            size = standard.size * np.sqrt(standard.counts / (standard.counts - model.ddof))
         else:
             size = standard.measure_length(model.p)
         with np.errstate(all="ignore"):

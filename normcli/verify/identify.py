@@ -107,7 +107,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
     channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
-    inputs = Inputs(x)
+    inputs = Inputs(x, y.transpose(orders[0]))
     scopes = [Scope(norm, channels, order, dtype) for order in orders]
     searches = [Search(inputs, y.transpose(scope.order), affines, scope) for scope in scopes]
     found = [searches[0].find_matches()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from normcli.norms.table import EpsMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
     from normcli.verify.evidence import Model, Standard
@@ -94,7 +96,7 @@ def intersect(model: Model, low: Floats, high: Floats) -> Iterator[Model]:
         yield model._replace(low=least, high=largest)
 
 
-def solve_p(rows: Floats, low: Floats, high: Floats) -> float | None:
+def solve_p(rows: NDArray[Any], low: Floats, high: Floats) -> float | None:
     """Return the p with the fewest digits whose lengths of groups lie between bounds; None if none does.
 
     Lengths fall as p grows, so that the bounds of each group's length are bounds of p.
@@ -106,7 +108,7 @@ def solve_p(rows: Floats, low: Floats, high: Floats) -> float | None:
     >>> solve_p(rows, lengths * (1 - 1e-7), lengths * (1 + 1e-7))
     1.5
     """
-    size = np.abs(rows).astype(np.float64)
+    size = np.nan_to_num(np.abs(rows.astype(np.float64)))  # NaN counts as no value
     largest = size.max(axis=1, initial=0.0)
     informative = (largest > 0.0) & np.isfinite(high) & (low > 0.0)
     if np.count_nonzero(informative) < _LEAST_GROUPS:

@@ -54,8 +54,9 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
     index, *values = find_furthest(actual, expected, error)
     first = hypothesis.affine.rounds_to is not None
     trace = _Trace(
-        is_half(scope.dtype) and precision == scope.dtype.name,
-        _find_one_pass(hypothesis, scope.dtype, float(error.max())),
+        is_coarse=is_half(scope.dtype) and precision == scope.dtype.name,
+        one_pass=_find_one_pass(hypothesis, scope.dtype, float(error.max())),
+        omits_nan=hypothesis.sample.standard.missing is not None,
     )
     for norm, like, by_default in _name_hypothesis(hypothesis, scope, trace):
         groups = _count_groups(norm, grid)
@@ -116,14 +117,19 @@ class _Trace(NamedTuple):
         Whether they were rounded to half precision more often than by kernels that calculate in float32.
     one_pass : bool or None
         Whether the variance is E[x²] − E[x]²; None where that makes no difference.
+    omits_nan : bool
+        Whether there is NaN that does not count.
     """
 
     is_coarse: bool
     one_pass: bool | None
+    omits_nan: bool
 
     def allows(self, convention: Convention) -> bool:
         """Whether a framework calculates so."""
-        return not (self.is_coarse and convention.widens) and self.one_pass in (None, convention.one_pass)
+        if (self.is_coarse and convention.widens) or (self.omits_nan and not convention.omits_nan):
+            return False
+        return self.one_pass in (None, convention.one_pass)
 
 
 _CLEARLY = 16.0

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import find_type, get_eps, is_half
+from normcli.dtypes import find_type, get_eps, is_half, is_long_integer
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.table import NORMS, EpsMode
 from normcli.tensors.mapped import fetch
+from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import NO_AFFINE, WAYS
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Selected
     from normcli.norms.grid import Grid
     from normcli.verify.affine import AffineStep
     from normcli.verify.hypothesis import Scope
@@ -143,31 +145,47 @@ KEPT_VALUES = 1 << 21
 
 
 class Inputs:
-    """A tensor, and groups of its finite values, standardized once for every search that takes them.
+    """A tensor, and groups of its values, standardized once for every search that takes them.
 
     Parameters
     ----------
     x : ndarray
+    y : ndarray
+        Of the same shape. Where x has NaN and y has it in the same places, NaN does not count; otherwise, groups
+        with NaN are left out.
     """
 
-    def __init__(self, x: NDArray[Any]) -> None:
-        self.x = x
+    def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
+        self.x, self._y = x, y
         self._room = KEPT_VALUES
         self._kept: dict[tuple[Grid, Divisor, int], tuple[NDArray[np.intp], Standard] | None] = {}
 
     def standardize(self, grid: Grid, most: int, divisor: Divisor) -> tuple[NDArray[np.intp], Standard] | None:
-        """Return the numbers of some groups of finite values, and these; None if there are none."""
+        """Return the numbers of some groups whose values are finite, and these groups; None if there are none."""
         chosen = _choose_groups(grid, most)
         key = (grid, divisor, len(chosen))
         if key in self._kept:
             return self._kept[key]
-        rows = _widen(take_groups(grid, self.x, chosen))
-        finite = np.isfinite(rows).all(axis=1)
-        found = (chosen[finite], standardize(rows[finite], divisor)) if finite.any() else None
+        rows = take_groups(grid, self.x, chosen)
+        rows = rows if is_long_integer(rows.dtype) else _widen(rows)
+        usable = self._find_usable(rows)
+        found = (chosen[usable], standardize(rows[usable], divisor)) if usable.any() else None
         if rows.size <= self._room:
             self._room -= rows.size
             self._kept[key] = found
         return found
+
+    def _find_usable(self, rows: NDArray[Any]) -> Selected:
+        finite = np.isfinite(rows)
+        usable: Selected = finite.all(axis=1)
+        if not usable.all() and self._omits_nan:
+            usable = (finite | np.isnan(rows)).all(axis=1) & (finite.sum(axis=1) > 1)
+        return usable
+
+    @cached_property
+    def _omits_nan(self) -> bool:
+        pieces = zip(iterate_pieces(self.x), iterate_pieces(self._y), strict=True)
+        return all(np.array_equal(np.isnan(x), np.isnan(y)) for x, y in pieces)
 
 
 class Search:
@@ -247,7 +265,10 @@ class Search:
             error = np.abs(sample.actual - predicted)
             placed = sample.place(hypothesis.affine)
             slack, before = self._allow(sample, placed, self.levels[-1])
-            wrong = ~(error <= slack + before * (1.0 if placed.scale is None else np.abs(placed.scale)))
+            neither = np.isnan(sample.actual) & np.isnan(predicted)
+            wrong = ~(
+                neither | (error <= slack + before * (1.0 if placed.scale is None else np.abs(placed.scale)))
+            )
             part = float(wrong.mean())
             explained = error if part >= _MOSTLY else error[~wrong]
             known = explained[~np.isnan(explained)]
@@ -325,6 +346,8 @@ class Search:
     def _bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
         placed = sample.place(affine)
         targets, slack = placed.undo(sample.actual, *self._allow(sample, placed, level))
+        if (missing := sample.standard.missing) is not None:
+            targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
         return bound_factors(sample.standard, targets, slack)
 
 
@@ -369,6 +392,7 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
             _round_distance(match.max_abs),
             not match.by_default,
             match.affine != NO_AFFINE.way and not NORMS[match.norm].parameter_names,
+            match.groups == 1,  # of all channels: layer normalization by another name
             -match.users,
             list(WAYS).index(match.affine),
             match.ddof,

@@ -299,7 +299,7 @@ def test_groups_are_standardized_once(room, times, monkeypatch):
     made = []
     monkeypatch.setattr(search, "KEPT_VALUES", room)
     monkeypatch.setattr(search, "standardize", lambda *asked: made.append(asked) or standardize(*asked))
-    inputs = search.Inputs(make((8, 9)))
+    inputs = search.Inputs(make((8, 9)), make((8, 9)))
     (grid, *_), (divisor, *_) = enumerate_grids((8, 9)), STANDARDS
     one, two = (inputs.standardize(grid, search.FEW_VALUES, divisor) for _ in range(2))
     assert len(made) == times

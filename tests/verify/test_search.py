@@ -103,3 +103,19 @@ def test_axes_that_are_nobodys_default_are_no_rivals():
     found = ask(x, normalize(x, "ln").normalized)
     assert {match.norm for match in found.matches} > {"ln"}
     assert "batch normalization" not in format_sentence(found)
+
+
+def test_nan_in_both_at_the_same_places_does_not_count():
+    x = make((30, 1), dtype="float64")
+    x[[3, 7]] = np.nan
+    y = normalize(x, "zscore", nan="omit").normalized
+    match = ask(x, y, norm="zscore").matches[0]
+    assert (match.norm, match.like, match.equal) == ("zscore", ("sklearn",), 1.0)
+    y[3] = 0.0
+    assert not ask(x, y, norm="zscore").matches
+
+
+def test_integers_that_float64_rounds_are_what_they_are():
+    x = np.random.default_rng(0).integers(2**60, 2**60 + 50, (7, 13))
+    match = ask(x, normalize(x, "ln").normalized, norm="ln").matches[0]
+    assert (match.axes, match.equal) == ((1,), 1.0)
