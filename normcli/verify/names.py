@@ -9,7 +9,6 @@ import numpy as np
 from normcli.dtypes import is_half
 from normcli.errors import NormError
 from normcli.norms.conventions import find_convention, list_frameworks
-from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
@@ -18,6 +17,7 @@ from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.hypothesis import Furthest, Match, find_furthest, measure_equality
 from normcli.verify.one_pass import measure_step
 from normcli.verify.ulp import measure_distance
+from normcli.verify.windows import WINDOWED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -264,10 +264,6 @@ def _agrees(plan: Plan, model: Model) -> bool:
     if model.eps_mode is EpsMode.FLOOR:
         return eps <= model.square
     return model.low <= eps <= model.high and (spec.eps_mode is model.eps_mode or eps == 0.0)
-
-
-WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor == WINDOW_POWER)
-"""The norm with a window."""
 
 
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:

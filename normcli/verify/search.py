@@ -29,10 +29,10 @@ from normcli.verify.evidence import (
 )
 from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
-from normcli.verify.names import WINDOWED, describe_hypothesis, describe_window
+from normcli.verify.names import describe_hypothesis, describe_window
 from normcli.verify.one_pass import fit_one_pass
 from normcli.verify.ulp import ROUNDED_ONCE, measure_unit
-from normcli.verify.windows import find_windows
+from normcli.verify.windows import WINDOWED, find_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

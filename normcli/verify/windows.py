@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.norms.plan import Window
+from normcli.engine.run import run
+from normcli.norms.divisors import WINDOW_POWER
+from normcli.norms.grid import Reach
+from normcli.norms.plan import Window, make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS
 from normcli.verify.evidence import choose_eps
 
 if TYPE_CHECKING:
@@ -17,12 +23,18 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
 
 
+WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor == WINDOW_POWER)
+"""The norm with a window."""
+
 LARGEST_SIZE = 11
 """Channels in a window, at most."""
 
 EXPONENTS = (0.75, 0.5, 1.0)
 CONSTANTS = (1.0, 2.0, 0.0)
 """The exponents and the k that are tried; k is also fitted."""
+
+_OWN_ROUNDINGS = 2.0**-48
+"""What the bounds themselves may be off, as a part of the power."""
 
 _LEAST_VALUES = 3
 """Fewer values have a line through them whatever made them."""
@@ -52,7 +64,7 @@ def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[FittedWindow]:
                     size = before + after + 1
                     alpha = choose_eps(least * size, largest * size)
                     window = Window(before, after, size, alpha, exponent, k, size)
-                    yield FittedWindow(axis, window, x / (k + alpha / size * squares) ** exponent)
+                    yield FittedWindow(axis, window, _calculate(x, axis, window))
 
 
 def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
@@ -62,11 +74,23 @@ def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _sum_windows(squares: Floats, before: int, after: int) -> Floats:
-    total = np.zeros((squares.shape[0] + 1, *squares.shape[1:]))
-    np.cumsum(squares, axis=0, out=total[1:])
-    number = np.arange(squares.shape[0])
-    sums: Floats = total[np.minimum(number + after + 1, len(number))] - total[np.maximum(number - before, 0)]
+    """Return the sums of windows along the first axis, each added by itself: differences would cancel."""
+    length = len(squares)
+    sums = np.zeros(squares.shape)
+    for offset in range(-min(before, length - 1), min(after, length - 1) + 1):
+        to, start = (
+            slice(max(0, -offset), length - max(0, offset)),
+            slice(max(0, offset), length + min(0, offset)),
+        )
+        sums[to] += squares[start]
     return sums
+
+
+def _calculate(x: Floats, axis: int, window: Window) -> Floats:
+    """Return the exact result, rounded to float64."""
+    plan = make_plan(Request(WINDOWED, axes=(axis,), size=window.size), x.shape, x.dtype)
+    grid = replace(plan.grid, reach=Reach(window.before, window.after))
+    return run(replace(plan.change_spec(window=window), grid=grid), x)[0]
 
 
 def _fit(
@@ -88,7 +112,8 @@ def _fit(
         return
     rounded = [float(f"{constant:.{digits}g}") for digits in (1, 2, 3)]
     for k in dict.fromkeys(itertools.chain(CONSTANTS, rounded)):
-        least, largest = float(((low - k) / size).max()), float(((high - k) / size).min())
+        doubt = _OWN_ROUNDINGS * high
+        least, largest = float(((low - doubt - k) / size).max()), float(((high + doubt - k) / size).min())
         if 0.0 < least <= largest and math.isfinite(largest) and slope > 0.0:
             yield k, least, largest
             return
