@@ -12,7 +12,7 @@ from normcli.cli import options
 from normcli.cli.destination import Destination, choose_files_for, describe_written
 from normcli.cli.sources import load_affine
 from normcli.cli.verbs import Verb
-from normcli.errors import DataError, UsageError, name_subject
+from normcli.errors import UsageError, name_subject
 from normcli.printable import agree, format_count
 from normcli.tensors.tensor import STANDARD_STREAM
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from normcli.cli.settings import Settings
     from normcli.engine.invert import Loss
     from normcli.engine.walk import Effort
-    from normcli.fitting.statistics import Stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import Named
 
@@ -34,8 +33,7 @@ _OPTIONS: tuple[options.Option, ...] = (
     options.TENSOR_FORMAT,
     *options.TABLE_INPUT,
     option("--eps", type=float, help="Instead of that of the statistics."),
-    options.GAMMA,
-    options.BETA,
+    *options.declare_affine(),
     options.DTYPE,
     options.THREADS,
     options.QUIET,
@@ -74,7 +72,7 @@ def _describe_loss(loss: Loss, size: int) -> Iterator[str]:
     if loss.count:
         yield (
             f"{loss.count:,} of {format_count(size, 'value')} may be more than 1 ulp from what they were: "
-            f"rounding y took up to {loss.bound:.2g} of each"
+            f"rounding y took at most {loss.bound:.2g} of any"
         )
     if loss.overflows:
         values = agree(loss.overflows, "value overflows", "values overflow")
@@ -88,15 +86,17 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
         raise UsageError("give a stats file and the files to use it on: stats.npz FILE… -o OUT")
     if settings.answer.output is None:
         raise UsageError("say where it goes: -o FILE, -o DIR/ for several files, -o - for standard output")
+    from normcli.fitting.stats_file import read_stats
     from normcli.fitting.use import Use
     from normcli.tensors.many import expand, name_tensors
 
     answer = settings.answer
     if answer.output != STANDARD_STREAM and answer.format_name is not None:
         raise UsageError("--format is of standard output: -o -; a file's name says its format")
-    kept = _read_stats(stats, files)
+    _refuse_exchanged(stats, files)
     named = list(name_tensors(expand(files), settings.source.table()))
     destinations = choose_files_for([one.name for one in named], answer)
+    kept = read_stats(stats)
     loaded = load_affine(settings.parameters, kept.subject.columns)
     use = Use(kept, **loaded, eps=settings.request.eps, dtype=settings.request.dtype)
     for one in named if len(named) > 1 else ():  # before any is written
@@ -107,18 +107,13 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
             settings.run.warn(one.name, *messages)
 
 
-def _read_stats(path: str, files: Sequence[str]) -> Stats:
-    """Read a stats file; where one of the files to use it on is the stats file, the error says so."""
-    from normcli.fitting.stats_file import read_stats
+def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
+    """Raise `UsageError` where not the first argument is a stats file, but one of the files to use it on."""
+    from normcli.fitting.stats_file import is_stats_file
 
-    try:
-        return read_stats(path)
-    except DataError:
-        for name in files:
-            with contextlib.suppress(DataError):
-                read_stats(name)
-                raise UsageError(f"{path} is no stats file, and {name} is one: it comes first") from None
-        raise
+    found = next(filter(is_stats_file, files), None)
+    if found is not None and not is_stats_file(stats):
+        raise UsageError(f"{stats} is no stats file, and {found} is one: it comes first")
 
 
 def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, inverts: bool) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from normcli.cli import options
@@ -52,8 +53,8 @@ def _describe_norm(named: NamedNorm) -> str:
         f"  y = {norm.formula()}\n"
         f"  axes reduced: {norm.axes.value}\n"
         f"  {f'{parameters}:':<13} {norm.parameters.value}\n"
-        f"  source:       {norm.source}\n"
-        f"  also called:  {', '.join(other for other in norm.names if other != named.name)}"
+        f"  source:       {norm.source}\n\n"
+        f"Also called {', '.join(other for other in norm.names if other != named.name)}."
         f"{_OF_RUNNING if norm.tracks else ''}"
     )
 
@@ -86,6 +87,7 @@ def _run(settings: Settings) -> None:
     from normcli.answers.calculation import Answer
 
     problem = load_problem(settings)
+    started = time.perf_counter()
     with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
         out = outputs.start(files, problem)
         statistics_alone = outputs.tensor is None and _asks_for_statistics_alone(settings.answer)
@@ -98,21 +100,25 @@ def _run(settings: Settings) -> None:
         fields = collect_fields(answer, settings.answer.fields)
         outputs.save(files, problem, result, out)
         show = settings.answer.show
-        if (
-            show is None and outputs.tensor is not None
-        ):  # of what is saved no values, and of a large file no check
-            show = ("stats",) if out is not None else ("stats", "check")
+        if show is None and outputs.tensor is not None:  # of what is saved no values
+            show = ("stats", "check")
         if out is not None:
-            result.settle(check=settings.answer.format_name == "json" or show is None or "check" in show)
+            result.settle(check=document is not None and _needs_check(settings.answer.format_name, show))
     outputs.warn(settings.run, problem)
     if not settings.run.quiet:
         settings.run.warn(result.plan.norm.name, *result.warnings)
+    if document is None and not fields:
+        outputs.report(settings.run, result, time.perf_counter() - started)
     if fields:
         from normcli.writers.structured import write_fields
 
         write_fields(fields, sys.stdout)
     elif document is not None:
         document.write(answer, settings.answer.view()._replace(show=show))
+
+
+def _needs_check(format_name: str | None, show: Sequence[str] | None) -> bool:
+    return format_name == "json" or show is None or "check" in show
 
 
 _OF_VALUES = frozenset(("xhat", "y", "check"))

@@ -14,7 +14,7 @@ from normcli.cli.destination import Destination, choose_values_file, collect_fie
 from normcli.cli.verbs import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Choices, NanRule
-from normcli.printable import agree
+from normcli.printable import agree, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from normcli.fitting.statistics import Stats
 
 _EMITTED = ("torchvision", "keras", "sklearn", "json")
+
+_MOST_NOTES = 3
+"""So many notes on how files were read are written out; the others are counted."""
 
 _OF_ONE_TENSOR = ("--mask", "--lengths", "--fill")
 
@@ -81,8 +84,11 @@ def _fit(settings: Settings, files_from: str | None, emit: str | None, *, skip_b
         paths = [*expand(files), *listed]
         _warn_of_repeated(settings, paths)
         fitted = fit(settings.request, name_tensors(paths, settings.source.table()), policy, effort)
-    for name, note in fitted.notes:
+    for name, note in fitted.notes[:_MOST_NOTES]:
         settings.run.warn(name, note)
+    hidden = len(fitted.notes) - _MOST_NOTES
+    if hidden > 0:
+        settings.run.warn("fit", f"{format_count(hidden, 'more such note')}, each of a file")
     _show(fitted.stats, settings, emit, destination)
     if fitted.bad:
         settings.run._replace(quiet=False).warn("left out", *fitted.bad)

@@ -39,7 +39,7 @@ def _run(settings: Settings, conv_weight: str | None, conv_bias: str | None, *, 
 
     \b
       normcli fold --conv-weight w.npy --running-mean m.npy --running-var v.npy -o folded.npz
-      normcli fold --conv-weight w.npy --conv-bias b.npy --gamma g.npy --beta b.npy --state bn.npz
+      normcli fold --conv-weight w.npy --conv-bias c.npy --gamma g.npy --beta b.npy --state bn.npz
     """
     if conv_weight is None:
         raise UsageError("fold needs --conv-weight FILE")
@@ -90,8 +90,7 @@ FOLD = Verb(
         *_LAYER,
         *options.RUNNING[1:],
         options.STATE,
-        options.GAMMA,
-        options.BETA,
+        *options.declare_affine(("gamma", "beta"), with_synonyms=False),
         option("--eps", type=float, help=f"As in training. [default: the state's, or {_NORM.eps:g}]"),
         option("--like", type=Framework(_NORM.name), help="Take the eps of a framework's batch norm."),
         options.output("Save weight and bias, as .npz or .json."),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _run(settings: Settings) -> None:
     """Write a seeded tensor and nothing else.
 
-    Without -o it goes to standard output as JSON, or as -f says; -i - reads all of them.
+    Without -o FILE it goes to standard output, as JSON or as -f says; -i - reads all of them.
 
     \b
       normcli generate --shape 2,3,4,4
@@ -29,7 +29,7 @@ def _run(settings: Settings) -> None:
     if settings.source.shape is None:
         raise UsageError("generate needs --shape N,N,…")
     answer = settings.answer
-    if answer.output is None:
+    if answer.output in (None, STANDARD_STREAM):
         answer = answer._replace(output=STANDARD_STREAM, format_name=answer.format_name or "json")
     destination = cast("Destination", choose_tensor_file(answer))
     from normcli.tensors.files import Saved

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from click import option
 
-from normcli.cli.types import Framework, Words, parse_lengths, parse_momentum, parse_number, parse_shape
+from normcli.cli.types import (
+    Framework,
+    LikeOption,
+    Words,
+    parse_lengths,
+    parse_momentum,
+    parse_number,
+    parse_shape,
+)
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
 from normcli.norms.request import Fill, NanRule
 from normcli.tensors.recipe import DISTRIBUTIONS, RNGS
@@ -16,7 +24,7 @@ from normcli.tensors.tensor import STREAMED
 from normcli.writers import FIELDS, FORMATS, WRITERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from normcli.cli.verbs import NamedNorm
     from normcli.norms import options as norms
@@ -97,26 +105,39 @@ def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     if norm is None and row.name in ("eps", "eps_mode"):
         default = "each norm's"
     kind: Any = NUMERIC_TYPES.get(row.kind)
-    metavar = row.metavar
+    text = row.help if default is None else f"{row.help} [default: {row.format(default)}]"
     if row.choices:
         kind = click.Choice(row.choices)
     elif row.kind is OptionKind.FRAMEWORK and norm is not None:
-        kind, metavar = Framework(norm.name), None
-    text = row.help if default is None else f"{row.help} [default: {row.format(default)}]"
-    return option(f"--{row.word}", type=kind, metavar=metavar, help=text)
+        return option(
+            f"--{row.word}", type=Framework(norm.name), cls=LikeOption, metavar=row.metavar, help=text
+        )
+    return option(f"--{row.word}", type=kind, metavar=row.metavar, help=text)
 
 
 LAYOUT, DTYPE = (declare(find_option(name)) for name in ("layout", "dtype"))
 
-GAMMA = option(
-    "--gamma", "--weight", "gamma", metavar="VALUE", help="The scale: a file, JSON in place or one number."
-)
-BETA = option("--beta", "--bias", "beta", metavar="VALUE", help="The shift, likewise.")
+_AFFINE = {
+    "gamma": ("--weight", "The scale: a file, JSON in place or one number."),
+    "beta": ("--bias", "The shift, likewise."),
+}
+"""The parameters: what layers call each, and its help."""
+
+
+def declare_affine(names: Iterable[str] = tuple(_AFFINE), *, with_synonyms: bool = True) -> list[Option]:
+    """Return the options of gamma and beta, with what layers call them unless that is something else here."""
+    return [
+        option(f"--{name}", *([synonym] if with_synonyms else []), name, metavar="VALUE", help=text)
+        for name, (synonym, text) in _AFFINE.items()
+        if name in names
+    ]
+
+
 AFFINE_SEED = option(
     "--affine-seed",
     type=int,
     metavar="SEED",
-    help="Draw gamma, then beta, standard normal from the --rng stream.",
+    help="Draw gamma, and beta if something is subtracted, standard normal from the --rng stream.",
 )
 
 RUNNING = (
@@ -253,7 +274,7 @@ def of_norm(named: NamedNorm, *, but: str = "") -> list[Option]:
 
 def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> list[Option]:
     """Return the options of a tensor, those of a norm as `of_norm`, gamma, beta and running statistics."""
-    affine = [{"gamma": GAMMA, "beta": BETA}[name] for name in named.norm.parameter_names]
+    affine = declare_affine(named.norm.parameter_names)
     return [
         *_declare_source(several=several),
         *TABLE_INPUT,

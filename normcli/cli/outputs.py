@@ -13,7 +13,9 @@ from normcli.cli.destination import (
     choose_values_file,
     describe_written,
 )
+from normcli.documents.numbers import format_shape
 from normcli.errors import UsageError
+from normcli.printable import format_bytes, format_count
 from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.writers import PAGE, PAINTED, PICTURES, SUFFIXES, WRITERS
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from normcli.cli.settings import AnswerOptions, RunOptions
     from normcli.results.result import Result
 
+
+_LEAST_MEASURED = 1_000_000
+"""Bytes below which a rate says more of the start of a program than of its speed."""
 
 _SHOWN = (PAGE, *PICTURES)
 """The formats of files that show a result, and do not hold its tensor."""
@@ -40,7 +45,7 @@ class Outputs(NamedTuple):
     ----------
     tensor, statistics : Destination or None
     document : Destination or None
-        Of the answer.
+        Of the answer; None where a tensor is written and nothing else is asked for.
     """
 
     tensor: Destination | None
@@ -77,6 +82,16 @@ class Outputs(NamedTuple):
         if self.tensor is not None:
             run.warn(problem.tensor.source, *describe_written(self.tensor, problem.tensor))
 
+    def report(self, run: RunOptions, result: Result, seconds: float) -> None:
+        """Say what was written to a file, how fast, and how to see more."""
+        if self.tensor is None or self.is_stream:
+            return
+        size = os.stat(str(self.tensor.path)).st_size  # noqa: PTH116
+        rate = f" ({format_bytes(round(size / seconds))}/s)" if size > _LEAST_MEASURED else ""
+        what = f"{format_shape(result.plan.grid.shape)} {result.dtype}, {format_bytes(size)}"
+        more = f"--show stats,check prints {format_count(result.group_count, 'group')}"
+        run.warn(str(self.tensor.path), f"{what} in {seconds:.2g} s{rate}; {more}")
+
 
 def choose_outputs(answer: AnswerOptions) -> Outputs:
     """Return where the normalized tensor, the statistics and the answer go.
@@ -103,8 +118,8 @@ def choose_outputs(answer: AnswerOptions) -> Outputs:
 
             require_painter()
         return Outputs(None, statistics, document)
-    shown = None if output == STANDARD_STREAM else Destination(None, format_name or "table")
-    return Outputs(tensor, statistics, shown)
+    is_asked = output is None or (output != STANDARD_STREAM and bool(answer.show or format_name))
+    return Outputs(tensor, statistics, Destination(None, format_name or "table") if is_asked else None)
 
 
 def require_distinct(paths: dict[str, str | None]) -> None:

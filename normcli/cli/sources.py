@@ -110,14 +110,14 @@ def load_parameters(plan: Plan, settings: Settings) -> Mapping[str, NDArray[Any]
     named = [name for name, values in given.items() if values is not None]
     if named:
         raise UsageError(
-            f"--affine-seed draws {' and '.join(plan.norm.parameter_names)}; give it or --{min(named)}"
+            f"--affine-seed draws {' and '.join(plan.norm.drawn_names)}; give it or --{min(named)}"
         )
     from normcli.tensors.generate import draw_affine
     from normcli.tensors.recipe import DEFAULT_RNG
 
     # --dtype is the output's: of the streams' own dtypes it chooses the wide one alone.
     dtype = "float64" if settings.request.dtype == "float64" else None
-    shape, names = plan.parameters.shape, plan.norm.parameter_names
+    shape, names = plan.parameters.shape, plan.norm.drawn_names
     return draw_affine(settings.source.rng or DEFAULT_RNG, seed, shape, names, dtype)
 
 

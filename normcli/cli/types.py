@@ -149,12 +149,6 @@ class Framework(click.ParamType[str]):
     def __init__(self, norm: str) -> None:
         self.norm = norm
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Return the frameworks, as the help of a choice lists them."""
-        from normcli.norms.conventions import list_frameworks
-
-        return f"[{'|'.join(list_frameworks(self.norm))}]"
-
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
@@ -170,3 +164,16 @@ class Framework(click.ParamType[str]):
         from normcli.norms.conventions import find_convention
 
         return find_convention(value, self.norm).framework
+
+
+class LikeOption(click.Option):
+    """The option of a `Framework`, whose help lists them in words that a line may be broken between."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option and its help, with the frameworks that there are."""
+        from normcli.norms.conventions import list_frameworks
+
+        record = super().get_help_record(ctx)
+        if record is None or not isinstance(self.type, Framework):
+            return record
+        return record[0], f"{record[1]} There are {', '.join(list_frameworks(self.type.norm))}."

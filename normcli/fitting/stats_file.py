@@ -38,6 +38,7 @@ from normcli.numerics.fixed import DIGIT, MOST_PLACES, Fixed
 from normcli.numerics.order_statistics import Quartiles
 from normcli.numerics.pairs import Pair
 from normcli.printable import format_count
+from normcli.tensors.many import list_keys
 from normcli.tensors.members import MOST_COUNTED, Members
 from normcli.tensors.npz import FileKind, write_npz
 from normcli.tensors.whole import open_whole
@@ -177,6 +178,11 @@ def _restore(option: Option, members: Members) -> Any:
     if value == _store(option, None) or value != value:  # NaN is not itself
         return None
     return option.read(value)
+
+
+def is_stats_file(path: str) -> bool:
+    """Whether a file has the members of a stats file, of which nothing more is read."""
+    return {"schema", "files", "samples"} <= {*list_keys(path)}
 
 
 def read_stats(path: str) -> Stats:

@@ -216,7 +216,7 @@ OPTIONS = (
         default=0, is_allowed=lambda ddof: ddof >= 0, requirement="negative",
     ),
     Option(
-        "p", OptionKind.NUMBER, "The exponent of the length, or ±inf.",
+        "p", OptionKind.NUMBER, "The exponent of the length, or ±inf; if negative, one 0 makes the length 0.",
         lambda norm: norm.divisor == LENGTH and norm.p is None,
         default=2.0,  # as in every framework's `normalize`
         is_allowed=lambda p: not math.isnan(p), requirement="not a number",

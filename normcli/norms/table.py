@@ -211,6 +211,11 @@ class Norm(NamedTuple):
             return ()
         return ("gamma", "beta") if self.takes_beta else ("gamma",)
 
+    @property
+    def drawn_names(self) -> tuple[str, ...]:
+        """Those of them that layers begin with: where nothing is subtracted, nothing is added either."""
+        return self.parameter_names if self.centre.statistic else self.parameter_names[:1]
+
     def format_zero(self, rule: ZeroRule) -> str:
         """Return what the normalized values of a group are whose divisor is 0: `0`, `x − mean`, `nan`."""
         return rule.value.replace(

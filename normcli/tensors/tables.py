@@ -217,7 +217,10 @@ class Table(NamedTuple):
                 return self._collect(dtype)
             except NotWholeError:
                 continue
-        return values, f"{rounded} is rounded to float64, as are all numbers beyond 2^53 beside fractions"
+        return values, (
+            f"{rounded} is rounded to float64, as are all numbers beyond 2^53 beside fractions; --columns of "
+            "whole numbers alone are read exactly"
+        )
 
     def _collect(self, dtype: type[np.generic]) -> tuple[NDArray[Any], str | None]:
         collected, rounded = Collected(self.rows.name), None

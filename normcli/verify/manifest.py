@@ -229,7 +229,7 @@ class Manifest:
             return "recipe has no shape"
         if seed is not None:
             dtype = "float64" if plan.request.dtype == "float64" else None
-            names = plan.norm.parameter_names
+            names = tuple(inputs.parameters) or plan.norm.drawn_names
             drawn = draw_affine(str(rng), _require_integer(seed), plan.parameters.shape, names, dtype)
             for name in names:
                 kept = getattr(inputs, name)

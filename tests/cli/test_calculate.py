@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import json
 
 import numpy as np
@@ -296,3 +297,36 @@ def test_digits_are_significant_everywhere(normcli):
 def test_with_running_statistics_nothing_is_reduced(normcli):
     ran = normcli("bn", "--shape", "2,3", "--eval", "--running-mean", "0", "--running-var", "1")
     assert "groups        reduces nothing   has statistics given for C = 3\n" in ran.out
+
+
+def test_of_a_file_one_line_says_what_was_written(normcli, tmp_path):
+    ran = normcli("bn", "--shape", "2,3", "-o", tmp_path / "y.npy")
+    assert (ran.code, ran.out) == (0, "")
+    told = r"normcli: .*y.npy: \(2, 3\) float64, 176 bytes in [0-9.e-]+ s; --show stats,check prints 3 groups\n"
+    assert re.fullmatch(told, ran.err)
+    assert normcli("bn", "--shape", "2,3", "-o", tmp_path / "y.npy", "-q").err == ""
+    assert "rstd" in normcli("bn", "--shape", "2,3", "-o", tmp_path / "y.npy", "--show", "stats").out
+
+
+@pytest.mark.parametrize(("norm", "drawn"), [("ln", {"gamma", "beta"}), ("rms", {"gamma"}), ("wn", {"gamma"})])
+def test_a_seed_draws_beta_where_something_is_subtracted(norm, drawn, normcli):
+    told = normcli(norm, "--shape", "2,3", "--affine-seed", "1", "-f", "json").json
+    assert {name for name in ("gamma", "beta") if told[name] is not None} == drawn
+
+
+def test_no_word_of_a_help_is_cut(normcli, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert all(len(line) <= 80 for line in normcli("bn", "--help").lines)
+
+
+@pytest.mark.parametrize("options", [[], ["-f", "csv"]], ids=len)
+def test_what_is_generated_has_one_format_on_standard_output(options, normcli):
+    line = ["generate", "--shape", "2,2", *options]
+    assert normcli(*line).raw == normcli(*line, "-o", "-").raw != b""
+
+
+def test_fold_has_no_second_weight(normcli):
+    told = normcli("fold", "--help").out
+    assert "--gamma VALUE" in told
+    assert "--conv-weight FILE" in told
+    assert normcli("fold", "--weight", "1").code == 2

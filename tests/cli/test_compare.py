@@ -146,8 +146,8 @@ def test_frameworks_beside_each_other(normcli):
             ["x / ‖x‖₂ · gamma", "x / max(‖x‖ₚ, eps)"], id="none",
         ),
         pytest.param(
-            ["rms:like=gemma", "rms"], "4,3", "before gamma and beta   they differ in",
-            ["x / √(ms + eps) · (1 + gamma) + beta", "x / √(ms + eps) · gamma + beta"], id="one that is added to gamma",
+            ["rms:like=gemma", "rms"], "4,3", "before gamma   they differ in",
+            ["x / √(ms + eps) · (1 + gamma)", "x / √(ms + eps) · gamma"], id="one that is added to gamma",
         ),
     ],
 )  # fmt: skip
@@ -328,7 +328,7 @@ BAD = [
     pytest.param("bn batchnorm", USAGE, "bn and batchnorm are the same here", id="an alias"),
     pytest.param("l2 lp", USAGE, "l2 and lp are the same here", id="a preset"),
     pytest.param("bn foo", USAGE, "there is no norm 'foo'", id="unknown"),
-    pytest.param("bn ln:foo=1", USAGE, "ln:foo=1: ln has no option 'foo'; it has layout, axes, keep, eps, eps-mode, ddof, like", id="unknown option"),
+    pytest.param("bn ln:foo=1", USAGE, "ln:foo=1: ln has no option 'foo'; it has layout, axes, keep, feature-axes, eps, eps-mode, ddof, like", id="unknown option"),
     pytest.param("bn l1:p=3", USAGE, "l1:p=3: l1 has no option 'p'; it has", id="what a preset fixes"),
     pytest.param("bn ln:axes", USAGE, "'axes' is no KEY=VALUE, such as ln:axes=0", id="no value"),
     pytest.param("bn ln:axes=", USAGE, "'axes=' is no KEY=VALUE", id="empty value"),

@@ -320,3 +320,13 @@ def test_how_a_file_was_read_is_not_said_beside_an_error(normcli, tmp_path):
     (tmp_path / "t.csv").write_text("t,x\n1700000000000000001,0.5\n3,1\n")
     ran = normcli("bn", "-i", tmp_path / "t.csv", "--gamma", "[1,2,3]")
     assert (ran.code, len(ran.err.splitlines())) == (3, 1)
+
+
+def test_of_many_notes_on_files_the_first_are_written_and_a_remedy(normcli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number in range(5):
+        (tmp_path / f"t{number}.csv").write_text("a,b\n9007199254740993,1.5\n2,3\n")
+    ran = normcli("fit", "zscore", "t*.csv")
+    assert ran.err.count("rounded to float64") == 3
+    assert "--columns of whole numbers alone are read exactly" in ran.err
+    assert ran.err.splitlines()[-1] == "normcli: fit: 2 more such notes, each of a file"
