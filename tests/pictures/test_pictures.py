@@ -289,7 +289,7 @@ def test_columns_that_have_names_are_named_in_the_legend():
 
 
 def test_coordinates_have_two_decimals_at_most():
-    result, tensor = make("in", (8, 64, 32, 32))
+    result, tensor = make("in", (8, 64, 16, 16))
     text = spell(draw([result], tensor)).decode()
     paths = re.findall(r' d="([^"]+)"', text)
     assert paths
@@ -299,7 +299,7 @@ def test_coordinates_have_two_decimals_at_most():
 @pytest.mark.parametrize("norm", [*OF_EACH_KIND, *slowly(norm for norm in NORMS if norm not in OF_EACH_KIND)])
 @pytest.mark.parametrize("view", [VIEWS[1], *slowly(VIEWS[2:])])
 def test_large_tensors_are_cut_with_the_number_of_what_is_left_out(norm, view):
-    result, tensor = make(norm, (8, 64, 32, 32))
+    result, tensor = make(norm, (8, 64, 16, 16))
     text = spell(draw([result], tensor, Options(view=view)))
     root = ET.fromstring(text)
     words = [e.text for e in root.iter(f"{SVG}text")]
@@ -310,13 +310,13 @@ def test_large_tensors_are_cut_with_the_number_of_what_is_left_out(norm, view):
     assert len(text) < 200_000
     assert len(swatches(root)) <= MOST_COLOURS
     if view != "cubes":
-        assert any(f"{len(indices)} of 524,288 values" in word for word in words)
+        assert any(f"{len(indices)} of 131,072 values" in word for word in words)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_cubes_show_no_group_that_the_matrices_do_not(norm):
-    result, tensor = make(norm, (8, 64, 32, 32))
+    result, tensor = make(norm, (8, 64, 16, 16))
     root = ET.fromstring(spell(draw([result], tensor)))
     assert len(swatches(root)) <= MOST_COLOURS
 
