@@ -114,7 +114,7 @@ COMMANDS = [  # tests/test_kills.py kills the same
             pytest.param("generate --shape 4,3 -o y.npy", "y.npy", id="generate"),
             pytest.param("compare bn ln -i x.npy -o y.md", "y.md", id="compare"),
             pytest.param("explain ln -i x.npy --at 0,0 -o y.html", "y.html", id="explain"),
-            pytest.param("restore ln -i x.npy -o y.json", "y.json", id="restore"),
+            pytest.param("restore bn -i x.npy -o y.json", "y.json", id="restore"),
             pytest.param(
                 "fold --conv-weight x.npy --running-mean 0 --running-var 1 -o y.npz", "y.npz", id="fold"
             ),
