@@ -6,6 +6,15 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
+/* Groups that are solved together. */
+#if defined(__AVX512F__)
+enum { LANES = 8 };
+#elif defined(__AVX__)
+enum { LANES = 4 };
+#else
+enum { LANES = 2 };
+#endif
+
 typedef double vector __attribute__((vector_size(8 * LANES)));
 typedef int64_t mask __attribute__((vector_size(8 * LANES)));
 

@@ -16,12 +16,18 @@ struct memory {
     double y[PIECE], x[PIECE];
     double raw[2 * LEAF];
     double values[SHORT * BATCH], results[SHORT * BATCH];
+    char *from[BATCH]; /* where the groups of the batch begin, */
+    char *to[BATCH];   /* and their results */
 };
 
-static const char *find_group(const struct view *view, ptrdiff_t group)
+/* Find where groups begin. */
+static void find_groups(const struct view *view, ptrdiff_t first, int count, char **places)
 {
-    const ptrdiff_t inner = view->shape[1];
-    return view->data + group / inner * view->strides[0] + group % inner * view->strides[1];
+    ptrdiff_t outer = first / view->shape[1], inner = first % view->shape[1];
+    for (int g = 0; g < count; g++) {
+        places[g] = view->data + outer * view->strides[0] + inner * view->strides[1];
+        if (++inner == view->shape[1]) inner = 0, outer++;
+    }
 }
 
 /* Spread a parameter over values i to i + n of a group. */
@@ -78,8 +84,8 @@ static void write_piece(const struct task *task, struct memory *m, int g, ptrdif
     const struct rule *rule = &task->rule;
     const struct view *out = &task->out;
     const struct affine *a = find_affine(task, m, group, i, n);
-    const void *x = load_values(&task->in, find_group(&task->in, group), i, n, m->raw);
-    char *to = (char *)find_group(out, group) + i * out->strides[2];
+    const void *x = load_values(&task->in, m->from[g], i, n, m->raw);
+    char *to = m->to[g] + i * out->strides[2];
     const bool is_double = task->in.kind == F64;
     int64_t any;
     if (rule->exact_results) {
@@ -134,24 +140,24 @@ static void write_side_by_side(const struct task *task, struct memory *m, ptrdif
     m->holds.n = 0;
     if (out->kind == F32 && out->strides[2] == sizeof(float)) {
         for (int g = 0; g < count; g++) {
-            float *to = (float *)(void *)find_group(out, first + g);
+            float *to = (float *)(void *)m->to[g];
             for (ptrdiff_t i = 0; i < n; i++) to[i] = (float)m->results[i * BATCH + g];
         }
         return;
     }
     for (int g = 0; g < count; g++) {
         for (ptrdiff_t i = 0; i < n; i++) m->y[i] = m->results[i * BATCH + g];
-        store_values((char *)find_group(out, first + g), out->kind, out->strides[2], m->y, n);
+        store_values(m->to[g], out->kind, out->strides[2], m->y, n);
     }
 }
 
 /* Lay a batch of short groups side by side. */
-static void turn(const struct task *task, struct memory *m, ptrdiff_t first, int count)
+static void turn(const struct task *task, struct memory *m, int count)
 {
     const ptrdiff_t n = task->in.shape[2];
     if (count < BATCH) memset(m->values, 0, sizeof m->values);
     for (int g = 0; g < count; g++) {
-        const void *x = load_values(&task->in, find_group(&task->in, first + g), 0, n, m->raw);
+        const void *x = load_values(&task->in, m->from[g], 0, n, m->raw);
         if (task->in.kind == F64)
             for (ptrdiff_t i = 0; i < n; i++) m->values[i * BATCH + g] = ((const double *)x)[i];
         else
@@ -165,12 +171,14 @@ static void work_on_batch(struct task *task, struct memory *m, ptrdiff_t first, 
     const struct rule *rule = &task->rule;
     const ptrdiff_t n = task->in.shape[2];
     const bool side_by_side = n < SHORT && count > 1;
+    find_groups(&task->in, first, count, m->from);
+    if (task->out.data) find_groups(&task->out, first, count, m->to);
     if (side_by_side) {
-        turn(task, m, first, count);
-        measure_side_by_side(m->values, n, rule->centred, task->in.kind == F64, b);
+        turn(task, m, count);
+        measure_side_by_side(m->values, n, rule->centred, task->in.kind == F64, b, count);
     } else {
         for (int g = 0; g < count; g++) {
-            const struct sums sums = measure_group(&task->in, find_group(&task->in, first + g), rule->centred, m->raw);
+            const struct sums sums = measure_group(&task->in, m->from[g], rule->centred, m->raw);
             for (int k = 0; k < 3; k++) b->sum[k][g] = sums.sum[k];
             for (int k = 0; k < 4; k++) b->square[k][g] = sums.square[k];
             b->left[g] = sums.extreme ? -1 : 0;
@@ -215,7 +223,9 @@ static void measure(const struct view *rows, double *sums, bool *extreme, bool n
     double memory[2 * LEAF];
     const ptrdiff_t groups = rows->shape[0] * rows->shape[1];
     for (ptrdiff_t group = 0; group < groups; group++) {
-        struct sums of = measure_group(rows, find_group(rows, group), need_sum, memory);
+        char *place;
+        find_groups(rows, group, 1, &place);
+        const struct sums of = measure_group(rows, place, need_sum, memory);
         for (int k = 0; k < 3; k++) sums[k * groups + group] = of.sum[k];
         for (int k = 0; k < 4; k++) sums[(3 + k) * groups + group] = of.square[k];
         extreme[group] = of.extreme;

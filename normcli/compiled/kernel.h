@@ -18,7 +18,6 @@ enum eps_mode { NO_EPS, INSIDE, OUTSIDE, FLOOR, SQUARE_FLOOR };
 enum zero_rule { ZERO, ONE, NOT_A_NUMBER };
 
 enum {
-    LANES = 8,   /* groups that are solved together */
     BATCH = 64,  /* groups that are measured, solved and written before the next ones are read */
     SHORT = 32,  /* groups of fewer values are turned round, so that every operation runs along the groups */
     LEAF = 2048, /* values that are summed on one grid; what is added up of leaves stays exact */

@@ -165,38 +165,45 @@ static struct sums measure_group(const struct view *in, const char *group, bool 
 }
 
 /* Measures groups of n values that lie side by side: value i of group g is x[i * BATCH + g]. */
-static void measure_side_by_side(const double *x, ptrdiff_t n, bool need_sum, bool doubles, struct batch *batch)
+ALWAYS void measure_lanes(const double *x, ptrdiff_t n, bool need_sum, bool doubles, struct batch *batch, int g)
 {
-    for (int g = 0; g < BATCH; g += LANES) {
-        vector sum[3] = {fill(0.0), fill(0.0), fill(0.0)};
-        vector square[4] = {fill(0.0), fill(0.0), fill(0.0), fill(0.0)};
-        vector largest = fill(0.0), least = fill(0x1p1000);
-        mask left = {0};
-        for (ptrdiff_t i = 0; i < n; i++) {
-            const vector value = load(x + i * BATCH + g), size = absolute(value);
-            vector p, e;
-            largest = choose(size > largest, size, largest);
-            least = choose((size < least) & (size != 0.0), size, least);
-            left |= ~(size < 0x1p400);
-            if (need_sum) {
-                vector term = value;
-                ADD(sum, 3, term);
-                left |= term != 0.0;
-            }
-            if (!doubles) {
-                p = value * value;
-            } else {
-                TWO_PROD(p, e, value, value);
-                ADD(square, 4, e);
-                left |= e != 0.0;
-            }
-            ADD(square, 4, p);
-            left |= p != 0.0;
+    const int sums = doubles ? 3 : 2, squares = doubles ? 4 : 2;
+    vector sum[3] = {fill(0.0), fill(0.0), fill(0.0)};
+    vector square[4] = {fill(0.0), fill(0.0), fill(0.0), fill(0.0)};
+    vector largest = fill(0.0), least = fill(0x1p1000);
+    mask left = {0};
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const vector value = load(x + i * BATCH + g), size = absolute(value);
+        vector p, e;
+        largest = choose(size > largest, size, largest);
+        if (need_sum) {
+            vector term = value;
+            ADD(sum, sums, term);
+            left |= term != 0.0;
         }
-        left |= (least < 0x1p-300) & (largest > 0.0);
-        for (int k = 0; k < 3; k++) put(batch->sum[k] + g, sum[k]);
-        for (int k = 0; k < 4; k++) put(batch->square[k] + g, square[k]);
-        memcpy(batch->left + g, &left, sizeof left);
+        if (doubles) {
+            least = choose((size < least) & (size != 0.0), size, least);
+            TWO_PROD(p, e, value, value);
+            ADD(square, squares, e);
+            left |= e != 0.0;
+        } else {
+            p = value * value;
+        }
+        left |= ~(p < 0x1p800);
+        ADD(square, squares, p);
+        left |= p != 0.0;
+    }
+    if (doubles) left |= (least < 0x1p-300) & (largest > 0.0);
+    for (int k = 0; k < 3; k++) put(batch->sum[k] + g, sum[k]);
+    for (int k = 0; k < 4; k++) put(batch->square[k] + g, square[k]);
+    memcpy(batch->left + g, &left, sizeof left);
+}
+
+static void measure_side_by_side(const double *x, ptrdiff_t n, bool need_sum, bool doubles, struct batch *batch, int count)
+{
+    for (int g = 0; g < count; g += LANES) {
+        if (doubles) measure_lanes(x, n, need_sum, true, batch, g);
+        else measure_lanes(x, n, need_sum, false, batch, g);
     }
 }
 

@@ -48,6 +48,12 @@ ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
 {
     vector rest[3] = {sum[0], sum[1], sum[2]};
     const vector first = rest[0] / n;
+    if (!exact && !is_any((sum[1] != 0.0) | (sum[2] != 0.0))) { /* what a division leaves is a double */
+        vector product, error;
+        TWO_PROD(product, error, first, n);
+        mean[0] = first, mean[1] = ((sum[0] - product) - error) / n;
+        return (mask){0};
+    }
     subtract_product(rest, first, n);
     const vector second = rest[0] / n;
     subtract_product(rest, second, n);
@@ -66,7 +72,7 @@ ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
 }
 
 /* `_find_scatter` of moments.py: n times the sum of squares about the mean, and its error. */
-ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, vector *scatter, vector *error)
+ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, bool exact, vector *scatter, vector *error)
 {
     vector terms[14], double_sum = 2.0 * sum[0];
     int count = 4;
@@ -81,10 +87,12 @@ ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, vect
         count = 8;
     }
     TWO_PROD(terms[count], terms[count + 1], sum[0], -sum[0]);
-    const mask left = more ? distill(terms, 14, 3) : distill(terms, 6, 3);
+    const bool two = !exact && !more;
+    const mask left = more ? distill(terms, 14, 3) : exact ? distill(terms, 6, 3) : distill(terms, 6, 2);
+    if (two) terms[2] = fill(0.0);
     QUICK_TWO_SUM(scatter[0], scatter[1], terms[0], terms[1]);
     const vector positive = choose(scatter[0] > 0.0, scatter[0], choose(square[0] > 0.0, fill(0x1p-1000), fill(1.0)));
-    const vector lost = choose(left, n * square[0] * 0x1p-140, fill(0.0));
+    const vector lost = choose(left, n * square[0] * (two ? 0x1p-95 : 0x1p-140), fill(0.0));
     *error = (lost + 2.0 * absolute(terms[2])) / positive;
 }
 
@@ -144,13 +152,14 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
     memcpy(&undecided, batch->left + g, sizeof undecided);
     for (int k = 0; k < 3; k++) sum[k] = load(batch->sum[k] + g);
     for (int k = 0; k < 4; k++) square[k] = load(batch->square[k] + g);
-    distill(square, 4, 4);
+    if (is_any((square[2] != 0.0) | (square[3] != 0.0))) distill(square, 4, 4);
+    else TWO_SUM(square[0], square[1], square[0], square[1]);
     double times = 1.0;
     if (rule->centred) {
-        distill(sum, 3, 3);
+        if (is_any((sum[1] != 0.0) | (sum[2] != 0.0))) distill(sum, 3, 3);
         undecided |= sum[2] != 0.0;
         undecided |= find_mean(sum, n, rule->exact, mean);
-        find_scatter(sum, square, n, value, &error);
+        find_scatter(sum, square, n, rule->exact, value, &error);
         undecided |= (absolute(mean[0]) < FAINT) & (mean[0] != 0.0);
         times = rule->count;
     } else {
@@ -161,7 +170,11 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
     const vector freedom = fill(times * rule->freedom), zero = fill(0.0), one = fill(1.0);
     vector of_value[2], inverse[2], shown[2], hi, lo;
     PAIR_DIVIDE(of_value[0], of_value[1], value[0], value[1], freedom, zero);
-    error += choose(divides(value[0], value[1], of_value[0], of_value[1], freedom), zero, fill(0x1p-99));
+    const vector rounded = error + 0x1p-99;
+    if (is_any(~is_decided(of_value[0], of_value[1], rounded))) /* which may be exact, and half way between doubles */
+        error = choose(divides(value[0], value[1], of_value[0], of_value[1], freedom), error, rounded);
+    else
+        error = rounded;
     const vector more = error + 0x1p-98;
     pair_root(&root[0], &root[1], of_value[0], of_value[1]);
     add_eps(rule, of_value, root, divisor);

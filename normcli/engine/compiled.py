@@ -59,7 +59,7 @@ class CompiledGroups:
         run = self._run
         gamma, beta = (None if values is None else values.lay_rows(tile) for values in (run.gamma, run.beta))
         statistics, left = normalize_groups(
-            self._kernel, run.plan, x, out, (gamma, beta), exact=run.exact, exact_output=run.exact_output
+            self._kernel, run.plan, x, out, (gamma, beta), work, exact=run.exact, exact_output=run.exact_output
         )
         if not left.size:
             return statistics

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from normcli.compiled import Kernel
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
+    from normcli.numerics.workspace import Workspace
 
 _MODES = (None, EpsMode.INSIDE, EpsMode.OUTSIDE, EpsMode.FLOOR, EpsMode.SQUARE_FLOOR)
 _ZERO_RULES = (ZeroRule.ZERO, ZeroRule.ONE, ZeroRule.NAN)
@@ -66,6 +67,7 @@ def normalize_groups(
     x: NDArray[Any],
     out: NDArray[Any] | None,
     parameters: tuple[RowParameter | None, RowParameter | None],
+    work: Workspace,
     *,
     exact: bool,
     exact_output: bool,
@@ -82,6 +84,8 @@ def normalize_groups(
         Of the shape of x; None if nothing is to be written.
     parameters : tuple of RowParameter or None
         Gamma and beta.
+    work : Workspace
+        Whose memory the statistics take.
     exact, exact_output : bool
         Whether more than 24 bits of the divisors are kept, and whether results have more.
 
@@ -102,7 +106,7 @@ def normalize_groups(
         exact,
         exact_output,
     )
-    numbers = np.empty((4, x.shape[0] * x.shape[1]))
+    numbers = work.get("numbers", (4, x.shape[0] * x.shape[1]))
     left = kernel.normalize(_expose(x), None if out is None else _expose(out), numbers, *parameters, rule)
     names = ("mean", row.square, row.spread, "rstd")
     statistics = {name: values for name, values in zip(names, numbers, strict=True) if name in row.statistics}
