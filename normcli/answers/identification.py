@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from normcli.documents.document import SCHEMA, Facts, Line, Row, Table, describe_members
+import numpy as np
+
+from normcli.documents.document import (
+    SCHEMA,
+    Facts,
+    Line,
+    Row,
+    Table,
+    describe_members,
+    describe_value,
+)
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.plans import describe_tensor, list_facts
 from normcli.verify.sentence import format_share
@@ -14,9 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.documents.document import Section, View
+    from normcli.dtypes import Floats
     from normcli.tensors.tensor import Tensor
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification
+    from normcli.verify.plain import PlainMap
+    from normcli.verify.slips import Slip
 
 _MOST_MATCHES = 12
 
@@ -45,7 +58,7 @@ _MEMBERS = (
 
 @dataclass(frozen=True)
 class IdentificationAnswer:
-    """The norms that reproduce a tensor, and the two tensors.
+    """The norms that reproduce a tensor, or what else does, and the two tensors.
 
     Parameters
     ----------
@@ -67,6 +80,8 @@ class IdentificationAnswer:
         yield Facts("what made the actual tensor of the input?", lines)
         if self.found.matches:
             yield self._list_matches(view)
+        if self.found.plain is not None and self.found.plain.axes:
+            yield self._list_lines(self.found.plain, view)
         yield Line((self.sentence,), bool(self.found.matches))
 
     def data(self) -> Mapping[str, Any]:
@@ -76,7 +91,11 @@ class IdentificationAnswer:
             "schema": SCHEMA,
             "input": describe_tensor(self.source),
             "actual": describe_tensor(self.actual),
+            "verdict": self.found.kind.value,
             "matches": [_describe_match(match) for match in self.found.matches],
+            "affine": None if self.found.plain is None else self._describe_map(self.found.plain),
+            "slip": None if self.found.slip is None else _describe_slip(self.found.slip),
+            "doubtful": [_describe_match(match) for match in self.found.doubtful],
             "nearest": None
             if nearest is None
             else _describe_match(nearest.match) | describe_members(nearest, "mismatches", "compared", "first"),
@@ -99,6 +118,41 @@ class IdentificationAnswer:
         rows = [Row(self._to_cells(match)) for match in matches]
         return Table(None, _COLUMNS, tuple(name in _NUMERIC for name in _COLUMNS), rows, note)
 
+    def _list_lines(self, plain: PlainMap, view: View) -> Table:
+        """Return a and b of each index, and the statistics that evaluation would have stored."""
+        columns = {"a": plain.scale, "b": plain.shift}
+        evaluation = self.found.evaluation
+        if evaluation is not None:
+            columns |= {"running mean": evaluation.mean, "running var + eps": evaluation.square}
+        names = tuple(self.axis_names[axis] for axis in plain.axes)
+        count = plain.scale.size
+        most = count if view.full else min(count, _MOST_MATCHES)
+        places = zip(
+            *np.unravel_index(np.arange(most), [plain.scale.shape[a] for a in plain.axes]), strict=True
+        )
+        cells = zip(*(_format_column(values, most) for values in columns.values()), strict=True)
+        rows = [Row((*map(str, place), *line)) for place, line in zip(places, cells, strict=True)]
+        note = format_hidden(count - most, count, "line")
+        return Table(None, (*names, *columns), (True,) * (len(names) + len(columns)), rows, note)
+
+    def _describe_map(self, plain: PlainMap) -> Mapping[str, Any]:
+        """Return a plain map: a and b are numbers where one pair serves all, else lists over its axes."""
+        evaluation = self.found.evaluation
+        stored = None
+        if evaluation is not None:
+            stored = {
+                "mean": _drop_ones(evaluation.mean, plain),
+                "var_plus_eps": _drop_ones(evaluation.square, plain),
+                "affine": evaluation.affine.way,
+            }
+        return {
+            "axes": list(plain.axes),
+            "a": _drop_ones(plain.scale, plain),
+            "b": _drop_ones(plain.shift, plain),
+            "may_be": list(self.found.known),
+            "evaluation": stored,
+        }
+
     def _to_cells(self, match: Match) -> tuple[str, ...]:
         low, high = match.eps_range
         eps = (f"{match.eps:g}", f"{low:.3g} … {high:.3g}", match.eps_mode or "floor")
@@ -115,6 +169,21 @@ class IdentificationAnswer:
             f"{match.max_ulp:.3g}",
             f"{match.max_abs:.2e}",
         )
+
+
+def _format_column(values: Floats, most: int) -> list[str]:
+    """Return the first numbers of an array as the cells of a column."""
+    return [f"{value:.6g}" for value in values.reshape(-1)[:most]]
+
+
+def _drop_ones(values: Floats, plain: PlainMap) -> Any:
+    lengths = [plain.scale.shape[axis] for axis in plain.axes]
+    numbers = np.broadcast_to(values, plain.scale.shape)
+    return describe_value(numbers.reshape(lengths) if lengths else float(numbers.flat[0]))
+
+
+def _describe_slip(slip: Slip) -> Mapping[str, Any]:
+    return {"axes": list(slip.grid.axes), "groups": slip.grid.groups, "does": slip.words, "affine": slip.affine}
 
 
 def _describe_match(match: Match) -> dict[str, Any]:

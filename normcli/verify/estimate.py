@@ -14,6 +14,8 @@ from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
 from normcli.verify.groups import put_back, take_groups
 from normcli.verify.hypothesis import Hypothesis, Sample
+from normcli.verify.plain import fit_lines
+from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
 
-
-LEAST_VALUES = 8
-"""A channel of fewer values proves nothing: two of them fit any line."""
 
 _HOPEFUL = 0.3
 """Hypotheses without eps that leave more of the spread than this unexplained are not pursued."""
@@ -49,22 +48,39 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) 
             continue
         sample = Sample(grid, np.arange(grid.group_count), standardize(rows, divisor), take_groups(grid, y))
         for axes in _choose_parameter_axes(grid):
-            if math.prod(n for axis, n in enumerate(x.shape) if axis not in axes) >= LEAST_VALUES:
-                plain = Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE))
-                yield from _pursue(plain, y, axes, dtype)
+            bits = _count_bits(grid, axes, dtype, is_centred=sample.standard.centred)
+            if bits >= CERTAIN:
+                yield from _pursue(
+                    Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE, bits=bits)), y, axes, dtype
+                )
+
+
+def _count_bits(grid: Grid, axes: tuple[int, ...], dtype: np.dtype[Any], *, is_centred: bool) -> float:
+    """Return how many bits y shows of the groups' statistics beyond the gammas, betas and the eps that are fitted.
+
+    Every group shows a factor, and where its 0 lies. A gamma and a beta for each group, or one for all that a
+    group's parameters share, take as many away; so do the numbers that single lines of values have.
+    """
+    numbers = 2 if is_centred else 1
+    kept = dict(zip(grid.kept, grid.stats_shape, strict=True))
+    taken = math.prod(kept.get(axis, 1) for axis in axes)
+    lines = math.prod(length if axis in axes else kept.get(axis, 1) for axis, length in enumerate(grid.shape))
+    shown = lines * min(numbers, math.prod(grid.shape) // lines)
+    parameters = math.prod(grid.shape[axis] for axis in axes)
+    left = min(numbers * (grid.group_count - taken), shown - numbers * parameters) - 1
+    return max(0.0, left * -math.log2(_ROUNDINGS * get_eps(dtype)))
 
 
 def _pursue(plain: Hypothesis, y: Floats, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[Hypothesis]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
-    others = tuple(axis for axis in range(y.ndim) if axis not in axes)
-    if _regress(plain, y, others, dtype)[1] > _HOPEFUL * float(np.std(y)):
+    if _regress(plain, y, axes, dtype)[1] > _HOPEFUL * float(np.std(y)):
         return
     tried = sorted(COMMON_EPS)
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
         fitted = {}
         for eps in tried:
             hypothesis = plain._replace(model=plain.model._replace(eps_mode=mode, low=eps, high=eps))
-            affine, _, explained = _regress(hypothesis, y, others, dtype)
+            affine, _, explained = _regress(hypothesis, y, axes, dtype)
             if explained:
                 fitted[eps] = hypothesis._replace(affine=affine)
         if fitted:
@@ -87,18 +103,14 @@ def _choose_parameter_axes(grid: Grid) -> Iterator[tuple[int, ...]]:
 
 
 def _regress(
-    hypothesis: Hypothesis, y: Floats, others: tuple[int, ...], dtype: np.dtype[Any]
+    hypothesis: Hypothesis, y: Floats, axes: tuple[int, ...], dtype: np.dtype[Any]
 ) -> tuple[AffineStep, float, bool]:
     """Return gamma and beta, the largest distance that they leave, and whether rounding explains all of it."""
     sample, is_centred = hypothesis.sample, hypothesis.sample.standard.centred
     h = put_back(sample.grid, hypothesis.standardize(hypothesis.model.low))
-    mean_h, mean_y = (z.mean(others, keepdims=True) if is_centred else 0.0 for z in (h, y))
-    centred = h - mean_h
-    spread = (centred * centred).sum(others, keepdims=True)
-    with np.errstate(all="ignore"):
-        gamma = np.where(spread > 0.0, (centred * (y - mean_y)).sum(others, keepdims=True) / spread, 0.0)
-    beta = mean_y - gamma * mean_h
-    rest = np.abs(y - gamma * h - beta)
+    lines = fit_lines(h, y, axes, through_zero=not is_centred)
+    gamma, beta = lines.scale, lines.shift
+    rest = np.abs(y - lines.apply(h))
     offset = float(sample.standard.offset.max(initial=0.0))
     terms = np.abs(y) + (np.abs(gamma) * (float(is_centred) + np.abs(h)) + np.abs(beta)) * (1.0 + offset)
     roundings = _ROUNDINGS_OF_HALF if is_half(dtype) else _ROUNDINGS

@@ -7,6 +7,7 @@ The lattice is grouping × centred or not × affine step; what divides, with whi
 from __future__ import annotations
 
 import itertools
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,12 @@ from normcli.norms.layout import make_layout
 from normcli.tensors.mapped import require_unchanged
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import enumerate_affine_steps
+from normcli.verify.evaluation import read_evaluation
 from normcli.verify.hypothesis import Scope
+from normcli.verify.known_maps import name_map
+from normcli.verify.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
 from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search, rank_matches
+from normcli.verify.slips import find_slips
 from normcli.verify.ulp import choose_counting_dtype
 
 if TYPE_CHECKING:
@@ -25,7 +30,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.verify.evaluation import Evaluation
     from normcli.verify.hypothesis import Match
+    from normcli.verify.plain import PlainMap
+    from normcli.verify.slips import Slip
 
 
 MOST_ORDERS = 24
@@ -52,6 +60,16 @@ class Question(NamedTuple):
     layout: str | None = None
 
 
+class Kind(StrEnum):
+    """What was found of a tensor."""
+
+    NORM = "norm"
+    AFFINE = "affine"
+    SLIP = "slip"
+    UNDECIDED = "undecided"
+    NONE = "none"
+
+
 class Identification(NamedTuple):
     """What was found.
 
@@ -65,6 +83,18 @@ class Identification(NamedTuple):
         About how many values each hypothesis was compared with, if not with all.
     reason : str or None
         Why no norm can be identified; None where one may be.
+    plain : PlainMap or None
+        A map without statistics that explains the tensor as well as any norm does.
+    known : tuple of str
+        What that map may be.
+    evaluation : Evaluation or None
+        The stored statistics that would make it.
+    slip : Slip or None
+        What a kernel did that is nearly a norm.
+    doubtful : tuple of Match
+        Hypotheses that fit, of which there is too little evidence.
+    unchanged : int or None
+        How many values are those of the input, where nothing fits and these are more than half.
     """
 
     question: Question
@@ -72,6 +102,23 @@ class Identification(NamedTuple):
     nearest: Nearest | None = None
     sampled: int | None = None
     reason: str | None = None
+    plain: PlainMap | None = None
+    known: tuple[str, ...] = ()
+    evaluation: Evaluation | None = None
+    slip: Slip | None = None
+    doubtful: tuple[Match, ...] = ()
+    unchanged: int | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What was found."""
+        found = {
+            Kind.NORM: self.matches,
+            Kind.AFFINE: self.plain,
+            Kind.SLIP: self.slip,
+            Kind.UNDECIDED: self.doubtful,
+        }
+        return next((kind for kind, there in found.items() if there), Kind.NONE)
 
 
 def identify(question: Question, norm: str | None = None) -> Identification:
@@ -114,12 +161,39 @@ def _identify(question: Question, norm: str | None) -> Identification:
     if not found[0].matches:
         found += [search.find_matches() for search in searches[1:]]
     best = min(fitting.level for fitting in found)
-    matches = [match for fitting in found if fitting.level == best for match in fitting.matches]
-    if not matches and gamma is None and beta is None:
-        matches = searches[0].estimate_matches()
+    fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
+    matches = tuple(match for match in fitting if match.is_certain)
+    doubtful = tuple(match for match in fitting if not match.is_certain)
+    blank = Identification(question, (), None, sampled, doubtful=doubtful)
+    plain = find_global_map(x, searches[0].y, dtype)
+    if plain is not None and (plain.is_simple or not matches):
+        return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, searches[0])
     if matches:
-        return Identification(question, tuple(rank_matches(matches)), None, sampled)
-    return Identification(question, (), searches[0].find_nearest(), sampled)
+        return blank._replace(matches=matches, doubtful=())
+    slips = find_slips(searches[0].list_bounds(), dtype)
+    if slips:
+        return blank._replace(slip=slips[0], doubtful=())
+    plain = find_plain_map(x, searches[0].y, dtype)
+    if plain is not None:
+        return _read(blank, plain, searches[0])
+    if gamma is None and beta is None:
+        matches = tuple(rank_matches(searches[0].estimate_matches()))
+    if matches or doubtful:
+        return blank._replace(matches=matches, doubtful=() if matches else doubtful)
+    same = sum(
+        int(np.count_nonzero(a == b))
+        for a, b in zip(iterate_pieces(x), iterate_pieces(searches[0].y), strict=True)
+    )
+    return blank._replace(nearest=searches[0].find_nearest(), unchanged=same if 2 * same > x.size else None)
+
+
+def _read(blank: Identification, plain: PlainMap, search: Search) -> Identification:
+    """Return what a plain map may be."""
+    block = Block(search.x, search.y, MOST_SAMPLED)
+    x, y = block.take(plain.axes)
+    known = name_map(plain, x, y, search.scope.dtype, is_whole=x.size == search.x.size)
+    evaluation = read_evaluation(plain, search.affines)
+    return blank._replace(plain=plain, known=tuple(known), evaluation=evaluation)
 
 
 def _find_orders(shape: tuple[int, ...], actual: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -268,7 +268,7 @@ def _agrees(plan: Plan, model: Model) -> bool:
 
 def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precision: str) -> Match:
     """Return the match of a window of local response normalization."""
-    axis, window, exact = fitted
+    axis, window, exact, bits = fitted
     covers_all = min(window.before, window.after) >= actual.shape[axis] - 1
     like, users = [], 0
     for framework in list_frameworks(WINDOWED):
@@ -291,6 +291,7 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
         order=scope.order,
         window=window,
         users=users,
+        bits=bits,
     )
 
 

@@ -31,6 +31,7 @@ from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.names import describe_hypothesis, describe_window
 from normcli.verify.one_pass import fit_one_pass
+from normcli.verify.slips import Bounded
 from normcli.verify.ulp import ROUNDED_ONCE, measure_unit
 from normcli.verify.windows import WINDOWED, find_windows
 
@@ -132,12 +133,15 @@ class Nearest(NamedTuple):
         Values that it does not explain, and that were looked at.
     first : tuple of int
         The index of the first of them.
+    bits : float
+        What the values that it explains show, less what it takes to say which others it does not.
     """
 
     match: Match
     mismatches: int
     compared: int
     first: tuple[int, ...]
+    bits: float
 
 
 KEPT_VALUES = 1 << 21
@@ -210,12 +214,12 @@ class Search:
 
     def find_matches(self) -> Fitting:
         """Return the matches of the first level at which there are any that are certain, or else any."""
-        candidates, best = list(self._survive()), Fitting(len(self.levels), [])
+        best = Fitting(len(self.levels), [])
         for number, level in enumerate(self.levels):
-            found = [match for pair in candidates for match in self._try(*pair, level)]
+            found = [match for pair in self._candidates for match in self._try(*pair, level)]
             found += self._find_windows(level)
             if not any(match.is_certain for match in found):
-                found += [match for pair in candidates for match in self._try_one_pass(*pair, level)]
+                found += [match for pair in self._candidates for match in self._try_one_pass(*pair, level)]
             here = Fitting(number, found)
             if any(match.is_certain and match.is_usual for match in found):
                 return here
@@ -224,6 +228,17 @@ class Search:
             if best.is_certain and number == best.level + _PATIENCE:
                 break
         return best
+
+    def list_bounds(self) -> Iterator[Bounded]:
+        """Yield the hypotheses whose groups are made by some factor each, whatever divides, with its bounds."""
+        for sample, affine in self._candidates:
+            bounds = next(filter(None, (self._bound(sample, affine, level) for level in self.levels)), None)
+            if bounds is not None:
+                yield Bounded(sample.grid, sample.standard, affine, *bounds)
+
+    @cached_property
+    def _candidates(self) -> list[tuple[Sample, AffineStep]]:
+        return list(self._survive())
 
     def estimate_matches(self) -> list[Match]:
         """Return what fits with a gamma and beta that are fitted to the values, channel by channel."""
@@ -255,7 +270,21 @@ class Search:
         best = min(refined, key=lambda h: self._judge(h)[0])
         _, wrong = self._judge(best)
         match = rank_matches(self._describe(best, self.levels[-1]))[0]
-        return Nearest(match, int(wrong.sum()), wrong.size, _locate_first(sample, wrong))
+        bits = self._count_bits(best, wrong)
+        return Nearest(match, int(wrong.sum()), wrong.size, _locate_first(sample, wrong), bits)
+
+    def _count_bits(self, hypothesis: Hypothesis, wrong: NDArray[np.bool_]) -> float:
+        """Return the bits of what a hypothesis explains, less those of the places and values of the rest."""
+        sample = hypothesis.sample
+        explained = sample.actual[~wrong]
+        if sample.standard.centred and sample.standard.group_size == 2:  # −1 and 1 are the order of two values
+            return 0.0
+        with np.errstate(all="ignore"):
+            slack = self._allow(sample, sample.place(hypothesis.affine), self.levels[-1])
+            width = np.maximum(np.broadcast_to(slack, wrong.shape), 2.0**-1000)
+            spread = float(np.std(explained)) if explained.size else 0.0
+            bits = np.log2(np.maximum(np.nan_to_num(spread / width, nan=0.0, posinf=0.0), 1.0))
+        return float(bits[~wrong].sum() - (bits[wrong] + math.log2(wrong.size)).sum())
 
     def _judge(self, hypothesis: Hypothesis) -> tuple[tuple[float, float], NDArray[np.bool_]]:
         """Return the part of the values that is not explained, the distance of the rest, and which they are."""

@@ -13,7 +13,9 @@ from normcli.norms.layout import make_layout
 from normcli.norms.table import EpsMode, EpsRule, find_norm
 from normcli.results.result import normalize
 from normcli.verify.affine import WAYS
+from normcli.verify.other_sentence import OF_OTHER_MAPS, format_other_map
 from normcli.verify.search import MOST_VALUES
+from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +44,8 @@ def format_sentence(found: Identification) -> str:
     if found.reason is not None:
         return f"No norm can be identified: {found.reason}."
     sample = f" (Compared were whole groups of about {found.sampled:,} values.)" if found.sampled else ""
+    if found.kind in OF_OTHER_MAPS:
+        return f"{format_other_map(found, layout)}{sample}"
     if found.matches:
         best, *others = found.matches
         described = f"{_format_match(best, layout)}{_format_affine(best, asked)}{_format_frameworks(best)}"
@@ -54,7 +58,10 @@ def format_sentence(found: Identification) -> str:
     if near is None:
         return "No norm reproduces y."
     described = f"{_format_match(near.match, layout)}{_format_affine(near.match, asked)}"
-    if 2 * near.mismatches < near.compared:
+    if found.unchanged is not None:
+        count = f"{asked.x.size - found.unchanged:,} of {asked.x.size:,} values"
+        return f"No norm reproduces y; it is the input, except for {count}."
+    if near.bits >= CERTAIN:
         count = f"{near.mismatches:,} of {near.compared:,} values"
         return f"y is {described}, except for {count}, the first at {_format_index(near.first)}.{sample}"
     distance = f"with differences of up to {near.match.max_abs:.3g}"

@@ -1,9 +1,9 @@
 """How much evidence a match is: what a norm predicted of the values, less what was fitted to them.
 
-Groups that were centred and divided show two numbers each: the factor, and where 0 lies. A norm predicts both from
-the input; a plain map y = a·x + b would have them by chance. A number that is predicted as exactly as it can be seen
-counts as so many bits as it can be seen with; a number that was fitted (an eps that nobody uses, p, a gamma) takes
-as many away.
+Groups that were centred and divided show two numbers each: the factor, and where 0 lies. A norm predicts both
+from the input; a plain map y = a · x + b would have them by chance. A number that is predicted as exactly as it
+can be seen counts as so many bits as it can be seen with; a number that was fitted (an eps that nobody uses, p, a
+gamma) takes as many away.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 CERTAIN = 20.0
-"""Bits that a match has to have: chance has one in a million, and the search tries some thousand hypotheses."""
+"""Bits that a match has to have: chance has one in a million, and some thousand hypotheses are tried."""
 
 _COMMON = 4.0
 """Bits that the choice of one of the eps in use takes: there are about 2⁴ of them."""
@@ -27,7 +27,7 @@ _MOST = 50.0
 """No number is seen with more bits: a float64 has 53."""
 
 _SMALL_EPS = 0.2
-"""An eps that nobody uses is taken for one up to this part of the variances; a larger one changes what a norm does."""
+"""An eps that nobody uses is taken for one up to this part of the variances."""
 
 
 class Seen(NamedTuple):
@@ -58,7 +58,7 @@ class Seen(NamedTuple):
         return _add(bits, self.offset * self.size, self._width) if self.centred else 0.0
 
     def count_scale(self, fitted: int) -> float:
-        """Return how many bits of the groups' factors the values show beyond so many numbers that were fitted."""
+        """Return how many bits of the groups' factors the values show beyond the numbers that were fitted."""
         bits = self._count_each()
         if not fitted:
             return _add(bits, self.size, self._width)

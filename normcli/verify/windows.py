@@ -40,12 +40,19 @@ _LEAST_VALUES = 3
 """Fewer values have a line through them whatever made them."""
 
 
+_FITTED = 3
+"""Numbers of a window that are fitted: a, k and the exponent."""
+
+_LEAST_WIDTH = 2.0**-1000
+
+
 class FittedWindow(NamedTuple):
-    """A window that gives y within its slack: its axis, its constants, and what it gives exactly."""
+    """A window that gives y within its slack: its axis, its constants, its exact result, the evidence."""
 
     axis: int
     window: Window
     exact: Floats
+    bits: float
 
 
 def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[FittedWindow]:
@@ -60,11 +67,11 @@ def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[FittedWindow]:
         for before, after in _enumerate_sides(x.shape[axis]):
             squares = np.moveaxis(_sum_windows(moved * moved, before, after), 0, axis)
             for exponent in EXPONENTS:
-                for k, least, largest in _fit(x, y, slack, squares, exponent):
+                for k, least, largest, bits in _fit(x, y, slack, squares, exponent):
                     size = before + after + 1
                     alpha = choose_eps(least * size, largest * size)
                     window = Window(before, after, size, alpha, exponent, k, size)
-                    yield FittedWindow(axis, window, _calculate(x, axis, window))
+                    yield FittedWindow(axis, window, _calculate(x, axis, window), bits if size > 1 else 0.0)
 
 
 def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
@@ -95,8 +102,8 @@ def _calculate(x: Floats, axis: int, window: Window) -> Floats:
 
 def _fit(
     x: Floats, y: Floats, slack: Floats, squares: Floats, exponent: float
-) -> Iterator[tuple[float, float, float]]:
-    """Yield the first k that fits, if any, and the bounds of a."""
+) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the first k that fits, if any, the bounds of a, and the bits of evidence for it."""
     usable = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
     if np.count_nonzero(usable) < _LEAST_VALUES or np.any(
         np.abs(y[~usable]) > 2.0 * slack[~usable] + np.abs(x[~usable])
@@ -115,7 +122,8 @@ def _fit(
         doubt = _OWN_ROUNDINGS * high
         least, largest = float(((low - doubt - k) / size).max()), float(((high + doubt - k) / size).min())
         if 0.0 < least <= largest and math.isfinite(largest) and slope > 0.0:
-            yield k, least, largest
+            seen = np.log2(np.maximum(largest * size / np.maximum(high - low, _LEAST_WIDTH), 1.0))
+            yield k, least, largest, float(seen.sum() - _FITTED * seen.max())
             return
 
 

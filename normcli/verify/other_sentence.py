@@ -1,0 +1,146 @@
+"""What was found that is no norm, as a sentence: a plain map, a slip of a kernel, too little evidence."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from normcli.errors import NormError
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS, Centre, ParameterRule, find_norm
+from normcli.verify.affine import WAYS
+from normcli.verify.identify import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from normcli.dtypes import Floats
+    from normcli.norms.layout import Layout
+    from normcli.verify.evaluation import Evaluation
+    from normcli.verify.hypothesis import Match
+    from normcli.verify.identify import Identification
+    from normcli.verify.plain import PlainMap
+
+OF_OTHER_MAPS = (Kind.AFFINE, Kind.SLIP, Kind.UNDECIDED)
+"""The kinds that have their sentences here."""
+
+_MOST_NUMBERS = 4
+"""Numbers of a list that a sentence holds; of a longer one its least and its largest."""
+
+_MOST_NAMES = 4
+
+
+def format_other_map(found: Identification, layout: Layout) -> str:
+    """Return what made the tensor, and what it may have been."""
+    if found.plain is not None:
+        return _format_plain(found, found.plain, layout)
+    if found.slip is not None:
+        axes = _format_axes(found.slip.grid.axes, layout)
+        split = found.slip.grid.split
+        groups = f" with {split.groups} {split.order} groups" if split is not None else ""
+        return f"y is no norm of the table: x{groups} over {axes}, {found.slip.words}{WAYS[found.slip.affine]}."
+    names = _format_names(found.doubtful)
+    odd = next((match for match in found.doubtful if match.is_odd), None)
+    if odd is not None:
+        told = f"{find_norm(odd.norm)[0].title} ({odd.norm}) over {_format_axes(odd.axes, layout)}"
+        return (
+            f"No norm is identified: {told} would need an eps of {odd.eps:.6g}, "
+            "which is none in use and not small beside the variances."
+        )
+    return f"No norm is identified: {names} would fit, but on so few values so would many other things."
+
+
+def _format_plain(found: Identification, plain: PlainMap, layout: Layout) -> str:
+    formula = f"y = {_format_formula(plain)}"
+    if not plain.axes:
+        said = f"{formula}, one {'factor' if _is_zero(plain.shift) else 'pair'} for all values"
+    else:
+        said = f"{formula} for each index of {_format_axes(plain.axes, layout)}"
+    possible = [*found.known]
+    if not plain.axes:
+        possible += _list_names(found.doubtful)
+    sentences = [f"{said}: no statistic of this tensor is seen in it."]
+    if found.evaluation is not None and plain.axes:
+        sentences.append(format_evaluation(found.evaluation))
+        possible += ["any norm's evaluation with stored statistics", "a scaler fitted elsewhere"]
+    if possible:
+        sentences.append(f"It may be {_join(possible)}, or no norm at all.")
+    sentences += _list_alike(found, plain, layout)
+    return " ".join(sentences)
+
+
+def format_evaluation(evaluation: Evaluation) -> str:
+    """Return the stored statistics that would make a plain map: `evaluation: running mean ≈ …`."""
+    mean, square = _format_numbers(evaluation.mean), _format_numbers(evaluation.square)
+    return (
+        f"As evaluation: running mean ≈ {mean}, running variance + eps ≈ {square}{WAYS[evaluation.affine.way]}."
+    )
+
+
+def _list_alike(found: Identification, plain: PlainMap, layout: Layout) -> Iterable[str]:
+    """Yield which groupings a gamma and beta of each index would hide, and what would tell them apart."""
+    asked = found.question
+    if not plain.axes or asked.gamma is not None or asked.beta is not None:
+        return
+    shape = asked.x.shape
+    hidden = []
+    for name, norm in NORMS.items():
+        if norm.parameters is ParameterRule.NONE or (
+            norm.centre is Centre.NOTHING and not _is_zero(plain.shift)
+        ):
+            continue
+        try:
+            plan = make_plan(Request(name, layout=asked.layout), shape, np.dtype(np.float64))
+        except NormError:
+            continue
+        if set(plan.grid.canonical.kept) - {a for a, n in enumerate(shape) if n == 1} <= set(plain.axes):
+            hidden.append(name)
+    if hidden:
+        whose = f"{_join(hidden)} with a gamma and a beta for each index of {_format_axes(plain.axes, layout)}"
+        yield f"With one sample for each gamma it cannot be told from {whose}: gamma and beta would tell" + (
+            ", or more than one sample." if shape[0] == 1 else "."
+        )
+
+
+def _format_formula(plain: PlainMap) -> str:
+    if plain.axes:
+        a, b = _format_numbers(plain.scale), _format_numbers(plain.shift)
+        return f"a · x + b, a = {a}, b = {b}," if not _is_zero(plain.shift) else f"a · x, a = {a},"
+    factor, term = float(plain.scale.flat[0]), float(plain.shift.flat[0])
+    product = "x" if factor == 1.0 else f"{factor:.9g} · x"
+    return product if term == 0.0 else f"{product} {'+' if term > 0.0 else '−'} {abs(term):.9g}"
+
+
+def _format_numbers(values: Floats) -> str:
+    flat = values.reshape(-1)
+    if flat.size <= _MOST_NUMBERS:
+        return ", ".join(f"{value:.6g}" for value in flat)
+    return f"{flat[0]:.6g}, {flat[1]:.6g}, … ({flat.min():.6g} to {flat.max():.6g})"
+
+
+def _format_names(matches: Iterable[Match]) -> str:
+    return _join(_list_names(matches))
+
+
+def _list_names(matches: Iterable[Match]) -> list[str]:
+    """Return the names of matches, each once, those of whose eps nothing is known left out."""
+    names = dict.fromkeys(
+        f"{find_norm(match.norm)[0].title} ({match.norm})" for match in matches if not match.is_odd
+    )
+    return [*names][:_MOST_NAMES]
+
+
+def _format_axes(axes: tuple[int, ...], layout: Layout) -> str:
+    names = ", ".join(layout.name(axis) if layout.letters else str(axis) for axis in axes)
+    return f"{'axes' if len(axes) > 1 else 'axis'} {names}"
+
+
+def _join(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}" if words else "nothing"
+
+
+def _is_zero(values: Floats) -> bool:
+    return math.isclose(float(np.abs(values).max(initial=0.0)), 0.0)

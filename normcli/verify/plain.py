@@ -1,0 +1,249 @@
+"""Plain maps: y = a · x + b, one pair for all values or for each index of some axes, and no statistic."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import get_eps
+from normcli.tensors.mapped import fetch
+from normcli.verify.ulp import measure_unit
+from normcli.verify.weight import CERTAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+
+    Axes = tuple[int, ...]
+
+
+MOST_SAMPLED = 1 << 17
+"""Values that a map is held against; of larger tensors some indices of each axis are taken."""
+
+_FEW_SAMPLED = 1 << 12
+"""Values that a map is tried on first."""
+
+_SIMPLE = 2
+"""A pair of numbers with no more digits than this is simpler than any norm: 0.5 · x, 2 · x − 1."""
+
+_MOST_DIGITS = 17
+
+_LEAST = 2.0**-60
+"""Of numbers up to 1, smaller ones weigh no more than this one."""
+
+_ROUNDINGS = 3.0
+"""Roundings that a map may be off: a kernel's of x − mean, two products and a sum, and those of the fit."""
+
+_REFINEMENTS = 3
+"""Times that what a line leaves is fitted again: then its numbers are those of least squares."""
+
+
+class PlainMap(NamedTuple):
+    """y = a · x + b.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        The axes along which a and b differ; none of them where one pair serves all values.
+    scale, shift : ndarray
+        a and b, of the tensor's rank, with lengths of 1 for the other axes.
+    digits : int
+        The significant digits of a and b together, of one pair for all; 0 where there are more pairs.
+    """
+
+    axes: Axes
+    scale: Floats
+    shift: Floats
+    digits: int = 0
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether one pair of round numbers serves all values."""
+        return not self.axes and self.digits <= _SIMPLE
+
+    def apply(self, x: Floats) -> Floats:
+        """Return y."""
+        return self.scale * x + self.shift
+
+    def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], roundings: float = _ROUNDINGS) -> bool:
+        """Whether y is what the map gives, but for so many roundings in a dtype."""
+        with np.errstate(all="ignore"):
+            rest = np.abs(y - self.apply(x))
+            slack = roundings * get_eps(dtype) * self.measure_terms(x, y) + measure_unit(np.zeros(1), dtype)
+            off = ~(rest <= slack)
+        return not bool((off & np.isfinite(x)).any())
+
+    def measure_terms(self, x: Floats, y: Floats) -> Floats:
+        """Return the sizes of what is added up for each value: of its own terms, and of its line's on average."""
+        others = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
+        terms = np.abs(self.scale * x) + np.abs(self.shift) + np.abs(y)
+        terms = np.where(np.isfinite(terms), terms, 0.0)
+        total: Floats = terms + terms.mean(others, keepdims=True)
+        return total
+
+
+def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
+    """Return the plain map of fewest numbers that explains y, or None.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape.
+    dtype : numpy.dtype
+        In which y was rounded.
+    """
+    few, more = Block(x, y, _FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
+    for axes in _enumerate_axes(x.shape):
+        if few.fit(axes, dtype) is None:
+            continue
+        if (found := more.fit(axes, dtype)) is not None:
+            return found
+    return None
+
+
+def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
+    """Return the plain map with one pair for all values that explains y, or None."""
+    if Block(x, y, _FEW_SAMPLED).fit((), dtype) is None:
+        return None
+    return Block(x, y, MOST_SAMPLED).fit((), dtype)
+
+
+def _enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
+    """Yield the axes that a and b may differ along, those with the fewest pairs first."""
+    wide = [axis for axis, length in enumerate(shape) if length > 1]
+    sets = (axes for count in range(len(wide)) for axes in itertools.combinations(wide, count))
+    yield from sorted(sets, key=lambda axes: math.prod(shape[axis] for axis in axes))
+
+
+class Block:
+    """Values of some indices of each axis, the same of both tensors.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape.
+    most : int
+        How many values are taken at most.
+    """
+
+    def __init__(self, x: NDArray[Any], y: NDArray[Any], most: int) -> None:
+        self._x, self._y, self._most = x, y, most
+        self._taken: dict[Axes, tuple[Floats, Floats]] = {}
+
+    def fit(self, axes: Axes, dtype: np.dtype[Any]) -> PlainMap | None:
+        """Return the map with a pair for each index of some axes, if it explains the values and they show it."""
+        x, y = self.take(axes)
+        for through_zero in (True, False):
+            fitted = fit_lines(x, y, axes, through_zero=through_zero)
+            if fitted.explains(x, y, dtype):
+                numbers = 1 if through_zero else 2
+                if _count_bits(x, y, fitted, numbers, dtype) < CERTAIN:
+                    return None
+                return fitted if axes else _simplify(fitted, x, y, dtype)
+        return None
+
+    def take(self, axes: Axes) -> tuple[Floats, Floats]:
+        """Return values of x and y: of some axes, every index as long as there is room."""
+        lengths = _choose_lengths(self._x.shape, self._most, axes)
+        if lengths not in self._taken:
+            self._taken = {lengths: (_take(self._x, lengths), _take(self._y, lengths))}
+        return self._taken[lengths]
+
+
+def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int, ...]:
+    """Return how many indices of each axis are taken: long axes are cut first, and those of a and b last."""
+    lengths = list(shape)
+    while math.prod(lengths) > most:
+        cut = [axis for axis in range(len(shape)) if axis not in whole and lengths[axis] > 4] or [
+            *range(len(shape))
+        ]
+        longest = max(cut, key=lambda axis: lengths[axis])
+        lengths[longest] = max(1, min(lengths[longest] - 1, lengths[longest] * 3 // 4))
+    return tuple(lengths)
+
+
+def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
+    """Return the values of evenly spread indices, in float64; of the last axis, those of one run."""
+    for axis, (length, full) in enumerate(zip(lengths[:-1], values.shape[:-1], strict=True)):
+        if length < full:
+            chosen = np.linspace(0, full - 1, length).astype(np.intp)
+            values = np.stack([fetch(values[(*(slice(None),) * axis, place)]) for place in chosen], axis)
+    first = (values.shape[-1] - lengths[-1]) // 2
+    return np.ascontiguousarray(fetch(values[..., first : first + lengths[-1]]), dtype=np.float64)
+
+
+def fit_lines(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> PlainMap:
+    """Return the lines of least squares, the distances counted in units of what rounding leaves of each value.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape; pairs that are not finite do not count.
+    axes : tuple of int
+        There is a line for each index of these.
+    through_zero : bool
+        Whether the lines have no shift.
+    """
+    others = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    with np.errstate(all="ignore"):
+        counted = np.isfinite(x) & np.isfinite(y)
+        x, y = np.where(counted, x, 0.0), np.where(counted, y, 0.0)
+        large_x, large_y = (math.frexp(float(np.abs(values).max(initial=0.0)))[1] for values in (x, y))
+        x, y = np.ldexp(x, -large_x), np.ldexp(y, -large_y)  # whose squares do not overflow
+        weight = counted.astype(np.float64)
+        scale = shift = np.zeros([n if axis in axes else 1 for axis, n in enumerate(x.shape)])
+        for _ in range(1 + _REFINEMENTS):
+            rest = y - (scale * x + shift)
+            total = np.maximum(weight.sum(others, keepdims=True), _LEAST)
+            mean_x, mean = ((weight * z).sum(others, keepdims=True) / total for z in (x, rest))
+            if through_zero:
+                mean_x = mean = np.zeros_like(scale)
+            moved = weight * (x - mean_x)
+            spread = (moved * (x - mean_x)).sum(others, keepdims=True)
+            more = np.where(spread > 0.0, (moved * rest).sum(others, keepdims=True) / spread, 0.0)
+            scale, shift = scale + more, shift + (mean - more * mean_x)
+            terms = PlainMap(axes, scale, shift).measure_terms(x, y)
+            weight = np.where(counted, 1.0 / np.maximum(terms, _LEAST) ** 2, 0.0)
+    return PlainMap(axes, np.ldexp(scale, large_y - large_x), np.ldexp(shift, large_y))
+
+
+def _count_bits(x: Floats, y: Floats, fitted: PlainMap, numbers: int, dtype: np.dtype[Any]) -> float:
+    """Return how many bits of y the map gives beyond the numbers of each line."""
+    others = tuple(axis for axis in range(x.ndim) if axis not in fitted.axes)
+    finite = np.isfinite(x) & np.isfinite(y)
+    slack = _ROUNDINGS * get_eps(dtype) * fitted.measure_terms(x, y)
+    spread = np.abs(fitted.scale) * np.std(np.where(finite, x, 0.0), axis=others, keepdims=True)
+    bits = np.where(finite & (spread > 0.0), np.log2(np.maximum(spread / np.maximum(slack, 1e-300), 1.0)), 0.0)
+    in_line = max(1, math.prod(x.shape[axis] for axis in others))
+    return float(bits.sum() * (max(0, in_line - numbers) / in_line))
+
+
+def _simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> PlainMap:
+    """Return a map of one pair with as few digits as explain y."""
+    a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
+    middle = float(np.mean(x[np.isfinite(x)]))
+    best = fitted._replace(digits=2 * _MOST_DIGITS)
+    for digits in range(1, _MOST_DIGITS + 1):
+        rounded = float(f"{a:.{digits - 1}e}")
+        moved = b + (a - rounded) * middle
+        candidate = _make(fitted, rounded, moved, digits + _MOST_DIGITS)
+        if candidate.explains(x, y, dtype):
+            a, b, best = rounded, moved, candidate
+            break
+    used = best.digits - _MOST_DIGITS
+    for digits in range(_MOST_DIGITS + 1):
+        rounded = float(f"{b:.{digits - 1}e}") if digits else 0.0
+        candidate = _make(fitted, a, rounded, used + digits)
+        if candidate.explains(x, y, dtype):
+            return candidate
+    return best
+
+
+def _make(fitted: PlainMap, a: float, b: float, digits: int) -> PlainMap:
+    return PlainMap((), np.full_like(fitted.scale, a), np.full_like(fitted.shift, b), digits)

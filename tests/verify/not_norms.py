@@ -1,0 +1,119 @@
+"""Seeded maps and transforms that are no norm, of several shapes and dtypes: none may be given the name of one."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+SHAPES = ((24, 10), (6, 4, 12), (4, 6, 5, 5), (1, 6, 8, 8), (64,), (2, 32))
+DTYPES = ("float32", "float64", "float16")
+
+
+class Plant(NamedTuple):
+    """A tensor, and what a map that is no norm made of it."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+
+
+def _along(rng, x, axis, low, high):
+    """Return one number for each index of an axis, to be broadcast."""
+    return rng.uniform(low, high, [n if other == axis else 1 for other, n in enumerate(x.shape)])
+
+
+def _channel(x):
+    return min(1, x.ndim - 1)
+
+
+def _rank(x, axis):
+    return x.argsort(axis).argsort(axis) / max(1, x.shape[axis] - 1)
+
+
+def _whiten(x):
+    rows = x.reshape(len(x), -1)
+    rows = rows - rows.mean(0)
+    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows) + 1e-3 * np.eye(rows.shape[1]))
+    return (rows @ vectors / np.sqrt(values) @ vectors.T).reshape(x.shape)
+
+
+def _softmax(x, axis):
+    powers = np.exp(x - x.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+MAPS = {
+    "half": lambda r, x: 0.5 * x,
+    "negative": lambda r, x: -x,
+    "one factor": lambda r, x: r.uniform(0.1, 3) * x,
+    "one pair": lambda r, x: r.uniform(0.1, 3) * x + r.normal(),
+    "shifted": lambda r, x: x + 2.0,
+    "bytes": lambda r, x: x / 255.0,
+    "from -1 to 1": lambda r, x: x / 127.5 - 1.0,
+    "per channel": lambda r, x: _along(r, x, _channel(x), 0.2, 3) * x + _along(r, x, _channel(x), -2, 2),
+    "factors per channel": lambda r, x: _along(r, x, _channel(x), 0.2, 3) * x,
+    "shifts per channel": lambda r, x: x + _along(r, x, _channel(x), -2, 2),
+    "negative per channel": lambda r, x: -_along(r, x, _channel(x), 0.2, 3) * x,
+    "per last axis": lambda r, x: _along(r, x, x.ndim - 1, 0.2, 3) * x + _along(r, x, x.ndim - 1, -2, 2),
+    "factors per last axis": lambda r, x: _along(r, x, x.ndim - 1, 0.2, 3) * x,
+    "per row": lambda r, x: _along(r, x, 0, 0.2, 3) * x + _along(r, x, 0, -2, 2),
+    "factors per row": lambda r, x: _along(r, x, 0, 0.2, 3) * x,
+    "shifts per row": lambda r, x: x + _along(r, x, 0, -2, 2),
+    "square": lambda r, x: x * x,
+    "cube": lambda r, x: x**3,
+    "signed root": lambda r, x: np.sign(x) * np.sqrt(np.abs(x)),
+    "logarithm": lambda r, x: np.sign(x) * np.log1p(np.abs(x)),
+    "exponential": lambda r, x: np.exp(0.5 * x),
+    "tanh": lambda r, x: np.tanh(x),
+    "sigmoid": lambda r, x: 1 / (1 + np.exp(-x)),
+    "relu": lambda r, x: np.maximum(x, 0),
+    "leaky relu": lambda r, x: np.where(x > 0, x, 0.01 * x),
+    "gelu": lambda r, x: 0.5 * x * (1 + np.vectorize(math.erf, otypes=[float])(x / np.sqrt(2))),
+    "softsign": lambda r, x: x / (1 + np.abs(x)),
+    "clip": lambda r, x: np.clip(x, -1, 1),
+    "softmax, last": lambda r, x: _softmax(x, -1),
+    "softmax, channel": lambda r, x: _softmax(x, _channel(x)),
+    "log softmax": lambda r, x: np.log(_softmax(x, -1)),
+    "noise": lambda r, x: r.normal(size=x.shape),
+    "with noise": lambda r, x: x + 0.01 * r.normal(size=x.shape),
+    "sorted": lambda r, x: np.sort(x, -1),
+    "rank": lambda r, x: _rank(x, -1),
+    "rank, first axis": lambda r, x: _rank(x, 0),
+    "sign": lambda r, x: np.sign(x),
+    "above the mean": lambda r, x: (x > x.mean(-1, keepdims=True)).astype(float),
+    "one hot": lambda r, x: (x == x.max(-1, keepdims=True)).astype(float),
+    "rounded": lambda r, x: np.round(x),
+    "reversed": lambda r, x: x[..., ::-1],
+    "shuffled": lambda r, x: r.permutation(x.reshape(-1)).reshape(x.shape),
+    "summed up": lambda r, x: np.cumsum(x, -1),
+    "differences": lambda r, x: np.diff(x, axis=-1, prepend=0),
+    "rotated": lambda r, x: x @ np.linalg.qr(r.normal(size=(x.shape[-1],) * 2))[0],
+    "projected": lambda r, x: x @ r.normal(size=(x.shape[-1],) * 2),
+    "whitened": lambda r, x: _whiten(x) if x.ndim > 1 else x**5,
+    "quantiles of a normal": lambda r, x: np.sqrt(2) * np.arctanh(1.9 * _rank(x, -1) * 0.5 - 0.475),
+    "stored statistics": lambda r, x: (
+        (x - _along(r, x, _channel(x), -1, 1)) / np.sqrt(_along(r, x, _channel(x), 0.5, 4) + 1e-5)
+    ),
+    "smoothed": lambda r, x: 0.5 * (x + np.roll(x, 1, -1)),
+    "divided by the largest": lambda r, x: x / (1.01 * x.max()),
+    "mean removed, times 3": lambda r, x: 3.0 * (x - x.mean(-1, keepdims=True)),
+    "deviation to the power 3": lambda r, x: (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True) ** 3,
+    "median removed": lambda r, x: x - np.median(x, -1, keepdims=True),
+    "log of the absolute": lambda r, x: np.log(np.abs(x) + 1e-3),
+    "sine": lambda r, x: np.sin(x),
+    "product of neighbours": lambda r, x: x * np.roll(x, 1, -1),
+}
+
+
+def make_plants(shapes=SHAPES, dtypes=DTYPES, seed=0):
+    """Yield every map of every shape in every dtype."""
+    for dtype in dtypes:
+        for shape in shapes:
+            for number, (name, transform) in enumerate(MAPS.items()):
+                rng = np.random.default_rng([seed, number, len(shape), shape[0]])
+                x = rng.normal(rng.normal(0, 1), rng.uniform(0.5, 3), shape).astype(dtype)
+                with np.errstate(all="ignore"):
+                    y = np.ascontiguousarray(transform(rng, x.astype(np.float64)), dtype)
+                yield Plant(f"{name}, {dtype}, {shape}", x, y)
