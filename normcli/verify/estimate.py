@@ -56,11 +56,13 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) 
 
 
 def _count_bits(grid: Grid, axes: tuple[int, ...], dtype: np.dtype[Any], *, is_centred: bool) -> float:
-    """Return how many bits y shows of the groups' statistics beyond the gammas, betas and the eps that are fitted.
+    """Return how many bits y shows of the groups' statistics beyond the numbers that are fitted.
 
-    Every group shows a factor, and where its 0 lies. A gamma and a beta for each group, or one for all that a
-    group's parameters share, take as many away; so do the numbers that single lines of values have.
+    Every group shows a factor, and where its 0 lies; a gamma and a beta for each group, or for all groups
+    together, take as many away, and eps takes one. Single values with one gamma show no more than they are.
     """
+    if is_centred and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
+        return 0.0
     numbers = 2 if is_centred else 1
     kept = dict(zip(grid.kept, grid.stats_shape, strict=True))
     taken = math.prod(kept.get(axis, 1) for axis in axes)

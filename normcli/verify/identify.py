@@ -24,6 +24,7 @@ from normcli.verify.plain import MOST_SAMPLED, Block, find_global_map, find_plai
 from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search, rank_matches
 from normcli.verify.slips import find_slips
 from normcli.verify.ulp import choose_counting_dtype
+from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,6 +174,8 @@ def _identify(question: Question, norm: str | None) -> Identification:
     slips = find_slips(searches[0].list_bounds(), dtype)
     if slips:
         return blank._replace(slip=slips[0], doubtful=())
+    if any(match.is_odd and match.bits >= CERTAIN for match in doubtful):
+        return blank
     plain = find_plain_map(x, searches[0].y, dtype)
     if plain is not None:
         return _read(blank, plain, searches[0])

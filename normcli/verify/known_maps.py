@@ -59,14 +59,14 @@ _KERAS = "Keras 3.15, applications/imagenet_utils.py, preprocess_input"
 _TIMM = "timm, data/constants.py"
 
 CONSTANTS = (
-    Constants("bytes as fractions, x / 255", (0.0,), (1.0,), 255.0, "torchvision, transforms.ToTensor"),
-    Constants("bytes from −1 to 1, x / 127.5 − 1", (1.0,), (1.0,), 127.5, f"{_KERAS}, mode tf"),
-    Constants("fractions from −1 to 1, (x − 0.5) / 0.5", (0.5,), (0.5,), 1.0, f"{_TIMM}, IMAGENET_INCEPTION_MEAN"),
-    Constants("ImageNet's mean and std, of values from 0 to 1", *_IMAGENET, 1.0, f"{_TIMM}, IMAGENET_DEFAULT_MEAN"),
-    Constants("ImageNet's mean and std, of values from 0 to 255", *_IMAGENET, 255.0, f"{_KERAS}, mode torch"),
+    Constants("x / 255, bytes from 0 to 1", (0.0,), (1.0,), 255.0, "torchvision, transforms.ToTensor"),
+    Constants("x / 127.5 − 1, bytes from −1 to 1", (1.0,), (1.0,), 127.5, f"{_KERAS}, mode tf"),
+    Constants("(x − 0.5) / 0.5, from −1 to 1", (0.5,), (0.5,), 1.0, f"{_TIMM}, IMAGENET_INCEPTION_MEAN"),
+    Constants("ImageNet's mean and std of 0 to 1", *_IMAGENET, 1.0, f"{_TIMM}, IMAGENET_DEFAULT_MEAN"),
+    Constants("ImageNet's mean and std of 0 to 255", *_IMAGENET, 255.0, f"{_KERAS}, mode torch"),
     Constants("ImageNet's mean in BGR", (103.939, 116.779, 123.68), (1.0,) * 3, 1.0, f"{_KERAS}, mode caffe"),
-    Constants("CLIP's mean and std, of values from 0 to 1", *_CLIP, 1.0, f"{_TIMM}, OPENAI_CLIP_MEAN"),
-    Constants("CLIP's mean and std, of values from 0 to 255", *_CLIP, 255.0, f"{_TIMM}, OPENAI_CLIP_MEAN"),
+    Constants("CLIP's mean and std of 0 to 1", *_CLIP, 1.0, f"{_TIMM}, OPENAI_CLIP_MEAN"),
+    Constants("CLIP's mean and std of 0 to 255", *_CLIP, 255.0, f"{_TIMM}, OPENAI_CLIP_MEAN"),
     Constants("MNIST's mean and std", (0.1307,), (0.3081,), 1.0, "pytorch/examples, mnist/main.py"),
     Constants(
         "CIFAR-10's mean and std",
@@ -76,14 +76,6 @@ CONSTANTS = (
 """Constants of images, each with a place where they stand."""
 
 _SKLEARN = "scikit-learn 1.9, preprocessing/_data.py"
-
-
-def _fit_minmax(low: float, high: float) -> Callable[[Floats], tuple[Floats, Floats]]:
-    def fit(rows: Floats) -> tuple[Floats, Floats]:
-        scale = (high - low) / np.ptp(rows, axis=1)
-        return scale, low - rows.min(axis=1) * scale
-
-    return fit
 
 
 def _fit_quantiles(
@@ -106,7 +98,6 @@ def _divide_by(measure: Callable[..., Any]) -> Callable[[Floats], tuple[Floats, 
 
 
 SCALERS = (
-    Scaler("MinMaxScaler((-1, 1))", _fit_minmax(-1.0, 1.0), _SKLEARN),
     Scaler("StandardScaler(with_mean=False)", _divide_by(np.std), _SKLEARN),
     Scaler(
         "StandardScaler(with_std=False): the mean is subtracted, nothing divided",

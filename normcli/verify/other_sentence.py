@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification
     from normcli.verify.plain import PlainMap
+    from normcli.verify.slips import Slip
 
 OF_OTHER_MAPS = (Kind.AFFINE, Kind.SLIP, Kind.UNDECIDED)
 """The kinds that have their sentences here."""
@@ -38,10 +39,7 @@ def format_other_map(found: Identification, layout: Layout) -> str:
     if found.plain is not None:
         return _format_plain(found, found.plain, layout)
     if found.slip is not None:
-        axes = _format_axes(found.slip.grid.axes, layout)
-        split = found.slip.grid.split
-        groups = f" with {split.groups} {split.order} groups" if split is not None else ""
-        return f"y is no norm of the table: x{groups} over {axes}, {found.slip.words}{WAYS[found.slip.affine]}."
+        return _format_slip(found.slip, layout)
     names = _format_names(found.doubtful)
     odd = next((match for match in found.doubtful if match.is_odd), None)
     if odd is not None:
@@ -51,6 +49,14 @@ def format_other_map(found: Identification, layout: Layout) -> str:
             "which is none in use and not small beside the variances."
         )
     return f"No norm is identified: {names} would fit, but on so few values so would many other things."
+
+
+def _format_slip(slip: Slip, layout: Layout) -> str:
+    split = slip.grid.split
+    groups = f" in {split.groups} {split.order} groups" if split is not None else ""
+    what = "x minus its mean" if slip.centred else "x"
+    axes = _format_axes(slip.grid.axes, layout)
+    return f"y is no norm of the table: {what} over {axes}{groups}, {slip.words}{WAYS[slip.affine]}."
 
 
 def _format_plain(found: Identification, plain: PlainMap, layout: Layout) -> str:
@@ -88,7 +94,7 @@ def _list_alike(found: Identification, plain: PlainMap, layout: Layout) -> Itera
     shape = asked.x.shape
     hidden = []
     for name, norm in NORMS.items():
-        if norm.parameters is ParameterRule.NONE or (
+        if norm.parameters not in (ParameterRule.CHANNEL, ParameterRule.REDUCED) or (
             norm.centre is Centre.NOTHING and not _is_zero(plain.shift)
         ):
             continue
@@ -99,10 +105,10 @@ def _list_alike(found: Identification, plain: PlainMap, layout: Layout) -> Itera
         if set(plan.grid.canonical.kept) - {a for a, n in enumerate(shape) if n == 1} <= set(plain.axes):
             hidden.append(name)
     if hidden:
-        whose = f"{_join(hidden)} with a gamma and a beta for each index of {_format_axes(plain.axes, layout)}"
-        yield f"With one sample for each gamma it cannot be told from {whose}: gamma and beta would tell" + (
-            ", or more than one sample." if shape[0] == 1 else "."
-        )
+        axes = _format_axes(plain.axes, layout)
+        whose = _join([*hidden, "any norm whose groups hold whole ones"])
+        more = ", or more than one sample" if shape[0] == 1 else ""
+        yield f"A gamma and a beta for each index of {axes} would hide {whose}: they would tell{more}."
 
 
 def _format_formula(plain: PlainMap) -> str:

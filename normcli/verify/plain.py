@@ -80,7 +80,7 @@ class PlainMap(NamedTuple):
         return not bool((off & np.isfinite(x)).any())
 
     def measure_terms(self, x: Floats, y: Floats) -> Floats:
-        """Return the sizes of what is added up for each value: of its own terms, and of its line's on average."""
+        """Return the size of what is added up for each value: its own terms, and its line's on average."""
         others = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
         terms = np.abs(self.scale * x) + np.abs(self.shift) + np.abs(y)
         terms = np.where(np.isfinite(terms), terms, 0.0)
@@ -137,7 +137,7 @@ class Block:
         self._taken: dict[Axes, tuple[Floats, Floats]] = {}
 
     def fit(self, axes: Axes, dtype: np.dtype[Any]) -> PlainMap | None:
-        """Return the map with a pair for each index of some axes, if it explains the values and they show it."""
+        """Return the map with a pair for each index of some axes, if it explains values enough to show it."""
         x, y = self.take(axes)
         for through_zero in (True, False):
             fitted = fit_lines(x, y, axes, through_zero=through_zero)

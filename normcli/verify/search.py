@@ -276,12 +276,11 @@ class Search:
     def _count_bits(self, hypothesis: Hypothesis, wrong: NDArray[np.bool_]) -> float:
         """Return the bits of what a hypothesis explains, less those of the places and values of the rest."""
         sample = hypothesis.sample
-        explained = sample.actual[~wrong]
+        explained = sample.actual[~wrong & np.isfinite(sample.actual)]
         if sample.standard.centred and sample.standard.group_size == 2:  # −1 and 1 are the order of two values
             return 0.0
         with np.errstate(all="ignore"):
-            slack = self._allow(sample, sample.place(hypothesis.affine), self.levels[-1])
-            width = np.maximum(np.broadcast_to(slack, wrong.shape), 2.0**-1000)
+            width = np.maximum(self._tolerate(sample, hypothesis.affine), 2.0**-1000)
             spread = float(np.std(explained)) if explained.size else 0.0
             bits = np.log2(np.maximum(np.nan_to_num(spread / width, nan=0.0, posinf=0.0), 1.0))
         return float(bits[~wrong].sum() - (bits[wrong] + math.log2(wrong.size)).sum())
@@ -292,12 +291,8 @@ class Search:
         predicted = hypothesis.approximate(hypothesis.model.low)
         with np.errstate(all="ignore"):
             error = np.abs(sample.actual - predicted)
-            placed = sample.place(hypothesis.affine)
-            slack, before = self._allow(sample, placed, self.levels[-1])
             neither = np.isnan(sample.actual) & np.isnan(predicted)
-            wrong = ~(
-                neither | (error <= slack + before * (1.0 if placed.scale is None else np.abs(placed.scale)))
-            )
+            wrong = ~(neither | (error <= self._tolerate(sample, hypothesis.affine)))
             part = float(wrong.mean())
             explained = error if part >= _MOSTLY else error[~wrong]
             known = explained[~np.isnan(explained)]
@@ -371,6 +366,13 @@ class Search:
             slack = slack + level.measure(np.abs(placed.shift))
         terms = (float(standard.centred) + np.abs(standard.values)) * (1.0 + standard.offset[:, None])
         return slack, level.measure(terms)
+
+    def _tolerate(self, sample: Sample, affine: AffineStep) -> Floats:
+        """Return how far values may be off at the loosest level."""
+        placed = sample.place(affine)
+        slack, before = self._allow(sample, placed, self.levels[-1])
+        tolerated: Floats = slack + before * (1.0 if placed.scale is None else np.abs(placed.scale))
+        return tolerated
 
     def _bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
         placed = sample.place(affine)

@@ -1,4 +1,4 @@
-"""Slips of kernels that are nearly norms: groups are centred by their own means, and divided by something else."""
+"""Slips of kernels that are nearly norms: groups are centred by their means, and divided by something else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import get_eps
-from normcli.norms.divisors import ROOT_MEAN_SQUARE
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, choose_eps
 from normcli.verify.weight import CERTAIN, Seen
 
@@ -27,15 +26,18 @@ class Slip(NamedTuple):
     Parameters
     ----------
     grid : Grid
+    centred : bool
+        Whether each group's mean is subtracted.
     affine : str
         How gamma and beta entered: one of `affine.WAYS`.
     words : str
-        What it does, to follow "y is".
+        What divides.
     rank : int
         The likelier ones have less.
     """
 
     grid: Grid
+    centred: bool
     affine: str
     words: str
     rank: int
@@ -86,17 +88,12 @@ def _explain(bounded: Bounded, dtype: np.dtype[Any]) -> Iterator[Slip]:
         return
     least, largest, size = bounded.least[known], bounded.largest[known], standard.size[known]
     seen = Seen(least, largest, size, standard.offset[known], standard.group_size, standard.centred)
-    words = _find_square(seen)
-    if words is not None:
-        yield Slip(bounded.grid, bounded.affine.way, words, 0)
-    if standard.divisor == ROOT_MEAN_SQUARE or seen.count_shift() < CERTAIN:
-        return
-    words = _find_one_pass(seen, dtype)
-    if words is not None:
-        yield Slip(bounded.grid, bounded.affine.way, words, 1)
-    words = _find_constant(seen)
-    if words is not None:
-        yield Slip(bounded.grid, bounded.affine.way, words, 2)
+    found = [_find_square(seen)]
+    if standard.centred and seen.count_shift() >= CERTAIN:
+        found += [_find_one_pass(seen, dtype), _find_constant(seen)]
+    for rank, words in enumerate(found):
+        if words is not None:
+            yield Slip(bounded.grid, standard.centred, bounded.affine.way, words, rank)
 
 
 def _find_square(seen: Seen) -> str | None:

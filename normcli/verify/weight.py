@@ -1,9 +1,8 @@
 """How much evidence a match is: what a norm predicted of the values, less what was fitted to them.
 
-Groups that were centred and divided show two numbers each: the factor, and where 0 lies. A norm predicts both
-from the input; a plain map y = a · x + b would have them by chance. A number that is predicted as exactly as it
-can be seen counts as so many bits as it can be seen with; a number that was fitted (an eps that nobody uses, p, a
-gamma) takes as many away.
+Groups that were centred and divided show two numbers each: the factor, and where 0 lies. A norm gives both
+from the input; a map y = a · x + b would have them by chance. A number that is predicted counts as so many
+bits as it can be seen with; one that was fitted (an eps that nobody uses, p, a gamma) takes as many away.
 """
 
 from __future__ import annotations

@@ -1,0 +1,166 @@
+"""Maps that no norm made are told from norms, with their a and b, and what they may be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.plain import find_plain_map
+from normcli.verify.sentence import format_sentence
+from tests.marks import slowly
+from tests.verify.not_norms import make_plants
+
+PLANTS = list(make_plants())
+EVERY = 13
+"""Of so many plants the quick loop tries one."""
+
+
+def make(shape, seed=0, dtype="float32"):
+    return np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [pytest.param(plant, id=plant.name) for plant in PLANTS[::EVERY]]
+    + slowly(pytest.param(plant, id=plant.name) for number, plant in enumerate(PLANTS) if number % EVERY),
+)
+def test_no_norm_is_named_of_what_no_norm_made(plant):
+    found = identify(Question(plant.x, plant.y))
+    assert not found.matches, format_sentence(found)
+    assert found.kind is not Kind.NORM
+    assert "except" not in format_sentence(found) or "is the input, except" in format_sentence(found)
+
+
+@pytest.mark.parametrize("dtype", ["float32", *slowly(["float16", "float64"])])
+@pytest.mark.parametrize("axis", [1, *slowly([0, 2])])
+def test_a_and_b_of_each_index_are_found(axis, dtype):
+    x, rng = make((5, 6, 7), dtype=dtype), np.random.default_rng(1)
+    lengths = [n if other == axis else 1 for other, n in enumerate(x.shape)]
+    a, b = rng.uniform(0.5, 2.0, lengths), rng.normal(size=lengths)
+    found = find_plain_map(x, (a * x + b).astype(dtype), np.dtype(dtype))
+    assert found.axes == (axis,)
+    np.testing.assert_allclose(found.scale, a, rtol=8 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(found.shift, b, atol=16 * np.finfo(dtype).eps)
+
+
+def test_one_factor_for_all_is_told_with_its_fewest_digits():
+    x = make((6, 5, 4))
+    found = identify(Question(x, x * np.float32(0.5)))
+    assert (found.plain.axes, found.plain.scale.item(), found.plain.shift.item()) == ((), 0.5, 0.0)
+    assert format_sentence(found).startswith("y = 0.5 · x, one factor for all values")
+
+
+def test_a_norm_of_groups_with_one_statistic_is_told_from_a_plain_map():
+    """A single row has one a and one b, and LayerNorm gives both: random ones would not be those."""
+    x = make((1, 40))
+    assert identify(Question(x, normalize(x, "ln").normalized)).kind is Kind.NORM
+    assert identify(Question(x, x * np.float32(0.4871) - np.float32(0.2533))).kind is Kind.AFFINE
+
+
+def test_an_eps_that_takes_up_the_factor_is_no_match():
+    """One group, one factor: some eps fits any y = a · x with a small enough."""
+    x = make((8, 30))
+    root = np.sqrt(np.mean(x.astype("f8") ** 2) + 54.76)
+    found = identify(Question(x, (x / root).astype("f4")))
+    assert found.kind is Kind.AFFINE
+    assert "54.76" not in format_sentence(found)
+
+
+def test_a_large_eps_that_several_groups_share_is_told_and_no_match():
+    x = make((8, 30)) * np.linspace(0.5, 2.0, 8, dtype="f4")[:, None]
+    var = x.astype("f8").var(1, keepdims=True)
+    y = ((x - x.mean(1, keepdims=True, dtype="f8")) / np.sqrt(var + 3.03)).astype("f4")
+    found = identify(Question(x, y))
+    assert not found.matches
+    assert "eps of 3.03" in format_sentence(found)
+    assert "none in use" in format_sentence(found)
+
+
+IMAGES = np.random.default_rng(3).integers(0, 256, (2, 3, 6, 7)).astype("f4")
+MEAN, STD = (np.array(z, "f4")[:, None, None] for z in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        pytest.param(IMAGES, IMAGES / np.float32(255), "x / 255", id="bytes"),
+        pytest.param(IMAGES, IMAGES / np.float32(127.5) - 1, "x / 127.5 − 1", id="from -1 to 1"),
+        pytest.param(IMAGES, (IMAGES / np.float32(255) - MEAN) / STD, "ImageNet's mean and std of 0 to 255", id="imagenet"),
+        pytest.param(
+            make((12, 9)), make((12, 9)) / np.linalg.norm(make((12, 9)), 2), "spectral norm", id="spectral norm"
+        ),
+        *slowly(
+            [
+                pytest.param(IMAGES / 255, (IMAGES / 255 - MEAN) / STD, "ImageNet's mean and std of 0 to 1", id="0 to 1"),
+                pytest.param(IMAGES[:, :1] / 255, (IMAGES[:, :1] / 255 - 0.1307) / 0.3081, "MNIST", id="mnist"),
+            ]
+        ),
+    ],
+)  # fmt: skip
+def test_known_maps_are_named_as_possibilities(x, y, words):
+    x, y = (np.asarray(values, "f4") for values in (x, y))
+    found = identify(Question(x, y))
+    assert found.kind is Kind.AFFINE
+    assert any(words in name for name in found.known), found.known
+    assert words in format_sentence(found)
+
+
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        pytest.param(lambda x: x / x.std(0), "with_mean=False", id="no mean"),
+        pytest.param(
+            lambda x: (x - np.median(x, 0)) / np.subtract(*np.percentile(x, (90, 10), axis=0)),
+            "quantile_range=(10, 90)", id="quantiles",
+        ),
+    ],
+)  # fmt: skip
+def test_scalers_that_are_no_norm_are_named_as_possibilities(scale, words):
+    x = make((50, 5), dtype="float64")
+    found = identify(Question(x, scale(x)))
+    assert found.kind is Kind.AFFINE
+    assert any(words in name for name in found.known), found.known
+
+
+def test_one_sample_for_each_gamma_shows_no_grouping():
+    x, rng = make((1, 6, 8, 8)), np.random.default_rng(1)
+    gamma, beta = (rng.uniform(0.5, 2.0, 6).astype("f4") for _ in range(2))
+    asked = Question(x, normalize(x, "in", gamma=gamma, beta=beta).normalized, layout="NCHW")
+    sentence = format_sentence(identify(asked))
+    assert (
+        "A gamma and a beta for each index of axis c would hide bn, in or any norm whose groups hold"
+        in sentence
+    )
+    assert "they would tell, or more than one sample" in sentence
+    assert identify(asked._replace(gamma=gamma, beta=beta)).kind is Kind.NORM
+
+
+def test_groups_of_two_values_show_their_order_and_no_more():
+    x = make((20, 2))
+    found = identify(Question(x, normalize(x, "minmax", axes=1).normalized))
+    assert found.kind is Kind.UNDECIDED
+    assert "so would many other things" in format_sentence(found)
+
+
+def test_what_is_mostly_the_input_is_said_to_be():
+    x = make((9, 11))
+    assert "it is the input, except for" in format_sentence(identify(Question(x, np.maximum(x, -1.0))))
+
+
+def test_maps_of_large_tensors_are_found_on_a_sample():
+    x, a = make((40, 16, 50, 50)), np.random.default_rng(2).uniform(0.5, 2.0, (16, 1, 1)).astype("f4")
+    found = find_plain_map(x, a * x + 1, np.dtype("f4"))
+    assert found.axes == (1,)
+    np.testing.assert_allclose(found.scale.ravel(), a.ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_in_both_do_not_count(value):
+    x = make((6, 7))
+    x[2, 3] = value
+    assert find_plain_map(x, 3 * x + 1, np.dtype("f4")).scale.item() == 3.0
+    y = 3 * make((6, 7)) + 1
+    y[2, 4] = value
+    assert find_plain_map(make((6, 7)), y, np.dtype("f4")) is None

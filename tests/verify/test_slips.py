@@ -1,0 +1,53 @@
+"""Slips of kernels that are nearly norms are named, and stored statistics are read off."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.sentence import format_sentence
+
+RNG = np.random.default_rng(4)
+X = (RNG.normal(0.7, 2.0, (6, 5, 4, 7)) * RNG.uniform(0.5, 2.0, (5, 1, 1))).astype("f4")
+GAMMA, BETA = (RNG.uniform(0.5, 2.0, 5).astype("f4") for _ in range(2))
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_division_by_the_variance_without_its_root(given):
+    mean, var = X.mean((0, 2, 3), keepdims=True), X.var((0, 2, 3), keepdims=True)
+    y = (X - mean) / (var + np.float32(1e-5))
+    y, parameters = (y * GAMMA[:, None, None] + BETA[:, None, None], (GAMMA, BETA)) if given else (y, ())
+    found = identify(Question(X, y, *parameters))
+    assert (found.kind, found.slip.grid.axes) == (Kind.SLIP, (0, 2, 3))
+    assert "divided by the variance and not by its root" in format_sentence(found)
+
+
+def test_a_variance_of_one_pass_far_from_zero():
+    x = np.random.default_rng(5).normal(300.0, 0.5, (16, 64)).astype("f4")
+    mean = x.mean(1, keepdims=True)
+    y = (x - mean) / np.sqrt((x * x).mean(1, keepdims=True) - mean * mean + np.float32(1e-5))
+    sentence = format_sentence(identify(Question(x, y)))
+    assert "as E[x²] − E[x]² is in float32 where the mean is" in sentence
+
+
+def test_a_mean_that_is_subtracted_and_nothing_divided():
+    found = identify(Question(X, X - X.mean((2, 3), keepdims=True)))
+    assert "not divided by anything" in format_sentence(found)
+    assert found.slip.grid.axes == (2, 3)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_stored_statistics_are_read_off(given):
+    mean, var = (np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7))
+    parameters = {"gamma": GAMMA, "beta": BETA} if given else {}
+    stored = {"running_mean": mean, "running_var": var}
+    y = normalize(X, "bn", eps=1e-3, **stored, **parameters).normalized
+    found = identify(Question(X, y, **parameters))
+    assert (found.kind, found.plain.axes, found.evaluation.affine.way) == (
+        Kind.AFFINE, (1,), "gamma, beta" if given else "none",
+    )  # fmt: skip
+    np.testing.assert_allclose(found.evaluation.mean.ravel(), mean, rtol=1e-5)
+    np.testing.assert_allclose(found.evaluation.square.ravel(), var + 1e-3, rtol=1e-5)
+    assert "evaluation: running mean ≈" in format_sentence(found)
