@@ -171,7 +171,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, searches[0])
     if matches:
         return blank._replace(matches=matches, doubtful=())
-    slips = find_slips(searches[0].list_bounds(), dtype)
+    slips = find_slips(searches[0].list_bounds())
     if slips:
         return blank._replace(slip=slips[0], doubtful=())
     if any(match.is_odd and match.bits >= CERTAIN for match in doubtful):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import get_eps
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, choose_eps
 from normcli.verify.weight import CERTAIN, Seen
 
@@ -61,27 +59,18 @@ class Bounded(NamedTuple):
     largest: Floats
 
 
-_CANCELLED = 8.0
-"""Means of fewer deviations than this leave a one-pass variance its digits."""
-
-_SUMMED = 4.0
-"""What a sum of n values is off, in roundings of it times √n."""
-
-
-def find_slips(candidates: Iterable[Bounded], dtype: np.dtype[Any]) -> list[Slip]:
+def find_slips(candidates: Iterable[Bounded]) -> list[Slip]:
     """Return the slips that explain y, the likeliest first.
 
     Parameters
     ----------
     candidates : iterable of Bounded
-    dtype : numpy.dtype
-        In which y was calculated.
     """
-    found = [slip for bounded in candidates for slip in _explain(bounded, dtype)]
+    found = [slip for bounded in candidates for slip in _explain(bounded)]
     return sorted(found, key=lambda slip: slip.rank)
 
 
-def _explain(bounded: Bounded, dtype: np.dtype[Any]) -> Iterator[Slip]:
+def _explain(bounded: Bounded) -> Iterator[Slip]:
     standard = bounded.standard
     known = (standard.size > 0.0) & np.isfinite(bounded.largest) & (bounded.least > 0.0)
     if standard.divisor not in MOMENTS or not known.any():
@@ -90,7 +79,7 @@ def _explain(bounded: Bounded, dtype: np.dtype[Any]) -> Iterator[Slip]:
     seen = Seen(least, largest, size, standard.offset[known], standard.group_size, standard.centred)
     found = [_find_square(seen)]
     if standard.centred and seen.count_shift() >= CERTAIN:
-        found += [_find_one_pass(seen, dtype), _find_constant(seen)]
+        found.append(_find_constant(seen))
     for rank, words in enumerate(found):
         if words is not None:
             yield Slip(bounded.grid, standard.centred, bounded.affine.way, words, rank)
@@ -113,23 +102,6 @@ def _find_square(seen: Seen) -> str | None:
         added = f"eps {eps:g}" if low > 0.0 else f"an eps of up to {high:.2g}" if high > 0.0 else "without eps"
         return f"divided by the {what} and not by its root ({added}{f', ddof {ddof}' if ddof else ''})"
     return None
-
-
-def _find_one_pass(seen: Seen, dtype: np.dtype[Any]) -> str | None:
-    """Return the words of a variance as E[x²] − E[x]², if its cancellation explains every group's factor."""
-    if float(seen.offset.max()) < _CANCELLED:
-        return None
-    square = seen.size**2
-    theirs = (seen.size / seen.largest) ** 2, (seen.size / seen.least) ** 2
-    off = np.maximum(np.maximum(theirs[0] - square, square - theirs[1]), 0.0)
-    lost = _SUMMED * math.sqrt(seen.group_size) * get_eps(dtype) * (1.0 + seen.offset**2) * square
-    if np.any(off > lost):
-        return None
-    worst = float((off / square).max())
-    return (
-        f"divided by a root of variances that are off by up to {100.0 * worst:.2g} %, as E[x²] − E[x]² is in "
-        f"{dtype.name} where the mean is {float(seen.offset.max()):.3g} deviations (one-pass variance)"
-    )
 
 
 def _find_constant(seen: Seen) -> str | None:

@@ -66,6 +66,30 @@ def test_nothing_that_fits_is_exit_1_with_the_nearest(files, normcli):
     assert ran.json["sentence"].startswith("No norm reproduces y")
 
 
+def test_a_plain_map_is_no_norm_and_exit_1(files, normcli):
+    a, b = (np.random.default_rng(seed).uniform(0.5, 2.0, (6, 1)).astype("f4") for seed in (1, 2))
+    np.save(files / "map.npy", a * X + b)
+    asked = ["identify", "-i", files / "x.npy", "--actual", files / "map.npy", "--layout", "ncl"]
+    ran = normcli(*asked, "-f", "json")
+    assert (ran.code, ran.json["verdict"], ran.json["matches"]) == (1, "affine", [])
+    found = ran.json["affine"]
+    assert found["axes"] == [1]
+    np.testing.assert_allclose(found["a"], a.ravel(), rtol=1e-6)
+    np.testing.assert_allclose(found["b"], b.ravel(), rtol=1e-5)
+    np.testing.assert_allclose(found["evaluation"]["var_plus_eps"], a.ravel() ** -2.0, rtol=1e-6)
+    shown = normcli(*asked)
+    assert shown.code == 1
+    assert "running var + eps" in shown.out
+    assert "✗ y = a · x + b" in shown.out
+
+
+def test_a_slip_is_no_norm_and_exit_1(files, normcli):
+    mean, var = X.mean(-1, keepdims=True), X.var(-1, keepdims=True)
+    np.save(files / "slip.npy", (X - mean) / (var + np.float32(1e-5)))
+    ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "slip.npy", "-f", "json")
+    assert (ran.code, ran.json["verdict"], ran.json["slip"]["axes"]) == (1, "slip", [2])
+
+
 def test_a_constant_input_tells_nothing(tmp_path, normcli):
     np.save(tmp_path / "y.npy", np.zeros((3, 4)))
     ran = normcli("identify", "--data", "[[5,5,5,5],[5,5,5,5],[5,5,5,5]]", "--actual", tmp_path / "y.npy")
