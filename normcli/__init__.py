@@ -14,14 +14,17 @@ TYPE_CHECKING = False  # as in `typing`, whose import would come before anything
 if TYPE_CHECKING:
     from normcli.errors import NormError
     from normcli.norms.table import NORMS
+    from normcli.results.backward import Gradients, backward
     from normcli.results.result import Result, normalize
 
-__all__ = ["NORMS", "NormError", "Result", "__version__", "normalize"]
+__all__ = ["NORMS", "Gradients", "NormError", "Result", "__version__", "backward", "normalize"]
 
 _HOMES = {
+    "Gradients": "normcli.results.backward",
     "NORMS": "normcli.norms.table",
     "NormError": "normcli.errors",
     "Result": "normcli.results.result",
+    "backward": "normcli.results.backward",
     "normalize": "normcli.results.result",
 }
 """Where each public name lives; it is imported on first use, so that the command line starts quickly."""

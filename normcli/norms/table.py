@@ -216,6 +216,11 @@ class Norm(NamedTuple):
         """Those of them that layers begin with: where nothing is subtracted, nothing is added either."""
         return self.parameter_names if self.centre.statistic else self.parameter_names[:1]
 
+    @property
+    def is_by_order(self) -> bool:
+        """Whether what values are divided by goes by their order, or is the largest of them."""
+        return self.divisor.is_by_order or self.p == math.inf
+
     def format_zero(self, rule: ZeroRule) -> str:
         """Return what the normalized values of a group are whose divisor is 0: `0`, `x − mean`, `nan`."""
         return rule.value.replace(

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import functools
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from normcli.dtypes import OUTPUT_DTYPES, require_real
 from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs, Selection
 from normcli.engine.run import measure, run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
-from normcli.errors import DataError, DegenerateError, MissingStatisticError, UsageError
-from normcli.norms.plan import Plan, make_plan
-from normcli.norms.request import Fill, Request
-from normcli.numerics.solution import Given
+from normcli.errors import DegenerateError, MissingStatisticError
+from normcli.norms.request import Fill
+from normcli.results.arguments import read_arguments, require_threads
 from normcli.results.degenerate import Degeneracy, find_degeneracies
-from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.norms.layout import AxisSpec
+    from normcli.norms.plan import Plan
+    from normcli.numerics.solution import Given
 
 Item = TypeVar("Item")
 
@@ -328,20 +326,8 @@ def normalize(
            [-1.34, -0.45,  0.45,  1.34]])
     """
     options = locals()  # nothing else is bound yet: the arguments by their names
-    if not isinstance(norm, str):
-        raise UsageError(f"norm {norm!r} is not a name")
-    given = _convert("dtype", dtype, _name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
-    request = Request.collect(norm, {**options, "dtype": given})
-    values = _as_real(x, "x")
-    plan = make_plan(request, values.shape, values.dtype)
-    arrays = {
-        name: _as_real(options[name], name) for name in ("gamma", "beta", "mask") if options[name] is not None
-    }
-    padded = _convert("lengths", lengths, lambda counts: tuple(map(operator.index, counts)), "are no integers")
-    selection = SelectionRequest(arrays.pop("mask", None), padded, nan, fill)
-    inputs = fit_inputs(plan, values, arrays, _pair_running(running_mean, running_var), selection)
-    effort = Effort(threads=_convert("threads", threads, operator.index, "is not an integer"))
-    return calculate(plan, values, inputs, out=out, effort=effort)
+    asked = read_arguments(x, norm, options)
+    return calculate(asked.plan, asked.values, asked.inputs, out=out, effort=asked.effort)
 
 
 def calculate(
@@ -375,8 +361,7 @@ def calculate(
     NormError
         As `normalize`.
     """
-    if effort.threads is not None and effort.threads < 1:
-        raise UsageError(f"threads {effort.threads} is less than one")
+    require_threads(effort)
     kept = {}
     if statistics_alone:
         statistics = measure(plan, values, inputs, effort)
@@ -385,34 +370,3 @@ def calculate(
     result = Result(plan, values, statistics, inputs, effort, statistics.pop(COUNT, None))
     result.__dict__.update(kept)  # where the cached property keeps it
     return result
-
-
-def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
-    if (mean is None) != (var is None):
-        raise UsageError("running_mean and running_var go together")
-    if mean is None or var is None:
-        return None
-    return Given(_as_real(mean, "running_mean"), _as_real(var, "running_var"))
-
-
-def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) -> Item | None:
-    """Return an argument of `normalize` as what it stands for; None where it is not given."""
-    try:
-        return None if value is None else convert(value)
-    except TypeError as error:
-        raise UsageError(f"{name} {value!r} {fault}") from error
-
-
-def _name_dtype(dtype: DTypeLike) -> str:
-    return dtype if isinstance(dtype, str) and dtype in OUTPUT_DTYPES else np.dtype(dtype).name
-
-
-def _as_real(x: ArrayLike, name: str) -> NDArray[Any]:
-    if isinstance(x, np.ma.MaskedArray):
-        raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
-    try:
-        array = np.asarray(x)
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise DataError(f"{name} is not a rectangular array of numbers") from error
-    require_real(array.dtype, name)
-    return array

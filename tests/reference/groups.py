@@ -76,7 +76,9 @@ def solve_group(plan: Plan, values: Any) -> Solved | None:
     if plan.norm.divisor == LENGTH:
         length = find_length(numbers, 2.0 if plan.spec.p is None else plan.spec.p)
         divisor = _add_eps(
-            plan, length * length if plan.spec.eps_mode is EpsMode.SQUARE_FLOOR else None, length
+            plan,
+            length * length if plan.spec.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR) else None,
+            length,
         )
         return Solved({"norm": length}, Fraction(0), _replace_zero(divisor))
     n, unit = len(numbers.digits), Fraction(2) ** numbers.exponent

@@ -11,7 +11,9 @@ from normcli.errors import DataError, UsageError
 
 
 def test_the_public_names_are_importable():
-    assert set(normcli.__all__) == {"NORMS", "NormError", "Result", "__version__", "normalize"}
+    assert set(normcli.__all__) == {
+        "NORMS", "Gradients", "NormError", "Result", "__version__", "backward", "normalize",
+    }  # fmt: skip
     assert set(dir(normcli)) == set(normcli.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = normcli.nothing  # type: ignore[attr-defined]

@@ -1,0 +1,487 @@
+"""The backward pass over a tensor and the gradient of its normalized values, tile by tile.
+
+Groups that lie within a tile are read once. Of larger ones a first walk adds up their exact sums, and a second
+one writes dx. The sums of every thread are exact, so that they add up to the same in any order.
+"""
+
+from __future__ import annotations
+
+import threading
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import is_float, is_short_float
+from normcli.engine.blocks import Spread, open_source
+from normcli.engine.inputs import Inputs, zero_unselected
+from normcli.engine.passes import Run
+from normcli.engine.run import measure, open_run
+from normcli.norms.request import Fill
+from normcli.norms.table import Centre
+from normcli.numerics.exact_slopes import solve_exactly, solve_given_exactly, take_sum
+from normcli.numerics.fixed import Fixed
+from normcli.numerics.integers import widen_exactly
+from normcli.numerics.pairs import Pair, pair_multiply
+from normcli.numerics.rational import round_once
+from normcli.numerics.rounding import store
+from normcli.numerics.settling import round_to_odd
+from normcli.numerics.slope_sums import Rows, Sums, expand, find_deviations
+from normcli.numerics.slopes import (
+    ERROR,
+    Derivatives,
+    differentiate,
+    find_p,
+    find_shares,
+    round_known,
+    solve_given_slopes,
+    solve_slopes,
+)
+from normcli.numerics.window_slopes import differentiate_line, differentiate_windows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.engine.blocks import Source
+    from normcli.engine.geometry import Slices
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+    from normcli.numerics.exact_slopes import ExactSlope
+    from normcli.numerics.slopes import Slopes
+    from normcli.numerics.workspace import Workspace
+
+MOST_VALUES = 1 << 14
+"""Values in a tile: derivatives are made of some forty float64 arrays of its size."""
+
+
+class Derived(NamedTuple):
+    """The derivatives of a loss by the tensor, by gamma and by beta; None of what the norm has not."""
+
+    dx: NDArray[Any]
+    dgamma: NDArray[Any] | None
+    dbeta: NDArray[Any] | None
+
+
+def run_backward(
+    plan: Plan,
+    values: NDArray[Any],
+    dy: NDArray[Any],
+    inputs: Inputs,
+    out: NDArray[Any] | None,
+    effort: Effort,
+) -> Derived:
+    """Return dx, and the derivatives by gamma and beta; each is the exact one, rounded once.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a norm that has a derivative.
+    values, dy : ndarray
+        The tensor, and the derivative of a loss by what it is normalized to: of one shape, maps of files too.
+    inputs : Inputs
+    out : ndarray or None
+        Where dx goes, as in `run`.
+    effort : Effort
+    """
+    with open_run(plan, values, out) as (place, geometry, source, sink):
+        with open_source(dy, plan, geometry) as gradients:
+            kind = _BackwardRun if plan.spec.window is None else _WindowBackwardRun
+            passes = kind(plan, geometry, source, sink, inputs, effort)
+            if values.size:
+                passes.differentiate(gradients, values)
+        return Derived(place, *passes.find_parameters())
+
+
+class _Tile(NamedTuple):
+    """A tile with one row for each group.
+
+    Parameters
+    ----------
+    place : slices
+        Where it lies.
+    numbers : ndarray of int, shape (groups,)
+        The numbers of its groups.
+    rows : Rows
+    dy : ndarray
+        As it was given.
+    gamma : ndarray or None
+        One for each group, where it does not vary within groups.
+    places : ndarray of int or None
+        The number of the parameter of each value, or of each group, shape (groups, 1); None without parameters.
+    """
+
+    place: Slices
+    numbers: Integers
+    rows: Rows
+    dy: Floats
+    gamma: Floats | None
+    places: Integers | None
+
+
+class _Solved(NamedTuple):
+    """What the groups of a tile are differentiated with, and what returns that exactly for one of its rows."""
+
+    slopes: Slopes
+    recall: Callable[[int], ExactSlope]
+
+
+class _ParameterSums:
+    """What is added up for the derivatives by gamma and beta: exact sums of pairs, and bounds of errors."""
+
+    def __init__(self, count: int) -> None:
+        self.gamma, self.beta = Fixed.zeros(count), Fixed.zeros(count)
+        self.error, self.special_gamma, self.special_beta = np.zeros((3, count))
+        self.unclear = np.zeros(count, np.bool_)
+
+    def add_shares(self, places: Integers, found: Derivatives) -> None:
+        """Add dy · x̂ to the parameters of some numbers, one for each value."""
+        (hi, lo), count = found.value, len(self.error)
+        flat = np.broadcast_to(places, hi.shape).reshape(-1)
+        self.unclear[flat[found.unclear.reshape(-1)]] = True
+        special = _split_special(np.where(found.unclear, 0.0, hi))
+        self.special_gamma += np.bincount(flat, special.reshape(-1), count)
+        usable = ~found.unclear & np.isfinite(hi)
+        _add_rows(self.gamma, places, np.where(usable, hi, 0.0))
+        _add_rows(self.gamma, places, np.where(usable, lo, 0.0))
+        error = np.where(usable, found.error + ERROR * np.abs(hi), 0.0)
+        self.error += np.bincount(flat, error.reshape(-1), count)
+
+    def add_gradients(self, places: Integers, dy: Floats) -> None:
+        """Add dy, likewise."""
+        flat = np.broadcast_to(places, dy.shape).reshape(-1)
+        self.special_beta += np.bincount(flat, _split_special(dy).reshape(-1), len(self.error))
+        _add_rows(self.beta, places, np.where(np.isfinite(dy), dy, 0.0))
+
+    def merge(self, other: _ParameterSums) -> None:
+        """Add what another thread has added up."""
+        self.gamma.merge(other.gamma)
+        self.beta.merge(other.beta)
+        for name in ("error", "special_gamma", "special_beta", "unclear"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def _split_special(values: Floats) -> Floats:
+    """Return what is not finite, and 0 elsewhere."""
+    return np.where(np.isfinite(values), 0.0, values)
+
+
+def _add_rows(fixed: Fixed, places: Integers, values: Floats) -> None:
+    """Add values to the numbers at places, one for each row or for each value."""
+    if places.shape != values.shape:
+        fixed.add(places.reshape(-1), values)
+    else:
+        fixed.add(places.reshape(-1), values.reshape(-1, 1))
+
+
+class _BackwardRun(Run):
+    """The passes of a norm of groups."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        inputs: Inputs = arguments[4]
+        grid, parameters = self.plan.grid, self.plan.parameters
+        self.inputs, self.p = inputs, find_p(self.plan)
+        self.rows_first = self.geometry.kept_runs + self.geometry.reduced_runs
+        self.count = int(np.prod(parameters.view_shape)) if self.plan.norm.parameter_names else 0
+        numbers = np.arange(self.count).reshape(parameters.view_shape) if self.count else None
+        self.places = None if numbers is None else Spread(numbers, grid.view_shape, self.geometry)
+        varies = any(parameters.view_shape[axis] > 1 for axis in grid.view_axes)
+        self.by_groups = inputs.given is None and not varies
+        self.fill = None if inputs.selection is None else inputs.selection.fill
+        self.parameters: dict[int, _ParameterSums] = {}
+        self.solved: _Solved | None = None  # of all groups, where they do not lie within tiles
+        self.shift: Floats | None = None
+
+    def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
+        """Write dx, and add up what the derivatives by gamma and beta are made of."""
+        self.dy = gradients
+        with np.errstate(all="ignore"):
+            if self.inputs.given is not None:
+                self._solve_given()
+            elif not self.whole:
+                self._solve_in_a_pass(values)
+        self._walk(self._work_on)
+
+    def _walk(self, work_on: Callable[[Slices, Workspace], None]) -> None:
+        whole = self.whole and self.solved is None
+        self.walk.expect(1)
+        self.walk.each(work_on, whole=whole, line=0, most=MOST_VALUES)
+
+    def _work_on(self, index: Slices, work: Workspace) -> None:
+        tile = self._read_tile(index, work)
+        solved = self._solve(tile)
+        self._write_tile(tile, solved, work)
+        if tile.places is None:
+            return
+        sums = self.parameters.setdefault(threading.get_ident(), _ParameterSums(self.count))
+        sums.add_gradients(tile.places, tile.rows.dy)
+        if not self.by_groups:
+            sums.add_shares(tile.places, find_shares(tile.rows, _stand(solved.slopes)))
+        elif self.solved is None:
+            sums.add_shares(tile.places[:, 0], _share_by_groups(solved.slopes))
+
+    # -- tiles
+
+    def _read_tile(self, index: Slices, work: Workspace) -> _Tile:
+        """Return a tile; values that have no part in the normalized ones are 0, and so are their gradients."""
+        order, numbers = self.rows_first, self.geometry.number_groups(index)
+        raw = np.array(self.source.read(index, order, work))
+        shape = (len(numbers), -1)
+        x, low = (None if a is None else a.reshape(shape) for a in widen_exactly(raw))
+        assert x is not None
+        dy = np.array(self.dy.read(index, order, work), np.float64).reshape(shape)
+        counted = self._select(raw, index, order)
+        counted = None if counted is None else counted.reshape(shape)
+        used = counted
+        if self.fill is Fill.NORMALIZE and counted is not None:
+            used = counted | ~np.isnan(x)
+
+        def cut(values: Spread | None) -> NDArray[Any] | None:
+            return (
+                None if values is None else np.broadcast_to(values.cut(index, order), raw.shape).reshape(shape)
+            )
+
+        shift = self._find_shift(numbers, x, low, counted)
+        deviations = find_deviations(x, low, None if shift is None else shift[:, None])
+        rows = Rows(deviations, dy, cut(self.gamma), counted)
+        places = cut(self.places)
+        gamma = None
+        if self.by_groups:
+            gamma = None if rows.gamma is None else rows.gamma[:, 0]
+            rows, places = rows._replace(gamma=None), None if places is None else places[:, :1]
+        if used is not None:
+            kept = deviations.map(lambda a: np.where(used, a, 0.0))
+            rows = rows._replace(deviations=kept, dy=np.where(used, dy, 0.0))
+        return _Tile(index, numbers, rows, dy, gamma, places)
+
+    def _find_shift(self, numbers: Integers, x: Floats, low: Floats | None, counted: Selected | None) -> Any:
+        """Return what is subtracted from values so that they are small; no result depends on it."""
+        if self.shift is not None:
+            return self.shift[numbers]
+        if self.plan.norm.centre is not Centre.MEAN:
+            return None
+        if counted is None:
+            means = np.add.reduce(x, axis=-1) / x.shape[-1]
+        else:
+            means = np.add.reduce(np.where(counted, x, 0.0), axis=-1) / np.add.reduce(counted, axis=-1)
+        means = np.where(np.isfinite(means), means, 0.0)
+        return means if low is None else np.rint(means)
+
+    def _write_tile(self, tile: _Tile, solved: _Solved, work: Workspace) -> None:
+        """Write dx of a tile."""
+        assert self.sink is not None
+        place, rows, slopes = self.sink.open(tile.place, work), tile.rows, solved.slopes
+        if self.inputs.given is not None:  # dx does not depend on x
+            rows = rows._replace(deviations=rows.deviations.map(np.zeros_like))
+        gamma = None if tile.gamma is None else _stand_array(tile.gamma)
+        found = differentiate(rows, _stand(slopes), gamma, self.p)
+        dx, undecided = round_known(found, place.dtype)
+        for row in np.flatnonzero(undecided.any(axis=-1)).tolist():
+            chosen = np.flatnonzero(undecided[row])
+            by = Fraction(1) if tile.gamma is None else Fraction(float(tile.gamma[row]))
+            exact = solved.recall(row).differentiate(_take(rows, row, chosen), by)
+            dx[row, chosen] = round_fractions(exact, place.dtype)
+        if rows.counted is not None and self.fill is not Fill.NORMALIZE:
+            others = _round(tile.dy if self.fill is Fill.PASS else np.zeros_like(tile.dy), dx.dtype)
+            dx = np.where(rows.counted, dx, others)
+        out = place.transpose(self.rows_first)
+        out[...] = dx.reshape(out.shape)
+        self.sink.put(tile.place, place, work)
+
+    # -- what groups are differentiated with
+
+    def _solve(self, tile: _Tile) -> _Solved:
+        """Return what a tile's groups are differentiated with."""
+        if self.solved is not None:
+            slopes, recall = self.solved
+            return _Solved(slopes.map(lambda a: a[tile.numbers]), lambda row: recall(int(tile.numbers[row])))
+        sums = Sums(len(tile.numbers), self.p)
+        sums.add(np.arange(len(tile.numbers)), tile.rows)
+        return _Solved(solve_slopes(self.plan, sums), lambda row: solve_exactly(self.plan, sums, row))
+
+    def _solve_given(self) -> None:
+        given = self.inputs.given
+        assert given is not None
+        mean, var = (self.plan.grid.spread_running(known).reshape(-1) for known in given)
+        self.shift = mean
+        self.solved = _Solved(
+            solve_given_slopes(self.plan, given),
+            lambda group: solve_given_exactly(self.plan, float(var[group])),
+        )
+
+    def _solve_in_a_pass(self, values: NDArray[Any]) -> None:
+        """Add up the sums of all groups, in a walk over them."""
+        groups = self.plan.grid.group_count
+        if self.plan.norm.centre is Centre.MEAN:
+            inputs = Inputs(selection=self.inputs.selection)
+            means = measure(self.plan, values, inputs, self.walk.effort)["mean"].reshape(-1)
+            means = np.where(np.isfinite(means), means, 0.0)
+            self.shift = np.rint(means) if values.dtype.kind in "iu" else means
+        every: dict[int, Sums] = {}
+
+        def gather(index: Slices, work: Workspace) -> None:
+            sums = every.setdefault(threading.get_ident(), Sums(groups, self.p))
+            tile = self._read_tile(index, work)
+            sums.add(tile.numbers, tile.rows)
+
+        self.walk.expect(1)
+        self.walk.each(gather, whole=False, line=0, most=MOST_VALUES)
+        first, *others = every.values()
+        for other in others:
+            first.merge(other)
+        slopes = solve_slopes(self.plan, first)
+        self.solved = _Solved(slopes, lambda group: solve_exactly(self.plan, first, group))
+
+    # -- gamma and beta
+
+    def find_parameters(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Return the derivatives by gamma and beta: Σ dy · x̂ and Σ dy over what each is broadcast along."""
+        if self.places is None:
+            return None, None
+        sums = _ParameterSums(self.count)
+        for other in self.parameters.values():
+            sums.merge(other)
+        if self.by_groups and self.solved is not None:
+            sums.add_shares(self._locate_groups(), _share_by_groups(self.solved.slopes))
+        with np.errstate(all="ignore"):
+            scales = self._round_parameters("gamma", sums)
+            shifts = self._round_parameters("beta", sums) if self.plan.norm.takes_beta else None
+        return scales, shifts
+
+    def _round_parameters(self, name: str, sums: _ParameterSums) -> NDArray[Any]:
+        is_gamma = name == "gamma"
+        given = self.inputs.parameters.get(name)
+        dtype = (
+            given.dtype
+            if given is not None and is_float(given.dtype)
+            else self.plan.choose_output_dtype(self.source.dtype)
+        )
+        fixed, error = (sums.gamma, sums.error) if is_gamma else (sums.beta, np.zeros(self.count))
+        special = sums.special_gamma if is_gamma else sums.special_beta
+        value, inexact, lost = expand(fixed)
+        unclear = lost | (sums.unclear if is_gamma else False)
+        error = error + np.where(inexact, ERROR * np.abs(value.hi), 0.0)
+        found, undecided = round_known(Derivatives(Pair(value.hi, value.mid), error, unclear), np.dtype(dtype))
+        is_special = special != 0.0
+        found[is_special] = special[is_special]
+        chosen = np.flatnonzero(undecided & ~is_special)
+        if chosen.size:
+            exact = (
+                self._add_exactly(chosen) if is_gamma else [take_sum(fixed, place) for place in chosen.tolist()]
+            )
+            found[chosen] = round_fractions(exact, found.dtype)
+        return found.reshape(self.plan.parameters.shape)
+
+    def _locate_groups(self) -> Integers:
+        """Return the number of the parameter of each group."""
+        grid, shape = self.plan.grid, self.plan.parameters.view_shape
+        lengths = [1 if axis in grid.view_axes else n for axis, n in enumerate(grid.view_shape)]
+        return np.broadcast_to(np.arange(self.count).reshape(shape), lengths).reshape(-1)
+
+    def _add_exactly(self, chosen: Integers) -> list[Fraction | None]:
+        """Return the derivatives by some gammas, with everything calculated in rationals."""
+        totals: dict[int, Fraction | None] = dict.fromkeys(chosen.tolist(), Fraction(0))
+
+        def add(number: int, share: Fraction | None) -> None:
+            total = totals[number]
+            totals[number] = None if total is None or share is None else total + share
+
+        def add_tile(index: Slices, work: Workspace) -> None:
+            tile = self._read_tile(index, work)
+            assert tile.places is not None
+            solved = self._solve(tile)
+            wanted = np.isin(tile.places, chosen)
+            for row in np.flatnonzero(wanted.any(axis=-1)).tolist():
+                exact, columns = solved.recall(row), np.flatnonzero(wanted[row])
+                shares = [exact.share] if self.by_groups else exact.find_shares(_take(tile.rows, row, columns))
+                with self._lock:
+                    for number, share in zip(tile.places[row, columns].tolist(), shares, strict=True):
+                        add(number, share)
+
+        if self.by_groups and self.solved is not None:
+            places = self._locate_groups()
+            for group in np.flatnonzero(np.isin(places, chosen)).tolist():
+                add(int(places[group]), self.solved.recall(group).share)
+        else:
+            self._walk(add_tile)
+        return [totals[number] for number in chosen.tolist()]
+
+
+class _WindowBackwardRun(Run):
+    """The pass of a norm with a sliding window, which has no gamma and no beta."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        selection = arguments[4].selection
+        self.fill = None if selection is None else selection.fill
+
+    def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
+        """Write dx."""
+        geometry, window = self.geometry, self.plan.spec.window
+        assert window is not None  # of every norm that has this kind of run
+        order = geometry.reduced_runs + geometry.kept_runs
+
+        def work_on(index: Slices, work: Workspace) -> None:
+            assert self.sink is not None
+            raw = np.array(self.source.read(index, order, work))
+            dy = np.array(gradients.read(index, order, work), np.float64).reshape(len(raw), -1)
+            counted = self._select(raw, index, order)
+            x = np.array(zero_unselected(raw, counted), np.float64).reshape(len(raw), -1)
+            used = dy if counted is None else np.where(counted.reshape(dy.shape), dy, 0.0)
+            place = self.sink.open(index, work)
+            dx, undecided = round_known(differentiate_windows(window, x, used), place.dtype)
+            for i, line in zip(*np.nonzero(undecided), strict=True):
+                dx[i, line] = round_fractions(
+                    [differentiate_line(window, x[:, line], used[:, line], i)], dx.dtype
+                )[0]
+            out = place.transpose(order)
+            out[...] = dx.reshape(out.shape)
+            if counted is not None:
+                others = _round(dy if self.fill is Fill.PASS else np.zeros_like(dy), out.dtype)
+                np.copyto(out, others.reshape(out.shape), where=~counted)
+            self.sink.put(index, place, work)
+
+        self.walk.expect(1)
+        self.walk.each(work_on, whole=True, line=0, most=MOST_VALUES)
+
+    def find_parameters(self) -> tuple[None, None]:
+        """Return nothing: there are none."""
+        return None, None
+
+
+def _stand_array(values: Floats) -> Floats:
+    return values[:, None]
+
+
+def _stand(slopes: Slopes) -> Slopes:
+    """Return what is one for each group as columns, to be broadcast against rows."""
+    return slopes.map(_stand_array)
+
+
+def _share_by_groups(slopes: Slopes) -> Derivatives:
+    """Return Σ dy · x̂ of each group, of which dy is the gradient."""
+    plain = slopes.share.hi * slopes.inverse.hi
+    value = pair_multiply(slopes.share, slopes.inverse)
+    finite = np.isfinite(slopes.inverse.hi)
+    value = Pair(np.where(finite, value.hi, plain), np.where(finite, value.lo, 0.0))
+    return Derivatives(value, np.zeros_like(plain), slopes.extreme)
+
+
+def _take(rows: Rows, row: int, columns: Integers) -> Rows:
+    """Return some values of one row."""
+    return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row, columns])
+
+
+def round_fractions(values: Sequence[Fraction | None], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return fractions in a dtype, rounded once; None is NaN."""
+    rounding = round_to_odd if is_short_float(dtype) else round_once
+    return _round(np.array([np.nan if value is None else rounding(value) for value in values]), dtype)
+
+
+def _round(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    result = np.empty(values.shape, dtype)
+    store(result, values)
+    return result

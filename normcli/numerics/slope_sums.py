@@ -1,0 +1,298 @@
+"""The exact sums of groups that derivatives are made of: of values, of powers, of both with gradients."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.numerics.fixed import DIGIT, Fixed
+from normcli.numerics.pairs import (
+    Pair,
+    Triple,
+    distill,
+    find_largest,
+    find_least,
+    two_diff,
+    two_prod,
+    two_square,
+    two_sum,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from normcli.dtypes import Floats, Integers, Selected
+
+_LEAST, _LARGEST = 2.0**-250, 2.0**250
+"""Products of three numbers between these are exact: neither they nor their errors leave float64."""
+
+_LEAST_DIGIT, _LARGEST_DIGIT = -400, 448
+"""The exponents of digits of sums whose products are exact in doubles, whatever they are multiplied by."""
+
+_SWEEPS = 6
+"""Doubles that a sum is distilled to; three are kept."""
+
+
+class Rows(NamedTuple):
+    """Values of groups, one row for each.
+
+    Parameters
+    ----------
+    deviations : Pair of ndarray, shape (rows, n)
+        x less the shift of its group, exactly; 0 where a value has no part in normalized ones.
+    dy : ndarray
+        Likewise.
+    gamma : ndarray or None
+        What dy is multiplied by where that varies within groups.
+    counted : ndarray of bool or None
+        Which values the statistics are of; None for all.
+    """
+
+    deviations: Pair
+    dy: Floats
+    gamma: Floats | None
+    counted: Selected | None
+
+    @property
+    def gradients(self) -> Pair:
+        """The derivative of the loss by x̂, but for a gamma that is one for the whole group."""
+        if self.gamma is None:
+            return Pair(self.dy, np.zeros_like(self.dy))
+        return two_prod(self.dy, self.gamma)
+
+    @property
+    def factors(self) -> list[Floats]:
+        """What products are made of."""
+        return [*self.deviations, self.dy, *([] if self.gamma is None else [self.gamma])]
+
+    def map(self, function: Any) -> Rows:
+        """Return the rows with a function (an index, a reshape) applied to each array."""
+        gamma, counted = (None if a is None else function(a) for a in (self.gamma, self.counted))
+        return Rows(self.deviations.map(function), function(self.dy), gamma, counted)
+
+    def take_exactly(self) -> list[tuple[Fraction, Fraction, bool]]:
+        """Return deviation and gradient of each value, and whether it counts, in C order."""
+        gamma = np.ones_like(self.dy) if self.gamma is None else self.gamma
+        counted = np.ones(self.dy.shape, np.bool_) if self.counted is None else self.counted
+        columns = (a.reshape(-1).tolist() for a in (*self.deviations, self.dy, gamma, counted))
+        return [
+            (Fraction(hi) + Fraction(lo), Fraction(dy) * Fraction(by), counts)
+            for hi, lo, dy, by, counts in zip(*columns, strict=True)
+        ]
+
+
+def find_deviations(x: Floats, low: Floats | None, shift: Floats | None) -> Pair:
+    """Return x + low − shift, exactly; where `low` is given, which is of integers, the shift is one too."""
+    rest = np.zeros_like(x) if low is None else low
+    if shift is None:
+        return Pair(x, rest)
+    difference = two_diff(x, shift)
+    return two_sum(difference.hi, difference.lo + rest)
+
+
+def needs_decimals(p: float) -> bool:
+    """Whether a length is a root of a sum of powers that are not rational."""
+    return p not in (0.0, 1.0, 2.0) and not math.isinf(p)
+
+
+class Sums:
+    """The sums of groups, to which rows are added in any order.
+
+    Parameters
+    ----------
+    groups : int
+    p : float
+        Of the powers: 2 for variances and mean squares.
+
+    Attributes
+    ----------
+    count : ndarray of int64
+        How many values the statistics are of.
+    totals, powers : Fixed
+        Σd of those, and Σ|d|ᵖ for p = 0, 1 and 2.
+    gradients, products : Fixed
+        Σg and Σg · d.
+    peak, ties : Pair, ndarray of int64
+        Of p = ±∞: the largest or the smallest |d|, and how many values have it.
+    roots : dict of int to Fraction
+        Σ|d|ᵖ for any other p, to 120 digits, of the values that are not 0.
+    zeros : ndarray of int64
+        How many values are 0.
+    unknown : ndarray of bool
+        Whether a group holds what is no finite number.
+    """
+
+    def __init__(self, groups: int, p: float) -> None:
+        self.p = p
+        self.count, self.ties = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+        self.totals, self.powers, self.gradients, self.products = (Fixed.zeros(groups) for _ in range(4))
+        self.peak = Pair(np.full(groups, -np.inf if p > 0 else np.inf), np.zeros(groups))
+        self.unknown = np.zeros(groups, np.bool_)
+        self.zeros = np.zeros(groups, np.int64)
+        self.roots: dict[int, Fraction] = {}
+
+    def add(self, groups: Integers, rows: Rows) -> None:
+        """Add rows to the groups of some numbers, each once."""
+        counted = np.ones(rows.dy.shape, np.bool_) if rows.counted is None else rows.counted
+        self.count[groups] += np.count_nonzero(counted, axis=-1)
+        finite, ordinary = np.ones((2, len(groups)), np.bool_)
+        for factor in rows.factors:
+            size = np.abs(factor)
+            finite &= np.isfinite(size).all(axis=-1)
+            ordinary &= (((size > _LEAST) & (size < _LARGEST)) | (size == 0.0)).all(axis=-1)
+        self.unknown[groups] |= ~finite
+        if ordinary.all():
+            self._add_ordinary(groups, rows)
+        else:
+            chosen = rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[ordinary])
+            self._add_ordinary(groups[ordinary], chosen)
+            for row in np.flatnonzero(finite & ~ordinary).tolist():
+                self._add_exactly(int(groups[row]), _take_row(rows, row))
+        if math.isinf(self.p):
+            self._find_peak(groups[finite], rows.deviations.map(lambda a: a[finite]), counted[finite])
+        if needs_decimals(self.p):
+            for row in np.flatnonzero(finite).tolist():
+                self._add_powers(int(groups[row]), _take_row(rows, row))
+
+    def merge(self, other: Sums) -> None:
+        """Add the sums of other values of the same groups."""
+        self.count += other.count
+        self.zeros += other.zeros
+        self.unknown |= other.unknown
+        self.totals.merge(other.totals)
+        self.powers.merge(other.powers)
+        self.gradients.merge(other.gradients)
+        self.products.merge(other.products)
+        self._raise_peak(np.arange(len(self.count)), other.peak, other.ties)
+        for group, root in other.roots.items():
+            self.roots[group] = self.roots.get(group, Fraction(0)) + root
+
+    def _add_ordinary(self, groups: Integers, rows: Rows) -> None:
+        if not rows.dy.size:
+            return
+        d, g = rows.deviations, rows.gradients
+        counted = d if rows.counted is None else d.map(lambda a: np.where(rows.counted, a, 0.0))
+        products = (_multiply(a, b) for a in g for b in d)
+        for fixed, terms in (
+            (self.totals, counted),
+            (self.powers, _raise(counted, self.p)),
+            (self.gradients, g),
+            (self.products, (term for product in products for term in product)),
+        ):
+            _add(fixed, groups, terms)
+
+    def _add_exactly(self, group: int, rows: Rows) -> None:
+        """Add one row whose products leave the range of doubles."""
+        values = rows.take_exactly()
+        among = [d for d, _, counts in values if counts]
+        powers = [abs(d) if self.p == 1.0 else d * d if self.p else Fraction(d != 0) for d in among]
+        for fixed, terms in (
+            (self.totals, among),
+            (self.powers, powers),
+            (self.gradients, [g for _, g, _ in values]),
+            (self.products, [d * g for d, g, _ in values]),
+        ):
+            up, down = sum(terms, Fraction(0)).as_integer_ratio()
+            fixed.add_integer(group, up, 1 - down.bit_length())
+
+    def _find_peak(self, groups: Integers, d: Pair, counted: Selected) -> None:
+        find, nothing = (find_largest, -np.inf) if self.p > 0 else (find_least, np.inf)
+        sizes = take_sizes(d)
+        sizes = Pair(np.where(counted, sizes.hi, nothing), np.where(counted, sizes.lo, 0.0))
+        peak = find(sizes)
+        ties = np.count_nonzero(counted & is_equal(sizes, peak.map(lambda a: a[:, None])), axis=-1)
+        self._raise_peak(groups, peak, ties)
+
+    def _raise_peak(self, groups: Integers, new: Pair, ties: Integers) -> None:
+        """Take peaks that are beyond those before, and count those that are as high."""
+        find = find_largest if self.p > 0 else find_least
+        old = self.peak.map(lambda a: a[groups])
+        best = find(Pair(*(np.stack(parts, axis=-1) for parts in zip(old, new, strict=True))))
+        same, other = is_equal(best, old), is_equal(best, new)
+        self.ties[groups] = np.where(same, self.ties[groups], 0) + np.where(other, ties, 0)
+        for held, value in zip(self.peak, best, strict=True):
+            held[groups] = value
+
+    def _add_powers(self, group: int, rows: Rows) -> None:
+        from normcli.numerics.exact_slopes import sum_powers
+
+        among = [abs(d) for d, _, counts in rows.take_exactly() if counts]
+        self.zeros[group] += among.count(Fraction(0))
+        self.roots[group] = self.roots.get(group, Fraction(0)) + sum_powers(filter(None, among), self.p)
+
+
+def _take_row(rows: Rows, row: int) -> Rows:
+    return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row : row + 1])
+
+
+def take_sizes(d: Pair) -> Pair:
+    """Return |d|."""
+    return Pair(np.abs(d.hi), np.where(d.hi < 0.0, -d.lo, d.lo))
+
+
+def is_equal(a: Pair, b: Pair) -> Selected:
+    """Return where two pairs are the same."""
+    return np.asarray((a.hi == b.hi) & (a.lo == b.lo))
+
+
+def _raise(d: Pair, p: float) -> Iterable[Floats]:
+    """Return terms that add up to |d|ᵖ."""
+    if p == 2.0:
+        return (*two_square(d.hi), *_multiply(2.0 * d.hi, d.lo), *_multiply(d.lo, d.lo))
+    if p == 1.0:
+        return take_sizes(d)
+    return ((d.hi != 0.0).astype(np.float64),)
+
+
+def _multiply(a: Floats, b: Floats) -> Iterable[Floats]:
+    """Return a product and its error; nothing where it is 0 everywhere, as of second doubles it mostly is."""
+    return two_prod(a, b) if a.any() and b.any() else ()
+
+
+def _add(fixed: Fixed, groups: Integers, terms: Iterable[Floats]) -> None:
+    for term in terms:
+        fixed.add(groups, term)
+
+
+class Expanded(NamedTuple):
+    """Sums as three doubles, and where these are not all of it, or may be nothing of it."""
+
+    value: Triple
+    inexact: Selected
+    lost: Selected
+
+
+def expand(fixed: Fixed) -> Expanded:
+    """Return exact sums as doubles, within 2⁻¹⁵⁰ of themselves."""
+    settled = fixed.settle()
+    negative = settled.digits[-1] < 0
+    sizes = Fixed(np.where(negative, -settled.digits, settled.digits), settled.low).settle()
+    terms, lost = [], np.zeros(negative.shape, np.bool_)
+    for place, row in enumerate(sizes.digits):
+        exponent = DIGIT * (sizes.low + place)
+        if not _LEAST_DIGIT <= exponent <= _LARGEST_DIGIT:
+            lost |= row != 0
+        terms.append(np.ldexp(np.where(negative, -1.0, 1.0) * row, exponent))
+    found, left = distill(terms[::-1], _SWEEPS)
+    return Expanded(Triple(*found[:3]), left | np.any(found[3:], axis=0) | lost, lost)
+
+
+class Difference(NamedTuple):
+    """A difference of products as a pair, and where it is not within 2⁻¹⁰⁰ of itself."""
+
+    value: Pair
+    undecided: Selected
+
+
+def subtract_products(first: Expanded, n: Floats, a: Expanded, b: Expanded) -> Difference:
+    """Return first · n − a · b."""
+    terms = [term for part in first.value for term in two_prod(part, n)]
+    terms += [-term for x in a.value for y in b.value for term in two_prod(x, y)]
+    found, left = distill(terms, _SWEEPS)
+    inexact = first.inexact | a.inexact | b.inexact | left
+    small = np.abs(found[0]) <= np.abs(first.value.hi * n) * 2.0**-45
+    hi, lo = two_sum(found[0], found[1])
+    return Difference(Pair(hi, lo), inexact & small)

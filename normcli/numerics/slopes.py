@@ -1,0 +1,371 @@
+"""How a loss changes with the values that are normalized: the backward pass of every norm of groups.
+
+Of a group with centre μ and divisor D, x̂ = (x − μ)/D, and of a loss whose derivative by x̂ is g,
+
+    dx = (g − A − w · B) / D,
+
+where A is the mean of g (0 where nothing is subtracted, and where the statistics are given), w is x − μ, and
+
+    B = Σ g · (x − μ) / (m · D · R),
+
+m is what the sum of squares is divided by (n − ddof; 1 for a length), and R the root alone if eps is added to
+that, else D. This is the chain rule through μ and D: Ioffe & Szegedy 2015, section 3, have it for eps inside
+the root and ddof 0. B is 0 where eps rules as a floor, and where the statistics are given.
+
+For an ℓ1 length, w is the sign of x; for ℓ∞, the sign of those that are the largest, and B is shared among
+them; both B = Σ g · x / D. For other p, w is sign(x) · |x|^(p − 1), and B is divided by length^(p − 1) besides.
+Where |x|ᵖ has a corner, at 0, w is 0, as torch has it.
+
+The sums are exact (`slope_sums`). What follows from them is calculated in pairs, within known bounds; what
+these do not decide, or what leaves the range of doubles, is calculated in rationals (`exact_slopes`). So every
+result is the exact one, rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import is_short_float
+from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.numerics.divisor import add_eps
+from normcli.numerics.elements import round_to_odd
+from normcli.numerics.pairs import (
+    Pair,
+    distill,
+    pair_add,
+    pair_divide,
+    pair_multiply,
+    pair_negate,
+    pair_root,
+    quick_two_sum,
+    two_prod,
+    two_sum,
+)
+from normcli.numerics.rounding import store
+from normcli.numerics.slope_sums import expand, is_equal, needs_decimals, subtract_products, take_sizes
+from normcli.numerics.solution import find_freedom
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.norms.plan import Plan
+    from normcli.numerics.slope_sums import Expanded, Rows, Sums
+    from normcli.numerics.solution import Given
+
+ERROR = 2.0**-95
+"""An upper bound of the relative error of the ten or so operations on pairs that a factor goes through."""
+
+_QUOTIENT = 2.0**-98
+"""The same for one quotient of pairs."""
+
+_LEAST, _LARGEST = 2.0**-400, 2.0**400
+"""The numbers of a group that are not between these are taken exactly."""
+
+_LEAST_VALUE, _LARGEST_VALUE = 2.0**-250, 2.0**250
+"""Likewise for values and gradients: their products with those of a group are then exact as pairs are."""
+
+_LEAST_RESULT, _LARGEST_RESULT = 2.0**-800, 2.0**1000
+"""Likewise for results."""
+
+_NEAR = 2.0**-40
+"""A root this near to a floor is compared with it exactly."""
+
+
+@dataclass(slots=True)
+class Slopes:
+    """What the derivatives of groups' values are made of, one number for each group.
+
+    Parameters
+    ----------
+    centre : Pair
+        What is subtracted from values, less the shift.
+    centre_error : ndarray
+        An upper bound of its error; 0 where it is exact.
+    mean : Pair
+        A, the mean of g.
+    mean_error : ndarray
+    steepness : Pair
+        B, within `ERROR` of itself.
+    inverse : Pair
+        1/D, likewise; NaN where there is no derivative.
+    share : Pair
+        Σ g · (x − μ), likewise.
+    peak : Pair or None
+        Of p = ±∞: the |x| that the length is.
+    extreme : ndarray of bool
+        Groups of which nothing here holds but what is NaN.
+    """
+
+    centre: Pair
+    centre_error: Floats
+    mean: Pair
+    mean_error: Floats
+    steepness: Pair
+    inverse: Pair
+    share: Pair
+    peak: Pair | None
+    extreme: Selected
+
+    def map(self, function: Any) -> Slopes:
+        """Return the slopes with a function (an index, a reshape) applied to each array."""
+
+        def change(held: Any) -> Any:
+            return held.map(function) if isinstance(held, Pair) else function(held)
+
+        held: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        held.update({name: change(array) for name, array in held.items() if array is not None})
+        return Slopes(**held)
+
+
+def find_p(plan: Plan) -> float:
+    """Return the exponent of the powers that a divisor is made of."""
+    return 2.0 if plan.spec.p is None else plan.spec.p
+
+
+def solve_slopes(plan: Plan, sums: Sums) -> Slopes:
+    """Return what the derivatives of groups are made of, from their exact sums."""
+    n = sums.count.astype(np.float64)
+    zero = np.zeros_like(n)
+    totals, powers, gradients, products = map(expand, (sums.totals, sums.powers, sums.gradients, sums.products))
+    extreme = np.logical_or.reduce([part.lost for part in (totals, powers, gradients, products)])
+    if plan.norm.centre is Centre.MEAN:
+        centre, centre_error = _divide(totals, n)
+        mean, mean_error = _divide(gradients, n)
+        scatter, product = (
+            subtract_products(powers, n, totals, totals),
+            subtract_products(products, n, totals, gradients),
+        )
+        extreme |= scatter.undecided | product.undecided
+        found, share = (
+            _solve(plan, sums, scatter.value, product.value, n),
+            pair_divide(product.value, Pair(n, zero)),
+        )
+    else:
+        centre, centre_error, mean, mean_error = Pair(zero, zero), zero, Pair(zero, zero), zero
+        share = _shorten(products)
+        found = _solve(plan, sums, _shorten(powers), share, zero + 1.0)
+    inverse = _invert(found.divisor)
+    peak = sums.peak if math.isinf(sums.p) else None
+    slopes = Slopes(centre, centre_error, mean, mean_error, found.steepness, inverse, share, peak, extreme)
+    return _mark(slopes, found.unclear, sums.unknown)
+
+
+def solve_given_slopes(plan: Plan, given: Given) -> Slopes:
+    """Return what derivatives are made of where mean and variance are given: the mean is the shift."""
+    var = plan.grid.spread_running(given.var).reshape(-1)
+    zero = np.zeros_like(var)
+    square = Pair(var, zero)
+    divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode, None, exact=True)
+    divisor = Pair(np.where(np.isinf(var), np.inf, divisor.hi), np.where(np.isinf(var), 0.0, divisor.lo))
+    nothing, never = Pair(zero, zero), np.zeros(var.shape, np.bool_)
+    slopes = Slopes(nothing, zero, nothing, zero, nothing, _invert(divisor), nothing, None, never.copy())
+    return _mark(slopes, (var != 0.0) & ~_is_within(var, _LEAST, _LARGEST) & np.isfinite(var), never)
+
+
+def _mark(slopes: Slopes, unclear: Selected, unknown: Selected) -> Slopes:
+    """Mark the groups that are extreme, and make unknown what is made of numbers that are not finite."""
+    for known in (slopes.centre, slopes.mean, slopes.steepness, slopes.inverse, slopes.share):
+        unclear = unclear | (~_is_within(known.hi, _LEAST, _LARGEST) & np.isfinite(known.hi))
+    inverse = slopes.inverse
+    inverse.hi[unknown], inverse.lo[unknown] = np.nan, 0.0
+    slopes.extreme = (slopes.extreme | unclear) & ~unknown
+    return slopes
+
+
+def _is_within(values: Floats, least: float, largest: float) -> Selected:
+    sizes = np.abs(values)
+    return np.asarray(((sizes > least) & (sizes < largest)) | (sizes == 0.0))
+
+
+def _shorten(sums: Expanded) -> Pair:
+    return quick_two_sum(sums.value.hi, sums.value.mid)
+
+
+def _divide(total: Expanded, n: Floats) -> tuple[Pair, Floats]:
+    """Return total / n, and an upper bound of its error."""
+    quotient = pair_divide(_shorten(total), Pair(n, np.zeros_like(n)))
+    rest, left = distill([*total.value, *(-a for part in quotient for a in two_prod(part, n))], 2)
+    inexact = total.inexact | left | np.any(rest, axis=0)
+    return quotient, np.where(inexact, np.abs(quotient.hi) * _QUOTIENT, 0.0)
+
+
+def _invert(divisor: Pair) -> Pair:
+    """Return 1/divisor; in a first double alone where it is not finite, or 0."""
+    inverse, plain = pair_divide(Pair(1.0, 0.0), divisor), 1.0 / divisor.hi
+    special = ~np.isfinite(plain) | (plain == 0.0)
+    return Pair(np.where(special, plain, inverse.hi), np.where(special, 0.0, inverse.lo))
+
+
+class _Solved(NamedTuple):
+    """The divisor, B, and where they have to be calculated exactly."""
+
+    divisor: Pair
+    steepness: Pair
+    unclear: Selected
+
+
+def _solve(plan: Plan, sums: Sums, power: Pair, product: Pair, times: Floats) -> _Solved:
+    """Solve for divisor and steepness; `power` and `product` are `times` Σ|x − μ|ᵖ and Σg · (x − μ)."""
+    if sums.p != 2.0:
+        return _solve_length(plan, sums, power, product)
+    freedom = np.broadcast_to(np.asarray(find_freedom(plan, sums.count), np.float64), times.shape)
+    parts = two_prod(times, np.where(freedom > 0.0, freedom, np.nan))
+    square = pair_divide(power, parts)
+    root = pair_root(square)
+    divisor = add_eps(square, root, plan.spec.eps, plan.spec.eps_mode, None, exact=True)
+    beside = root if plan.spec.eps_mode is EpsMode.OUTSIDE else divisor
+    steepness = pair_divide(product, pair_multiply(parts, pair_multiply(divisor, beside)))
+    flat, unclear = _find_flat(plan, root)
+    return _Solved(_replace_nothing(plan, divisor), _zero_where(flat, steepness), unclear)
+
+
+def _solve_length(plan: Plan, sums: Sums, power: Pair, product: Pair) -> _Solved:
+    """Solve for ℓp lengths; those that need decimals are not known here."""
+    zero, decimals = np.zeros_like(power.hi), needs_decimals(sums.p)
+    length, ties = (power, zero + 1.0)
+    if math.isinf(sums.p):
+        length = sums.peak.map(lambda a: np.where(sums.count == 0, 0.0, a))
+        ties = np.maximum(sums.ties, 1).astype(np.float64)
+    elif decimals:
+        length = Pair(zero + 1.0, zero)
+    divisor = add_eps(Pair(zero, zero), length, plan.spec.eps, plan.spec.eps_mode, None, exact=True)
+    steepness = pair_divide(product, pair_multiply(divisor, Pair(ties, zero)))
+    flat, unclear = _find_flat(plan, length)
+    flat |= sums.p == 0.0
+    return _Solved(_replace_nothing(plan, divisor), _zero_where(flat, steepness), unclear | decimals)
+
+
+def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
+    """Return where the divisor does not follow the values, and where pairs do not tell."""
+    flat, eps = root.hi == 0.0, plan.spec.eps
+    if not eps or plan.spec.eps_mode not in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
+        return flat, np.zeros(flat.shape, np.bool_)
+    floor = eps if plan.spec.eps_mode is EpsMode.FLOOR else math.sqrt(eps)
+    return flat | (root.hi < floor), np.abs(root.hi - floor) <= _NEAR * floor
+
+
+def _zero_where(flat: Selected, values: Pair) -> Pair:
+    return values.map(lambda a: np.where(flat, 0.0, a))
+
+
+def _replace_nothing(plan: Plan, divisor: Pair) -> Pair:
+    """Return a divisor with its zeros replaced: by 1 where the norm says so; else there is no derivative."""
+    nothing = divisor.hi == 0.0
+    return Pair(
+        np.where(nothing, 1.0 if plan.spec.zero_rule is ZeroRule.ONE else np.nan, divisor.hi), divisor.lo
+    )
+
+
+# -- single values
+
+
+class Derivatives(NamedTuple):
+    """Derivatives as pairs, upper bounds of their errors, and where neither holds."""
+
+    value: Pair
+    error: Floats
+    unclear: Selected
+
+
+def differentiate(rows: Rows, slopes: Slopes, gamma: Floats | None, p: float) -> Derivatives:
+    """Return dx of the values of groups.
+
+    Parameters
+    ----------
+    rows : Rows
+    slopes : Slopes
+        Of shape (rows, 1).
+    gamma : ndarray or None
+        Of shape (rows, 1), where it is one for the whole group.
+    p : float
+    """
+    w, w_error = _find_weights(rows, slopes, p)
+    g, mean, term = rows.gradients, slopes.mean, pair_multiply(w, slopes.steepness)
+    error = slopes.mean_error + np.abs(slopes.steepness.hi) * w_error + ERROR * np.abs(term.hi)
+    if rows.counted is not None:
+        mean, term = (pair.map(lambda a: np.where(rows.counted, a, 0.0)) for pair in (mean, term))
+        error = np.where(rows.counted, error, 0.0)
+    rest = pair_add(g, pair_negate(mean))
+    inner = pair_add(rest, pair_negate(term))
+    error = error + np.where(term.hi == 0.0, 0.0, ERROR * np.abs(rest.hi))
+    factors, factor, plain = rows.factors, slopes.inverse, slopes.inverse.hi
+    if gamma is not None:
+        factor, plain, factors = (
+            pair_multiply(factor, Pair(gamma, np.zeros_like(gamma))),
+            plain * gamma,
+            [*factors, gamma],
+        )
+    value = pair_multiply(inner, factor)
+    lost = (term.hi == 0.0) & (w.hi != 0.0) & (slopes.steepness.hi != 0.0)
+    found = Derivatives(value, error * np.abs(factor.hi), lost | _find_unclear(factors, inner.hi, value.hi))
+    return _judge(found, slopes, factors, inner.hi * plain)
+
+
+def find_shares(rows: Rows, slopes: Slopes) -> Derivatives:
+    """Return dy · x̂ of the values of groups: what each adds to the derivative of gamma."""
+    w, w_error = _find_weights(rows, slopes, 2.0)
+    dy = Pair(rows.dy, np.zeros_like(rows.dy))
+    inner = pair_multiply(w, dy)
+    value = pair_multiply(inner, slopes.inverse)
+    error = np.abs(rows.dy * slopes.inverse.hi) * w_error
+    factors = (*rows.deviations, rows.dy)
+    lost = (value.hi == 0.0) & (w.hi != 0.0) & (rows.dy != 0.0)
+    found = Derivatives(value, error, lost | _find_unclear(factors, inner.hi, value.hi))
+    return _judge(found, slopes, factors, inner.hi * slopes.inverse.hi)
+
+
+def _find_weights(rows: Rows, slopes: Slopes, p: float) -> tuple[Pair, Any]:
+    """Return w and an upper bound of its error."""
+    d = rows.deviations
+    if p == 2.0:
+        if not slopes.centre.hi.any():
+            return d, slopes.centre_error
+        return pair_add(d, pair_negate(slopes.centre)), slopes.centre_error
+    sign = np.sign(d.hi)
+    if slopes.peak is not None:
+        sign = np.where(is_equal(take_sizes(d), slopes.peak), sign, 0.0)
+    return Pair(sign, np.zeros_like(sign)), 0.0
+
+
+def _find_unclear(factors: Any, inner: Floats, value: Floats) -> Selected:
+    """Return where products of pairs may have left the range of doubles, so that their errors are not known."""
+    unclear = ~_is_within(inner, _LEAST_RESULT, _LARGEST_RESULT)
+    unclear |= ~_is_within(value, _LEAST_RESULT, _LARGEST_RESULT)
+    for factor in factors:
+        unclear |= ~_is_within(factor, _LEAST_VALUE, _LARGEST_VALUE)
+    return unclear
+
+
+def _judge(found: Derivatives, slopes: Slopes, factors: Iterable[Floats], plain: Floats) -> Derivatives:
+    """Return what doubles give of what is not finite, and where 1/D is 0; extreme groups are unclear."""
+    inverse = slopes.inverse.hi
+    special = (~np.isfinite(inverse) | (inverse == 0.0)) & ~slopes.extreme
+    for factor in factors:
+        special = special | ~np.isfinite(factor)
+    value, error = found.value, found.error
+    if special.any():
+        value = Pair(np.where(special, plain, value.hi), np.where(special, 0.0, value.lo))
+        error = np.where(special, 0.0, error)
+    return Derivatives(value, error, (found.unclear | slopes.extreme) & ~special)
+
+
+def round_known(found: Derivatives, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
+    """Return derivatives in a dtype, rounded once, and where they are not decided."""
+    hi, lo = found.value
+    # What a double holds that comes of numbers without errors may lie between two short floats: it is exact.
+    error = np.where((found.error == 0.0) & (lo == 0.0), 0.0, found.error + ERROR * np.abs(hi))
+    ends = []
+    for end in (-error, error):
+        pair = two_sum(hi, lo + end)
+        rounded = np.empty(hi.shape, dtype)
+        store(rounded, round_to_odd(*pair) if is_short_float(dtype) else pair.hi)
+        ends.append(rounded)
+    low, high = ends
+    return low, np.asarray(found.unclear | ((low != high) & ~np.isnan(hi)))

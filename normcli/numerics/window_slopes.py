@@ -1,0 +1,131 @@
+"""The derivative of local response normalization: each value is in the windows of its neighbours too.
+
+With U = k + α/divisor · Σx² over the window of a value, y = x · U^−β; of a loss with the derivative dy by y,
+
+    dx = dy · U^−β − 2αβ/divisor · x · Σ dy · x · U^(−β − 1),
+
+summed over the values in whose windows this one lies.
+"""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.numerics.exact_slopes import raise_exactly
+from normcli.numerics.pairs import (
+    Pair,
+    pair_add,
+    pair_divide,
+    pair_multiply,
+    two_prod,
+    two_square,
+)
+from normcli.numerics.powers import raise_to_power
+from normcli.numerics.slopes import Derivatives
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.norms.plan import Window
+
+_ERROR = 2.0**-86
+"""An upper bound of the relative error of a term: of powers up to the 16th of numbers up to 2^±400."""
+
+_LEAST, _LARGEST, _MOST = 2.0**-100, 2.0**100, 16.0
+"""Values and constants that are not between these, and powers beyond, are calculated exactly."""
+
+
+def differentiate_windows(window: Window, x: Floats, dy: Floats) -> Derivatives:
+    """Return dx of values whose windows lie along the first axis.
+
+    Parameters
+    ----------
+    window : Window
+    x, dy : ndarray
+        Whole along the first axis; 0 where a value does not count.
+    """
+    zero = np.zeros_like(x)
+    scale = pair_divide(
+        Pair(np.float64(window.alpha), np.float64(0.0)), Pair(np.float64(window.divisor), np.float64(0.0))
+    )
+    squares = _sum_along(two_square(x), window.before, window.after)
+    term = pair_multiply(squares, scale)
+    base = pair_add(Pair(zero + window.k, zero), term)
+    usable = base.hi > (np.abs(term.hi) + abs(window.k)) * 2.0**-10
+    size = Pair(np.where(usable, base.hi, 1.0), np.where(usable, base.lo, 0.0))
+    power = _raise(size, -window.exponent)
+    steeper = pair_divide(power, size)
+    gradients = two_prod(dy, x)
+    shares = _sum_along(pair_multiply(gradients, steeper), window.after, window.before)
+    sizes = _sum_along(Pair(np.abs(gradients.hi) * steeper.hi, zero), window.after, window.before)
+    by = pair_multiply(Pair(x, zero), scale.map(lambda a: -2.0 * a))
+    by = pair_multiply(by, Pair(zero + window.exponent, zero))
+    first = pair_multiply(Pair(dy, zero), power)
+    value = pair_add(first, pair_multiply(by, shares))
+    error = _ERROR * (np.abs(first.hi) + np.abs(by.hi) * sizes.hi)
+    inside = functools.reduce(np.logical_and, map(_is_moderate, (x, dy, window.alpha, window.k)))
+    usable &= inside & (abs(window.exponent) <= _MOST)
+    reach = max(window.before, window.after)
+    unusable = _sum_along(Pair((~usable).astype(np.float64), zero), reach, reach).hi > 0.0
+    return Derivatives(value, error, unusable)
+
+
+def _is_moderate(values: Any) -> Any:
+    sizes = np.abs(values)
+    return ((sizes > _LEAST) & (sizes < _LARGEST)) | (sizes == 0.0)
+
+
+def _raise(a: Pair, p: float) -> Pair:
+    power = raise_to_power(a, p)
+    return power.value.map(lambda part: np.ldexp(part, power.exponent))
+
+
+def _sum_along(values: Pair, before: int, after: int) -> Pair:
+    """Return, for each place of the first axis, the sum of the values from so many before to so many after."""
+    n = len(values.hi)
+    total = values.map(np.copy)
+    for step in range(1, min(max(before, after), n - 1) + 1):
+        if step <= before:
+            _add_to(total, slice(step, n), values, slice(0, n - step))
+        if step <= after:
+            _add_to(total, slice(0, n - step), values, slice(step, n))
+    return total
+
+
+def _add_to(total: Pair, here: slice, values: Pair, there: slice) -> None:
+    found = pair_add(total.map(lambda a: a[here]), values.map(lambda a: a[there]))
+    for held, part in zip(total, found, strict=True):
+        held[here] = part
+
+
+def differentiate_line(window: Window, x: NDArray[Any], dy: NDArray[Any], place: int) -> Fraction | None:
+    """Return dx of one value of a line, to 120 digits; None where it is not finite, or U not positive."""
+    first, last = max(0, place - window.after), min(len(x) - 1, place + window.before)
+    reach = slice(max(0, first - window.before), last + window.after + 1)
+    if not (np.isfinite(x[reach]).all() and np.isfinite(dy[first : last + 1]).all()):
+        return None
+    values, scale = _to_fractions(x), Fraction(window.alpha) / window.divisor
+    total = Fraction(0)
+    for j in range(first, last + 1):
+        among = values[max(0, j - window.before) : j + window.after + 1]
+        base = Fraction(window.k) + scale * sum(value * value for value in among)
+        if base <= 0:
+            return None
+        gradient = Fraction(float(dy[j]))
+        if not gradient:
+            continue
+        power = raise_exactly(base, -window.exponent)
+        if j == place:
+            total += gradient * power
+        total -= 2 * scale * Fraction(window.exponent) * values[place] * gradient * values[j] * power / base
+    return total
+
+
+def _to_fractions(x: NDArray[Any]) -> list[Fraction]:
+    """Return values as fractions; 0 for those that are not finite, which are out of reach."""
+    return [Fraction(value) for value in np.where(np.isfinite(x), x, 0.0).tolist()]

@@ -1,0 +1,113 @@
+"""The arguments of Python functions as what they stand for: a plan, a tensor, and what goes with both."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from normcli.dtypes import OUTPUT_DTYPES, require_real
+from normcli.engine.walk import Effort
+from normcli.errors import DataError, UsageError
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.numerics.solution import Given
+from normcli.results.inputs import SelectionRequest, fit_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+    from normcli.engine.inputs import Inputs
+    from normcli.norms.plan import Plan
+
+Item = TypeVar("Item")
+
+
+class Arguments(NamedTuple):
+    """What a function was asked to calculate."""
+
+    plan: Plan
+    values: NDArray[Any]
+    inputs: Inputs
+    effort: Effort
+
+
+def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
+    """Return what the arguments of `normalize` stand for.
+
+    Parameters
+    ----------
+    x, norm
+        As of `normalize`.
+    options : mapping
+        Its other arguments by name; those that are missing are not given, others are ignored.
+
+    Raises
+    ------
+    NormError
+        As `normalize`.
+    """
+    if not isinstance(norm, str):
+        raise UsageError(f"norm {norm!r} is not a name")
+    given = options.get
+    dtype = _convert("dtype", given("dtype"), _name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
+    request = Request.collect(norm, {**options, "dtype": dtype})
+    values = read_array(x, "x")
+    plan = make_plan(request, values.shape, values.dtype)
+    named = {name: given(name) for name in ("gamma", "beta", "mask")}
+    arrays = {name: read_array(array, name) for name, array in named.items() if array is not None}
+    padded = _convert(
+        "lengths", given("lengths"), lambda counts: tuple(map(operator.index, counts)), "are no integers"
+    )
+    selection = SelectionRequest(arrays.pop("mask", None), padded, given("nan"), given("fill"))
+    running = _pair_running(given("running_mean"), given("running_var"))
+    inputs = fit_inputs(plan, values, arrays, running, selection)
+    threads = _convert("threads", given("threads"), operator.index, "is not an integer")
+    return Arguments(plan, values, inputs, Effort(threads=threads))
+
+
+def require_threads(effort: Effort) -> None:
+    """Raise `UsageError` unless there is a thread to work with."""
+    if effort.threads is not None and effort.threads < 1:
+        raise UsageError(f"threads {effort.threads} is less than one")
+
+
+def _pair_running(mean: ArrayLike | None, var: ArrayLike | None) -> Given | None:
+    if (mean is None) != (var is None):
+        raise UsageError("running_mean and running_var go together")
+    if mean is None or var is None:
+        return None
+    return Given(read_array(mean, "running_mean"), read_array(var, "running_var"))
+
+
+def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) -> Item | None:
+    """Return an argument as what it stands for; None where it is not given."""
+    try:
+        return None if value is None else convert(value)
+    except TypeError as error:
+        raise UsageError(f"{name} {value!r} {fault}") from error
+
+
+def _name_dtype(dtype: DTypeLike) -> str:
+    return dtype if isinstance(dtype, str) and dtype in OUTPUT_DTYPES else np.dtype(dtype).name
+
+
+def read_array(x: ArrayLike, name: str) -> NDArray[Any]:
+    """Return an argument as an array of real numbers.
+
+    Raises
+    ------
+    DataError
+        If it is none.
+    """
+    if isinstance(x, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
+    try:
+        array = np.asarray(x)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise DataError(f"{name} is not a rectangular array of numbers") from error
+    require_real(array.dtype, name)
+    return array

@@ -1,0 +1,173 @@
+"""The backward pass: the derivatives of a loss by a tensor, gamma and beta, from that by what it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.engine.inputs import NO_INPUTS
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.errors import DataError, UsageError
+from normcli.results.arguments import read_arguments, read_array, require_threads
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from normcli.engine.inputs import Inputs
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Gradients:
+    """What `backward` returns. Every number is the exact one, rounded once.
+
+    Parameters
+    ----------
+    plan : Plan
+        Every choice that was made.
+    input, dy : ndarray
+        The tensor, and the derivative of the loss by what it is normalized to.
+    dx : ndarray
+        The derivative by the tensor: of its shape, and of the dtype that `normalize` gives. In the unit of dy
+        over that of x.
+    dgamma, dbeta : ndarray or None
+        Those by gamma and beta, of the shape `ParameterShapes.shape` and in the unit of dy; in the dtypes of
+        gamma and beta where these are given as floats, else in that of dx. None where the norm has none.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count.
+    """
+
+    plan: Plan
+    input: NDArray[Any]
+    dy: NDArray[Any]
+    dx: NDArray[Any]
+    dgamma: NDArray[Any] | None
+    dbeta: NDArray[Any] | None
+    inputs: Inputs = NO_INPUTS
+
+    def __repr__(self) -> str:
+        return f"<Gradients: {self.plan.norm.name} of {self.plan.grid.shape}, {self.dx.dtype}>"
+
+
+def backward(
+    x: ArrayLike, dy: ArrayLike, norm: str = "bn", *, out: NDArray[Any] | None = None, **options: Any
+) -> Gradients:
+    """Return the derivatives of a loss by x, gamma and beta, from its derivative by y.
+
+    dx = γ · (dy − mean(dy) − x̂ · mean(dy · x̂)) / √(var + eps) of a group of `bn`, dγ = Σ dy · x̂, dβ = Σ dy; of
+    every other norm and option what the chain rule gives (`normcli.numerics.slopes`).
+
+    Parameters
+    ----------
+    x : array_like
+        The tensor that was normalized.
+    dy : array_like
+        Of the shape of `x`: the derivative of the loss by the normalized tensor.
+    norm : str
+        A name of the table `normcli.NORMS`, or an alias of one.
+    out : ndarray, optional
+        Where dx goes: C-contiguous, of the shape of `x` and the dtype of the output.
+    **options
+        Those of `normcli.normalize`, by the same names, and with the same defaults.
+
+    Returns
+    -------
+    Gradients
+
+    Raises
+    ------
+    UsageError
+        If the norm has no derivative, as its statistics go by the order of values; else as `normalize`.
+    DataError
+        If `dy` is not of the shape of `x`; else as `normalize`.
+
+    Notes
+    -----
+    With running statistics dx is γ · dy / √(running_var + eps): they are constants. Values that do not count
+    have dx = dy where they are passed through, 0 where they are replaced; where they are normalized with the
+    others' statistics, they change dx of the others too. That x̂ is rounded before gamma is left out of account.
+
+    A group that holds what is not finite, and one whose divisor is 0, has no derivative: its dx is NaN, but
+    of a constant group that is divided by 1. Where only one-sided derivatives exist, the convention is torch's:
+    that of √var, of |x| and of |x|ᵖ is 0 at 0; a floor that is reached exactly does not rule; of the ℓ∞ length,
+    values that are equally large have equal shares. That of ℓ0 is 0.
+
+    References
+    ----------
+    Ioffe & Szegedy 2015, arXiv:1502.03167, section 3, for `bn`.
+
+    Examples
+    --------
+    >>> found = backward([[1.0, 2.0, 3.0]], [[1.0, 0.0, 0.0]], "ln", eps=0.0)
+    >>> found.dx.round(4)
+    array([[ 0.2041, -0.4082,  0.2041]])
+    >>> found.dgamma.round(4), found.dbeta
+    (array([-1.2247,  0.    ,  0.    ]), array([1., 0., 0.]))
+    """
+    from normcli.results.result import normalize  # its keywords are the options
+
+    unknown = [name for name in options if name not in (normalize.__kwdefaults__ or {})]
+    if unknown:
+        raise UsageError(f"backward has no option {unknown[0]!r}")
+    asked = read_arguments(x, norm, options)
+    return calculate_backward(
+        asked.plan, asked.values, read_array(dy, "dy"), asked.inputs, out=out, effort=asked.effort
+    )
+
+
+def calculate_backward(
+    plan: Plan,
+    values: NDArray[Any],
+    dy: NDArray[Any],
+    inputs: Inputs = NO_INPUTS,
+    *,
+    out: NDArray[Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Gradients:
+    """Carry out a plan's backward pass.
+
+    Parameters
+    ----------
+    plan : Plan
+        Made for the shape and dtype of `values`.
+    values, dy : ndarray
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
+    out
+        As of `backward`.
+    effort : Effort
+
+    Raises
+    ------
+    NormError
+        As `backward`.
+    """
+    from normcli.engine.backward import run_backward  # for those alone who ask for it
+
+    require_threads(effort)
+    require_derivative(plan)
+    if dy.shape != values.shape:
+        raise DataError(f"dy has the shape {dy.shape}; it takes that of the input, {values.shape}")
+    derived = run_backward(plan, values, dy, inputs, out, effort)
+    return Gradients(plan, values, dy, *derived, inputs)
+
+
+def require_derivative(plan: Plan) -> None:
+    """Raise `UsageError` if a norm has no derivative."""
+    norm = plan.norm
+    if norm.is_by_order:
+        raise UsageError(
+            f"{norm.name} has no backward pass: its statistics are single values of the input, and which ones "
+            "they are changes in jumps; it is fitted to data before training, not differentiated"
+        )
+
+
+def draw_gradient(shape: tuple[int, ...], seed: int) -> NDArray[np.float64]:
+    """Return a seeded dy: standard normal, of which no sum that a backward pass is made of vanishes.
+
+    Where dy is 1 everywhere, two of the three terms of dx cancel, and a wrong one does not show.
+    """
+    return np.random.default_rng(seed).standard_normal(shape)

@@ -1,0 +1,125 @@
+"""The passes of the backward pass: the same bits for any tiles, threads, order of memory and place of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.engine.backward import run_backward
+from normcli.engine.inputs import Inputs
+from normcli.engine.walk import Effort
+from normcli.norms.request import Request
+from normcli.numerics import slopes
+from normcli.numerics.solution import Given
+from normcli.results.inputs import SelectionRequest, fit_inputs
+from tests.conftest import plan_request
+
+REQUESTS = [
+    Request("bn"),
+    Request("in"),
+    Request("ln", axes=(1, 2)),
+    Request("gn", groups=2),
+    Request("rms", axes=(0, 2)),
+    Request("wn"),
+    Request("zscore"),
+    Request("lp", p=1.0, axes=0),
+    Request("lp", p=np.inf, axes=(0, 2)),
+    Request("lp", p=3.0, axes=(0, 2), eps=0.0),
+    Request("lrn", size=3),
+]
+EFFORTS = [
+    pytest.param(Effort(threads=1, block=64, whole=1), id="passes"),
+    pytest.param(Effort(threads=3, block=100, whole=1), id="passes in threads"),
+    pytest.param(Effort(threads=2, block=500), id="whole groups in threads"),
+]
+
+
+def draw(request, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    x, dy = (rng.normal(size=(3, 4, 40)).round(1).astype(dtype) for _ in range(2))
+    plan = plan_request(request, x)
+    names = plan.norm.parameter_names
+    parameters = {name: rng.normal(size=plan.parameters.shape) for name in names}
+    return plan, x, dy, fit_inputs(plan, x, parameters)
+
+
+def require_same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: f"{r.norm} {r.axes} {r.p}")
+def test_no_bit_depends_on_tiles_and_threads(request_, effort):
+    plan, x, dy, inputs = draw(request_, "float64")
+    expected = run_backward(plan, x, dy, inputs, None, Effort())
+    require_same(run_backward(plan, x, dy, inputs, None, effort), expected)
+
+
+@pytest.mark.parametrize("fill", ["pass", "normalize"])
+def test_nor_does_any_of_what_does_not_count(fill):
+    plan, x, dy, _ = draw(Request("bn"), "float32")
+    x[0, 0, :5] = np.nan
+    mask = np.arange(40) % 3 > 0
+    inputs = fit_inputs(plan, x, selection=SelectionRequest(mask, nan="omit", fill=fill))
+    expected = run_backward(plan, x, dy, inputs, None, Effort())
+    require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=2, block=64, whole=1)), expected)
+
+
+def test_nor_of_an_evaluation():
+    plan, x, dy, _ = draw(Request("bn"), "float64")
+    inputs = Inputs(given=Given(np.arange(4.0), np.arange(1.0, 5.0)))
+    expected = run_backward(plan, x, dy, inputs, None, Effort())
+    require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=2, block=32)), expected)
+
+
+def test_nor_of_groups_beyond_the_range_of_products():
+    plan, x, dy, inputs = draw(Request("bn"), "float64")
+    x, dy = x * 1e200, dy * np.where(np.arange(40) % 2, 1e-250, 1e150)
+    expected = run_backward(plan, x, dy, inputs, None, Effort())
+    assert np.isfinite(expected.dx).all()
+    require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=2, block=64, whole=1)), expected)
+
+
+@pytest.mark.parametrize("request_", REQUESTS[:6], ids=lambda r: r.norm)
+def test_nor_on_the_order_of_memory_and_on_files(request_, tmp_path):
+    plan, x, dy, inputs = draw(request_, "float32")
+    expected = run_backward(plan, x, dy, inputs, None, Effort())
+    turned = np.asfortranarray(x)
+    require_same(run_backward(plan, turned, dy[::-1][::-1], inputs, None, Effort(block=64)), expected)
+    for name, array in (("x", x), ("dy", dy)):
+        np.save(tmp_path / f"{name}.npy", array)
+    mapped = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("x", "dy"))
+    out = np.lib.format.open_memmap(tmp_path / "dx.npy", mode="w+", dtype=np.float32, shape=x.shape)
+    found = run_backward(plan, *mapped, inputs, out, Effort(block=128, whole=64, threads=2))
+    require_same(found, expected)
+    np.testing.assert_array_equal(np.load(tmp_path / "dx.npy"), expected.dx)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: f"{r.norm} {r.axes} {r.p}")
+def test_rational_arithmetic_gives_the_same_bits(request_, dtype, monkeypatch):
+    """Of values, and of what is summed for gamma; those of a window have their own."""
+    plan, x, dy, inputs = draw(request_, dtype, seed=1)
+    x, dy, inputs = x[..., :8], dy[..., :8], Inputs()
+    plan = plan_request(request_, x)
+    expected = run_backward(plan, x, dy, inputs, None, Effort())
+    mark = slopes._mark
+    monkeypatch.setattr(slopes, "_mark", lambda known, unclear, unknown: mark(known, ~unknown, unknown))
+    require_same(run_backward(plan, x, dy, inputs, None, Effort()), expected)
+
+
+@pytest.mark.parametrize("norm", ["bn", "ln", "gn"])
+def test_what_pairs_do_not_decide_of_gamma_is_added_exactly(norm):
+    """Pairs of values cancel in dgamma to less than their errors."""
+    rng = np.random.default_rng(2)
+    half, dy = rng.normal(size=(2, 4, 6)), rng.normal(size=(2, 4, 6))
+    x = np.concatenate([half, half[:, ::-1] if norm == "bn" else half])
+    dy = np.concatenate([dy, -dy])
+    request = Request(norm, groups=2 if norm == "gn" else None)
+    plan = plan_request(request, x)
+    found = run_backward(plan, x, dy, Inputs(), None, Effort())
+    if norm != "bn":
+        assert not found.dgamma.any()
+    again = run_backward(plan, x, dy, Inputs(), None, Effort(threads=2, block=8, whole=1))
+    require_same(again, found)

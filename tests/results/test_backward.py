@@ -1,0 +1,273 @@
+"""The backward pass against exact arithmetic, against differences of the forward pass, and at its edges."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from normcli import NORMS, backward, normalize
+from normcli.errors import DataError, UsageError
+from normcli.norms.conventions import CONVENTIONS, find_convention
+from normcli.norms.table import AxesRule, EpsRule
+from normcli.results.backward import draw_gradient
+from tests.reference.backward import measure_gradients
+from tests.reference.limits import STATISTIC
+
+DIFFERENTIABLE = [name for name, norm in NORMS.items() if not norm.is_by_order]
+DTYPES = ["float16", ml_dtypes.bfloat16, "float32", "float64"]
+
+
+def require_exact(found):
+    worst = measure_gradients(found)
+    assert all(error <= STATISTIC for error in worst.values()), worst
+
+
+def draw(norm, dtype, shape=(3, 4, 5), seed=0, offset=1.0):
+    rng = np.random.default_rng(seed)
+    x, dy = rng.normal(offset, 2.0, shape).astype(dtype), rng.normal(size=shape).astype(dtype)
+    options = {"groups": 2} if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS else {}
+    return x, dy, options
+
+
+def draw_parameters(x, norm, options, seed=1):
+    """Return gamma and beta for a tensor, of its dtype."""
+    rng = np.random.default_rng(seed)
+    shape = normalize(x, norm, **options).plan.parameters.shape
+    names = NORMS[norm].parameter_names
+    return {name: rng.normal(size=shape).astype(x.dtype) for name in names}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("norm", DIFFERENTIABLE)
+def test_every_norm_and_dtype_is_exact(norm, dtype):
+    x, dy, options = draw(norm, dtype)
+    found = backward(x, dy, norm, **options, **draw_parameters(x, norm, options))
+    assert found.dx.dtype == dtype
+    require_exact(found)
+
+
+OPTIONS = [
+    ("ln", {"axes": (1, 2), "eps": 0.0}),
+    ("ln", {"eps": 0.25, "eps_mode": "outside"}),
+    ("ln", {"eps": 1e-9, "ddof": 1}),
+    ("ln", {"eps": 3.0, "eps_mode": "outside", "ddof": 1}),
+    ("gn", {"groups": 2, "group_order": "interleaved"}),
+    ("gn", {"groups": 4}),
+    ("bn", {"keep": "C"}),
+    ("bn", {"axes": "NL"}),
+    ("bn", {"axes": ()}),
+    ("rms", {"axes": (0, 2), "eps": 0.0}),
+    ("rms", {"like": "gemma"}),
+    ("mvn", {"ddof": 2}),
+    ("zscore", {"axes": 2, "ddof": 1}),
+    ("wn", {"axes": (0, 1)}),
+    ("lp", {"p": 1}),
+    ("lp", {"p": 1, "axes": 1, "eps": 5.0}),
+    ("lp", {"p": 0}),
+    ("lp", {"p": np.inf}),
+    ("lp", {"p": -np.inf}),
+    ("lp", {"p": 3}),
+    ("lp", {"p": 0.5}),
+    ("lp", {"p": -1.5}),
+    ("lp", {"p": 2, "eps": 4.0}),
+    ("lrn", {"size": 2, "alpha": 0.5}),
+    ("lrn", {"size": 4, "alpha": 3.0, "exponent": 1.3, "k": 0.5, "axes": 2}),
+    ("lrn", {"size": 3, "alpha": -0.01, "exponent": -0.5}),
+    ("in", {"dtype": "float32"}),
+    ("bn", {"dtype": "bfloat16"}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("norm", "options"), OPTIONS, ids=lambda v: str(v))
+def test_every_option_is_exact(norm, options, dtype):
+    x, dy, _ = draw(norm, dtype, seed=2)
+    require_exact(backward(x, dy, norm, **options, **draw_parameters(x, norm, options)))
+
+
+@pytest.mark.parametrize(
+    ("framework", "norm"),
+    [(c.framework, c.norm) for c in CONVENTIONS if c.norm in DIFFERENTIABLE],
+    ids=lambda v: v,
+)
+def test_every_convention_is_exact(framework, norm):
+    x, dy, options = draw(norm, "float32", (2, 4, 3, 4), seed=3)
+    convention = find_convention(framework, norm)
+    if convention.axes is AxesRule.GIVEN:
+        options["axes"] = (1,)
+    if convention.eps is EpsRule.GIVEN:
+        options["eps"] = 0.5
+    require_exact(backward(x, dy, norm, like=framework, **options))
+
+
+@pytest.mark.parametrize("norm", DIFFERENTIABLE)
+@pytest.mark.parametrize("fill", ["pass", "zero", "nan", "normalize"])
+def test_what_does_not_count_follows_its_fill(norm, fill):
+    if norm == "lrn" and fill == "normalize":
+        fill = "zero"  # windows make 0 of what does not count
+    x, dy, options = draw(norm, "float64", seed=4)
+    mask = np.random.default_rng(5).random((4, 5)) < 0.6
+    require_exact(backward(x, dy, norm, mask=mask, fill=fill, **options, **draw_parameters(x, norm, options)))
+
+
+def test_omitted_nan_is_left_out():
+    x, dy, _ = draw("ln", "float32", seed=6)
+    x[0, 0, 1] = x[1, 2, 3] = np.nan
+    for fill in ("pass", "zero", "nan"):
+        require_exact(backward(x, dy, "ln", nan="omit", fill=fill))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("norm", [name for name in DIFFERENTIABLE if NORMS[name].tracks])
+def test_evaluation_takes_statistics_as_constants(norm, dtype):
+    x, dy, _ = draw(norm, dtype, seed=7)
+    given = {"running_mean": [0.5, -1.0, 1e6, 0.0], "running_var": [2.0, 4.0, 1e-9, 0.25]}
+    for options in ({}, {"eps": 0.0}, {"eps_mode": "outside"}):
+        require_exact(backward(x, dy, norm, **given, **options, **draw_parameters(x, norm, {})))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("norm", [name for name in DIFFERENTIABLE if name != "lrn"])
+def test_planted_cancellation_is_exact(norm, dtype):
+    x, _, options = draw(norm, dtype, seed=8)
+    xhat = normalize(x, norm, **options).normalized
+    for dy in (np.ones_like(x), 3 * xhat, xhat + 1, 1e8 + x):
+        require_exact(backward(x, dy.astype(dtype), norm, **options))
+
+
+def test_a_constant_gradient_moves_nothing():
+    x, dy, _ = draw("bn", "float64", seed=9)
+    found = backward(x, np.full_like(dy, 0.1), "bn", gamma=[1.0, 2.0, 3.0, 4.0])
+    assert not found.dx.any()
+    assert not found.dgamma.any()
+
+
+@pytest.mark.parametrize("norm", ["ln", "bn", "rms", "mvn", "gn", "lp", "wn"])
+@pytest.mark.parametrize(
+    ("offset", "spread"),
+    [(1e15, 1.0), (1e6, 1e-6), (0.0, 1e-150), (0.0, 1e150), (1e200, 1e190), (0.0, 5e-324 * 2**10)],
+)
+def test_any_conditioning_and_magnitude_is_exact(norm, offset, spread):
+    rng = np.random.default_rng(10)
+    x, dy = offset + spread * rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 4, 3))
+    options = {"groups": 2} if norm == "gn" else {}
+    require_exact(backward(x, dy, norm, **options))
+    require_exact(backward(x, dy * 1e-200, norm, **options))
+
+
+def test_gradients_of_very_different_sizes_are_exact():
+    rng = np.random.default_rng(11)
+    x = rng.normal(size=(2, 6))
+    dy = rng.normal(size=(2, 6)) * 2.0 ** rng.integers(-300, 300, (2, 6))
+    require_exact(backward(x, dy, "ln", gamma=rng.normal(size=6)))
+
+
+@pytest.mark.parametrize(
+    ("norm", "x"), [("ln", [[3.0, 3.0, 3.0]]), ("rms", [[0.0, 0.0]]), ("lp", [[0.0, 0.0]])]
+)
+@pytest.mark.parametrize("options", [{}, {"eps": 0.0}, {"eps": 0.5}, {"like": "torch"}])
+def test_constant_groups(norm, x, options):
+    require_exact(backward(x, np.arange(np.size(x), dtype=float).reshape(np.shape(x)), norm, **options))
+
+
+def test_a_constant_column_of_zscore_is_only_centred():
+    found = backward([[2.0], [2.0]], [[1.0], [5.0]], "zscore")
+    assert found.dx.tolist() == [[-2.0], [2.0]]
+    require_exact(found)
+
+
+def test_corners_are_those_of_torch():
+    outside = backward([[1.0, 1.0]], [[1.0, 3.0]], "ln", eps=0.5, eps_mode="outside")
+    assert outside.dx.tolist() == [[-2.0, 2.0]]
+    assert backward([[1.0, 0.0, -1.0]], [[1.0, 1.0, 0.0]], "lp", p=1).dx.tolist() == [[0.25, 0.5, 0.25]]
+    assert backward([[2.0, -2.0, 1.0]], [[1.0, 0.0, 0.0]], "lp", p=np.inf).dx.tolist() == [[0.25, 0.25, 0.0]]
+
+
+@pytest.mark.parametrize("norm", DIFFERENTIABLE)
+def test_groups_of_one_value_and_tensors_of_none(norm):
+    x, dy, options = draw(norm, "float32", (1, 2, 1), seed=12)
+    require_exact(backward(x, dy, norm, **options))
+    found = backward(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2, 3)), norm, **options)
+    assert found.dx.shape == (0, 2, 3)
+    if found.dgamma is not None:
+        assert not found.dgamma.any()
+
+
+def test_what_is_not_finite_stays_in_its_group():
+    x, dy, _ = draw("ln", "float64", (4, 3), seed=13)
+    x[0, 1], dy[1, 2], x[2, 0] = np.nan, np.inf, -np.inf
+    found = backward(x, dy, "ln")
+    assert np.isnan(found.dx[:3]).all()
+    assert np.isfinite(found.dx[3]).all()
+    assert np.isnan(found.dgamma).all()
+    assert np.isinf(found.dbeta[2])
+    assert np.isfinite(found.dbeta[:2]).all()
+
+
+def test_integers_beyond_doubles_are_what_they_are():
+    x = np.array([[2**62 + 1, 2**62 + 2, 2**62 + 5, 7]], np.int64)
+    dy = np.array([[1.0, -2.0, 0.5, 3.0]])
+    from fractions import Fraction
+
+    near = backward(x[:, :3], dy[:, :3], "ln", eps=0.0)
+    same = backward(np.array([[1, 2, 5]]), dy[:, :3], "ln", eps=0.0)
+    np.testing.assert_array_equal(near.dx, same.dx)
+    mean = Fraction(sum(x[0].tolist()), 4)
+    scatter = sum((v - mean) ** 2 for v in x[0].tolist())
+    assert float(scatter) > 0
+    assert np.isfinite(backward(x, dy, "ln").dx).all()
+
+
+@pytest.mark.parametrize("norm", [name for name in DIFFERENTIABLE if name not in ("lp", "wn")])
+def test_dx_is_the_slope_of_the_loss(norm):
+    x, dy, options = draw(norm, "float64", (2, 4, 3), seed=14)
+    given = draw_parameters(x, norm, options)
+    found, step = backward(x, dy, norm, **options, **given), 1e-4
+
+    def loss(values, **parameters):
+        return float((normalize(values, norm, **options, **{**given, **parameters}).normalized * dy).sum())
+
+    for place in np.ndindex(x.shape):
+        change = np.zeros_like(x)
+        change[place] = step
+        slope = (
+            (8 * (loss(x + change) - loss(x - change)) - loss(x + 2 * change) + loss(x - 2 * change))
+            / 12
+            / step
+        )
+        assert found.dx[place] == pytest.approx(slope, rel=1e-6, abs=1e-7)
+    for name, parameter in given.items():
+        for place in np.ndindex(parameter.shape):
+            change = np.zeros_like(parameter)
+            change[place] = step
+            slope = (loss(x, **{name: parameter + change}) - loss(x, **{name: parameter - change})) / (2 * step)
+            assert getattr(found, f"d{name}")[place] == pytest.approx(slope, rel=1e-7, abs=1e-8)
+
+
+@pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.is_by_order])
+def test_norms_by_order_are_refused(norm):
+    with pytest.raises(UsageError, match=f"{norm} has no backward pass: its statistics are single values"):
+        backward(np.ones((2, 3)), np.ones((2, 3)), norm)
+
+
+def test_bad_arguments():
+    with pytest.raises(DataError, match=r"dy has the shape \(2,\); it takes that of the input, \(2, 3\)"):
+        backward(np.ones((2, 3)), np.ones(2), "ln")
+    with pytest.raises(UsageError, match="backward has no option 'epsilon'"):
+        backward(np.ones((2, 3)), np.ones((2, 3)), "ln", epsilon=1.0)
+    with pytest.raises(UsageError, match="threads 0 is less than one"):
+        backward(np.ones((2, 3)), np.ones((2, 3)), "ln", threads=0)
+
+
+def test_dtypes_of_the_derivatives_are_those_of_the_parameters():
+    x, dy, _ = draw("ln", "float16", seed=15)
+    found = backward(x, dy, "ln", gamma=np.ones(5, np.float32))
+    assert (found.dx.dtype, found.dgamma.dtype, found.dbeta.dtype) == (np.float16, np.float32, np.float16)
+    require_exact(found)
+
+
+def test_a_drawn_gradient_is_seeded_and_hides_nothing():
+    dy = draw_gradient((3, 4), 5)
+    np.testing.assert_array_equal(dy, draw_gradient((3, 4), 5))
+    assert len(np.unique(dy)) == dy.size

@@ -1,0 +1,139 @@
+"""The backward pass beside torch's own, in float64 and over its OpInfo samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import backward
+
+pytestmark = pytest.mark.peers
+
+
+def differentiate(function, dy, *arrays):
+    """Return torch's derivatives of Σ dy · function(arrays) by each array."""
+    import torch
+
+    tensors = [torch.tensor(a, requires_grad=True) for a in arrays]
+    function(*tensors).backward(torch.tensor(dy))
+    return [t.grad.numpy() for t in tensors]
+
+
+def functional(name):
+    import torch
+
+    return getattr(torch.nn.functional, name)
+
+
+X = np.random.default_rng(0).normal(3.0, 2.0, (4, 6, 5, 7))
+DY, OF_CHANNELS, OF_ROWS = (
+    np.random.default_rng(seed).normal(size=s) for seed, s in enumerate([X.shape, 6, 7])
+)
+MEAN, VAR = np.linspace(-1, 1, 6), np.linspace(0.5, 3, 6)
+
+CASES = {
+    "bn": (OF_CHANNELS, {}, lambda x, g, b: functional("batch_norm")(x, None, None, g, b, training=True)),
+    "in": (OF_CHANNELS, {}, lambda x, g, b: functional("instance_norm")(x, None, None, g, b)),
+    "ln": (OF_ROWS, {}, lambda x, g, b: functional("layer_norm")(x, (7,), g, b)),
+    "gn": (OF_CHANNELS, {"groups": 3}, lambda x, g, b: functional("group_norm")(x, 3, g, b)),
+    "rms": (OF_ROWS, {"eps": 1e-6}, lambda x, g: functional("rms_norm")(x, (7,), g, 1e-6)),
+    "lrn": (None, {"size": 3, "alpha": 0.1}, lambda x: functional("local_response_norm")(x, 3, 0.1)),
+    "lp": (None, {"axes": 1}, lambda x: functional("normalize")(x, 2.0, 1)),
+}
+
+
+@pytest.mark.parametrize("norm", CASES)
+def test_torch_is_near(norm):
+    parameter, options, function = CASES[norm]
+    arrays = [] if parameter is None else [parameter] if norm == "rms" else [parameter, parameter[::-1].copy()]
+    given = dict(zip(("gamma", "beta"), arrays, strict=False))
+    found = backward(X, DY, norm, **options, **given)
+    expected = differentiate(function, DY, X, *arrays)
+    for name, array in zip(("dx", "dgamma", "dbeta"), expected, strict=False):
+        np.testing.assert_allclose(getattr(found, name), array, rtol=1e-10, atol=1e-12)
+
+
+def test_so_it_is_in_evaluation():
+    import torch
+
+    given = {"running_mean": MEAN, "running_var": VAR, "gamma": OF_CHANNELS}
+    found = backward(X, DY, "bn", **given)
+    running = [torch.tensor(a) for a in (MEAN, VAR)]
+    dx, dgamma = differentiate(
+        lambda x, g: functional("batch_norm")(x, *running, g, None, training=False), DY, X, OF_CHANNELS
+    )
+    np.testing.assert_allclose(found.dx, dx, rtol=1e-12)
+    np.testing.assert_allclose(found.dgamma, dgamma, rtol=1e-10)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, np.inf, -np.inf, -1.0])
+def test_corners_of_lengths_are_those_of_torch(p):
+    x = np.random.default_rng(3).integers(-3, 4, (6, 8)).astype(float)
+    x[0], x[1, :4] = 0.0, 0.0
+    if p < 0:
+        x = np.where(x == 0.0, 2.0, x)  # of a 0 torch has NaN
+    dy = np.random.default_rng(4).normal(size=x.shape)
+    (expected,) = differentiate(lambda t: functional("normalize")(t, p, -1), dy, x)
+    np.testing.assert_allclose(backward(x, dy, "lp", p=p).dx, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_a_constant_group_with_eps_outside_is_that_of_torch():
+    import torch
+
+    x, dy = np.array([[2.0, 2.0, 2.0], [1.0, 2.0, 4.0]]), np.array([[1.0, 3.0, 0.0], [1.0, 0.0, 5.0]])
+
+    def normalize(t):
+        return (t - t.mean(-1, keepdim=True)) / (t.std(-1, correction=0, keepdim=True) + 0.5)
+
+    (expected,) = differentiate(normalize, dy, x)
+    assert torch.isfinite(torch.tensor(expected)).all()
+    np.testing.assert_allclose(backward(x, dy, "ln", eps=0.5, eps_mode="outside").dx, expected, rtol=1e-12)
+
+
+READ = {
+    "nn.functional.layer_norm": lambda shape, *rest, **k: (
+        "ln", {"axes": tuple(range(-len(shape), 0))}, dict(zip(("gamma", "beta", "eps"), rest, strict=False)) | k
+    ),
+    "nn.functional.group_norm": lambda groups, *rest, **k: (
+        "gn", {"groups": groups}, dict(zip(("gamma", "beta", "eps"), rest, strict=False)) | k
+    ),
+    "nn.functional.rms_norm": lambda shape, *rest, **k: (
+        "rms", {"axes": tuple(range(-len(shape), 0))}, dict(zip(("gamma", "eps"), rest, strict=False)) | k
+    ),
+    "nn.functional.normalize": lambda *rest, **k: ("lp", {"axes": 1}, dict(zip(("p", "axes"), rest, strict=False)) | k),
+    "nn.functional.local_response_norm": lambda *rest, **k: (
+        "lrn", {}, dict(zip(("size", "alpha", "exponent", "k"), rest, strict=False)) | k
+    ),
+}  # fmt: skip
+"""What the arguments of torch's functions are here."""
+
+WORDS = {"weight": "gamma", "bias": "beta", "dim": "axes", "beta": "exponent"}
+
+
+@pytest.mark.parametrize("operator", READ)
+def test_torch_s_own_samples(operator):
+    import torch
+
+    pytest.importorskip("expecttest", reason="torch's samples need it")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    (info,) = (entry for entry in op_db if entry.name == operator)
+    torch.manual_seed(0)
+    compared = 0
+    for sample in info.sample_inputs("cpu", torch.float64, requires_grad=True):
+        norm, options, named = READ[operator](*sample.args, **sample.kwargs)
+        given = {
+            WORDS.get(k, k) if norm == "lrn" or k != "beta" else k: v for k, v in named.items() if v is not None
+        }
+        given = {k: v.detach().numpy() if isinstance(v, torch.Tensor) else v for k, v in given.items()}
+        if given.get("eps", 0.0) < 0.0 or sample.input.ndim == 0:
+            continue  # a negative eps, and axes of a number, are refused here
+        y = info.op(sample.input, *sample.args, **sample.kwargs)
+        dy = torch.randn_like(y)
+        (expected,) = torch.autograd.grad(y, sample.input, dy)
+        found = backward(
+            sample.input.detach().numpy(), dy.numpy(), norm, **{**options, **given, "like": "torch"}
+        )
+        np.testing.assert_allclose(found.dx, expected.numpy(), rtol=1e-8, atol=1e-9, equal_nan=True)
+        compared += 1
+    assert compared
