@@ -358,7 +358,9 @@ def test_the_statistics_are_saved_beside_a_page(normcli, tmp_path):
     ("arguments", "told"),
     [
         pytest.param(
-            ["-o", "x.npy", "-f", "html"], "has the suffix .npy; .html, .htm, .svg, .png are known", id="npy as html"
+            ["-o", "x.npy", "-f", "html"],
+            "has the suffix .npy; .html, .htm, .svg, .png are known",
+            id="npy as html",
         ),
         pytest.param(
             ["-o", "x.html", "-f", "json"], "--format json and --output x.html are two formats", id="json"
