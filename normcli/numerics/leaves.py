@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from normcli.numerics.integers import find_limits, widen_exactly
-from normcli.numerics.pairs import Distilled, distill, quick_two_sum, two_diff, two_prod, two_square, two_sum
+from normcli.numerics.pairs import (
+    Distilled,
+    distill,
+    distill_within,
+    quick_two_sum,
+    two_diff,
+    two_prod,
+    two_square,
+    two_sum,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -82,6 +91,8 @@ class Leaves(Records):
     square_0, square_1, square_2, square_3 : ndarray
         Σ(x − shift)².
         The first are NaN or infinite if a value is.
+    sum_left, square_left : ndarray
+        Upper bounds of what these doubles leave of the sums: 0, but where bounds are asked for.
     extreme : ndarray of bool
         Whether the values differ so much in magnitude that so few doubles cannot hold the sums, or their
         squares may over- or underflow: then they have to be summed in another way.
@@ -97,6 +108,8 @@ class Leaves(Records):
     square_1: Floats
     square_2: Floats
     square_3: Floats
+    sum_left: Floats
+    square_left: Floats
     extreme: Selected
     count: Floats
 
@@ -117,7 +130,8 @@ def _make(
     """Make records of what sums there are, and none of the same array twice."""
     s0, s1, s2 = (np.array(a) for a in sums)
     q0, q1, q2, q3 = (np.array(a) for a in squares)
-    return Leaves(np.array(shift), s0, s1, s2, q0, q1, q2, q3, extreme, count)
+    left, square_left = np.zeros(s0.shape), np.zeros(s0.shape)
+    return Leaves(np.array(shift), s0, s1, s2, q0, q1, q2, q3, left, square_left, extreme, count)
 
 
 _ONES = np.ones((1, MAX_LEAF))
@@ -210,12 +224,20 @@ _BITS = 21
 _PARTS = 6
 """Few values need more than four. Squares of six no longer fit into four doubles, but what is left tells so."""
 
+_MANY_PARTS = 9
+"""What these leave of a value is 2⁻¹⁸⁹ of the largest: a mean is then nearly always known."""
+
 _HIGHEST, _LOWEST = 450, -300
 """Exponents of values whose squares, and what is split off them, neither over- nor underflow."""
 
 
 def measure_leaves(
-    x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, need_sum: bool
+    x: NDArray[Any],
+    work: Workspace,
+    selected: Selected | None = None,
+    *,
+    need_sum: bool,
+    bounded: bool = False,
 ) -> Leaves:
     """Measure leaves of float64 values, or of integers of 64 bits.
 
@@ -227,6 +249,8 @@ def measure_leaves(
         Which values count, of the shape of x; the others have to be 0. None if all count.
     need_sum : bool
         False for norms that do not centre: the shift is then 0.
+    bounded : bool
+        Whether sums that the doubles cannot hold are rounded, and not extreme.
 
     Notes
     -----
@@ -236,12 +260,20 @@ def measure_leaves(
     again = leaves.extreme.copy()
     if again.any():
         part = None if selected is None else selected[again]
-        leaves.put(again, _measure_in_parts(x[again], work, part, _PARTS, need_sum=need_sum))
+        size = _MANY_PARTS if bounded else _PARTS
+        wide = _measure_in_parts(x[again], work, part, size, need_sum=need_sum, bounded=bounded)
+        leaves.put(again, wide)
     return leaves
 
 
 def _measure_in_parts(
-    x: NDArray[Any], work: Workspace, selected: Selected | None, size: int, *, need_sum: bool
+    x: NDArray[Any],
+    work: Workspace,
+    selected: Selected | None,
+    size: int,
+    *,
+    need_sum: bool,
+    bounded: bool = False,
 ) -> Leaves:
     """Measure leaves whose values are cut into so many parts, and few into one more; others are extreme.
 
@@ -258,6 +290,7 @@ def _measure_in_parts(
     sigmas = [np.ldexp(1.5, first + (52 - _BITS * part))[:, None] for part in range(size + 1)]
     shift = (middle + sigmas[0][:, 0]) - sigmas[0][:, 0]
     extreme = ~((largest < 2.0**_HIGHEST) & ((largest > 2.0**_LOWEST) | (largest == 0.0)))
+    left = np.zeros(rows, np.bool_)
     sums = [Dots(rows, n) for _ in range(size if need_sum else 0)]
     products = {(i, j): Dots(rows, n) for i in range(size) for j in range(i, size)}
     few = np.zeros((size + 2, rows))
@@ -265,24 +298,31 @@ def _measure_in_parts(
     buffers = [work.get(f"part {part}", (slices[0].stop, n)) for part in range(size + 1)]
     for s in slices:
         rest, *parts = (a[: s.stop - s.start] for a in (buffers[-1], *buffers[:-1]))
-        count = _cut(widen_exactly(x[s], work), [sigma[s] for sigma in sigmas[:size]], parts, rest)
+        used = _cut(widen_exactly(x[s], work), [sigma[s] for sigma in sigmas[:size]], parts, rest)
         if need_sum:
             with small_buffers(n):
                 np.subtract(parts[0], shift[s, None], out=parts[0])
             if selected is not None:
                 np.multiply(parts[0], selected[s], out=parts[0])
-        if count == size:
-            extreme[s] |= _add_few(rest, parts, sigmas[size][s, 0], few[:, s])
-        for i in range(count):
+        if used == size:
+            left[s] |= _add_few(rest, parts, sigmas[size][s, 0], few[:, s])
+        for i in range(used):
             if need_sum:
                 sums[i].add(s, parts[i], _ONES[:, :n])
-            for j in range(i, count):
+            for j in range(i, used):
                 products[i, j].add(s, parts[i], parts[j])
-    totals = distill([*(dots.total() for dots in sums), few[-1] * float(need_sum)], 3).terms
+    total, lost = distill_within([*(dots.total() for dots in sums), few[-1] * float(need_sum)], 3)
     terms = {places: dots.total() for places, dots in products.items()}
     terms.update({(i, size): few[i] for i in range(size + 1)})
-    squares = distill(_join_terms(terms, n), 4)
-    leaves = _make(shift, totals, squares.terms, extreme | squares.left, count_values(x, selected))
+    square, square_lost = distill_within(_join_terms(terms, n), 4)
+    count = count_values(x, selected)
+    if not bounded:
+        leaves = _make(shift, total, square, extreme | left | (square_lost != 0.0), count)
+        return _set_not_finite(leaves, x, largest)
+    leaves = _make(shift, total, square, extreme, count)
+    last = first - _BITS * (size - 1)  # the exponent of the last part's last bit, of which nothing left is more
+    leaves.sum_left = lost * float(need_sum) + np.where(left, np.ldexp(float(n), last), 0.0)
+    leaves.square_left = square_lost + np.where(left, np.ldexp(float(n), first + last + _BITS + 2), 0.0)
     return _set_not_finite(leaves, x, largest)
 
 
@@ -320,8 +360,8 @@ def _join_terms(terms: dict[tuple[int, int], Floats], n: int) -> list[Floats]:
     return [joined[place] for place in sorted(joined)]
 
 
-_EXACT_TOGETHER = 1024
-"""Seven sums of so many products are below 2⁵³ units."""
+_EXACT_TOGETHER = 512
+"""Eleven sums of so many products are below 2⁵³ units."""
 
 
 def _cut(
@@ -376,7 +416,12 @@ def _replace(leaves: Leaves, chosen: Selected, *, extreme: bool) -> Leaves:
 
 
 def measure_short_leaves(
-    raw: NDArray[Any], work: Workspace, selected: Selected | None = None, *, need_sum: bool
+    raw: NDArray[Any],
+    work: Workspace,
+    selected: Selected | None = None,
+    *,
+    need_sum: bool,
+    bounded: bool = False,
 ) -> Leaves:
     """Measure leaves of float16 or float32 values (24 bits or fewer), shape (leaves, n).
 
@@ -404,7 +449,9 @@ def measure_short_leaves(
     sums = total.total() if need_sum else zero
     square, rest = quick_two_sum(high.total(), low.total())
     count = count_values(raw, selected)
-    leaves = Leaves(zero, sums, zero, zero, square, rest, zero, zero, np.zeros(rows, np.bool_), count)
+    leaves = Leaves(
+        zero, sums, zero, zero, square, rest, zero, zero, zero, zero, np.zeros(rows, np.bool_), count
+    )
     again = ~np.isfinite(square)
     if need_sum:
         again |= square - sums * (sums / np.maximum(count, 1.0)) < _CANCELS * square
@@ -416,7 +463,8 @@ def measure_short_leaves(
     if again.any():
         part = None if selected is None else selected[again]
         leaves = leaves.map(np.copy)
-        leaves.put(again, measure_leaves(raw[again].astype(np.float64), work, need_sum=need_sum, selected=part))
+        wide = raw[again].astype(np.float64)
+        leaves.put(again, measure_leaves(wide, work, part, need_sum=need_sum, bounded=bounded))
     return leaves
 
 
@@ -556,12 +604,14 @@ def _measure_short_columns(
     return leaves
 
 
-def _measure_columns(x: NDArray[Any], work: Workspace, selected: Selected | None, *, need_sum: bool) -> Leaves:
-    """Measure columns of any values."""
+def _measure_columns(
+    x: NDArray[Any], work: Workspace, selected: Selected | None, size: int = 4, *, need_sum: bool
+) -> Leaves:
+    """Measure columns of any values, added up in so many doubles; with more, what they leave is bounded."""
     groups = x.shape[1]
-    sums = [np.zeros(groups) for _ in range(3)] if need_sum else []
-    squares = [np.zeros(groups) for _ in range(4)]
-    left = np.zeros(groups)
+    sums = [np.zeros(groups) for _ in range(size if need_sum else 0)]
+    squares = [np.zeros(groups) for _ in range(size)]
+    left, square_left = np.zeros(groups), np.zeros(groups)
     high, low = widen_exactly(x, work)
     for number, row in enumerate(high):
         values: tuple[Floats, ...] = (row,)
@@ -569,16 +619,27 @@ def _measure_columns(x: NDArray[Any], work: Workspace, selected: Selected | None
         if low is not None:
             rest = low[number]
             values, terms = (row, rest), (*terms, *two_prod(2.0 * row, rest), rest * rest)
-        for numbers, added in ((sums, values if need_sum else ()), (squares, terms)):
-            for term in added:
-                left += np.abs(_add(numbers, term))
+        for term in values if need_sum else ():
+            left += np.abs(_add(sums, term))
+        for term in terms:
+            square_left += np.abs(_add(squares, term))
     zero = np.zeros(groups)
     count = count_values(x.T, None if selected is None else selected.T)
-    size = np.maximum.reduce(np.abs(high), axis=0)
-    extreme = ~((size < 2.0**_HIGHEST) & ((size > 2.0**_LOWEST) | (size == 0.0)) & (left == 0.0))
-    totals = distill(sums or [zero], 3).terms
-    leaves = _make(zero, totals, distill(squares, 4).terms, extreme, count)
-    return _set_not_finite(leaves, high.T, size)
+    largest = np.maximum.reduce(np.abs(high), axis=0)
+    extreme = ~((largest < 2.0**_HIGHEST) & ((largest > 2.0**_LOWEST) | (largest == 0.0)))
+    total, lost = distill_within(sums or [zero], 3)
+    square, square_lost = distill_within(squares, 4)
+    leaves = _make(zero, total, square, extreme, count)
+    leaves.sum_left, leaves.square_left = 2.0 * left + lost, 2.0 * square_left + square_lost
+    wide = (leaves.sum_left + leaves.square_left > 0.0) & ~extreme
+    leaves = _set_not_finite(leaves, high.T, largest)
+    if size < _MANY_DOUBLES and wide.any():
+        part = None if selected is None else selected[:, wide]
+        leaves.put(wide, _measure_columns(x[:, wide], work, part, _MANY_DOUBLES, need_sum=need_sum))
+    return leaves
+
+
+_MANY_DOUBLES = 6
 
 
 def _add(numbers: list[Floats], term: Floats) -> Floats:
@@ -595,7 +656,8 @@ def fold_leaves(leaves: Leaves) -> Leaves:
     shift = leaves.shift[..., :1]
     sums, squares = _move(leaves, shift)
     total, square = _add_up(sums.terms), _add_up(squares.terms)
-    extreme = (leaves.extreme | sums.left | squares.left).any(axis=-1) | total.left | square.left
+    wide = leaves.extreme | (leaves.sum_left + leaves.square_left > 0.0)
+    extreme = (wide | sums.left | squares.left).any(axis=-1) | total.left | square.left
     count = np.add.reduce(leaves.count, axis=-1)
     folded = _make(shift[..., 0], total.terms, square.terms, extreme, count)
     plain, plain_square = (np.add.reduce(a, axis=-1) for a in (leaves.sum_0, leaves.square_0))

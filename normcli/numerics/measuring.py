@@ -63,7 +63,7 @@ def choose_method(plan: Plan, *, exact: bool) -> Method:
     centred = plan.norm.centre is Centre.MEAN
     return Method(
         Leaves,
-        partial(measure_leaves if exact else measure_short_leaves, need_sum=centred),
+        partial(measure_leaves if exact else measure_short_leaves, need_sum=centred, bounded=True),
         fold_leaves,
         lambda leaves, *others: find_moments(fold_leaves(leaves), *others, centred=centred, short=not exact),
         measures_columns=True,

@@ -12,6 +12,7 @@ from normcli.numerics.pairs import (
     Pair,
     Triple,
     distill,
+    distill_within,
     multiply_by_count,
     quick_two_sum,
     two_prod,
@@ -83,7 +84,7 @@ def find_moments(leaves: Leaves, count: Any, recall: Recall, *, centred: bool, s
     zero = np.zeros_like(leaves.sum_0)
     if not centred:
         square = quick_two_sum(leaves.square_0, leaves.square_1)
-        left = np.abs(leaves.square_2) + np.abs(leaves.square_3)
+        left = np.abs(leaves.square_2) + np.abs(leaves.square_3) + leaves.square_left
         error = 2.0 * left / np.where(square.hi > 0.0, square.hi, 1.0)
         return Moments(count, Triple(zero, zero, zero), square, 1, error, leaves.extreme, recall)
     mean, undecided = _find_mean(leaves, count, short=short)
@@ -112,6 +113,8 @@ def _find_scatter(leaves: Leaves, count: Any) -> tuple[Pair, Floats]:
     for term in terms:
         rest, lost = two_sum(rest, term)
         left += np.abs(lost)
+    if leaves.square_left.any() or leaves.sum_left.any():
+        left += count * leaves.square_left + (4.0 * np.abs(leaves.sum_0) + leaves.sum_left) * leaves.sum_left
     hi, lo = two_sum(product, rest)
     positive = np.where(hi > 0.0, hi, np.where(leaves.square_0 > 0.0, _LEAST, 1.0))
     return Pair(hi, lo), 2.0 * left / positive
@@ -126,34 +129,43 @@ def _find_mean(leaves: Leaves, count: Any, *, short: bool) -> tuple[Triple, Sele
     zero = np.zeros_like(leaves.sum_0)
     none = np.zeros(zero.shape, np.bool_)
     total: Sequence[Floats] = leaves.sums
-    left: Any = False
+    left: Any = leaves.sum_left
     if leaves.shift.any():
-        total, left = distill([*multiply_by_count(leaves.shift, count), *leaves.sums], 3)
+        total, lost = distill_within([*multiply_by_count(leaves.shift, count), *leaves.sums], 3)
+        left = left + lost
+    known = not left.any()
     if isinstance(count, int) and count & (count - 1) == 0:  # division is exact
         hi, mid, lo = (part / count for part in total)
-        if not lo.any():
-            return Triple(hi, mid, zero), none | left
-        exact: Any = True
+        if known and not lo.any():
+            return Triple(hi, mid, zero), none
+        exact: Any = left == 0.0
     else:
         first = total[0] / count
-        if short and not total[1].any():  # what a quotient leaves is a double
+        if short and known and not total[1].any():  # what a quotient leaves is a double
             product, error = multiply_by_count(first, count)
-            return Triple(first, ((total[0] - product) - error) / count, zero), none | left
+            return Triple(first, ((total[0] - product) - error) / count, zero), none
         rest = _subtract_product(total, first, count)
         second = rest[0] / count
         rest = _subtract_product(rest, second, count)
         third = rest[0] / count
-        exact = ~np.any(_subtract_product(rest, third, count), axis=0)
+        exact = ~np.any(_subtract_product(rest, third, count), axis=0) & (left == 0.0)
         hi, mid = two_sum(first, second)
         mid, lo = two_sum(mid, third)
         hi, mid = two_sum(hi, mid)
         mid, lo = two_sum(mid, lo)
-    kept = keep(Pair(mid, lo), np.where(exact, 0.0, _MEAN_ERROR), MEAN_BITS)
-    certain = is_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, 2.0**-100))
-    undecided = (left | kept.undecided | ~certain) & np.isfinite(hi)
+    errors = [0.0 if known else _find_part(2.0 * left / count, size) for size in (hi, mid)]
+    kept = keep(Pair(mid, lo), np.where(exact, 0.0, _MEAN_ERROR + errors[1]), MEAN_BITS)
+    certain = is_decided(Pair(hi, mid), np.where(exact & (lo == 0.0), 0.0, 2.0**-100 + errors[0]))
+    undecided = (kept.undecided | ~certain) & np.isfinite(hi)
     if short:  # the second double is the nearest to what the first leaves
         return Triple(hi, mid, zero), undecided
     return Triple(hi, mid, kept.value.lo), undecided
+
+
+def _find_part(left: Floats, size: Floats) -> Floats:
+    """Return what is left of a number as a part of it: 0 of nothing, even of 0."""
+    part: Floats = np.divide(left, np.abs(size), out=np.zeros_like(size), where=left > 0.0)
+    return part
 
 
 def _subtract_product(total: Sequence[Floats], quotient: Floats, count: Any) -> Sequence[Floats]:

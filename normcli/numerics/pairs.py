@@ -188,18 +188,24 @@ def distill(terms: Sequence[Any], size: int) -> Distilled:
     size : int
         How many doubles there is room for. If the sum needs more, it is rounded.
     """
+    kept, lost = distill_within(terms, size)
+    return Distilled(kept, lost != 0.0)
+
+
+def distill_within(terms: Sequence[Any], size: int) -> tuple[tuple[Any, ...], Any]:
+    """As `distill`, but return an upper bound of what the doubles have no room for."""
     values = [term for term in terms if np.any(term)] or [terms[0]]
     for _ in range(min(size, len(values))):
         for i in range(len(values) - 1, 0, -1):
             values[i - 1], values[i] = two_sum(values[i - 1], values[i])
-    left = np.zeros(np.shape(values[0]), np.bool_)
+    lost = np.zeros(np.shape(values[0]))
     for rest in values[size:]:
-        left |= rest != 0.0
+        lost += 2.0 * np.abs(rest)
     kept = values[:size]
     for i in range(len(kept) - 1):
         kept[i], kept[i + 1] = two_sum(kept[i], kept[i + 1])
     kept += [np.zeros(np.shape(values[0])) for _ in range(size - len(kept))]
-    return Distilled(tuple(kept), left)
+    return tuple(kept), lost
 
 
 def find_least(values: Pair) -> Pair:

@@ -7,11 +7,24 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics.leaves import measure_leaves, measure_short_leaves
+from normcli.numerics.leaves import measure_columns, measure_leaves, measure_short_leaves
 from normcli.numerics.moments import choose_scale, find_moments
 from normcli.numerics.rational import keep_mean, sum_exactly
 from normcli.numerics.workspace import Workspace
 from tests.test_exactness import make
+
+
+def require_exact(moments, x, short):
+    """Hold what is decided against exact sums of the rows."""
+    assert moments.undecided.mean() < 0.1
+    for row in np.flatnonzero(~moments.undecided):
+        sums = sum_exactly(x[row].astype(float))
+        mean = keep_mean(sums.mean())
+        assert [float(part[row]) for part in moments.mean] == [*mean[:2], 0.0 if short else mean[2]]
+        found = Fraction(float(moments.square.hi[row])) + Fraction(float(moments.square.lo[row]))
+        exact = sums.scatter() * x.shape[1]
+        assert abs(found - exact) <= exact * Fraction(float(moments.error[row]))
+        assert moments.error[row] < 2.0**-75
 
 
 @pytest.mark.parametrize("short", [True, False])
@@ -20,18 +33,24 @@ def test_moments_are_those_of_exact_sums(kind, short):
     x = make(kind, 40, 300).astype("float32" if short else "float64")
     measure = measure_short_leaves if short else measure_leaves
     leaves = measure(x, Workspace(), need_sum=True)
-    moments = find_moments(
-        leaves, 300, lambda row: sum_exactly(x[row].astype(float)), centred=True, short=short
-    )
-    assert moments.undecided.mean() < 0.1
-    for row in np.flatnonzero(~moments.undecided):
-        sums = sum_exactly(x[row].astype(float))
-        mean = keep_mean(sums.mean())
-        assert [float(part[row]) for part in moments.mean] == [*mean[:2], 0.0 if short else mean[2]]
-        found = Fraction(float(moments.square.hi[row])) + Fraction(float(moments.square.lo[row]))
-        exact = sums.scatter() * 300
-        assert abs(found - exact) <= exact * Fraction(float(moments.error[row]))
-        assert moments.error[row] < 2.0**-75
+    moments = find_moments(leaves, 300, None, centred=True, short=short)
+    require_exact(moments, x, short)
+
+
+@pytest.mark.parametrize("n", [5, 64])
+@pytest.mark.parametrize("bits", [70, 120, 300])
+@pytest.mark.parametrize("short", [True, False])
+def test_magnitudes_however_far_apart_decide_nearly_all_groups(short, bits, n):
+    random = np.random.default_rng(0)
+    bits = min(bits, 140) if short else bits
+    x = random.standard_normal((200, n)) * 2.0 ** random.integers(-bits, 0, (200, n)) * 2.0 ** (bits // 2)
+    x = x.astype("float32" if short else "float64")
+    if n == 5:
+        leaves = measure_columns(np.ascontiguousarray(x.T), Workspace(), short=short, need_sum=True)
+    else:
+        measure = measure_short_leaves if short else measure_leaves
+        leaves = measure(x, Workspace(), need_sum=True, bounded=True)
+    require_exact(find_moments(leaves, n, None, centred=True, short=short), x, short)
 
 
 def test_a_constant_has_no_deviation():
