@@ -172,7 +172,7 @@ def _format_facts(column: Column, view: View) -> dict[str, str]:
         "groups": groups,
         "a group, such as": _abbreviate(column, view),
         "depends on the batch": "yes" if column.depends_on_batch else "no",
-        "with a batch of one": works if alone.becomes is None else f"{works}: equals {alone.becomes} then",
+        "with a batch of one": works if alone.becomes is None else f"{works}: it is “{alone.becomes}” then",
         "gamma, beta": _format_parameters(column),
         "formula": format_formula(plan, column.result.inputs.parameters),
         "options": format_options(plan) or "none",

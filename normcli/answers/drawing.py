@@ -59,7 +59,7 @@ class Drawing(Answer):
         result, plan = self.result, self.result.plan
         bare = self.options.values == "none"
         values = self.field(self.options.values) if self.options.values in _OUTPUTS else result.input
-        yield Line((f"{plan.norm.name} · {plan.norm.title}",))
+        yield self._build_header(view)
         positions = choose_positions(plan.grid.shape, full=view.full)
         owners = choose_owners(result, view.digits, positions)
         sliding = plan.spec.window is not None

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 def _run(settings: Settings, words: tuple[str, ...]) -> None:
-    """Explain file formats, exit codes or layouts; show the help of a command.
+    """Explain file formats, exit codes, layouts or words; show the help of a command.
 
     \b
       normcli help formats     what -i and -o take, what -f prints
       normcli help exit-codes  what the shell gets
       normcli help layouts     letters of axes; the channel and the batch axis
+      normcli help words       what the words of answers mean
       normcli help bn          the same as normcli bn --help
     """
     ctx = click.get_current_context()
@@ -160,10 +161,32 @@ def _list_layouts() -> Topic:
     }
 
 
+def _list_words() -> Topic:
+    """List the words of answers."""
+    return "Words", {
+        "group": "values that share one mean and one variance; 3 groups × 32: three of 32 values each",
+        "reduces, keeps": "values that differ along reduced axes alone are one group; each place of kept ones has one",
+        "nchw → 1c11": "the axes before and after reducing: 1 where one is reduced; a statistic for each c",
+        "n=0 c=3 l=7": "a place by the letters of its axes, from 0: in code x[0, 3, 7]",
+        "x̂": "the values less their centre, over their divisor: before gamma and beta; field xhat",
+        "y": "the output: gamma · x̂ + beta where they are given, else x̂; field y, also called normalized",
+        "rstd": "reciprocal standard deviation, 1 / √(var + eps): what layers multiply by and keep",
+        "ms, rms": "mean square, and its root: what a norm divides by that subtracts no mean",
+        "eps": "keeps the divisor from 0: inside the root it is √(var + eps), outside √var + eps",
+        "ddof": "the variance is the sum of squares over n − ddof; 0 in layers, 1 in many statistics programs",
+        "ulp": "unit in the last place: from a number to the next that its dtype can hold",
+        "rounded once": "as if calculated with endless digits, then brought to the dtype in one step",
+        "bit for bit": "equal in every bit, not only in the digits that are printed",
+        "numpy-legacy": "the stream of numpy.random.seed and randint, as in notebooks; numpy is default_rng's",
+        "like": "a framework's convention: its eps, ddof, axes and the rest; normcli conventions lists them",
+    }
+
+
 TOPICS: Mapping[str, Sequence[Callable[[], Topic]]] = {
     "formats": (_list_tensor_files, _list_answer_formats, _list_statistics_files),
     "exit-codes": (_list_exit_codes,),
     "layouts": (_list_layouts,),
+    "words": (_list_words,),
 }
 """Topic → what lists its tables from those in force; below each stands its docstring but for the first line."""
 

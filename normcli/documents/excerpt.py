@@ -23,6 +23,9 @@ Item = TypeVar("Item")
 MOST_VALUES = 1000
 """A tensor of at most so many values is shown whole (NumPy's print threshold)."""
 
+MOST_LINES = 48
+"""Unless that takes more lines: what stands below a tensor stays on the screen."""
+
 MOST_MATRICES = 8
 """So many matrices of a large tensor are shown at most: a screen or two."""
 
@@ -93,7 +96,8 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
     """
     if 0 in shape:
         return [cut(length, EDGE, EDGE) for length in shape]
-    if full or math.prod(shape) <= MOST_VALUES:
+    lines = math.prod((*shape[:-3], *shape[-2:-1]))
+    if full or (math.prod(shape) <= MOST_VALUES and lines <= MOST_LINES):
         return [cut(length, length, 0) for length in shape]
     inner = [cut(length, EDGE, EDGE) for length in shape[-2:]]
     for edge in range(EDGE, 0, -1):

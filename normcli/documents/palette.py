@@ -16,6 +16,18 @@ PALETTE = (
 )
 """(background, text): Okabe & Ito 2008 (https://jfly.uni-koeln.de/color/), with grey for its black."""
 
+PALETTE_OF_16 = (
+    ("cyan", "black"),
+    ("yellow", "black"),
+    ("green", "black"),
+    ("bright_white", "black"),
+    ("magenta", "black"),
+    ("blue", "bright_white"),
+    ("red", "bright_white"),
+    ("bright_black", "bright_white"),
+)
+"""The same where a terminal has 16 colours, which are its own: of the nearest of them, three would be one."""
+
 HATCHES = ("plain", "rising", "level", "dots", "falling", "upright", "grid", "rings")
 """The patterns on the colours: none for the first eight groups, one for each further eight."""
 

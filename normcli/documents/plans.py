@@ -33,6 +33,9 @@ _MOST_PARAMETERS = 8
 _RUNNING = ("running mean", "running var")
 """What a header calls the statistics that are given; where they are, the tensor is not reduced."""
 
+_WORDS: tuple[HeaderLine, ...] = (("words", ("normcli help words",)),)
+"""Where a reader at a terminal finds what the words of an answer mean."""
+
 _WINDOW_OPTIONS = ("size", "alpha", "exponent", "k")
 _WINDOW_MEMBERS = ("size", "before", "after", "alpha", "exponent", "k")
 
@@ -119,7 +122,7 @@ def build_header(
     affine = ((name, _abbreviate(values, view)) for name, values in given.items())
     groups = format_running(plan) if _RUNNING[0] in given else format_reduction(plan)
     lines = (("formula", formula), ("input", source), ("groups", groups))
-    return Facts(title, (*lines, *list_assumed([plan]), *affine, *more))
+    return Facts(title, (*lines, *list_assumed([plan]), *affine, *more, *(_WORDS if view.width else ())))
 
 
 def list_facts(tensor: Tensor, output: np.dtype[Any] | None = None) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from normcli.errors import UsageError
 from normcli.norms.options import OPTIONS, find_option, list_own_options
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, Centre, EpsMode, ParameterRule, ZeroRule
+from normcli.norms.table import NORMS, AxesRule, Centre, EpsMode, ParameterRule, ZeroRule
 from normcli.results.result import calculate
 from normcli.tensors.pieces import iterate_pieces
 
@@ -173,7 +173,8 @@ def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]
 
     Candidates are the rows of the table as they are; rows that take groups, with one group of all channels and
     with a group for each channel; rows whose parameters follow their axes, over the trailing axes that the plan
-    reduces. Eps and ddof are the plan's; rows are left out whose default eps, or its place, is another.
+    reduces. Eps and ddof are the plan's; rows are left out whose default eps, or its place, is another, and
+    norms of weights beside those of layers.
 
     Parameters
     ----------
@@ -185,11 +186,18 @@ def find_relatives(plan: Plan, layout: str | None = None) -> Iterator[NamedPlan]
     candidates = [(row, request) for row in NORMS.values() for request in _list_candidates(row, plan)]
     candidates.sort(key=lambda pair: (pair[1].axes is not None, pair[1].groups is not None))
     for row, request in candidates:
+        if _is_of_weights(row) and not _is_of_weights(plan.norm):
+            continue
         other = _try_plan(request, plan)
         if other is None or not is_same(plan, other):
             continue
         if (row, plan.grid.axes, plan.grid.groups) != (plan.norm, other.grid.axes, other.grid.groups):
             yield NamedPlan(_format_name(_drop_layout(request, other, layout), row), other)
+
+
+def _is_of_weights(row: Norm) -> bool:
+    """Whether what is normalized is a layer's weights, and not what goes through it."""
+    return row.axes is AxesRule.ALL_BUT_FIRST
 
 
 def _try_plan(request: Request, plan: Plan) -> Plan | None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TextIO
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
+from rich.theme import Theme
 
 from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Row, Table
-from normcli.documents.palette import choose_colour
+from normcli.documents.palette import PALETTE, PALETTE_OF_16
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +33,9 @@ _FIXED_SPACE = "\0"
 
 _DEEPEST = 4
 """A line is broken before operations within so many nested brackets at most."""
+
+_INDENT = " " * 4
+"""What stands before facts below a label that leaves them too little room beside it."""
 
 UNBOUNDED = 1_000_000
 """A width that no line reaches."""
@@ -52,7 +56,17 @@ def _make_console(stream: TextIO, view: View) -> Console:
         return make(color_system=None)
     make = functools.partial(make, force_terminal=True, no_color=False)
     console = make()
-    return console if console.color_system else make(color_system="256")  # colours asked for, none announced
+    if not console.color_system:  # colours asked for, none announced
+        console = make(color_system="256")
+    palette = PALETTE_OF_16 if console.color_system == "standard" else PALETTE
+    styles = {_name_look(i): Style(color=text, bgcolor=ground) for i, (ground, text) in enumerate(palette)}
+    console.push_theme(Theme(styles))
+    return console
+
+
+def _name_look(group: int) -> str:
+    """Return the name of the style of a group's cells."""
+    return f"group{group % len(PALETTE)}"
 
 
 def _render(section: Section, view: View) -> Iterator[Text]:
@@ -224,6 +238,9 @@ def _stack(section: Table, view: View) -> Iterator[Text]:
 def _fold(label: str, facts: Sequence[str], view: View, style: str = "") -> Iterator[Text]:
     """Break a long line of facts between them, or within one that is longer than a line, under its label."""
     width, margin = view.width or UNBOUNDED, len(label)
+    if margin > width // 3 and margin + sum(map(len, facts)) > width:
+        yield Text(label.rstrip(), style="dim")
+        label, margin = _INDENT, len(_INDENT)
     room = max(1, width - margin)
     parts = [wrap(fact, room, break_long_words=False, break_on_hyphens=False) for fact in facts]
     pieces = list(itertools.chain.from_iterable(parts))
@@ -274,7 +291,4 @@ def _render_matrix(matrix: Matrix, view: View) -> tuple[int, list[Text]]:
 
 
 def _paint(text: str, group: int | None) -> Text:
-    if group is None:
-        return Text(text)
-    background, foreground = choose_colour(group)
-    return Text(text, style=Style(color=foreground, bgcolor=background))
+    return Text(text) if group is None else Text(text, style=_name_look(group))

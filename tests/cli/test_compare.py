@@ -46,7 +46,7 @@ def test_batch_norm_by_its_definition_and_layer_norm_on_the_same_words(normcli):
     assert table["reduces"] == ["N×L = 2×3", "C = 4"]
     assert table["keeps"] == ["C = 4", "N×L = 2×3"]
     assert table["shape of the stats"] == ["nlc → 11c", "nlc → nl1"]
-    assert table["with a batch of one"] == ["yes: equals in then", "yes"]
+    assert table["with a batch of one"] == ["yes: it is “in” then", "yes"]
 
 
 def test_shapes_are_drawn_with_the_letters_of_the_layout(normcli):
@@ -168,7 +168,7 @@ def test_claims_are_of_what_comes_before_gamma_and_beta(norms, shape, claim, for
 def test_a_norm_in_another_layout_is_named_with_it(normcli):
     ran = normcli("compare", "bn:like=keras", "in:eps=0.001", "--shape", "1,3,4,4")
     table = read_table(ran.lines)
-    assert table["with a batch of one"] == ["yes: equals in:eps=0.001:layout=NHWC then", "yes"]
+    assert table["with a batch of one"] == ["yes: it is “in:eps=0.001:layout=NHWC” then", "yes"]
     assert "\nbn:like=keras = in:eps=0.001:layout=NHWC " in ran.out
     assert "\nbn:like=keras = gn:groups=4:eps=0.001:layout=NHWC " in ran.out
     assert "\nin:eps=0.001 = gn:groups=3:eps=0.001 " in ran.out

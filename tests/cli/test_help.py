@@ -72,6 +72,7 @@ def test_a_preset_does_not_offer_what_it_fixes():
         pytest.param("formats", [*FORMATS, *WRITERS, *PICTURES, *SUFFIXES], id="formats"),
         pytest.param("exit-codes", [str(int(code)) for code in ExitCode], id="exit-codes"),
         pytest.param("layouts", [*DEFAULT_LAYOUTS.values(), *CHANNEL_LAST_LAYOUTS.values()], id="layouts"),
+        pytest.param("words", ["rstd", "ulp", "numpy-legacy", "1c11", "x̂", "y"], id="words"),
     ],
 )
 def test_a_topic_names_each_row_of_its_tables(topic, names, normcli):
@@ -82,7 +83,7 @@ def test_a_topic_names_each_row_of_its_tables(topic, names, normcli):
 
 
 def test_every_topic_is_tested():
-    assert [*TOPICS] == ["formats", "exit-codes", "layouts"]
+    assert [*TOPICS] == ["formats", "exit-codes", "layouts", "words"]
 
 
 def test_every_error_has_a_code_that_is_explained():

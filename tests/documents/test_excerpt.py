@@ -41,3 +41,12 @@ def test_what_is_short_is_shown_whole():
 
 def test_a_tensor_without_values_is_cut_too():
     assert [p.size for p in choose_positions((10**9, 0), full=True)] == [6, 0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "whole"), [((48, 4), True), ((150, 4), False), ((60, 1, 2, 2), False), ((1, 60, 2, 2), True)]
+)
+def test_what_would_fill_more_than_a_screen_is_cut(shape, whole):
+    shown = math.prod(positions.size for positions in choose_positions(shape, full=False))
+    assert (shown == math.prod(shape)) == whole
+    assert math.prod(positions.size for positions in choose_positions(shape, full=True)) == math.prod(shape)

@@ -69,3 +69,11 @@ def test_a_table_of_groups_says_what_it_hides(full, shown, note):
     assert rows[-1].cells == ("c=99", "3", "99")
     assert (table.note or "").startswith(note)
     assert bool(note) == (table.note is not None)
+
+
+def test_a_terminal_is_told_where_words_are_explained():
+    lines = {
+        width: build_header("", plan("ln", (2, 3)), ("x",), View(width=width)).lines for width in (80, None)
+    }
+    assert lines[80][-1] == ("words", ("normcli help words",))
+    assert "words" not in dict(lines[None])

@@ -16,7 +16,7 @@ from normcli.answers.catalogue import Catalogue, ConventionTable
 from normcli.answers.explanation import Explanation
 from normcli.answers.restoration import RestorationAnswer
 from normcli.answers.verdict import Verdict
-from normcli.documents.document import View
+from normcli.documents.document import Facts, View
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.result import calculate
@@ -221,3 +221,19 @@ def test_a_long_table_is_quick_to_set():
         Answer(normalize(values, "ln"), Tensor(values, "x")), View(full=True, show=frozenset(("stats",)))
     )
     assert len(text.splitlines()) == 20_000 + 7
+
+
+def test_terminals_of_16_colours_get_eight_that_differ(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("COLORTERM", raising=False)
+    text = render(answer((1, 8), "bn"), View(width=200, colour=True, show=("y",)))
+    grounds = re.findall(r"\x1b\[[0-9]+;([0-9]+)m [^\x1b]*0", text)
+    assert len(grounds) == len(set(grounds)) == 8
+
+
+def test_below_a_label_that_leaves_no_room_facts_stand_on_lines_of_their_own():
+    document = type("D", (), {"sections": lambda self, view: [Facts("t", (("l" * 40, ("a fact " * 9,)),))]})()
+    lines = render(document, View(width=60)).splitlines()
+    assert lines[1] == "l" * 40
+    assert all(line.startswith("    a fact") or line.startswith("    fact") for line in lines[2:])
+    assert len(lines) == 4
