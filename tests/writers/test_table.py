@@ -235,5 +235,5 @@ def test_below_a_label_that_leaves_no_room_facts_stand_on_lines_of_their_own():
     document = type("D", (), {"sections": lambda self, view: [Facts("t", (("l" * 40, ("a fact " * 9,)),))]})()
     lines = render(document, View(width=60)).splitlines()
     assert lines[1] == "l" * 40
-    assert all(line.startswith("    a fact") or line.startswith("    fact") for line in lines[2:])
+    assert all(line.startswith(("    a fact", "    fact")) for line in lines[2:])
     assert len(lines) == 4
