@@ -241,9 +241,9 @@ def test_a_reader_that_stops_ends_the_run_quietly(tmp_path):
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory):
-    """A file of 160 MiB: more than any run may take."""
+    """A file of 256 MiB."""
     path = tmp_path_factory.mktemp("big") / "x.npy"
-    x = np.lib.format.open_memmap(path, "w+", "f4", (40, 16, 256, 256))
+    x = np.lib.format.open_memmap(path, "w+", "f4", (64, 16, 256, 256))
     rng = np.random.default_rng(0)
     for sample in x:
         sample[...] = rng.standard_normal(sample.shape, dtype="f4")
