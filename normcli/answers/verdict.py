@@ -136,7 +136,11 @@ class Verdict:
         values = format_count(found.compared, "value")
         if not found.compared:
             return Line((f"{name}: there are no values to compare",), mark=True)
-        furthest = f"furthest {_format_ulp(found.max_ulp)} ulp", f"largest difference {found.max_abs:.3g}"
+        where = f", where only {found.max_ulp_expected:.2g} is expected" if found.is_near_zero else ""
+        furthest = (
+            f"furthest {_format_ulp(found.max_ulp)} ulp{where}",
+            f"largest difference {found.max_abs:.3g}",
+        )
         text = f"{values} agree{'s' if found.compared == 1 else ''}"
         if not found.ok:
             text = f"{found.mismatches:,} of {values} differ{'s' if found.mismatches == 1 else ''}"
@@ -182,7 +186,7 @@ class Verdict:
             "ok": comparison.ok,
             "source": self.sources[name],
             "dtype": limits.dtype.name,
-            **describe_members(comparison, "compared", "mismatches", "max_ulp", "max_abs"),
+            **describe_members(comparison, "compared", "mismatches", "max_ulp", "max_ulp_expected", "max_abs"),
             **allowed,
             "worst": None if comparison.worst is None else self._describe_worst(name, comparison.worst),
             "histogram": [

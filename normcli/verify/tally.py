@@ -63,6 +63,9 @@ class Bin(NamedTuple):
     value_count: int
 
 
+_NEAR_ZERO = 2.0**-6
+"""Below this part of the largest value, an error of the others' last place is many units."""
+
 _CELL = np.dtype([("mismatches", np.int64), ("max_ulp", np.float64)])
 """What is kept of each group."""
 
@@ -84,6 +87,10 @@ class Comparison:
     tolerance : Tolerance
     groups : GroupTally or None
         The mismatches of each group, which the caller adds; None where every value has a window of its own.
+    max_ulp_expected : float
+        The smallest size that is expected where it is furthest in ulp: near 0, the last place is worth little.
+    largest_expected : float
+        The largest finite size that is expected.
     """
 
     tolerance: Tolerance
@@ -92,6 +99,8 @@ class Comparison:
     mismatches: int = 0
     max_ulp: float = 0.0
     max_abs: float = 0.0
+    max_ulp_expected: float = math.inf
+    largest_expected: float = 0.0
     worst: Element | None = None
     bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BINS, dtype=np.int64))
 
@@ -112,26 +121,38 @@ class Comparison:
         else:
             excess = np.where(ulp == 0.0, 0.0, ulp / tolerance.max_ulp)
         wrong = excess > 1.0
-        largest = float(ulp.max(initial=0.0)), float(error.max(initial=0.0))
-        worst = None
+        size, furthest = np.abs(expected), float(ulp.max(initial=0.0))
+        here = Comparison(self.tolerance, None, ulp.size, int(np.count_nonzero(wrong)), furthest)
+        here.max_abs = float(error.max(initial=0.0))
+        here.max_ulp_expected = float(size[ulp == furthest].min(initial=np.inf))
+        here.largest_expected = float(size.max(initial=0.0, where=size < np.inf))
         if ulp.size:
             candidates = np.flatnonzero(excess == excess.max())
             at = candidates[np.argmax(ulp[candidates])]
             how_far, theirs = (float(excess[at]), float(ulp[at])), (float(expected[at]), float(actual[at]))
-            worst = Element(*how_far, *theirs, start + int(at))
-        bins = np.bincount(_choose_bins(ulp), minlength=_BINS)
-        self.merge(Comparison(tolerance, None, ulp.size, int(np.count_nonzero(wrong)), *largest, worst, bins))
+            here.worst = Element(*how_far, *theirs, start + int(at))
+        here.bins = np.bincount(_choose_bins(ulp), minlength=_BINS)
+        self.merge(here)
         return np.where(wrong, ulp, 0.0)
 
     def merge(self, other: Comparison) -> None:
         """Add the totals of other values; the mismatches of their groups are not among them."""
         self.compared += other.compared
         self.mismatches += other.mismatches
+        if other.max_ulp >= self.max_ulp:
+            closer = self.max_ulp_expected if self.max_ulp == other.max_ulp else math.inf
+            self.max_ulp_expected = min(closer, other.max_ulp_expected)
         self.max_ulp = max(self.max_ulp, other.max_ulp)
+        self.largest_expected = max(self.largest_expected, other.largest_expected)
         self.max_abs = max(self.max_abs, other.max_abs)
         self.bins += other.bins
         if self.worst is None or (other.worst is not None and other.worst.rank > self.worst.rank):
             self.worst = other.worst
+
+    @property
+    def is_near_zero(self) -> bool:
+        """Whether what is furthest in ulp is so for being near 0, beside the other values."""
+        return self.max_ulp > 1.0 and self.max_ulp_expected < _NEAR_ZERO * self.largest_expected
 
     @property
     def ok(self) -> bool:

@@ -177,3 +177,18 @@ def test_the_bins_hold_their_upper_bound(ulp, bounds):
     actual = np.array([1 + ulp * 2.0**-10])
     found.compare(actual, np.ones(1), 0)
     assert [part[:2] for part in found.histogram] == [bounds]
+
+
+def test_what_is_expected_where_it_is_furthest_in_ulp():
+    expected = np.array([1.0, 2.0**-20, 3.0, -(2.0**-30)])
+    actual = expected + 2.0**-23
+    whole, parts = (Comparison(choose_tolerance(np.dtype("f4"))) for _ in range(2))
+    whole.compare(actual, expected, 0)
+    for start in (2, 0, 3, 1):
+        parts.compare(actual[start : start + 1], expected[start : start + 1], start)
+    for comparison in (whole, parts):
+        assert (comparison.max_ulp, comparison.max_ulp_expected) == (2.0**30, 2.0**-30)
+        assert comparison.is_near_zero
+    near = Comparison(choose_tolerance(np.dtype("f4")))
+    near.compare(actual[::2], expected[::2], 0)
+    assert not near.is_near_zero
