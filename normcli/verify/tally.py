@@ -124,7 +124,7 @@ class Comparison:
         size, furthest = np.abs(expected), float(ulp.max(initial=0.0))
         here = Comparison(self.tolerance, None, ulp.size, int(np.count_nonzero(wrong)), furthest)
         here.max_abs = float(error.max(initial=0.0))
-        here.max_ulp_expected = float(size[ulp == furthest].min(initial=np.inf))
+        here.max_ulp_expected = float(size.min(initial=np.inf, where=(ulp == furthest) & (size < np.inf)))
         here.largest_expected = float(size.max(initial=0.0, where=size < np.inf))
         if ulp.size:
             candidates = np.flatnonzero(excess == excess.max())
