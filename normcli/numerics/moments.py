@@ -109,16 +109,23 @@ def _find_scatter(leaves: Leaves, count: Any) -> tuple[Pair, Floats]:
         terms += [lost, -error]
         for i, a in enumerate(sums):
             terms += [-part for b in (2.0 * total, *(2.0 * b for b in sums[:i]), a) for part in two_prod(a, b)]
-    left = np.zeros_like(product)
+    low, left = np.zeros_like(product), np.zeros_like(product)
     for term in terms:
         rest, lost = two_sum(rest, term)
+        low += lost
         left += np.abs(lost)
+    hi, mid = two_sum(product, rest)
+    mid, lost = two_sum(mid, low)
+    hi, lo = two_sum(hi, mid)
+    left = np.abs(lost) + _SUM_ERROR * left
     if leaves.square_left.any() or leaves.sum_left.any():
         left += count * leaves.square_left + (4.0 * np.abs(leaves.sum_0) + leaves.sum_left) * leaves.sum_left
-    hi, lo = two_sum(product, rest)
     positive = np.where(hi > 0.0, hi, np.where(leaves.square_0 > 0.0, _LEAST, 1.0))
     return Pair(hi, lo), 2.0 * left / positive
 
+
+_SUM_ERROR = 2.0**-48
+"""An upper bound of the error of a sum of a few doubles, as a part of that of their magnitudes."""
 
 _LEAST = 2.0**-1000
 """For a square that came out as 0 or less: its error is larger than everything."""

@@ -66,3 +66,11 @@ def test_choose_scale():
     np.testing.assert_array_equal(k[2:5], 0)
     scaled = np.ldexp(largest[[0, 1, 5]], k[[0, 1, 5]])
     assert ((scaled >= 0.5) & (scaled <= 1.0)).all()
+
+
+def test_values_far_from_zero_have_exact_variances_in_columns():
+    x = np.random.default_rng(0).standard_normal((5, 300)) + 1e6
+    leaves = measure_columns(x, Workspace(), short=False, need_sum=True)
+    moments = find_moments(leaves, 5, None, centred=True, short=False)
+    assert moments.error.max() < 2.0**-95
+    require_exact(moments, x.T, short=False)
