@@ -24,6 +24,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "explain": ("explain", "Show the arithmetic of one value, step by step, as on paper."),
     "compare": ("compare", "Set norms side by side on one tensor; say which are equal, and why."),
     "draw": ("draw", "Draw a tensor, each value in the colour of its group: SVG, PNG, terminal."),
+    "backward": ("backward", "Differentiate a loss by the tensor, gamma and beta: dx, dgamma, dbeta, exact."),
     "restore": ("restore", "See whether gamma = std and beta = mean can undo a norm."),
     "check": ("check", "Check a tensor against the exact result of a norm."),
     "identify": ("identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),

@@ -195,6 +195,10 @@ ANY_OR_TENSOR_FORMAT = option(
     "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*WRITERS, *STREAMED)))),
     help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table]",
 )  # fmt: skip
+ANSWER_OR_TENSOR_FORMAT = option(
+    "-f", "--format", "format_name", type=click.Choice(tuple(dict.fromkeys((*FORMATS, *STREAMED)))),
+    help=f"Of the answer; with -o -, of the tensor: {', '.join(STREAMED)}. [default: table]",
+)  # fmt: skip
 TENSOR_FORMAT = option(
     "-f", "--format", "format_name", type=click.Choice(STREAMED), help="Of the tensor on standard output."
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.results.arguments import read_arguments, read_array, require_threads
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.tensors.tensor import Tensor
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,6 +48,11 @@ class Gradients:
     dgamma: NDArray[Any] | None
     dbeta: NDArray[Any] | None
     inputs: Inputs = NO_INPUTS
+
+    def field(self, name: str) -> NDArray[Any] | None:
+        """Return `dx`, `dgamma` or `dbeta` by its name."""
+        values: NDArray[Any] | None = getattr(self, name)
+        return values
 
     def __repr__(self) -> str:
         return f"<Gradients: {self.plan.norm.name} of {self.plan.grid.shape}, {self.dx.dtype}>"
@@ -165,9 +171,16 @@ def require_derivative(plan: Plan) -> None:
         )
 
 
-def draw_gradient(shape: tuple[int, ...], seed: int) -> NDArray[np.float64]:
-    """Return a seeded dy: standard normal, of which no sum that a backward pass is made of vanishes.
+def draw_gradient(plan: Plan, seed: int) -> Tensor:
+    """Return a seeded dy for a plan's tensor: standard normal, in the dtype of its output.
 
-    Where dy is 1 everywhere, two of the three terms of dx cancel, and a wrong one does not show.
+    Where dy is 1 everywhere, or follows x̂, terms of dx cancel, and wrong ones do not show.
+
+    Parameters
+    ----------
+    plan : Plan
+    seed : int
+        Of NumPy's `default_rng`: not one that the tensor itself is drawn from.
     """
-    return np.random.default_rng(seed).standard_normal(shape)
+    dtype = plan.choose_output_dtype(plan.tensor_dtype).name
+    return generate(Recipe(plan.grid.shape, "normal", seed=seed, rng="numpy", dtype=dtype))

@@ -44,6 +44,12 @@ PARTS = ("input", "stats", "xhat", "y", "check")
 FIELDS = ("shape", "axes", "group_count", "group_size", "count", "xhat", "y", "gamma", "beta")
 """What `--print` takes besides the norm's statistics."""
 
+GRADIENTS = ("dx", "dgamma", "dbeta")
+"""What `--print` takes of a backward pass."""
+
+GRADIENT_PARTS = ("input", "dy", "dx", "parameters")
+"""What its table can show."""
+
 SYNONYMS = {"normalized": "y"}
 """Another name of a part or field → its name."""
 

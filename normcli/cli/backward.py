@@ -1,0 +1,113 @@
+"""`normcli backward NORM`: the derivatives of a loss by the tensor, gamma and beta."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+from click import option
+
+from normcli.cli import options
+from normcli.cli.destination import collect_fields
+from normcli.cli.outputs import choose_outputs
+from normcli.cli.problem import Problem, load_problem, warn_of_input
+from normcli.cli.sources import load_actual
+from normcli.cli.verbs import NamedNorm, Verb
+from normcli.errors import UsageError, name_subject
+from normcli.tensors.tensor import STANDARD_STREAM
+from normcli.writers import FORMATS, GRADIENT_PARTS, GRADIENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from normcli.cli.settings import Settings
+    from normcli.tensors.tensor import Tensor
+
+
+def _list_options(named: NamedNorm) -> Sequence[options.Option]:
+    return [
+        option(
+            "--dy",
+            metavar="FILE",
+            help="The derivative of the loss by the normalized tensor, of the input's shape; as --input. "
+            "[default: drawn, standard normal]",
+        ),
+        option("--dy-seed", type=int, metavar="SEED", help="Of a drawn dy. [default: one above --seed]"),
+        *options.of_problem(named),
+        *options.COUNTING,
+        options.output("Save dx; - is standard output."),
+        options.ANSWER_OR_TENSOR_FORMAT,
+        options.print_fields(GRADIENTS),
+        options.show(GRADIENT_PARTS),
+        *options.LOOK,
+        *options.RUN,
+    ]
+
+
+def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
+    """Differentiate a loss by the tensor, gamma and beta: the backward pass, exact.
+
+    From dy, the derivative of a loss by the normalized tensor, follow dx, dgamma = Σ dy · x̂ and dbeta = Σ dy.
+    Each number is the exact one, rounded once to its dtype, whatever the conditioning: a kernel's gradients can
+    be held against it to the ulp.
+
+    Without --dy one is drawn, and never all ones, where two of the three terms of dx cancel. -o saves dx, and
+    --print and -f json have dgamma and dbeta too. From .npy to .npy the memory is the same for any size.
+
+    \b
+      normcli backward ln -i x.npy --dy dy.npy --gamma g.npy -o dx.npy
+      normcli backward bn --shape 2,3,4,4 --print dgamma,dbeta
+    """
+    outputs = choose_outputs(settings.answer)
+    if outputs.document is not None and outputs.document.format_name not in FORMATS:
+        raise UsageError("gradients have no page and no picture; -o saves dx as .npy, .json, .csv and the like")
+    if [*settings.source.inputs, dy].count(STANDARD_STREAM) > 1:
+        raise UsageError("standard input holds one of the tensors; the other needs a file")
+    from normcli.answers.gradients import GradientsAnswer
+    from normcli.results.backward import calculate_backward, require_derivative
+    from normcli.tensors.files import Saved
+
+    problem = load_problem(settings)
+    require_derivative(problem.plan)
+    slope = _load_gradient(settings, problem, dy, dy_seed)
+    with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
+        warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
+        out = outputs.start(files, problem)
+        found = calculate_backward(
+            problem.plan, problem.tensor.values, slope.values, problem.inputs, out=out, effort=effort
+        )
+        answer = GradientsAnswer(found, problem.tensor, slope)
+        fields = collect_fields(answer, settings.answer.fields)
+        warnings = answer.warnings
+        if outputs.tensor is not None and out is None:
+            outputs.tensor.write_tensor(files, Saved.like(problem.tensor, found.dx))
+    settings.run.warn(problem.plan.norm.name, *warnings)
+    if fields:
+        from normcli.writers.structured import write_fields
+
+        write_fields(fields, sys.stdout)
+    elif outputs.document is not None:
+        outputs.document.write(answer, settings.answer.view())
+
+
+def _load_gradient(settings: Settings, problem: Problem, path: str | None, seed: int | None) -> Tensor:
+    """Return dy: of a file, or drawn from a stream that the input is not drawn from."""
+    if path is not None:
+        if seed is not None:
+            raise UsageError("--dy-seed is of a dy that is drawn; leave out --dy or --dy-seed")
+        with name_subject("--dy"):
+            return load_actual(path, settings, problem.plan.grid.columns)
+    from normcli.results.backward import draw_gradient
+    from normcli.tensors.recipe import Recipe
+
+    of_input = Recipe(()).seed if settings.source.seed is None else settings.source.seed
+    return draw_gradient(problem.plan, of_input + 1 if seed is None else seed)
+
+
+BACKWARD = Verb(
+    "backward",
+    _run,
+    options=_list_options,
+    examples=("{tensor}", "-i x.npy --dy dy.npy -o dx.npy"),
+)

@@ -1,0 +1,130 @@
+"""`normcli backward`: what it prints and writes, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, backward
+
+SHAPE = ("--shape", "2,3,4", "--dist", "normal", "--dtype", "float32")
+
+
+@pytest.fixture
+def files(tmp_path, rng):
+    """x, dy and gamma in files."""
+    arrays = {"x": rng.normal(size=(4, 6, 5)), "dy": rng.normal(size=(4, 6, 5)), "gamma": rng.normal(size=6)}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array.astype(np.float32))
+    return {name: tmp_path / f"{name}.npy" for name in arrays}
+
+
+def test_what_is_saved_and_printed_is_what_python_returns(files, tmp_path, normcli):
+    given = ("-i", files["x"], "--dy", files["dy"], "--gamma", files["gamma"])
+    x, dy, gamma = (np.load(path) for path in files.values())
+    expected = backward(x, dy, "bn", gamma=gamma)
+    ran = normcli("backward", "bn", *given, "-o", tmp_path / "dx.npy", "--print", "dgamma,dbeta")
+    assert (ran.code, ran.err) == (0, "")
+    np.testing.assert_array_equal(np.load(tmp_path / "dx.npy"), expected.dx)
+    printed = np.array([line.split("\t") for line in ran.lines], dtype=np.float32).T
+    np.testing.assert_array_equal(printed, [expected.dgamma, expected.dbeta])
+    found = normcli("backward", "bn", *given, "-f", "json").json
+    np.testing.assert_array_equal(np.array(found["dx"], np.float32), expected.dx)
+    np.testing.assert_array_equal(np.array(found["dgamma"], np.float32), expected.dgamma)
+    assert found["dy"] == {"source": str(files["dy"]), "shape": [4, 6, 5], "dtype": "float32"}
+
+
+def test_a_drawn_gradient_is_told_and_drawn_again_by_its_recipe(normcli, tmp_path):
+    ran = normcli("backward", "ln", *SHAPE)
+    assert "dy       normal, seed 43, numpy   (2, 3, 4)   float32" in ran.out
+    recipe = ("--shape", "2,3,4", "--dist", "normal", "--rng", "numpy", "--seed", "43", "--dtype", "float32")
+    normcli("generate", *recipe, "-o", tmp_path / "dy.npy")
+    again = normcli("backward", "ln", *SHAPE, "--dy", tmp_path / "dy.npy", "--print", "dx")
+    assert again.lines == normcli("backward", "ln", *SHAPE, "--print", "dx").lines
+    other = normcli("backward", "ln", *SHAPE, "--dy-seed", "5", "--print", "dx")
+    assert other.lines != again.lines
+
+
+def test_a_drawn_gradient_is_not_the_input(normcli):
+    """Of one seed and stream it would be, and dx nearly 0."""
+    options = ("--dist", "normal", "--rng", "numpy", "--seed", "43")
+    assert "dy       normal, seed 44" in normcli("backward", "ln", "--shape", "2,9", *options).out
+
+
+def test_the_table(normcli):
+    ran = normcli(
+        "backward", "ln", "--data", "[[1,2,6]]", "--eps", "0", "--show", "dx,parameters", "--dy-seed", "1"
+    )
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == "backward ln · layer normalization"
+    assert lines[6].startswith("dx  rows n, columns c")
+    assert lines[9].split() == ["parameter", "dgamma", "dbeta"]
+    assert [line.split()[0] for line in lines[11:14]] == ["c=0", "c=1", "c=2"]
+    assert "parameter" not in normcli("backward", "lp", "--data", "1,2,6").out
+
+
+def test_formats(normcli, files):
+    given = ("backward", "ln", "-i", files["x"], "--dy", files["dy"])
+    header, *rows = normcli(*given, "-f", "csv").lines
+    assert header == "axis0,axis1,axis2,input,dy,dx" or header.endswith("input,dy,dx")
+    assert len(rows) == 120
+    assert len(normcli(*given, "-f", "jsonl").lines) == 24
+    stream = normcli(*given, "-o", "-", "-f", "json").json
+    np.testing.assert_array_equal(
+        np.array(stream, np.float32), backward(*map(np.load, (files["x"], files["dy"])), "ln").dx
+    )
+
+
+def test_evaluation_and_masks(normcli, files):
+    running = ("--eval", "--running-mean", "0", "--running-var", "[1,2,3,4,5,6]", "--eps", "0")
+    ran = normcli("backward", "bn", "-i", files["x"], "--dy", files["dy"], *running, "-f", "json")
+    dy = np.load(files["dy"])
+    root = np.sqrt(np.arange(1.0, 7.0))[:, None]
+    np.testing.assert_allclose(np.array(ran.json["dx"]), dy / root, rtol=1e-6)
+    assert ran.json["evaluation"] is True
+    masked = normcli(
+        "backward", "ln", "-i", files["x"], "--dy", files["dy"], "--mask", "[1,1,0,1,1]", "-f", "json"
+    )
+    np.testing.assert_array_equal(np.array(masked.json["dx"], np.float32)[..., 2], dy[..., 2])
+    assert masked.json["counting"]["mask"] is True
+
+
+def test_groups_without_a_derivative_are_told(normcli):
+    ran = normcli("backward", "ln", "--data", "[[1,1],[1,2]]", "--eps", "0", "--print", "dx")
+    assert ran.lines[:2] == ["nan", "nan"]
+    assert "dx of 2 of 4 values are NaN" in ran.err
+    assert normcli("backward", "ln", "--data", "[[1,1]]", "--strict").code == 4
+
+
+@pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.is_by_order])
+def test_norms_by_order_are_refused(norm, normcli):
+    ran = normcli("backward", norm, "--shape", "3,4")
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert "has no backward pass" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (("--dy", "dy.npy"), 3, "--dy: dy.npy"),
+        (("--dy", "{x}", "--dy-seed", "1"), 2, "leave out --dy or --dy-seed"),
+        (("-o", "dx.html"), 2, "gradients have no page and no picture"),
+        (("--dy", "{gamma}"), 3, "dy has the shape (6,); it takes that of the input, (4, 6, 5)"),
+        (("--print", "mean"), 2, "mean"),
+        (("--dy-seed", "-1"), 2, "seed -1"),
+        (("--print", "dx", "-f", "json"), 2, "--print prints bare numbers"),
+        (("-o", "dx.txt"), 2, "suffix .txt"),
+    ],
+)
+def test_bad_options_are_one_line(options, code, told, files, normcli):
+    ran = normcli("backward", "bn", "-i", files["x"], *(str(o).format(**files) for o in options))
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
+    assert told in ran.err
+
+
+def test_standard_input_holds_one_tensor(normcli):
+    ran = normcli("backward", "bn", "-i", "-", "--dy", "-")
+    assert (ran.code, ran.out) == (2, "")
+    assert "standard input holds one of the tensors" in ran.err
+    assert "lp has no gamma" in normcli("backward", "lp", "--shape", "2,3", "--print", "dgamma").err
