@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from normcli.answers.calculation import Answer
+from normcli.documents.bins import collect_pairs
 from normcli.documents.blocks import NOBODY, build_map
 from normcli.documents.document import Line, Row, Table
 from normcli.documents.excerpt import choose_positions, format_hidden
-from normcli.errors import UsageError
+from normcli.pictures.histogram import MOST_LINES
 from normcli.pictures.legend import WindowOwners, choose_owners
+from normcli.printable import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from normcli.documents.bins import Counts
     from normcli.documents.document import Section, View
     from normcli.documents.scene import Scene
     from normcli.pictures import Options
     from normcli.pictures.legend import Owners
 
 _MOST_LINES = 24
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+_MARKS = {"0": "0", "−σ": "‹", "+σ": "›", "mean": "m"}
+"""What is marked below the bars of a terminal → by which character; of two in one bin, the later one."""
+
+_KEY = "m: mean, ‹ ›: one standard deviation to each side, 0: zero"
 
 _OUTPUTS = ("xhat", "y")
 """What `--values` takes of the result."""
@@ -40,6 +53,23 @@ class Drawing(Answer):
 
     options: Options
 
+    def _list_histograms(self) -> Iterator[Section]:
+        """Yield the bars of the input and of the output of each group, and the marks below them."""
+        grid, sliding = self.result.plan.grid, self.result.plan.spec.window is not None
+        groups = [] if sliding else list(range(min(grid.group_count, MOST_LINES)))
+        pairs = collect_pairs(self.result, groups)
+        tallest = max(1, *(int(counts.counts.max()) for pair in pairs for counts in pair))
+        rows: list[Row | None] = []
+        names = [grid.group_name(group) for group in groups] or ["all values"]
+        for number, (name, pair) in enumerate(zip(names, pairs, strict=True)):
+            bars = (_draw_bars(counts, tallest) for counts in pair)
+            rows.append(Row((name, *bars), None if sliding else number))
+            rows.append(Row(("", *map(_draw_marks, pair))))
+        columns = ("group", _name_side("input", pairs[0].input), _name_side("y", pairs[0].output))
+        note = format_hidden(grid.group_count - len(groups), grid.group_count, "group") if groups else None
+        yield Table(None, columns, (False,) * 3, rows, note)
+        yield Line((f"a character a bin, the highest of {format_count(tallest, 'value')}", _KEY))
+
     def scene(self) -> Scene:
         """Return the picture."""
         from normcli.pictures.draw import draw
@@ -49,13 +79,12 @@ class Drawing(Answer):
     def sections(self, view: View) -> Iterator[Section]:
         """Return the coloured matrices of a terminal, and the legend; without colours, the groups' numbers too.
 
-        Raises
-        ------
-        UsageError
-            If bars are asked for, which only files have.
+        Instead of these, histograms where the options ask for them.
         """
         if self.options.plot == "histogram":
-            raise UsageError("--plot histogram needs a file: give -o FILE.svg or FILE.png")
+            yield self._build_header(view)
+            yield from self._list_histograms()
+            return
         result, plan = self.result, self.result.plan
         bare = self.options.values == "none"
         values = self.field(self.options.values) if self.options.values in _OUTPUTS else result.input
@@ -80,6 +109,25 @@ class Drawing(Answer):
         yield _list_owners(owners, "shown" if sliding else "group", plan.grid.group_count, view)
         if result.selection is not None and not view.colour:
             yield Line((f"{NOBODY}: values that do not count",))
+
+
+def _draw_bars(counts: Counts, tallest: int) -> str:
+    """Return a histogram as a line, a character for each bin."""
+    heights = (math.ceil(count * (len(_BARS) - 1) / tallest) for count in counts.counts.tolist())
+    return "".join(_BARS[height] for height in heights)
+
+
+def _draw_marks(counts: Counts) -> str:
+    """Return the line below it, with a character at each mark."""
+    line = [" "] * len(counts.counts)
+    for name, place in counts.marks.items():
+        bin_ = int(np.searchsorted(counts.edges, place, side="right")) - 1
+        line[min(max(bin_, 0), len(line) - 1)] = _MARKS[name]
+    return "".join(line)
+
+
+def _name_side(title: str, counts: Counts) -> str:
+    return f"{title}, {counts.edges[0]:.4g} to {counts.edges[-1]:.4g}"
 
 
 def _list_owners(owners: Owners, heading: str, count: int, view: View) -> Table:

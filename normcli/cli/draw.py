@@ -41,7 +41,7 @@ def _run(settings: Settings, **picture: Any) -> None:
     Values of one colour share their statistics. As in the figure of the GroupNorm paper, but with this tensor
     and these axes: blocks of cubes, and the values laid flat as matrices or as drawers within drawers, with a
     legend; of a large tensor both ends of each axis. SVG needs nothing else, PNG the extra normcli[png].
-    Without -o, the matrices are printed.
+    Without -o, the matrices (or the histograms) are printed.
 
     \b
       normcli draw bn --shape 2,3,4,4 -o bn.svg
@@ -66,13 +66,11 @@ def _run(settings: Settings, **picture: Any) -> None:
 
 def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full: bool) -> None:
     """Refuse, before any work is done, what no picture or no terminal has."""
-    if destination.path is None:
-        for option, default in (("view", VIEWS[0]), ("plot", PLOTS[0])):
-            if chosen.get(option, default) != default:
-                raise UsageError(f"--{option} {chosen[option]} needs a file: give -o FILE.svg or FILE.png")
-    elif chosen.get("plot") == "histogram" and chosen.keys() & {"view", "values"}:
+    if destination.path is None and chosen.get("view", VIEWS[0]) != VIEWS[0]:
+        raise UsageError(f"--view {chosen['view']} needs a file: give -o FILE.svg or FILE.png")
+    if chosen.get("plot") == "histogram" and chosen.keys() & {"view", "values"}:
         raise UsageError("--view and --values are of groups; --plot histogram has bars of both values")
-    elif full:
+    if full and destination.path is not None:
         raise UsageError("--full is for the terminal; a picture shows what can be read")
     paints = destination.format_name == PAINTED
     if "scale" in chosen and not paints:

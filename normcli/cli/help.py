@@ -165,7 +165,7 @@ def _list_words() -> Topic:
     """List the words of answers."""
     return "Words", {
         "group": "values that share one mean and one variance; 3 groups × 32: three of 32 values each",
-        "reduces, keeps": "what differs along reduced axes alone is one group; each place of kept ones is another",
+        "reduces, keeps": "what differs along reduced axes alone is a group; each place of kept ones has one",
         "nchw → 1c11": "the axes before and after reducing: 1 where one is reduced; a statistic for each c",
         "n=0 c=3 l=7": "a place by the letters of its axes, from 0: in code x[0, 3, 7]",
         "x̂": "the values less their centre, over their divisor: before gamma and beta; field xhat",

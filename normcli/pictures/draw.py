@@ -194,7 +194,7 @@ def _make_describe(owners: Owners, places: Sequence[Sequence[int]], values: NDAr
 
 def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
     owners = Owners(result, options.digits)
-    words = "Histograms of the input and of the normalized values, a pair for each group, with the same bins."
+    words = "Histograms of the input and of y, a pair for each group, with marks at 0, mean and deviation."
     legend = []
     if result.plan.spec.window is None:
         owners.colour(set(range(min(result.plan.grid.group_count, MOST_LINES))))

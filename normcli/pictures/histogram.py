@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.documents.scene import Panel, Polyline, Rectangle, ShapeGroup, Text, flow, measure, stack
-from normcli.numerics.rounding import widen
+from normcli.documents.bins import choose_ticks, collect_pairs
+from normcli.documents.scene import (
+    Panel,
+    Polyline,
+    Rectangle,
+    ShapeGroup,
+    Text,
+    draw_lines,
+    flow,
+    measure,
+    stack,
+)
 from normcli.pictures.legend import LegendEntry
-from normcli.teach.part import normalize_group
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from normcli.documents.bins import Counts
     from normcli.documents.scene import Data, Shape
     from normcli.results.result import Result
 
 MOST_LINES = 8
 """So many groups have their histograms drawn."""
 
-_FEWEST_BINS, _MOST_BINS = 5, 24
+_SIDES = {"input": "input", "normalized": "y, normalized"}
+"""What a column is of → what it is called."""
+
+_DOT = 2.0
+"""The length of a dot of a line, and of the gap behind it."""
 
 _NARROWEST, _HEIGHT = 300.0, 64.0
 
@@ -31,50 +45,6 @@ _SIZE, _TICK = 12.0, 10.0
 
 _NOTES = 230.0
 """The width of the notes on the bars, beside the name of their group."""
-
-
-class Counts(NamedTuple):
-    """A histogram.
-
-    Parameters
-    ----------
-    counts : ndarray of int
-    edges : ndarray of float64
-        One more than counts; the last bin holds its upper edge too.
-    others : int
-        How many values are not finite, and in no bin.
-    """
-
-    counts: NDArray[np.intp]
-    edges: NDArray[np.float64]
-    others: int
-
-
-def choose_bins(values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-    """Return the edges of bins that hold all finite values: about the square root of a group's size of them."""
-    finite = [part[np.isfinite(part)] for part in values]
-    low = min((float(part.min()) for part in finite if part.size), default=0.0)
-    high = max((float(part.max()) for part in finite if part.size), default=1.0)
-    largest = max(part.size for part in finite)
-    count = min(_MOST_BINS, max(_FEWEST_BINS, math.ceil(math.sqrt(largest)) + 1))
-    if not low < high:
-        room = abs(low) / 2 or 0.5
-        low, high = low - room, high + room
-    steps = np.arange(count + 1) / count
-    return low * (1 - steps) + high * steps  # a difference could overflow
-
-
-def count_values(values: NDArray[Any], edges: NDArray[np.float64]) -> Counts:
-    """Count how many values lie in each bin.
-
-    Examples
-    --------
-    >>> count_values(np.array([0.0, 0.4, 1.0, np.nan]), np.array([0.0, 0.5, 1.0]))
-    Counts(counts=array([2, 1]), edges=array([0. , 0.5, 1. ]), others=1)
-    """
-    finite = values[np.isfinite(values)].astype(np.float64)
-    places = np.clip(np.searchsorted(edges, finite, side="right") - 1, 0, len(edges) - 2)
-    return Counts(np.bincount(places, minlength=len(edges) - 1), edges, values.size - finite.size)
 
 
 def draw_histograms(result: Result, entries: dict[int, LegendEntry]) -> Panel:
@@ -86,27 +56,22 @@ def draw_histograms(result: Result, entries: dict[int, LegendEntry]) -> Panel:
     entries : dict
         The groups and their looks; empty where a window slides, and all values are in one histogram.
     """
-    grid = result.plan.grid
-    view = result.input.reshape(grid.view_shape)
-    pairs = [
-        (np.asarray(view[grid.select_group(group)]).reshape(-1), normalize_group(result, group))
-        for group in entries
-    ] or [(result.input.reshape(-1), result.normalized.reshape(-1))]
+    pairs = collect_pairs(result, list(entries))
     lines = list(entries.values()) or [LegendEntry("neutral", "all values (each has a window of its own)")]
     width = max(_NARROWEST, *(measure(entry.name, _SIZE) + _NOTES for entry in lines))
+    tallest = max(int(counts.counts.max()) for pair in pairs for counts in pair)
     columns = []
-    for title, sides in zip(("input", "normalized"), zip(*pairs, strict=True), strict=True):
-        values = list(map(widen, sides))
-        edges = choose_bins(values)
-        counted = [count_values(part, edges) for part in values]
-        tallest = max(int(counts.counts.max()) for counts in counted)
+    for (title, caption), counted in zip(_SIDES.items(), zip(*pairs, strict=True), strict=True):
         parts = [
             _draw_one(counts, tallest, width, entry, title)
             for counts, entry in zip(counted, lines, strict=True)
         ]
-        head = Panel(width, 20, (Text(0, 14, title, _SIZE, bold=True),))
-        columns.append(stack([head, *parts, _draw_scale(edges, width)], 8))
-    return flow(columns, 48, math.inf)
+        head = Panel(width, 20, (Text(0, 14, caption, _SIZE, bold=True),))
+        columns.append(stack([head, *parts, _draw_scale(counted[0].edges, width)], 8))
+    key = draw_lines(
+        ["Tall line: mean. Half as tall: one standard deviation to each side. Dotted: 0."], _TICK, "muted"
+    )
+    return stack([flow(columns, 48, math.inf), key], 10)
 
 
 def _draw_one(counts: Counts, tallest: int, width: float, entry: LegendEntry, title: str) -> Panel:
@@ -125,13 +90,35 @@ def _draw_one(counts: Counts, tallest: int, width: float, entry: LegendEntry, ti
         bar = Rectangle(i * step + 0.5, _HEIGHT - height, step - 1, height, entry.fill)
         shapes.append(ShapeGroup((bar,), role="cell", data=attributes))
     shapes.append(Polyline(((0, _HEIGHT), (width, _HEIGHT)), "axis"))
+    shapes += _draw_marks(counts, width, top)
     data = (("plot", title), *entry.data)
     return Panel(width, _HEIGHT, (ShapeGroup(tuple(shapes), role="histogram", data=data),))
 
 
+def _draw_marks(counts: Counts, width: float, top: float) -> Iterator[Shape]:
+    """Yield a line for zero, the mean and a deviation to each side of it."""
+    for name, place in counts.marks.items():
+        x = _find_place(place, counts.edges, width)
+        if name == "0":
+            heights = np.arange(_HEIGHT, top, -2 * _DOT).tolist()
+            yield from (Polyline(((x, y), (x, y - _DOT)), "gap") for y in heights)
+            continue
+        upper = top if name == "mean" else (top + _HEIGHT) / 2
+        yield ShapeGroup((Polyline(((x, _HEIGHT), (x, upper)), "edge"),), role="mark", data=(("mark", name),))
+
+
+def _find_place(value: float, edges: NDArray[np.float64], width: float) -> float:
+    """Return where a value lies between the ends of the bins."""
+    low, high = float(edges[0]) / 2, float(edges[-1]) / 2  # the difference could overflow
+    return width * (value / 2 - low) / (high - low)
+
+
 def _draw_scale(edges: NDArray[np.float64], width: float) -> Panel:
-    """Return the ends and the middle of the bins as numbers."""
-    low, high = float(edges[0]), float(edges[-1])
-    numbers = ((0, low, "start"), (width / 2, low / 2 + high / 2, "middle"), (width, high, "end"))
-    texts = (Text(x, 9, f"{number:.4g}", _TICK, "muted", anchor, mono=True) for x, number, anchor in numbers)
-    return Panel(width, 14, tuple(texts))
+    """Return round numbers below the bins."""
+    shapes: list[Shape] = []
+    for tick in choose_ticks(float(edges[0]), float(edges[-1])):
+        x = _find_place(tick, edges, width)
+        anchor = "start" if x < _TICK else "end" if x > width - _TICK else "middle"
+        shapes.append(Polyline(((x, 0), (x, 4)), "axis"))
+        shapes.append(Text(x, 14, f"{tick:.6g}", _TICK, "muted", anchor, mono=True))
+    return Panel(width, 18, tuple(shapes))

@@ -133,6 +133,18 @@ def test_numbers_of_many_digits_are_no_wider_than_the_terminal(values):
     assert "299\n" in text
 
 
-def test_bars_need_a_file():
-    with pytest.raises(UsageError, match="-o FILE.svg"):
-        render("bn", (2, 3), options=Options(plot="histogram"))
+def test_bars_in_a_terminal_count_every_value_and_mark_zero_mean_and_deviation():
+    text = render("ln", (2, 64), View(width=120), Options(plot="histogram"))
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("─")) + 1
+    bars, marks = lines[start], lines[start + 1]
+    assert bars.startswith("n=0")
+    assert set(bars[len("n=0") :]) <= set(" ▁▂▃▄▅▆▇█")
+    assert all(marks.count(mark) == 2 for mark in "m‹›"), "of the input and of y"
+    assert "m: mean, ‹ ›: one standard deviation to each side, 0: zero" in text
+    assert len(lines) == start + 6
+
+
+def test_of_many_groups_the_first_have_bars():
+    text = render("ln", (20, 4), View(width=80), Options(plot="histogram"))
+    assert "12 of 20 groups hidden" in text

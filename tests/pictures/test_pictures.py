@@ -513,3 +513,14 @@ def test_facts_are_wrapped_between_and_within():
     assert wrap(["a b", "c d"], 10, 10_000) == ["a b   c d"]
     assert wrap(["a b", "c d"], 10, measure("c d", 10) + 1) == ["a b", "c d"]
     assert wrap(["a b c"], 10, measure("a b", 10) + 1) == ["a b", "c"]
+
+
+def test_histograms_mark_zero_mean_and_deviation_below_round_ticks():
+    root = paint("bn", (2, 2, 6, 6), Options(plot="histogram"))
+    plots = [e for e in root.iter(f"{SVG}g") if e.get("class") == "histogram"]
+    for plot in plots:
+        marks = {e.get("data-mark") for e in plot.iter(f"{SVG}g") if e.get("class") == "mark"}
+        assert marks == {"mean", "−σ", "+σ"}
+        assert any(e.get("class") == "gap" for e in plot.iter(f"{SVG}path")), "at zero"
+    texts = {e.text for e in root.iter(f"{SVG}text")}
+    assert {"0", "2", "4", "6", "8"} <= texts

@@ -1,0 +1,136 @@
+"""Histograms before they are drawn: bins, counts, round ticks, and what is marked on a scale."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.numerics.rounding import widen
+from normcli.teach.part import normalize_group
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.results.result import Result
+
+_FEWEST_BINS, _MOST_BINS = 5, 24
+
+_SPARE = 4.0
+"""Two histograms have one scale unless that is so many times as long as the values of one of them."""
+
+_MOST_STEPS = 6
+
+
+class Counts(NamedTuple):
+    """A histogram.
+
+    Parameters
+    ----------
+    counts : ndarray of int
+    edges : ndarray of float64
+        One more than counts; the last bin holds its upper edge too.
+    others : int
+        How many values are not finite, and in no bin.
+    mean, std : float
+        Of the finite values, as doubles give them: for a mark; NaN without any.
+    """
+
+    counts: NDArray[np.intp]
+    edges: NDArray[np.float64]
+    others: int
+    mean: float = math.nan
+    std: float = math.nan
+
+    @property
+    def marks(self) -> dict[str, float]:
+        """What is marked, by its name, and where: zero, the mean, a deviation to each side of it."""
+        found = {"0": 0.0, "−σ": self.mean - self.std, "+σ": self.mean + self.std, "mean": self.mean}
+        return {name: place for name, place in found.items() if self.edges[0] <= place <= self.edges[-1]}
+
+
+class Pair(NamedTuple):
+    """The histograms of a group's input and of its output."""
+
+    input: Counts
+    output: Counts
+
+
+def collect_pairs(result: Result, groups: Sequence[int]) -> list[Pair]:
+    """Return the histograms of some groups; without any, of all values as one.
+
+    All inputs share their bins, and all outputs theirs; both are the same where one scale suits both.
+    """
+    view = result.input.reshape(result.plan.grid.view_shape)
+    raw = [
+        (np.asarray(view[result.plan.grid.select_group(group)]).reshape(-1), normalize_group(result, group))
+        for group in groups
+    ] or [(result.input.reshape(-1), result.normalized.reshape(-1))]
+    inputs, outputs = ([widen(part) for part in side] for side in zip(*raw, strict=True))
+    own = choose_bins(inputs), choose_bins(outputs)
+    both = choose_bins([*inputs, *outputs])
+    if _measure(both) <= _SPARE * min(map(_measure, own)):
+        own = both, both
+    return [
+        Pair(count_values(before, own[0]), count_values(after, own[1]))
+        for before, after in zip(inputs, outputs, strict=True)
+    ]
+
+
+def _measure(edges: NDArray[np.float64]) -> float:
+    return float(edges[-1] / 2 - edges[0] / 2)  # the whole could overflow
+
+
+def choose_bins(values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return the edges of bins that hold all finite values: about the square root of a group's size of them."""
+    finite = [part[np.isfinite(part)] for part in values]
+    low = min((float(part.min()) for part in finite if part.size), default=0.0)
+    high = max((float(part.max()) for part in finite if part.size), default=1.0)
+    largest = max(part.size for part in finite)
+    count = min(_MOST_BINS, max(_FEWEST_BINS, math.ceil(math.sqrt(largest)) + 1))
+    if not low < high:
+        room = abs(low) / 2 or 0.5
+        low, high = low - room, high + room
+    steps = np.arange(count + 1) / count
+    return low * (1 - steps) + high * steps  # a difference could overflow
+
+
+def count_values(values: NDArray[Any], edges: NDArray[np.float64]) -> Counts:
+    """Count how many values lie in each bin.
+
+    Examples
+    --------
+    >>> count_values(np.array([0.0, 0.4, 1.0, np.nan]), np.array([0.0, 0.5, 1.0])).counts
+    array([2, 1])
+    """
+    finite = values[np.isfinite(values)].astype(np.float64)
+    places = np.clip(np.searchsorted(edges, finite, side="right") - 1, 0, len(edges) - 2)
+    counts = np.bincount(places, minlength=len(edges) - 1)
+    if not finite.size:
+        return Counts(counts, edges, values.size)
+    scale = float(np.abs(finite).max()) or 1.0  # squares could leave the range of doubles
+    mean, std = float((finite / scale).mean()) * scale, float((finite / scale).std()) * scale
+    return Counts(counts, edges, values.size - finite.size, mean, std)
+
+
+def choose_ticks(low: float, high: float) -> list[float]:
+    """Return round numbers from `low` to `high`, up to seven: multiples of 1, 2 or 5 times a power of ten.
+
+    Examples
+    --------
+    >>> choose_ticks(-1.6, 9.0), choose_ticks(0.0, 0.25)
+    ([0.0, 2.0, 4.0, 6.0, 8.0], [0.0, 0.05, 0.1, 0.15, 0.2, 0.25])
+    """
+    rough = high / _MOST_STEPS - low / _MOST_STEPS
+    if not 0 < rough < math.inf:
+        return [low]
+    exponent = math.floor(math.log10(rough))
+    steps = (float(f"{digit}e{exponent}") for digit in (1, 2, 5, 10))
+    step = next((step for step in steps if step >= rough * (1 - 1e-9)), 0.0)
+    if not step:
+        return [low]
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{number * step:.12g}") for number in range(first, last + 1)]

@@ -1,0 +1,54 @@
+"""Bins, ticks and marks of histograms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.documents.bins import choose_bins, choose_ticks, collect_pairs, count_values
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        pytest.param(0.0, 9.0, [0, 2, 4, 6, 8], id="whole"),
+        pytest.param(-1.3, 1.7, [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5], id="around zero"),
+        pytest.param(0.1, 0.52, [0.1, 0.2, 0.3, 0.4, 0.5], id="tenths"),
+        pytest.param(4201.0, 4999.0, [4400, 4600, 4800], id="far out"),
+        pytest.param(1e-300, 3e-300, [1e-300, 1.5e-300, 2e-300, 2.5e-300, 3e-300], id="small"),
+        pytest.param(5e-324, 1e-323, [5e-324], id="of the smallest steps"),
+        pytest.param(-1.7e308, 1.7e308, [-1e308, 0.0, 1e308], id="as wide as can be"),
+    ],
+)
+def test_ticks_are_round_and_within(low, high, ticks):
+    found = choose_ticks(low, high)
+    assert found == ticks
+
+
+def test_marks_are_those_within_the_bins():
+    values = np.array([1.0, 2.0, 3.0, 6.0])
+    found = count_values(values, choose_bins([values]))
+    assert found.marks == {
+        "−σ": pytest.approx(3 - np.sqrt(3.5)),
+        "+σ": pytest.approx(3 + np.sqrt(3.5)),
+        "mean": 3.0,
+    }
+    assert "0" in count_values(values, np.array([-1.0, 7.0])).marks
+    assert count_values(np.array([np.nan]), np.array([0.5, 1.0])).marks == {}
+
+
+def test_values_as_large_as_can_be_have_a_mean_and_a_deviation():
+    values = np.array([1.7e308, 1.5e308])
+    found = count_values(values, choose_bins([values]))
+    assert (found.mean, found.std) == (pytest.approx(1.6e308), pytest.approx(1e307))
+
+
+@pytest.mark.parametrize(("centre", "shares"), [(0.0, True), (1000.0, False)])
+def test_before_and_after_have_one_scale_where_it_suits_both(centre, shares):
+    x = np.random.default_rng(0).normal(centre, 1.0, (2, 50))
+    pairs = collect_pairs(normalize(x, "ln"), [0, 1])
+    assert len(pairs) == 2
+    assert all(np.array_equal(pair.input.edges, pairs[0].input.edges) for pair in pairs)
+    assert all(np.array_equal(pair.input.edges, pair.output.edges) == shares for pair in pairs)
+    assert all(counts.counts.sum() == 50 for pair in pairs for counts in pair)
