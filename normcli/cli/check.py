@@ -119,11 +119,13 @@ def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor
 def _explain(problem: Problem, actual: Tensor) -> str:
     """Return what made the actual tensor, as far as the data show."""
     from normcli.verify.identify import Question, identify
+    from normcli.verify.other_sentence import format_stored
     from normcli.verify.sentence import format_sentence
 
     letters = problem.plan.grid.layout.letters
     question = Question(problem.tensor.values, actual.values, **problem.parameters, layout=letters)
-    return format_sentence(identify(question))
+    found = identify(question)
+    return format_sentence(found) + format_stored(found, problem.inputs.given)
 
 
 def _report(

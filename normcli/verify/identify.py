@@ -177,12 +177,14 @@ def _identify(question: Question, norm: str | None) -> Identification:
     if any(match.is_odd and match.bits >= CERTAIN for match in doubtful):
         return blank
     plain = find_plain_map(x, searches[0].y, dtype)
+    if gamma is None and beta is None and (plain is None or len(plain.axes) > 1):
+        matches = tuple(rank_matches(searches[0].estimate_matches()))  # of fewer numbers than such a map
+    if matches:
+        return blank._replace(matches=matches, doubtful=())
     if plain is not None:
         return _read(blank, plain, searches[0])
-    if gamma is None and beta is None:
-        matches = tuple(rank_matches(searches[0].estimate_matches()))
-    if matches or doubtful:
-        return blank._replace(matches=matches, doubtful=() if matches else doubtful)
+    if doubtful:
+        return blank
     same = sum(
         int(np.count_nonzero(a == b))
         for a, b in zip(iterate_pieces(x), iterate_pieces(searches[0].y), strict=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.layout import Layout
+    from normcli.numerics.solution import Given
     from normcli.verify.evaluation import Evaluation
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification
@@ -84,6 +85,37 @@ def format_evaluation(evaluation: Evaluation) -> str:
     return (
         f"As evaluation: running mean ≈ {mean}, running variance + eps ≈ {square}{WAYS[evaluation.affine.way]}."
     )
+
+
+_AGREEING = 1e-3
+"""Stored statistics that are off by less than this part are said to be the given ones."""
+
+
+def format_stored(found: Identification, given: Given | None) -> str:
+    """Return how the stored statistics that were given are in the tensor; nothing where none were."""
+    if given is None:
+        return ""
+    if found.kind is Kind.NORM:
+        return (
+            " These are this tensor's own statistics, as in training, and not the running ones that were given."
+        )
+    evaluation = found.evaluation
+    if evaluation is None or evaluation.mean.size != given.mean.size:
+        return ""
+    mean, square = evaluation.mean.reshape(-1), evaluation.square.reshape(-1)
+    theirs, var = given.mean.reshape(-1), given.var.reshape(-1)
+    added = square - var
+    same_mean = np.all(np.abs(mean - theirs) <= _AGREEING * np.sqrt(square))
+    same_added = np.ptp(added) <= _AGREEING * float(square.min()) and float(added.min()) > -_AGREEING * float(
+        var.min()
+    )
+    if same_mean and same_added:
+        eps = float(f"{max(0.0, float(np.median(added))):.2g}")
+        return f" The running statistics are those that were given, with an eps of about {eps:g}."
+    named = {"mean": same_mean, "variance": same_added}
+    others = " and the ".join(f"running {name}" for name, same in named.items() if not same)
+    kept = "".join(f"; the running {name} is" for name, same in named.items() if same)
+    return f" The {others} {'is' if same_mean or same_added else 'are'} not what was given{kept}."
 
 
 def _list_alike(found: Identification, plain: PlainMap, layout: Layout) -> Iterable[str]:

@@ -25,6 +25,8 @@ _COMMON = 4.0
 _MOST = 50.0
 """No number is seen with more bits: a float64 has 53."""
 
+_HALF_BIT = 0.5
+
 _SMALL_EPS = 0.2
 """An eps that nobody uses is taken for one up to this part of the variances."""
 
@@ -75,7 +77,7 @@ class Seen(NamedTuple):
         width = np.clip((self.largest - self.least) / self.largest, 2.0**-_MOST, 1.0)
         bits: Floats = -np.log2(width)
         pairs_alike = self.group_size == 2 and self.centred and self.least.max() <= self.largest.min()
-        return np.minimum(bits, 0.0) if pairs_alike else bits  # −1 and 1 are the order of two values, no more
+        return np.minimum(bits, _HALF_BIT) if pairs_alike else bits  # −1 and 1 are an order: one bit in both
 
 
 def is_odd_eps(eps: float, unit: Floats) -> bool:

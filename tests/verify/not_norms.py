@@ -80,7 +80,7 @@ MAPS = {
     "with noise": lambda r, x: x + 0.01 * r.normal(size=x.shape),
     "sorted": lambda r, x: np.sort(x, -1),
     "rank": lambda r, x: _rank(x, -1),
-    "rank, first axis": lambda r, x: _rank(x, 0),
+    "rank, first axis": lambda r, x: _rank(x, 0) / 2,
     "sign": lambda r, x: np.sign(x),
     "above the mean": lambda r, x: (x > x.mean(-1, keepdims=True)).astype(float),
     "one hot": lambda r, x: (x == x.max(-1, keepdims=True)).astype(float),

@@ -138,10 +138,11 @@ def test_one_sample_for_each_gamma_shows_no_grouping():
 
 
 def test_groups_of_two_values_show_their_order_and_no_more():
-    x = make((20, 2))
-    found = identify(Question(x, normalize(x, "minmax", axes=1).normalized))
+    few, many = make((11, 2)), make((50, 2))
+    found = identify(Question(few, normalize(few, "minmax", axes=1).normalized))
     assert found.kind is Kind.UNDECIDED
     assert "so would many other things" in format_sentence(found)
+    assert identify(Question(many, normalize(many, "minmax", axes=1).normalized)).kind is Kind.NORM
 
 
 def test_what_is_mostly_the_input_is_said_to_be():

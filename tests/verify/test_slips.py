@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.numerics.solution import Given
 from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.other_sentence import format_stored
 from normcli.verify.sentence import format_sentence
 
 RNG = np.random.default_rng(4)
@@ -43,3 +45,22 @@ def test_stored_statistics_are_read_off(given):
     np.testing.assert_allclose(found.evaluation.mean.ravel(), mean, rtol=1e-5)
     np.testing.assert_allclose(found.evaluation.square.ravel(), var + 1e-3, rtol=1e-5)
     assert "evaluation: running mean ≈" in format_sentence(found)
+
+
+STORED = Given(*(np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7)))
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        pytest.param({}, "own statistics, as in training", id="training"),
+        pytest.param({"eps": 0.1, "running_mean": STORED.mean, "running_var": STORED.var}, "eps of about 0.1", id="eps"),
+        pytest.param({"running_mean": STORED.mean, "running_var": STORED.var**2}, "The running variance is not", id="var"),
+        pytest.param({"running_mean": STORED.mean + 1, "running_var": STORED.var}, "The running mean is not", id="mean"),
+        pytest.param({"running_mean": STORED.var, "running_var": STORED.mean}, "mean and the running variance are not", id="both"),
+    ],
+)  # fmt: skip
+def test_stored_statistics_are_compared_with_the_given_ones(made, words):
+    found = identify(Question(X, normalize(X, "bn", **made).normalized, layout="NCHW"))
+    assert words in format_stored(found, STORED)
+    assert not format_stored(found, None)
