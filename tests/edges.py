@@ -12,7 +12,19 @@ import numpy as np
 
 from normcli.dtypes import find_type
 from tests import peers
-from tests.peers import fill, of_rank, run_equinox, run_keras, run_linen, run_nnx, run_onnx, run_torch
+from tests.peers import (
+    fill,
+    from_torch,
+    of_rank,
+    run_equinox,
+    run_keras,
+    run_linen,
+    run_nnx,
+    run_onnx,
+    run_torch,
+    to_torch,
+)
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,12 +97,6 @@ def edge(norm, framework, values, *dtypes, module=None, **options):
     return add
 
 
-def to_torch(x):
-    import torch
-
-    return torch.from_numpy(x.astype(np.float32)).to(getattr(torch, x.dtype.name))
-
-
 # -- torch
 
 
@@ -134,7 +140,7 @@ def torch_rms_norm(x, *, eps):
 def torch_normalize(x):
     import torch
 
-    return torch.nn.functional.normalize(to_torch(x)).float().numpy()
+    return from_torch(torch.nn.functional.normalize(to_torch(x)))
 
 
 @edge("wn", "torch", ZEROS)
@@ -144,7 +150,7 @@ def torch_weight_norm(x, keep=0):
     import torch
 
     ones = np.ones((1, x.shape[1]) if keep else (x.shape[0], 1), np.float32)
-    return torch._weight_norm(to_torch(x), to_torch(ones.astype(x.dtype)), keep).float().numpy()
+    return from_torch(torch._weight_norm(to_torch(x), to_torch(ones.astype(x.dtype)), keep))
 
 
 # -- keras
@@ -153,12 +159,7 @@ def torch_weight_norm(x, keep=0):
 @edge("lp", "keras", ZEROS, "float16", "bfloat16", "float32")
 @edge("lp", "keras", LARGE, "float16", "bfloat16")
 def keras_unit_norm(x):
-    import keras
-
-    layer = keras.layers.UnitNormalization(dtype=x.dtype.name)
-    return keras.ops.convert_to_numpy(
-        keras.ops.cast(layer(keras.ops.convert_to_tensor(to_torch(x))), "float32")
-    )
+    return peers.keras_unit_norm(x)
 
 
 def keras_layer(name, **settings):

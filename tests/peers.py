@@ -1,6 +1,6 @@
 """The frameworks' own norms, one function for each row of the table of conventions, imported on use.
 
-A function takes a float32 tensor and, where the framework does, gamma and beta, and leaves all else to the
+A function takes a tensor and, where the framework does, gamma and beta of its dtype, and leaves all else to the
 framework's defaults. What could not be run anywhere is written down from its source, and says so.
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from normcli.dtypes import find_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,14 +80,29 @@ def make_parameters(names, shape):
 # -- torch
 
 
+def to_torch(x):
+    import torch
+
+    wide = x if x.dtype.kind == "f" else x.astype(np.float32)
+    return torch.from_numpy(wide.copy()).to(getattr(torch, x.dtype.name))
+
+
+def from_torch(values):
+    import torch
+
+    kind = find_type(str(values.dtype).removeprefix("torch."))
+    return (values.float() if values.dtype is torch.bfloat16 else values).numpy().astype(kind)
+
+
 def run_torch(module, x, gamma=None, beta=None):
     import torch
 
+    module = module.to(getattr(torch, x.dtype.name))
     with torch.no_grad():
         for name, value in (("weight", gamma), ("bias", beta)):
             if value is not None:
-                getattr(module, name).copy_(torch.from_numpy(value))
-        return module(torch.from_numpy(x)).numpy()
+                getattr(module, name).copy_(to_torch(value))
+        return from_torch(module(to_torch(x)))
 
 
 def of_rank(module, kind, x):
@@ -137,7 +154,7 @@ def torch_rms_norm(x, gamma=None):
 def torch_normalize(x, p=2.0):
     import torch
 
-    return torch.nn.functional.normalize(torch.from_numpy(x), p=p).numpy()
+    return from_torch(torch.nn.functional.normalize(to_torch(x), p=p))
 
 
 @peer("wn", "torch", "torch", FIRST[1:], ("gamma",))
@@ -145,13 +162,13 @@ def torch_weight_norm(x, gamma=None):
     import torch
 
     module = of_rank(torch.nn, "Conv", x)(x.shape[1], x.shape[0], x.shape[2:], bias=False)
-    module.weight.data = torch.from_numpy(x.copy())
+    module.weight.data = to_torch(x)
     torch.nn.utils.parametrizations.weight_norm(module)
     gain = np.ones(x.shape[0], x.dtype) if gamma is None else gamma
     with torch.no_grad():
         parameter = module.parametrizations.weight.original0
-        parameter.copy_(torch.from_numpy(gain.reshape(parameter.shape)))
-        return module.weight.numpy()
+        parameter.copy_(to_torch(gain.reshape(parameter.shape)))
+        return from_torch(module.weight)
 
 
 @peer("lrn", "torch", "torch", FIRST[1:], size=3, alpha=1.0)
@@ -160,7 +177,7 @@ def torch_weight_norm(x, gamma=None):
 def torch_local_response(x, *, size, alpha=1e-4, exponent=0.75, k=1.0):
     import torch
 
-    return torch.nn.LocalResponseNorm(size, alpha, exponent, k)(torch.from_numpy(x)).numpy()
+    return from_torch(torch.nn.LocalResponseNorm(size, alpha, exponent, k)(to_torch(x)))
 
 
 # -- models in torch
@@ -175,25 +192,22 @@ def bert_layer_norm(x, gamma=None, beta=None):
 
 
 @peer("ln", "annotated-transformer", "torch", LAST, BOTH)
-def annotated_transformer_layer_norm(x, gamma=1.0, beta=0.0):
+def annotated_transformer_layer_norm(x, gamma=None, beta=None):
     """The one line of the_annotated_transformer.py, LayerNorm.forward."""
-    import torch
-
-    t = torch.from_numpy(x)
+    t = to_torch(x)
+    gamma, beta = map(to_torch, fill(x, x.shape[-1], gamma, beta))
     mean, std = t.mean(-1, keepdim=True), t.std(-1, keepdim=True)
-    return (torch.as_tensor(gamma) * (t - mean) / (std + 1e-6) + torch.as_tensor(beta)).numpy()
+    return from_torch(gamma * (t - mean) / (std + 1e-6) + beta)
 
 
 @peer("ws", "paper-ws", "torch", FIRST[2:3])
 def paper_weight_standardization(x):
     """The authors' Conv2d.forward up to the convolution."""
-    import torch
-
-    weight = torch.from_numpy(x)
+    weight = to_torch(x)
     mean = weight.mean(dim=1, keepdim=True).mean(dim=2, keepdim=True).mean(dim=3, keepdim=True)
     weight = weight - mean
     std = weight.view(weight.size(0), -1).std(dim=1).view(-1, 1, 1, 1) + 1e-5
-    return (weight / std.expand_as(weight)).numpy()
+    return from_torch(weight / std.expand_as(weight))
 
 
 @peer("rms", "llama", "transformers", LAST[:2], ("gamma",))
@@ -243,11 +257,15 @@ def timm_weight_standardization(x):
 def run_keras(layer, x, gamma=None, beta=None, gain="gamma", **arguments):
     import keras
 
+    layer.dtype_policy = x.dtype.name
     layer.build(x.shape)
     for name, value in ((gain, gamma), ("beta", beta)):
         if value is not None:
-            getattr(layer, name).assign(value)
-    return keras.ops.convert_to_numpy(layer(x, **arguments))
+            getattr(layer, name).assign(value.astype(np.float32))
+    made = layer(keras.ops.cast(x.astype(np.float64), x.dtype.name), **arguments)
+    return keras.ops.convert_to_numpy(keras.ops.cast(made, "float64")).astype(
+        find_type(str(keras.backend.standardize_dtype(made.dtype)))
+    )
 
 
 @peer("bn", "keras", "keras", LAST, BOTH)
@@ -307,6 +325,8 @@ def keras_normalization(x):
 def run_linen(module, x, gamma=None, beta=None):
     import jax
 
+    if x.dtype.itemsize < 4:
+        module = module.clone(dtype=x.dtype)
     variables = module.init(jax.random.key(0), x)
     params = dict(variables.get("params", {}))
     params |= {name: value for name, value in (("scale", gamma), ("bias", beta)) if value is not None}
@@ -369,6 +389,8 @@ def run_nnx(module, x, gamma=None, beta=None):
     for name, value in (("scale", gamma), ("bias", beta)):
         if value is not None:
             getattr(module, name)[...] = value
+    if x.dtype.itemsize < 4:
+        module.dtype = x.dtype
     return np.asarray(module(x))
 
 
