@@ -25,7 +25,6 @@ from tests.peers import (
     to_torch,
 )
 
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

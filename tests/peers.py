@@ -258,7 +258,8 @@ def run_keras(layer, x, gamma=None, beta=None, gain="gamma", **arguments):
     import keras
 
     layer.dtype_policy = x.dtype.name
-    layer.build(x.shape)
+    if not layer.built:
+        layer.build(x.shape)
     for name, value in ((gain, gamma), ("beta", beta)):
         if value is not None:
             getattr(layer, name).assign(value.astype(np.float32))

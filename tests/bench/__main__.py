@@ -2,7 +2,7 @@
 
 Exit code 1 if a figure is above what it may be: such a line is marked. torch is needed (the extra [peers]), and room
 for 18 GiB in the folder that `--folder` names; tables are measured beside those of pandas, polars and pyarrow that are
-installed (the extra [bench]). `search --seconds 3600` looks for results that are less exact than is specified.
+installed (the extra [bench]). `judge` asks `identify` of what the frameworks of [peers] make. `search --seconds 3600` looks for results that are less exact than is specified.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RECORD = Path(__file__).with_name("results.md")
 
-SECTIONS = ("startup", "memory", "files", "fit", "tables", "search")
+SECTIONS = ("startup", "memory", "files", "fit", "tables", "search", "judge")
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -83,6 +83,10 @@ def main() -> int:
         measured.append(tables.measure(options.runs, options.folder))
     if "search" in chosen:
         measured += search.measure(options.seconds, options.cell)
+    if "judge" in chosen:
+        from tests.bench import judge  # which needs the extra [peers]
+
+        measured.append(judge.measure())
     text = to_markdown(measured)
     print(text)
     if options.record:
