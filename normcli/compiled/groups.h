@@ -78,15 +78,17 @@ static double calculate_again(const struct task *task, int g, double x, ptrdiff_
     return y;
 }
 
-/* Write values i to i + n of group number g of a batch. */
-static void write_piece(const struct task *task, struct memory *m, int g, ptrdiff_t group, ptrdiff_t i, ptrdiff_t n)
+/* Write values i to i + n of a part of group number g of a batch. */
+static void write_piece(const struct task *task, struct memory *m, int g, ptrdiff_t group, ptrdiff_t part, ptrdiff_t i, ptrdiff_t n)
 {
     const struct rule *rule = &task->rule;
     const struct view *out = &task->out;
+    const struct view *in = &task->in;
+    const void *x = load_values(in, m->from[g] + part * in->part_stride + i * in->strides[2], in->strides[2], n, m->raw);
+    char *to = m->to[g] + part * out->part_stride + i * out->strides[2];
+    i += part * in->shape[2];
     const struct affine *a = find_affine(task, m, group, i, n);
-    const void *x = load_values(&task->in, m->from[g], i, n, m->raw);
-    char *to = m->to[g] + i * out->strides[2];
-    const bool is_double = task->in.kind == F64;
+    const bool is_double = in->kind == F64;
     int64_t any;
     if (rule->exact_results) {
         const double *values = x;
@@ -114,68 +116,61 @@ static void write_piece(const struct task *task, struct memory *m, int g, ptrdif
     if (!direct) store_values(to, out->kind, out->strides[2], m->y, n);
 }
 
-/* Write a batch of short groups, which lie side by side. */
-static void write_side_by_side(const struct task *task, struct memory *m, ptrdiff_t first, int count)
+/* Write values i to i + n of groups that lie side by side. */
+static void write_side_by_side(const struct task *task, struct memory *m, ptrdiff_t first, int count, ptrdiff_t i, ptrdiff_t n)
 {
     const struct rule *rule = &task->rule;
     const struct view *out = &task->out;
-    const ptrdiff_t n = task->in.shape[2];
     const bool affine = task->gamma.values || task->beta.values;
     struct affine *a = affine ? &m->affine : NULL;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const double *x = m->values + i * BATCH;
-        double *y = m->results + i * BATCH;
-        for (int g = 0; affine && g < count; g++) {
-            spread(&task->gamma, first + g, i, 1, 1.0, a->gamma + g);
-            spread(&task->beta, first + g, i, 1, -0.0, a->beta + g);
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const double *x = m->values + k * BATCH;
+        double *y = m->results + k * BATCH;
+        const bool same = (i + k) && (!task->gamma.values || (i + k) % task->gamma.span) && (!task->beta.values || (i + k) % task->beta.span);
+        for (int g = 0; affine && !same && g < count; g++) {
+            spread(&task->gamma, first + g, i + k, 1, 1.0, a->gamma + g);
+            spread(&task->beta, first + g, i + k, 1, -0.0, a->beta + g);
         }
-        if (rule->exact_results && task->gamma.values) prepare_gamma(a, count);
+        if (!same && rule->exact_results && task->gamma.values) prepare_gamma(a, count);
         const int64_t any =
             rule->exact_results
                 ? apply_exactly(x, y, count, &m->operands, 0, 1, a, rule->centred, task->gamma.values, task->beta.values, m->missed)
                 : apply_shortly(x, F64, y, F64, count, &m->operands, 0, 1, a, m->missed);
         for (int g = 0; any && g < count; g++)
-            if (m->missed[g] && !task->batch->left[g]) y[g] = calculate_again(task, g, x[g], first + g, i);
+            if (m->missed[g] && !task->batch->left[g]) y[g] = calculate_again(task, g, x[g], first + g, i + k);
     }
     m->holds.n = 0;
-    if (out->kind == F32 && out->strides[2] == sizeof(float)) {
-        for (int g = 0; g < count; g++) {
-            float *to = (float *)(void *)m->to[g];
-            for (ptrdiff_t i = 0; i < n; i++) to[i] = (float)m->results[i * BATCH + g];
-        }
+    const ptrdiff_t size = SIZES[out->kind], step = out->strides[2];
+    if (step != size && out->strides[1] == size && m->to[count - 1] - m->to[0] == (count - 1) * size) {
+        for (ptrdiff_t k = 0; k < n; k++) store_values(m->to[0] + (i + k) * step, out->kind, size, m->results + k * BATCH, count);
         return;
     }
     for (int g = 0; g < count; g++) {
-        for (ptrdiff_t i = 0; i < n; i++) m->y[i] = m->results[i * BATCH + g];
-        store_values(m->to[g], out->kind, out->strides[2], m->y, n);
+        if (out->kind == F32 && step == size) {
+            float *to = (float *)(void *)m->to[g] + i;
+            for (ptrdiff_t k = 0; k < n; k++) to[k] = (float)m->results[k * BATCH + g];
+            continue;
+        }
+        for (ptrdiff_t k = 0; k < n; k++) m->y[k] = m->results[k * BATCH + g];
+        store_values(m->to[g] + i * step, out->kind, step, m->y, n);
     }
 }
 
-/* Lay a batch of short groups side by side. */
-static void turn(const struct task *task, struct memory *m, int count)
-{
-    const ptrdiff_t n = task->in.shape[2];
-    if (count < BATCH) memset(m->values, 0, sizeof m->values);
-    for (int g = 0; g < count; g++) {
-        const void *x = load_values(&task->in, m->from[g], 0, n, m->raw);
-        if (task->in.kind == F64)
-            for (ptrdiff_t i = 0; i < n; i++) m->values[i * BATCH + g] = ((const double *)x)[i];
-        else
-            for (ptrdiff_t i = 0; i < n; i++) m->values[i * BATCH + g] = (double)((const float *)x)[i];
-    }
-}
-
-static void work_on_batch(struct task *task, struct memory *m, ptrdiff_t first, int count)
+/* Find mean and divisor of the groups of a batch; those that are not decided are left. */
+static void find_divisors(const struct task *task, struct memory *m, ptrdiff_t first, int count, bool side_by_side)
 {
     struct batch *b = task->batch;
     const struct rule *rule = &task->rule;
-    const ptrdiff_t n = task->in.shape[2];
-    const bool side_by_side = n < SHORT && count > 1;
-    find_groups(&task->in, first, count, m->from);
-    if (task->out.data) find_groups(&task->out, first, count, m->to);
+    if (task->given) {
+        for (int k = 0; k < 3; k++) memcpy(b->mean[k], task->given->mean[k] + first, (size_t)count * sizeof(double));
+        for (int k = 0; k < 2; k++) memcpy(b->divisor[k], task->given->divisor[k] + first, (size_t)count * sizeof(double));
+        memset(b->left, 0, sizeof b->left);
+        return;
+    }
     if (side_by_side) {
-        turn(task, m, count);
-        measure_side_by_side(m->values, n, rule->centred, task->in.kind == F64, b, count);
+        forget_sums(b);
+        turn(&task->in, m->from, count, 0, task->in.shape[2], m->values, m->raw);
+        measure_side_by_side(m->values, task->in.shape[2], rule->centred, task->in.kind, true, b, count);
     } else {
         for (int g = 0; g < count; g++) {
             const struct sums sums = measure_group(&task->in, m->from[g], rule->centred, m->raw);
@@ -185,15 +180,37 @@ static void work_on_batch(struct task *task, struct memory *m, ptrdiff_t first, 
         }
     }
     for (int g = 0; g < count; g += LANES) solve_lanes(rule, b, g);
+}
+
+static bool lies_in_columns(const struct view *view)
+{
+    return view->strides[2] != SIZES[view->kind] && view->strides[1] == SIZES[view->kind];
+}
+
+static void work_on_batch(struct task *task, struct memory *m, ptrdiff_t first, int count)
+{
+    struct batch *b = task->batch;
+    const ptrdiff_t n = task->in.shape[2];
+    const ptrdiff_t parts = task->in.parts;
+    const bool side_by_side = count > 1 && parts == 1 && (n < SHORT || (task->given && lies_in_columns(&task->in)));
+    find_groups(&task->in, first, count, m->from);
+    find_divisors(task, m, first, count, side_by_side);
     if (task->out.data) {
-        if (rule->exact_results) prepare_exact(b, &m->operands);
+        find_groups(&task->out, first, count, m->to);
+        if (task->rule.exact_results) prepare_exact(b, &m->operands);
         else prepare_short(b, &m->operands);
-        if (side_by_side) {
-            write_side_by_side(task, m, first, count);
-        } else {
-            for (ptrdiff_t i = 0; i < n; i += PIECE)
-                for (int g = 0; g < count; g++)
-                    if (!b->left[g]) write_piece(task, m, g, first + g, i, n - i < PIECE ? n - i : PIECE);
+        const ptrdiff_t most = side_by_side ? SHORT : PIECE;
+        for (ptrdiff_t part = 0; part < parts; part++) {
+            for (ptrdiff_t i = 0; i < n; i += most) {
+                const ptrdiff_t length = n - i < most ? n - i : most;
+                if (side_by_side) {
+                    if (task->given) turn(&task->in, m->from, count, i, length, m->values, m->raw);
+                    write_side_by_side(task, m, first, count, i, length);
+                } else {
+                    for (int g = 0; g < count; g++)
+                        if (!b->left[g]) write_piece(task, m, g, first + g, part, i, length);
+                }
+            }
         }
     }
     const ptrdiff_t groups = task->in.shape[0] * task->in.shape[1];
@@ -209,8 +226,9 @@ enum { MOST_VALUES = 16384 };
 static void normalize(struct task *task)
 {
     struct memory *m = task->memory;
-    const ptrdiff_t groups = task->in.shape[0] * task->in.shape[1], n = task->in.shape[2];
-    const ptrdiff_t fit = n < MOST_VALUES ? MOST_VALUES / n : 1, most = fit < BATCH ? fit : BATCH;
+    const ptrdiff_t groups = task->in.shape[0] * task->in.shape[1], n = task->in.parts * task->in.shape[2];
+    const ptrdiff_t fit = n < MOST_VALUES ? MOST_VALUES / n : 1;
+    const ptrdiff_t most = fit < BATCH && !(task->given && lies_in_columns(&task->in)) ? fit : BATCH;
     memset(task->batch, 0, sizeof *task->batch);
     m->holds.n = 0;
     for (ptrdiff_t first = 0; first < groups; first += most)
@@ -220,14 +238,31 @@ static void normalize(struct task *task)
 /* Measure groups alone: 7 doubles for each, and whether they do not hold the sums. */
 static void measure(const struct view *rows, double *sums, bool *extreme, bool need_sum)
 {
-    double memory[2 * LEAF];
-    const ptrdiff_t groups = rows->shape[0] * rows->shape[1];
-    for (ptrdiff_t group = 0; group < groups; group++) {
-        char *place;
-        find_groups(rows, group, 1, &place);
-        const struct sums of = measure_group(rows, place, need_sum, memory);
-        for (int k = 0; k < 3; k++) sums[k * groups + group] = of.sum[k];
-        for (int k = 0; k < 4; k++) sums[(3 + k) * groups + group] = of.square[k];
-        extreme[group] = of.extreme;
+    double memory[2 * LEAF], values[SHORT * BATCH];
+    struct batch batch;
+    char *places[BATCH];
+    const ptrdiff_t groups = rows->shape[0] * rows->shape[1], n = rows->shape[2], most = lies_in_columns(rows) ? BATCH : 1;
+    for (ptrdiff_t first = 0; first < groups; first += most) {
+        const int count = (int)(groups - first < most ? groups - first : most);
+        find_groups(rows, first, count, places);
+        if (count > 1) {
+            forget_sums(&batch);
+            for (ptrdiff_t part = 0; part < rows->parts; part++) {
+                for (ptrdiff_t i = 0; i < n; i += SHORT) {
+                    const ptrdiff_t length = n - i < SHORT ? n - i : SHORT;
+                    turn(rows, places, count, i, length, values, memory);
+                    measure_side_by_side(values, length, need_sum, rows->kind, false, &batch, count);
+                }
+                for (int g = 0; g < count; g++) places[g] += rows->part_stride;
+            }
+        } else {
+            const struct sums of = measure_group(rows, places[0], need_sum, memory);
+            for (int k = 0; k < 3; k++) batch.sum[k][0] = of.sum[k];
+            for (int k = 0; k < 4; k++) batch.square[k][0] = of.square[k];
+            batch.left[0] = of.extreme;
+        }
+        for (int k = 0; k < 3; k++) memcpy(sums + k * groups + first, batch.sum[k], (size_t)count * sizeof(double));
+        for (int k = 0; k < 4; k++) memcpy(sums + (3 + k) * groups + first, batch.square[k], (size_t)count * sizeof(double));
+        for (int g = 0; g < count; g++) extreme[first + g] = batch.left[g] != 0;
     }
 }

@@ -24,11 +24,12 @@ enum {
     PIECE = 1024 /* values that are normalized at once */
 };
 
-/* One array of up to three axes: two of groups, one of values. Strides are in bytes. */
+/* One array: two axes of groups, one of the parts of a group, one of the values of a part. Strides are in bytes. */
 struct view {
     char *data;
     enum kind kind;
-    ptrdiff_t shape[3], strides[3];
+    ptrdiff_t shape[3], strides[3]; /* without the parts */
+    ptrdiff_t parts, part_stride;
 };
 
 /* Gamma or beta: of value i of group g, values[starts[g] + i / span]. `values` is NULL where there is none. */
@@ -56,11 +57,17 @@ struct batch {
     int64_t left[BATCH];         /* not 0: Python has to work on it */
 };
 
+/* What is known of groups beforehand, one number for each: what normalize() would solve. */
+struct given {
+    const double *mean[3], *divisor[2];
+};
+
 /* One call: memory that is used again for every batch, and what is asked for. */
 struct task {
     struct view in, out; /* out.data is NULL if nothing is to be written */
     struct parameter gamma, beta;
     struct rule rule;
+    const struct given *given; /* NULL: the groups are measured */
     double *statistics; /* of 4 rows, one number for each group; or NULL */
     struct batch *batch;
     void *memory;

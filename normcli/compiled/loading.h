@@ -61,11 +61,12 @@ ALWAYS uint16_t narrow_to_bfloat16(double value)
     return (uint16_t)(value != value ? 0x7fc0u : rounded >> 16);
 }
 
-/* Returns values i to i + n of a group as floats, or as doubles if they are: in `memory` unless they lie so. */
-static const void *load_values(const struct view *in, const char *group, ptrdiff_t i, ptrdiff_t n, void *memory)
+static const ptrdiff_t SIZES[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
+
+/* Returns n values that lie `step` bytes from each other as floats, or as doubles if they are: in `memory` unless
+ * they lie so. */
+static const void *load_values(const struct view *in, const char *from, ptrdiff_t step, ptrdiff_t n, void *memory)
 {
-    const ptrdiff_t step = in->strides[2];
-    const char *from = group + i * step;
     float *floats = memory;
     double *doubles = memory;
     switch (in->kind) {

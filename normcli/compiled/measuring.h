@@ -154,24 +154,27 @@ static void measure_floats(const float *x, ptrdiff_t n, bool need_sum, struct su
 static struct sums measure_group(const struct view *in, const char *group, bool need_sum, void *memory)
 {
     struct sums sums = {{0.0}, {0.0}, false};
-    for (ptrdiff_t i = 0; i < in->shape[2] && !sums.extreme; i += LEAF) {
-        const ptrdiff_t n = in->shape[2] - i < LEAF ? in->shape[2] - i : LEAF;
-        const void *x = load_values(in, group, i, n, memory);
-        double *more = (double *)memory + LEAF;
-        if (in->kind == F64) measure_doubles(x, n, need_sum, &sums);
-        else measure_floats(x, n, need_sum, &sums, more);
+    for (ptrdiff_t part = 0; part < in->parts && !sums.extreme; part++, group += in->part_stride) {
+        for (ptrdiff_t i = 0; i < in->shape[2] && !sums.extreme; i += LEAF) {
+            const ptrdiff_t n = in->shape[2] - i < LEAF ? in->shape[2] - i : LEAF;
+            const void *x = load_values(in, group + i * in->strides[2], in->strides[2], n, memory);
+            double *more = (double *)memory + LEAF;
+            if (in->kind == F64) measure_doubles(x, n, need_sum, &sums);
+            else measure_floats(x, n, need_sum, &sums, more);
+        }
     }
     return sums;
 }
 
 /* Measures groups of n values that lie side by side: value i of group g is x[i * BATCH + g]. */
-ALWAYS void measure_lanes(const double *x, ptrdiff_t n, bool need_sum, bool doubles, struct batch *batch, int g)
+ALWAYS void measure_lanes(const double *x, ptrdiff_t n, bool need_sum, bool doubles, bool few, struct batch *batch, int g)
 {
-    const int sums = doubles ? 3 : 2, squares = doubles ? 4 : 2;
-    vector sum[3] = {fill(0.0), fill(0.0), fill(0.0)};
-    vector square[4] = {fill(0.0), fill(0.0), fill(0.0), fill(0.0)};
-    vector largest = fill(0.0), least = fill(0x1p1000);
-    mask left = {0};
+    const int sums = doubles ? 3 : 2, squares = doubles ? 4 : few ? 2 : 3;
+    vector sum[3], square[4], largest = fill(0.0), least = fill(0x1p1000);
+    mask left;
+    memcpy(&left, batch->left + g, sizeof left);
+    for (int k = 0; k < 3; k++) sum[k] = load(batch->sum[k] + g);
+    for (int k = 0; k < 4; k++) square[k] = load(batch->square[k] + g);
     for (ptrdiff_t i = 0; i < n; i++) {
         const vector value = load(x + i * BATCH + g), size = absolute(value);
         vector p, e;
@@ -199,11 +202,40 @@ ALWAYS void measure_lanes(const double *x, ptrdiff_t n, bool need_sum, bool doub
     memcpy(batch->left + g, &left, sizeof left);
 }
 
-static void measure_side_by_side(const double *x, ptrdiff_t n, bool need_sum, bool doubles, struct batch *batch, int count)
+static void measure_side_by_side(const double *x, ptrdiff_t n, bool need_sum, enum kind kind, bool few, struct batch *batch, int count)
 {
     for (int g = 0; g < count; g += LANES) {
-        if (doubles) measure_lanes(x, n, need_sum, true, batch, g);
-        else measure_lanes(x, n, need_sum, false, batch, g);
+        if (kind == F64) measure_lanes(x, n, need_sum, true, few, batch, g);
+        else if (few) measure_lanes(x, n, need_sum, false, true, batch, g);
+        else measure_lanes(x, n, need_sum, false, false, batch, g);
+    }
+}
+
+static void forget_sums(struct batch *batch)
+{
+    memset(batch->sum, 0, sizeof batch->sum);
+    memset(batch->square, 0, sizeof batch->square);
+    memset(batch->left, 0, sizeof batch->left);
+}
+
+/* Lays values i to i + n of groups side by side, as doubles. */
+static void turn(const struct view *in, char *const *groups, int count, ptrdiff_t i, ptrdiff_t n, double *values, void *memory)
+{
+    const bool is_double = in->kind == F64;
+    if (count < BATCH) memset(values, 0, (size_t)(n * BATCH) * sizeof *values);
+    if (n > 1 && in->strides[2] != SIZES[in->kind] && in->strides[1] == SIZES[in->kind] && groups[count - 1] - groups[0] == (count - 1) * in->strides[1]) {
+        for (ptrdiff_t k = 0; k < n; k++) { /* the values of neighbours are neighbours */
+            const void *x = load_values(in, groups[0] + (i + k) * in->strides[2], in->strides[1], count, memory);
+            for (int g = 0; g < count; g++) values[k * BATCH + g] = get(x, is_double ? F64 : F32, g);
+        }
+        return;
+    }
+    for (int g = 0; g < count; g++) {
+        const void *x = load_values(in, groups[g] + i * in->strides[2], in->strides[2], n, memory);
+        if (is_double)
+            for (ptrdiff_t k = 0; k < n; k++) values[k * BATCH + g] = ((const double *)x)[k];
+        else
+            for (ptrdiff_t k = 0; k < n; k++) values[k * BATCH + g] = (double)((const float *)x)[k];
     }
 }
 

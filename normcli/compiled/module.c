@@ -51,17 +51,19 @@ static Py_buffer *take_flat(struct buffers *buffers, PyObject *object, const cha
 
 static bool take_view(struct buffers *buffers, PyObject *object, bool writable, struct view *view)
 {
-    const Py_buffer *b = take(buffers, object, "dfeH", 3, writable);
+    const Py_buffer *b = take(buffers, object, "dfeH", 4, writable);
     if (!b) return false;
     const char format = b->format[0];
     const enum kind kind = format == 'd' ? F64 : format == 'f' ? F32 : format == 'e' ? F16 : BF16;
-    static const int SIZES[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
-    if (b->itemsize != SIZES[kind] || b->len == 0) {
+    static const int sizes[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
+    if (b->itemsize != sizes[kind] || b->len == 0) {
         PyErr_SetString(PyExc_ValueError, "a view is empty, or its numbers are not as long as they should be");
         return false;
     }
     view->data = b->buf, view->kind = kind;
-    for (int i = 0; i < 3; i++) view->shape[i] = b->shape[i], view->strides[i] = b->strides[i];
+    for (int i = 0; i < 2; i++) view->shape[i] = b->shape[i], view->strides[i] = b->strides[i];
+    view->shape[2] = b->shape[3], view->strides[2] = b->strides[3];
+    view->parts = b->shape[2], view->part_stride = b->strides[2];
     return true;
 }
 
@@ -91,33 +93,47 @@ static const struct routines *find_variant(int number)
     return NULL;
 }
 
-PyDoc_STRVAR(normalize_doc, "normalize(variant, in, out, statistics, gamma, beta, rule) -> bytes\n\n"
-"Normalize groups; return the numbers (int64) of those that are left: of them nothing is written that holds.");
+/* Two arrays: four statistics of each group to be written, or three doubles of each mean and two of each divisor. */
+static double *take_table(struct buffers *buffers, PyObject *object, int rows, Py_ssize_t groups, bool writable)
+{
+    const Py_buffer *b = take(buffers, object, "d", 2, writable);
+    if (!b) return NULL;
+    if (b->shape[0] == rows && b->shape[1] == groups && b->strides[1] == 8 && b->strides[0] == groups * 8) return b->buf;
+    PyErr_Format(PyExc_ValueError, "a table is not of %d numbers for each group", rows);
+    return NULL;
+}
+
+PyDoc_STRVAR(normalize_doc, "normalize(variant, in, out, given, statistics, gamma, beta, rule) -> bytes\n\n"
+"Normalize groups, by what is given of them or by what is measured; return the numbers (int64) of those that are\n"
+"left: of them nothing is written that holds.");
 
 static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    PyObject *in, *out, *statistics, *gamma, *beta, *result = NULL;
+    PyObject *in, *out, *given, *statistics, *gamma, *beta, *result = NULL;
     int variant, mode, zero, centred, exact, exact_results;
     struct task task;
+    struct given known;
     struct buffers buffers = {.count = 0};
     memset(&task, 0, sizeof task);
     struct rule *rule = &task.rule;
-    if (!PyArg_ParseTuple(args, "iOOOOO(ddiippp)", &variant, &in, &out, &statistics, &gamma, &beta, &rule->freedom, &rule->eps,
+    if (!PyArg_ParseTuple(args, "iOOOOOO(ddiippp)", &variant, &in, &out, &given, &statistics, &gamma, &beta, &rule->freedom, &rule->eps,
                           &mode, &zero, &centred, &exact, &exact_results))
         return NULL;
     const struct routines *routines = find_variant(variant);
     if (!routines || !take_view(&buffers, in, false, &task.in)) goto end;
-    const Py_ssize_t groups = task.in.shape[0] * task.in.shape[1], n = task.in.shape[2];
-    const Py_buffer *of_statistics = take(&buffers, statistics, "d", 2, true);
-    if (!of_statistics) goto end;
-    if (of_statistics->len != 4 * groups * 8 || of_statistics->strides[1] != 8 || of_statistics->strides[0] != groups * 8) {
-        PyErr_SetString(PyExc_ValueError, "the statistics are not four numbers for each group");
+    const Py_ssize_t groups = task.in.shape[0] * task.in.shape[1], n = task.in.parts * task.in.shape[2];
+    if (given != Py_None) {
+        const double *table = take_table(&buffers, given, 5, groups, false);
+        if (!table) goto end;
+        for (int k = 0; k < 3; k++) known.mean[k] = table + k * groups;
+        for (int k = 0; k < 2; k++) known.divisor[k] = table + (3 + k) * groups;
+        task.given = &known;
+    } else if (!(task.statistics = take_table(&buffers, statistics, 4, groups, true))) {
         goto end;
     }
-    task.statistics = of_statistics->buf;
     if (out != Py_None) {
         if (!take_view(&buffers, out, true, &task.out)) goto end;
-        if (memcmp(task.in.shape, task.out.shape, sizeof task.in.shape)) {
+        if (memcmp(task.in.shape, task.out.shape, sizeof task.in.shape) || task.in.parts != task.out.parts) {
             PyErr_SetString(PyExc_ValueError, "the results are not of the shape of the values");
             goto end;
         }

@@ -18,7 +18,7 @@ from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -87,27 +87,37 @@ class Spread:
                 result = result[tuple(part if i == run else slice(None) for i in range(result.ndim))]
         return fetch(result).transpose(order)
 
+    @property
+    def lies_in_file(self) -> bool:
+        """Whether the values are read from a file, part by part."""
+        return isinstance(self._values, Mapped) and self._values.lies_in_file
+
     @functools.cached_property
     def flat(self) -> NDArray[Any]:
         """All values, in C order."""
         return np.ascontiguousarray(fetch(self._values)).reshape(-1)
 
-    @functools.cached_property
-    def span(self) -> int | None:
-        """How many neighbours in a group share a value, each time the next one; None if they lie otherwise."""
-        if isinstance(self._values, Mapped) and self._values.lies_in_file:
-            return None
-        count = self._geometry.count
-        places = self._number(self._geometry.reduced_runs, [slice(0, n) for n in self._geometry.dims])
-        span, rest = divmod(count, int(places[-1]) + 1)
-        return None if rest or (places != np.arange(count) // span).any() else span
+    def lay_rows(self, tile: Slices, along: tuple[int, ...]) -> RowParameter:
+        """Return the values for rows of a tile: one for each place along its other runs."""
+        others = tuple(run for run in self._geometry.runs if run not in along)
+        starts = self._number(others, tile)
+        found = self._find_span(along, tuple((tile[run].start, tile[run].stop) for run in along))
+        if found is not None:
+            first, span = found
+            return RowParameter(self.flat, starts + first, span)
+        places = np.add.outer(starts, self._number(along, tile))
+        return RowParameter(self.flat[places.reshape(-1)], np.arange(len(starts)) * places.shape[1], 1)
 
-    def lay_rows(self, tile: Slices) -> RowParameter:
-        """Return the values for groups of a tile that are rows; `span` may not be None."""
-        assert self.span is not None
-        return RowParameter(self.flat, self._number(self._geometry.kept_runs, tile), self.span)
+    @functools.lru_cache(maxsize=4)  # noqa: B019  # of one run, in whose tiles it is mostly the same
+    def _find_span(self, along: tuple[int, ...], ends: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:
+        """Return the first place of a row, and how many neighbours share one; None if they lie otherwise."""
+        parts = dict(zip(along, (slice(*pair) for pair in ends), strict=True))
+        places = self._number(along, parts)
+        first, count = int(places[0]), len(places)
+        span, rest = divmod(count, int(places[-1]) - first + 1)
+        return None if rest or (places - first != np.arange(count) // max(span, 1)).any() else (first, span)
 
-    def _number(self, runs: tuple[int, ...], tile: Sequence[slice]) -> NDArray[np.int64]:
+    def _number(self, runs: tuple[int, ...], tile: Slices | dict[int, slice]) -> NDArray[np.int64]:
         """Return the places among all values of those along some runs, in C order."""
         places = np.zeros(1, np.int64)
         for run in runs:

@@ -1,4 +1,4 @@
-"""Tiles of whole groups by the compiled kernel, and by NumPy those groups that it does not decide."""
+"""Tiles by the compiled kernel, and by NumPy those groups and leaves that it does not decide."""
 
 from __future__ import annotations
 
@@ -9,86 +9,198 @@ import numpy as np
 from normcli.compiled import find_kernel
 from normcli.numerics.kernel import Parameters, is_moderate
 from normcli.numerics.solution import solve
-from normcli.numerics.whole import is_plan_served, is_served, normalize_groups
+from normcli.numerics.whole import (
+    apply_to_rows,
+    is_plan_served,
+    is_served,
+    measure_parts,
+    normalize_groups,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from normcli.compiled import Kernel
     from normcli.dtypes import Floats
     from normcli.engine.geometry import Slices
     from normcli.engine.passes import Run
+    from normcli.numerics.divisor import Solution
+    from normcli.numerics.leaves import Records
+    from normcli.numerics.whole import RowParameter
     from normcli.numerics.workspace import Workspace
 
+    Rows = tuple[RowParameter | None, RowParameter | None]
 
-class CompiledGroups:
-    """Works on tiles of whole groups.
+
+class CompiledRun:
+    """Works on the tiles of a run.
 
     Parameters
     ----------
     run : Run
-        The run that they are of.
     kernel : Kernel
     """
 
     def __init__(self, run: Run, kernel: Kernel) -> None:
         self._run, self._kernel = run, kernel
-        self._kept = len(run.geometry.kept_runs)
-        self._order = run.geometry.kept_runs + run.geometry.reduced_runs
+        geometry = run.geometry
+        self._kept, self._reduced = geometry.kept_runs, geometry.reduced_runs
+        self.measures = is_plan_served(run.plan, geometry.count)
+        """Whether groups are measured and solved, too."""
 
     def work_on(self, tile: Slices, work: Workspace) -> dict[str, Floats]:
-        """Normalize a tile, and return the statistics of its groups."""
+        """Measure and normalize a tile of whole groups, and return their statistics."""
         run = self._run
-        raw = run.source.read(tile, self._order, work)
-        if not is_served(raw.dtype) or not raw.flags.aligned:
-            raw = run.load(raw, work)
+        order = self._kept + self._reduced
+        raw = self._read(tile, order, work)
         place = None if run.sink is None else run.sink.open(tile, work)
-        x, out = self._lay(raw, None if place is None else place.transpose(self._order))
+        x, out = _lay(raw, None if place is None else place.transpose(order), len(self._kept))
         statistics = self._normalize(x, out, tile, work)
         if run.sink is not None and place is not None and out is not None:
-            there = place.transpose(self._order)
-            if not np.may_share_memory(out, there):
-                there[...] = out.reshape(there.shape)
+            _return(out, place.transpose(order))
             run.sink.put(tile, place, work)
         return statistics
+
+    def _read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
+        raw = self._run.source.read(tile, order, work)
+        return raw if is_served(raw.dtype) and raw.flags.aligned else self._run.load(raw, work)
 
     def _normalize(
         self, x: NDArray[Any], out: NDArray[Any] | None, tile: Slices, work: Workspace
     ) -> dict[str, Floats]:
-        """Normalize groups of shape (outer, inner, values), and return their statistics."""
+        """Normalize groups of shape (outer, inner, parts, values), and return their statistics."""
         run = self._run
-        gamma, beta = (None if values is None else values.lay_rows(tile) for values in (run.gamma, run.beta))
+        parameters = self._lay_parameters(tile, self._reduced)
         statistics, left = normalize_groups(
-            self._kernel, run.plan, x, out, (gamma, beta), work, exact=run.exact, exact_output=run.exact_output
+            self._kernel, run.plan, x, out, parameters, work, exact=run.exact, exact_output=run.exact_output
         )
         if not left.size:
             return statistics
         index = np.unravel_index(left, x.shape[:2])
-        rows = run.load(x[index], work)
+        rows = run.load(x[index].reshape(left.size, -1), work)
         solution = solve(run.plan, run.measure_groups(rows, tile, work), exact=run.exact)
         for name, values in statistics.items():
             values[left] = solution.statistics[name]
         if out is not None:
-            some = Parameters(*(None if p is None else p.spread(left, x.shape[2]) for p in (gamma, beta)))
             results = np.empty(rows.shape, out.dtype)
+            some = _spread(parameters, left, rows.shape[1])
             run.normalize(rows, results, solution.take(lambda a: a[:, None]), some, work)
-            out[index] = results
+            out[index] = results.reshape(-1, *out.shape[2:])
         return statistics
 
-    def _lay(self, raw: NDArray[Any], out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return a tile, and the place of its results, as two axes of groups and one of values; or copies."""
-        arrays = [raw] if out is None else [raw, out]
-        views = _join(arrays, self._kept)
-        if views is None:
-            views = _join(
-                [np.ascontiguousarray(raw), *(np.empty(a.shape, a.dtype) for a in arrays[1:])], self._kept
+    def _lay_parameters(self, tile: Slices, along: tuple[int, ...]) -> Rows:
+        run = self._run
+        gamma, beta = (
+            None if values is None else values.lay_rows(tile, along) for values in (run.gamma, run.beta)
+        )
+        return gamma, beta
+
+    # -- in passes
+
+    def measure(self, tile: Slices, work: Workspace) -> Records:
+        """Return the leaves of a tile, of shape (groups, leaves)."""
+        run = self._run
+        raw = self._read(tile, self._kept + self._reduced, work)
+        kept, cut = len(self._kept), run.geometry.cut
+        at = kept if cut is None else kept + self._reduced.index(cut)
+        groups = int(np.prod(raw.shape[:kept]))
+        parts = [self._measure_leaves(piece, at + 1, work) for piece in _cut(raw, at, run.geometry.chunk)]
+        parts = [part.reshape((groups, *raw.shape[kept:at], -1)) for part in parts]
+        columns = zip(*(part.arrays() for part in parts), strict=True)
+        leaves = type(parts[0])(*(np.concatenate(arrays, axis=-1) for arrays in columns))
+        return leaves.reshape((groups, -1))
+
+    def _measure_leaves(self, piece: NDArray[Any], at: int, work: Workspace) -> Records:
+        """Measure leaves, one for each place along the first axes."""
+        run = self._run
+        rows, _ = _lay(piece, None, at)
+        stands = rows.shape[0] > 1 and rows.strides[0] == rows.itemsize != rows.strides[3]
+        turned = rows.transpose(1, 0, 2, 3) if stands else rows
+        leaves: Records = measure_parts(self._kernel, turned, need_sum=run.centred)
+        if stands:
+            leaves = leaves.map(np.transpose)
+        extreme = leaves.extreme.copy()
+        if extreme.any():
+            again = rows[extreme].reshape(np.count_nonzero(extreme), -1)
+            leaves.put(extreme, run.method.measure(again.astype(run.native), work, None))
+        return leaves
+
+    def write(self, tile: Slices, solution: Solution, work: Workspace) -> None:
+        """Normalize a tile with what was solved for all groups, which has no scale."""
+        run = self._run
+        if run.sink is None:
+            return
+        along = self._reduced[-1:]
+        others = tuple(i for i in run.geometry.runs if i not in along)
+        order = others + along
+        raw = self._read(tile, order, work)
+        place = run.sink.open(tile, work)
+        x, out = _lay(raw, place.transpose(order), len(others))
+        assert out is not None
+        lengths = raw.shape[:-1]
+
+        def spread(values: NDArray[Any]) -> NDArray[Any]:
+            here = run.geometry.spread_groups(values, tile).transpose(order)
+            return np.broadcast_to(here[..., 0], lengths).reshape(-1)
+
+        here, parameters = solution.take(spread), self._lay_parameters(tile, along)
+        known = (here.divisor.hi, here.mean.hi, *(None if p is None else p.values for p in parameters))
+        exact = run.exact_output or not all(map(is_moderate, known))
+        left = apply_to_rows(self._kernel, x, out, here, parameters, exact=exact)
+        if left.size:
+            index = np.unravel_index(left, x.shape[:2])
+            rows = x[index].reshape(left.size, -1)
+            results = np.empty(rows.shape, out.dtype)
+            some = _spread(parameters, left, rows.shape[1])
+            run.normalize(rows, results, here.take(lambda a: a[left, None]), some, work)
+            out[index] = results.reshape(-1, *out.shape[2:])
+        _return(out, place.transpose(order))
+        run.sink.put(tile, place, work)
+
+
+def _spread(parameters: Rows, groups: NDArray[np.int64], count: int) -> Parameters:
+    return Parameters(*(None if p is None else p.spread(groups, count) for p in parameters))
+
+
+def _return(out: NDArray[Any], place: NDArray[Any]) -> None:
+    """Copy results to their place, if they do not lie there."""
+    if not np.may_share_memory(out, place):
+        place[...] = out.reshape(place.shape)
+
+
+def _cut(values: NDArray[Any], axis: int, length: int) -> Iterator[NDArray[Any]]:
+    """Cut an axis into two, whole pieces of a length and places in them; then also a shorter last piece."""
+    total = values.shape[axis]
+    length = length or total
+    before, after = (slice(None),) * axis, values.shape[axis + 1 :]
+    whole = total // length
+    for start, count, size in ((0, whole, length), (whole * length, 1, total - whole * length)):
+        if count and size:
+            part = values[(*before, slice(start, start + count * size))]
+            steps = values.strides
+            yield np.lib.stride_tricks.as_strided(
+                part,
+                (*values.shape[:axis], count, size, *after),
+                (*steps[:axis], steps[axis] * size, *steps[axis:]),
+                subok=True,
             )
-            assert views is not None  # of arrays without gaps
-        return views[0], None if out is None else views[1]
+
+
+def _lay(raw: NDArray[Any], out: NDArray[Any] | None, kept: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return a tile, and the place of its results, as groups of two axes, parts and values; or copies."""
+    arrays = [raw] if out is None else [raw, out]
+    views = _join(arrays, kept)
+    if views is None:
+        arrays = [np.ascontiguousarray(raw), *(np.empty(a.shape, a.dtype) for a in arrays[1:])]
+        views = _join(arrays, kept)
+        assert views is not None  # of arrays without gaps
+    return views[0], None if out is None else views[1]
 
 
 def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
-    """Return views of arrays of one shape, axes that lie behind each other as one; None if too many remain."""
+    """Return views of arrays of one shape with two axes of groups and two of values; None if they do not do."""
     groups: list[tuple[int, ...]] = []
     values: list[tuple[int, ...]] = []
     steps = zip(arrays[0].shape, *(a.strides for a in arrays), strict=True)
@@ -99,11 +211,10 @@ def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
         if runs and all(outer == length * stride for outer, stride in zip(runs[-1][1:], strides, strict=True)):
             length *= runs.pop()[0]
         runs.append((length, *strides))
-    most = 2
-    if len(groups) > most or len(values) > 1:
+    if len(groups) > 2 or len(values) > 2:
         return None
     one = (1, *(a.itemsize for a in arrays))
-    runs = [*[one] * (most - len(groups)), *groups, *(values or [one])]
+    runs = [*[one] * (2 - len(groups)), *groups, *[one] * (2 - len(values)), *values]
     shape, *strides_of = zip(*runs, strict=True)
     return [
         np.lib.stride_tricks.as_strided(a, shape, strides, subok=True)
@@ -111,20 +222,19 @@ def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
     ]
 
 
-def open_compiled(run: Run) -> CompiledGroups | None:
-    """Return what works on a run's tiles of whole groups; None if NumPy has to."""
+def open_compiled(run: Run) -> CompiledRun | None:
+    """Return what works on a run's tiles; None if NumPy has to."""
     kernel = find_kernel()
     parameters = [values for values in (run.gamma, run.beta) if values is not None]
     if (
         kernel is None
         or run.selection is not None
         or (parameters and run.plan.spec.rounds_before_gamma)
-        or not is_plan_served(run.plan, run.geometry.count)
         or not is_served(run.native)
         or not (run.sink is None or is_served(run.sink.dtype))
-        or any(values.span is None for values in parameters)
+        or any(values.lies_in_file for values in parameters)
     ):
         return None
     if not run.exact_output and not all(is_moderate(values.flat) for values in parameters):
         return None
-    return CompiledGroups(run, kernel)
+    return CompiledRun(run, kernel)

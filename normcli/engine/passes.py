@@ -105,7 +105,7 @@ class Run:
         self.centred = plan.norm.centre is Centre.MEAN
         self.method = choose_method(plan, exact=self.exact)
         self.by_columns = geometry.columns and self.method.measures_columns
-        self.compiled = open_compiled(self) if self.whole else None
+        self.compiled = open_compiled(self)
         columns = geometry.columns and self.compiled is None
         block = min(effort.block, COLUMN_BLOCK) if columns else effort.block
         if self.selection is not None:  # of a tile there are then copies, of what counts and of what does not
@@ -318,7 +318,7 @@ class Run:
     # -- one pass
 
     def _work_on_whole_groups(self, tile: Slices, work: Workspace) -> None:
-        if self.compiled is not None:
+        if self.compiled is not None and self.compiled.measures:
             self._keep_statistics(tile, self.compiled.work_on(tile, work))
             return
         raw, x, selected = self._load_selected(tile, work, self.order)
@@ -396,6 +396,9 @@ class Run:
         segments = Segments(geometry, self.method.fold, self.method.records)
 
         def gather(tile: Slices, work: Workspace) -> None:
+            if self.compiled is not None and self.compiled.measures:
+                segments.put(tile, self.compiled.measure(tile, work))
+                return
             _, x, selected = self._load_selected(tile, work, self.order)
             rows, chosen = self._lay_rows(tile, x, selected)
             segments.put(tile, self._measure_rows(rows, tile, work, chosen))
@@ -409,7 +412,12 @@ class Run:
         """Write every value with what was solved for all groups at once."""
         geometry = self.geometry
 
+        plain = solution.scale is None and solution.faint is None
+
         def write(tile: Slices, work: Workspace) -> None:
+            if self.compiled is not None and plain:
+                self.compiled.write(tile, solution, work)
+                return
             raw = self._load(tile, work, geometry.runs)
             here = solution.take(lambda a: geometry.spread_groups(a, tile))
             self._write(raw, tile, here, geometry.runs, work)

@@ -1,4 +1,4 @@
-"""Whole groups by the compiled kernel: measured, solved and written in one call, a few at a time."""
+"""The compiled kernel on arrays: whole groups in one call, or leaves, or rows of which all is known."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.numerics.leaves import Leaves
+from normcli.numerics.pairs import distill
 from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from normcli.compiled import Kernel
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
+    from normcli.numerics.divisor import Solution
     from normcli.numerics.workspace import Workspace
 
 _MODES = (None, EpsMode.INSIDE, EpsMode.OUTSIDE, EpsMode.FLOOR, EpsMode.SQUARE_FLOOR)
@@ -72,14 +75,14 @@ def normalize_groups(
     exact: bool,
     exact_output: bool,
 ) -> tuple[dict[str, Floats], Integers]:
-    """Normalize groups.
+    """Normalize groups by what is measured of them.
 
     Parameters
     ----------
     kernel : Kernel
     plan : Plan
-    x : ndarray, shape (outer, inner, count)
-        Two axes of groups, and one of their values, of any strides.
+    x : ndarray, shape (outer, inner, parts, values)
+        Two axes of groups, and two of their values, of any strides.
     out : ndarray or None
         Of the shape of x; None if nothing is to be written.
     parameters : tuple of RowParameter or None
@@ -96,9 +99,8 @@ def normalize_groups(
         normalized in another way.
     """
     spec, row = plan.spec, plan.norm.divisor
-    count = x.shape[2]
     rule = (
-        find_freedom(plan, count),
+        find_freedom(plan, x.shape[2] * x.shape[3]),
         spec.eps or 0.0,
         _MODES.index(spec.eps_mode),
         _ZERO_RULES.index(spec.zero_rule),
@@ -107,10 +109,57 @@ def normalize_groups(
         exact_output,
     )
     numbers = work.get("numbers", (4, x.shape[0] * x.shape[1]))
-    left = kernel.normalize(_expose(x), None if out is None else _expose(out), numbers, *parameters, rule)
+    left = kernel.normalize(_expose(x), None if out is None else _expose(out), None, numbers, *parameters, rule)
     names = ("mean", row.square, row.spread, "rstd")
     statistics = {name: values for name, values in zip(names, numbers, strict=True) if name in row.statistics}
     return statistics, np.frombuffer(left, np.int64)
+
+
+def apply_to_rows(
+    kernel: Kernel,
+    x: NDArray[Any],
+    out: NDArray[Any],
+    solution: Solution,
+    parameters: tuple[RowParameter | None, RowParameter | None],
+    *,
+    exact: bool,
+) -> Integers:
+    """Normalize rows by what is known of them, as `kernel.apply`; return the numbers of those that are left.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    x, out : ndarray, shape (outer, inner, parts, values)
+    solution : Solution
+        Without a scale, with one number for each row.
+    parameters : tuple of RowParameter or None
+        Gamma and beta.
+    exact : bool
+        Full float64 results; otherwise enough for 24 bits.
+    """
+    table = np.array([*solution.mean, *solution.divisor])
+    rule = (1, 0.0, 0, 0, solution.centred, exact, exact)
+    left = kernel.normalize(_expose(x), _expose(out), table, None, *parameters, rule)
+    return np.frombuffer(left, np.int64)
+
+
+def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leaves:
+    """Measure leaves, as `measure_leaves`; they are extreme where other ways have to be tried.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : ndarray, shape (outer, inner, parts, values)
+        Leaves are of one number for each place along the first two axes.
+    need_sum : bool
+    """
+    shape = rows.shape[:2]
+    numbers, extreme = np.empty((7, *shape)), np.empty(shape, np.bool_)
+    kernel.measure(_expose(rows), numbers.reshape(-1), extreme.reshape(-1), need_sum)
+    s0, s1, s2 = distill([*numbers[:3]], 3).terms
+    q0, q1, q2, q3 = distill([*numbers[3:]], 4).terms
+    count = np.full(shape, float(rows.shape[2] * rows.shape[3]))
+    return Leaves(np.zeros(shape), s0, s1, s2, q0, q1, q2, q3, extreme, count)
 
 
 def _expose(values: NDArray[Any]) -> NDArray[Any]:

@@ -16,6 +16,12 @@ from normcli import NormError, normalize
 from normcli import compiled as room
 from normcli.compiled import COMPILED, NUMPY, STAMP, VARIABLE, Kernel, describe_kernel, find_kernel
 from normcli.engine import compiled as engine
+from normcli.engine.inputs import Inputs
+from normcli.engine.run import run
+from normcli.engine.walk import Effort
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.numerics.solution import Given
 from tests.compiled import find_stamp
 from tests.conftest import ROOT
 
@@ -163,6 +169,44 @@ def test_bits_of_both_kernels(variant, norm, dtype, kind, size, groups, order, p
 
 
 @needs_kernel
+@settings(max_examples=60, deadline=None)
+@given(
+    norm=st.sampled_from(["bn", "in", "gn", "rms"]),
+    dtype=st.sampled_from(["float64", "float32", "float16", "int32"]),
+    kind=st.sampled_from(sorted(VALUES)),
+    shape=st.tuples(st.integers(1, 9), st.sampled_from([2, 4, 70]), st.sampled_from([1, 3, 50, 700])),
+    last=st.booleans(),
+    block=st.sampled_from([100, 1000, 1 << 20]),
+    whole=st.sampled_from([1, 1 << 18]),
+    parameters=st.booleans(),
+    evaluated=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_bits_in_passes(norm, dtype, kind, shape, last, block, whole, parameters, evaluated, seed):
+    rng = np.random.default_rng(seed)
+    with np.errstate(all="ignore"):
+        x = VALUES[kind](rng, shape).astype(dtype)
+    if last:
+        x = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+    request = Request(norm, layout="NLC" if last else "NCL", groups=2 if norm == "gn" else None)
+    plan = make_plan(request, x.shape, x.dtype)
+    gamma = rng.standard_normal(plan.parameters.shape) if parameters else None
+    beta = rng.standard_normal(plan.parameters.shape) if parameters and norm != "rms" else None
+    known = None
+    if evaluated and norm == "bn":
+        known = Given(rng.standard_normal(shape[1]), rng.standard_normal(shape[1]) ** 2)
+    results = []
+    for kernel in (None, KERNEL):
+        with mock.patch.object(engine, "find_kernel", return_value=kernel):
+            effort = Effort(threads=1, block=block, whole=whole)
+            results.append(run(plan, x, Inputs(gamma, beta, known), effort=effort))
+    (wanted, statistics), (found, others) = results
+    for name, values in statistics.items():
+        assert_same(others[name], values, name)
+    assert_same(found, wanted, "normalized")
+
+
+@needs_kernel
 @pytest.mark.parametrize("eps", [0.0, 1e-12, 1e-5, 3.0])
 def test_bits_of_every_way_of_eps(eps):
     x = np.random.default_rng(3).standard_normal((50, 40)) * 10.0 ** np.arange(-25, 25)[:, None]
@@ -201,14 +245,15 @@ RULE = (3.0, 1e-5, 1, 0, True, True, True)
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({"x": np.zeros((1, 2, 3), np.int32)}, id="integers"),
-        pytest.param({"x": np.zeros((2, 3))}, id="two axes"),
-        pytest.param({"x": np.zeros((1, 0, 3))}, id="nothing"),
-        pytest.param({"x": np.zeros((1, 2, 3), ">f8")}, id="other byte order"),
-        pytest.param({"x": np.zeros(49, np.uint8)[1:].view(np.float64).reshape(1, 2, 3)}, id="not aligned"),
-        pytest.param({"out": np.zeros((1, 2, 4))}, id="other shape"),
+        pytest.param({"x": np.zeros((1, 2, 1, 3), np.int32)}, id="integers"),
+        pytest.param({"x": np.zeros((1, 2, 3))}, id="three axes"),
+        pytest.param({"x": np.zeros((1, 0, 1, 3))}, id="nothing"),
+        pytest.param({"x": np.zeros((1, 2, 1, 3), ">f8")}, id="other byte order"),
+        pytest.param({"x": np.zeros(49, np.uint8)[1:].view(np.float64).reshape(1, 2, 1, 3)}, id="not aligned"),
+        pytest.param({"out": np.zeros((1, 2, 1, 4))}, id="other shape"),
         pytest.param({"out": b"123"}, id="not writable"),
         pytest.param({"numbers": np.zeros((4, 3))}, id="statistics of other groups"),
+        pytest.param({"given": np.zeros((5, 3))}, id="means of other groups"),
         pytest.param({"gamma": (np.zeros(2), np.zeros(2, np.int64), 1)}, id="gamma too short"),
         pytest.param({"gamma": (np.zeros(3), np.array([0, 1]), 1)}, id="gamma begins too late"),
         pytest.param({"gamma": (np.zeros(3), np.array([0, -1]), 1)}, id="gamma begins too early"),
@@ -223,8 +268,9 @@ RULE = (3.0, 1e-5, 1, 0, True, True, True)
 def test_wrong_buffers_are_refused(change):
     given = {
         "variant": KERNEL.variant,
-        "x": np.ones((1, 2, 3)),
-        "out": np.zeros((1, 2, 3)),
+        "x": np.ones((1, 2, 1, 3)),
+        "out": np.zeros((1, 2, 1, 3)),
+        "given": None,
         "numbers": np.zeros((4, 2)),
     }
     given |= {"gamma": None, "beta": None, "rule": RULE} | change
