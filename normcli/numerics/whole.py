@@ -156,10 +156,11 @@ def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leav
     shape = rows.shape[:2]
     numbers, extreme = np.empty((7, *shape)), np.empty(shape, np.bool_)
     kernel.measure(_expose(rows), numbers.reshape(-1), extreme.reshape(-1), need_sum)
-    s0, s1, s2 = distill([*numbers[:3]], 3).terms
-    q0, q1, q2, q3 = distill([*numbers[3:]], 4).terms
-    count = np.full(shape, float(rows.shape[2] * rows.shape[3]))
-    return Leaves(np.zeros(shape), s0, s1, s2, q0, q1, q2, q3, extreme, count)
+    leaves = Leaves.empty(shape)
+    leaves.sum_0, leaves.sum_1, leaves.sum_2 = distill([*numbers[:3]], 3).terms
+    leaves.square_0, leaves.square_1, leaves.square_2, leaves.square_3 = distill([*numbers[3:]], 4).terms
+    leaves.extreme, leaves.count = extreme, np.full(shape, float(rows.shape[2] * rows.shape[3]))
+    return leaves
 
 
 def _expose(values: NDArray[Any]) -> NDArray[Any]:
