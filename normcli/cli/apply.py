@@ -34,6 +34,7 @@ _OPTIONS: tuple[options.Option, ...] = (
     *options.TABLE_INPUT,
     option("--eps", type=float, help="Instead of that of the statistics."),
     *options.declare_affine(),
+    options.RANGE,
     options.DTYPE,
     options.THREADS,
     options.QUIET,
@@ -97,6 +98,8 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
     named = list(name_tensors(expand(files), settings.source.table()))
     destinations = choose_files_for([one.name for one in named], answer)
     kept = read_stats(stats)
+    if settings.parameters.bounds is not None and not kept.subject.plan(1).norm.spans_range:
+        raise UsageError(f"--range is of minima and maxima; {stats} holds others")
     loaded = load_affine(settings.parameters, kept.subject.columns)
     use = Use(kept, **loaded, eps=settings.request.eps, dtype=settings.request.dtype)
     for one in named if len(named) > 1 else ():  # before any is written

@@ -45,8 +45,9 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
       normcli compare ln ln:axes=CHW gn:groups=1 --shape 2,4,4,4
       normcli compare bn:like=keras bn:like=torch -i x.npy --layout NHWC -f json
 
-    An option goes to every norm that has it. A norm's own stand behind its name, as KEY=VALUE after colons, and
-    come first: axes, keep, layout, like, and those that normcli NORM --help lists for it.
+    An option goes to every norm that has it, gamma and beta too, where one shape fits all. A norm's own stand
+    behind its name, as KEY=VALUE after colons, and come first: axes, keep, layout, like, and those that normcli
+    NORM --help lists for it.
     """
     destination = choose_document_file(settings.answer, (*WRITERS, *PICTURES))
     norms, files = _tell_files(words)
@@ -92,8 +93,8 @@ def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
     """
     from normcli.norms.request import Request
 
-    asked = {**settings.request._asdict(), "affine_seed": settings.parameters.affine_seed}
-    for option in (*_SOME, "affine_seed"):
+    asked = {**settings.request._asdict(), **settings.parameters._asdict()}
+    for option in (*_SOME, *settings.parameters._fields):
         if asked[option] is not None and not any(_takes(spec, option, settings) for spec in specs):
             value = f" {asked[option]}" if option == "like" else ""
             names = ", ".join(spec.text for spec in specs)
@@ -108,8 +109,8 @@ def _share(specs: Sequence[NormSpec], settings: Settings) -> list[Request]:
 
 
 def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
-    if option == "affine_seed":
-        return bool(spec.norm.parameter_names)
+    if option in settings.parameters._fields:
+        return option in (*spec.norm.parameter_names, *(("affine_seed",) if spec.norm.parameter_names else ()))
     if option == "like" and settings.request.like is not None:
         from normcli.norms.conventions import list_frameworks
 
@@ -124,7 +125,9 @@ def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tenso
 
     with name_subject(spec.text):
         plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
-    return NamedPlan(spec.text, plan, fit_inputs(plan, tensor.values, load_parameters(plan, settings)))
+        names = spec.norm.parameter_names
+        given = {name: a for name, a in load_parameters(plan, settings).items() if name in names}
+        return NamedPlan(spec.text, plan, fit_inputs(plan, tensor.values, given))
 
 
 COMPARE = Verb(
@@ -134,13 +137,13 @@ COMPARE = Verb(
         click.argument("words", nargs=-1, metavar="NORM NORM … [FILE]", type=NormName(files=True)),
         *options.TENSOR[1:],
         *map(options.declare, OPTIONS),
+        *options.declare_affine(),
         options.AFFINE_SEED,
         *options.ANSWER,
         options.show(_PARTS),
         *options.RUN,
     ),
     refused={
-        ("--gamma", "--beta"): "norms have them of different shapes; --affine-seed draws each its own",
         SELECTION: "norms are equal by the groups that they make of the whole tensor",
         EVALUATION: "what a norm measures is what is compared",
     },

@@ -15,6 +15,7 @@ from normcli.cli.types import (
     parse_lengths,
     parse_momentum,
     parse_number,
+    parse_range,
     parse_shape,
 )
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
@@ -122,6 +123,12 @@ _AFFINE = {
     "beta": ("--bias", "The shift, likewise."),
 }
 """The parameters: what layers call each, and its help."""
+
+
+RANGE = option(
+    "--range", "bounds", type=parse_range, metavar="LOW,HIGH",
+    help="From where to where values come to lie, as gamma = HIGH − LOW and beta = LOW. [default: 0,1]",
+)  # fmt: skip
 
 
 def declare_affine(names: Iterable[str] = tuple(_AFFINE), *, with_synonyms: bool = True) -> list[Option]:
@@ -285,5 +292,6 @@ def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> lis
         *RECIPE,
         *of_norm(named, but=but),
         *((*affine, AFFINE_SEED) if affine else ()),
+        *((RANGE,) if named.norm.spans_range else ()),
         *((*RUNNING, STATE) if named.norm.tracks else ()),
     ]

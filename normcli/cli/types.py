@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from types import MappingProxyType
@@ -35,6 +36,14 @@ def _split_integers(text: str, pattern: str, separators: str, example: str) -> t
     if not all(re.fullmatch(pattern, part) for part in parts):
         raise click.BadParameter(f"{text!r} is not a list of lengths such as {example}")
     return tuple(map(int, parts))
+
+
+def parse_range(text: str) -> tuple[float, float]:
+    """Return the bounds of `-1,1`."""
+    bounds = [parse_number(part) for part in text.split(",")]
+    if len(bounds) != 2 or not -math.inf < bounds[0] < bounds[1] < math.inf:
+        raise click.BadParameter(f"{text!r} is not a lower and a higher bound, such as -1,1")
+    return bounds[0], bounds[1]
 
 
 def parse_number(text: str) -> float:

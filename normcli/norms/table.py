@@ -212,6 +212,11 @@ class Norm(NamedTuple):
         return ("gamma", "beta") if self.takes_beta else ("gamma",)
 
     @property
+    def spans_range(self) -> bool:
+        """Whether each group comes to lie from 0 to 1, which gamma and beta make any other range."""
+        return self.centre is Centre.MINIMUM and self.divisor == RANGE
+
+    @property
     def drawn_names(self) -> tuple[str, ...]:
         """Those of them that layers begin with: where nothing is subtracted, nothing is added either."""
         return self.parameter_names if self.centre.statistic else self.parameter_names[:1]

@@ -364,3 +364,15 @@ def test_bad_input(line, code, message, normcli, tmp_path, monkeypatch):
     assert len(ran.err.splitlines()) == 1
     assert message in ran.err
     assert not list(tmp_path.iterdir())
+
+
+def test_gamma_and_beta_go_to_the_norms_that_have_them(normcli):
+    line = ["compare", "bn", "ln", "zscore", "--shape", "4,3", "--gamma", "2,3,4", "--beta", "1"]
+    columns = normcli(*line, "-f", "json").json["columns"]
+    assert [column["gamma"] for column in columns] == [[2.0, 3.0, 4.0]] * 2 + [None]
+    alone = normcli("ln", *line[4:], "-f", "json").json
+    assert columns[1]["normalized"] == alone["normalized"]
+    ran = normcli("compare", "bn", "ln", "--shape", "4,3,2", "--gamma", "2,3,4")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == "normcli: ln: gamma has the shape (3,); ln of (4, 3, 2) takes (2,)\n"
+    assert "none of zscore, mvn has --gamma" in normcli("compare", "zscore", "mvn", "--shape", "4,3", "--gamma", "1").err

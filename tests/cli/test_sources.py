@@ -103,3 +103,40 @@ def test_nobody_who_asks_for_help_is_offered_lp(line, normcli):
     ran = normcli(*line)
     assert "mean lp" not in ran.err + ran.out
     assert "or lp" not in ran.err + ran.out
+
+
+ROWS = "[[1,5],[3,5],[5,6]]"
+
+
+def test_a_range_is_a_gamma_and_a_beta(here, normcli):
+    ranged = normcli("minmax", "--data", ROWS, "--range", "-1,1", "--print", "y")
+    assert ranged.out == normcli("minmax", "--data", ROWS, "--gamma", "2", "--beta", "-1", "--print", "y").out
+    assert ranged.lines == ["-1.0", "-1.0", "0.0", "-1.0", "1.0", "1.0"]
+    normcli("generate", "--shape", "6,2", "-o", "t.npy")
+    normcli("fit", "minmax", "t.npy", "-o", "s.npz")
+    assert normcli("apply", "s.npz", "t.npy", "--range", "-1,1", "-o", "u.npy").code == 0
+    assert (np.load("u.npy").min(), np.load("u.npy").max()) == (-1.0, 1.0)
+    assert normcli("check", "minmax", "t.npy", "--range", "-1,1", "--actual", "u.npy").code == 0
+    assert normcli("invert", "s.npz", "u.npy", "--range", "-1,1", "-o", "v.npy").code == 0
+    np.testing.assert_allclose(np.load("v.npy"), np.load("t.npy"), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param(["minmax", "--range", "1,-1"], "'1,-1' is not a lower and a higher bound, such as -1,1", id="turned"),
+        pytest.param(["minmax", "--range", "1"], "is not a lower and a higher bound", id="one"),
+        pytest.param(["minmax", "--range", "0,2", "--gamma", "1"], "--range says what gamma and beta are", id="both"),
+        pytest.param(["zscore", "--range", "0,1"], "No such option", id="a norm without bounds"),
+    ],
+)
+def test_what_is_no_range(line, message, normcli):
+    ran = normcli(*line, "--data", ROWS)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
+def test_a_range_is_of_statistics_of_minmax(here, normcli):
+    normcli("fit", "zscore", "x.npy", "-o", "s.npz")
+    ran = normcli("apply", "s.npz", "x.npy", "--range", "0,1", "-o", "y.npy")
+    assert (ran.code, ran.err) == (2, "normcli: --range is of minima and maxima; s.npz holds others\n")
