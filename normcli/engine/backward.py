@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from normcli.numerics.slopes import Slopes
     from normcli.numerics.workspace import Workspace
 
-MOST_VALUES = 1 << 14
-"""Values in a tile: derivatives are made of some forty float64 arrays of its size."""
+MOST_VALUES, MOST_WHOLE = 1 << 14, 1 << 16
+"""Values in a tile, and in a group that is read only once: some forty float64 arrays are made of their size."""
 
 
 class Derived(NamedTuple):
@@ -184,6 +184,7 @@ class _BackwardRun(Run):
         inputs: Inputs = arguments[4]
         grid, parameters = self.plan.grid, self.plan.parameters
         self.inputs, self.p = inputs, find_p(self.plan)
+        self.whole = self.whole and self.geometry.count <= MOST_WHOLE
         self.rows_first = self.geometry.kept_runs + self.geometry.reduced_runs
         self.count = int(np.prod(parameters.view_shape)) if self.plan.norm.parameter_names else 0
         numbers = np.arange(self.count).reshape(parameters.view_shape) if self.count else None
