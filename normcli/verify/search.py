@@ -31,6 +31,7 @@ from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.names import describe_hypothesis, describe_window
 from normcli.verify.one_pass import fit_one_pass
+from normcli.verify.screen import SCREENED, lie_on_line, measure_offset
 from normcli.verify.slips import Bounded
 from normcli.verify.ulp import ROUNDED_ONCE, measure_unit
 from normcli.verify.windows import WINDOWED, find_windows
@@ -253,7 +254,7 @@ class Search:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
         tried = (
             Hypothesis(sample, affine, model)
-            for sample in self._take_samples(MOST_VALUES)
+            for sample in self._take_samples(MOST_VALUES, self.grids)
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS[sample.standard.divisor])
         )
         named = (h for h in tried if self.scope.norm is None or any(self._describe(h, self.levels[0])))
@@ -301,8 +302,9 @@ class Search:
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
-        for few in self._take_samples(FEW_VALUES):
-            steps = [way for step in self.affines for way in self._list_roundings(step)]
+        steps = [way for step in self.affines for way in self._list_roundings(step)]
+        grids = [grid for grid in self.grids if grid.group_size <= FEW_VALUES or self._may_be(grid, steps)]
+        for few in self._take_samples(FEW_VALUES, grids):
             left = [step for step in steps if self._bound(few, step, self.levels[-1])]
             sample = self._sample(few.grid, MOST_VALUES, few.standard.divisor) if left else None
             if sample is not None:
@@ -345,9 +347,25 @@ class Search:
             if self.scope.norm in (None, match.norm):
                 yield match
 
-    def _take_samples(self, most: int) -> Iterator[Sample]:
-        """Yield a sample of each way of grouping by each standard, as far as there is one."""
-        samples = (self._sample(grid, most, d) for grid, d in itertools.product(self.grids, self.standards))
+    def _may_be(self, grid: Grid, steps: Sequence[AffineStep]) -> bool:
+        """Whether some values of one group do not refute it, whatever centres and divides."""
+        places = np.linspace(0, grid.group_size - 1, SCREENED).astype(np.intp)
+        index = grid.locate_values(grid.group_count // 2, places)
+        x, y = _widen(self.x[index]), _widen(self.y[index])
+        level, dtype = self.levels[-1], self.scope.dtype
+        before = level.measure(np.full(x.shape, 1.0 + measure_offset(x)))
+        for step in steps:
+            placed = step.map(lambda values: np.broadcast_to(values, self.x.shape)[index])
+            slack = level.ulp * measure_unit(y, dtype)
+            if placed.shift is not None:
+                slack = slack + level.measure(np.abs(placed.shift))
+            if lie_on_line(x, y, placed, slack, before):
+                return True
+        return False
+
+    def _take_samples(self, most: int, grids: Sequence[Grid]) -> Iterator[Sample]:
+        """Yield a sample of each of some ways of grouping by each standard, as far as there is one."""
+        samples = (self._sample(grid, most, d) for grid, d in itertools.product(grids, self.standards))
         return (sample for sample in samples if sample is not None)
 
     def _sample(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
