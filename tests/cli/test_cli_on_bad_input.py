@@ -63,8 +63,15 @@ CASES = [
     pytest.param("bn -i -", DATA, "standard input is empty", id="empty stdin"),
     pytest.param("bn --data [[1,2],[3]]", DATA, "--data is ragged", id="ragged data"),
     pytest.param("bn", USAGE, "there is no tensor: give --input FILE", id="no source"),
-    pytest.param("ln -i x.npy -i y.npy", USAGE, "--input is given 2 times", id="two inputs"),
-    pytest.param("explain bn -i x.npy -i y.npy", USAGE, "--input is given 2 times", id="two inputs of a verb"),
+    pytest.param(
+        "ln -i x.npy -i y.npy", USAGE, "2 files are given (x.npy, y.npy); one tensor is taken", id="two inputs"
+    ),
+    pytest.param(
+        "explain bn -i x.npy -i y.npy",
+        USAGE,
+        "2 files are given (x.npy, y.npy); one tensor is taken",
+        id="two inputs of a verb",
+    ),
     pytest.param("bn -i x.npy --shape 2,3", USAGE, "--input and --shape each name a tensor", id="two sources"),
     pytest.param(
         "bn -i x.npy --data 1", USAGE, "--input and --data each name a tensor", id="two other sources"
@@ -93,7 +100,7 @@ CASES = [
     pytest.param("bn -i x.npy --dtype int8", USAGE, "--dtype", id="dtype"),
     pytest.param("bn -i x.npy --show everything", USAGE, "none of input, stats", id="show"),
     pytest.param("bn -i x.npy --format xml", USAGE, "--format", id="format"),
-    pytest.param("bn -i x.npy --print median", USAGE, "--print median: bn has mean, var", id="field"),
+    pytest.param("bn -i x.npy --print median", USAGE, "'median' is none of mean, var", id="field"),
     pytest.param("bn -i x.npy --print gamma", USAGE, "--print gamma: no gamma was given", id="field not given"),
     pytest.param(
         "bn -i x.npy --print mean --format json", USAGE, "--print prints bare numbers", id="print and format"

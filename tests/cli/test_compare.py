@@ -375,4 +375,7 @@ def test_gamma_and_beta_go_to_the_norms_that_have_them(normcli):
     ran = normcli("compare", "bn", "ln", "--shape", "4,3,2", "--gamma", "2,3,4")
     assert (ran.code, ran.out) == (3, "")
     assert ran.err == "normcli: ln: gamma has the shape (3,); ln of (4, 3, 2) takes (2,)\n"
-    assert "none of zscore, mvn has --gamma" in normcli("compare", "zscore", "mvn", "--shape", "4,3", "--gamma", "1").err
+    assert (
+        "none of zscore, mvn has --gamma"
+        in normcli("compare", "zscore", "mvn", "--shape", "4,3", "--gamma", "1").err
+    )

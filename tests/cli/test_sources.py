@@ -124,9 +124,13 @@ def test_a_range_is_a_gamma_and_a_beta(here, normcli):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        pytest.param(["minmax", "--range", "1,-1"], "'1,-1' is not a lower and a higher bound, such as -1,1", id="turned"),
+        pytest.param(
+            ["minmax", "--range", "1,-1"], "'1,-1' is not a lower and a higher bound, such as -1,1", id="turned"
+        ),
         pytest.param(["minmax", "--range", "1"], "is not a lower and a higher bound", id="one"),
-        pytest.param(["minmax", "--range", "0,2", "--gamma", "1"], "--range says what gamma and beta are", id="both"),
+        pytest.param(
+            ["minmax", "--range", "0,2", "--gamma", "1"], "--range says what gamma and beta are", id="both"
+        ),
         pytest.param(["zscore", "--range", "0,1"], "No such option", id="a norm without bounds"),
     ],
 )
