@@ -109,8 +109,7 @@ def list_plants() -> Iterator[Plant]:
 
 def plant_peer(peer: Peer, dtype: str, kind: str, batch: int | None = None) -> Plant | None:
     """Return the plant of a framework's norm; None where it does not take the dtype."""
-    rank = max((len(shape) for shape in peer.shapes if len(shape) <= 4), default=0)
-    shape = next(shape for shape in peer.shapes if len(shape) == rank)
+    shape = min(peer.shapes, key=lambda shape: abs(len(shape) - 3))
     lengths = _LENGTHS if batch is None else {**_LENGTHS, 0: batch}
     shape = tuple(_CHANNELS if n == 6 else lengths[axis] for axis, n in enumerate(shape))
     options = " ".join(f"{name}={value}" for name, value in peer.options.items())
@@ -252,10 +251,9 @@ def _compare(found: Identification, plant: Plant) -> Outcome:
         return Outcome.WRONG
     if found.kind is Kind.NORM and agreeing[0]:
         return Outcome.RIGHT
-    is_open = found.kind is Kind.AFFINE and plant.kind in (
-        KINDS[2],
-        SINGLE,
-    )  # as any norm with such a gamma and beta
+    # A map along gamma's own axes may be any norm with such a gamma and beta.
+    parameters = plant.truth.parameters.axes if plant.kind in (KINDS[2], SINGLE) else ()
+    is_open = found.plain is not None and {*found.plain.axes} <= {*parameters}
     return Outcome.AMONG if any(agreeing) or is_open else Outcome.MISSED
 
 
