@@ -394,14 +394,14 @@ class CellReader:
 
     def _to_whole(self, cell: str) -> int:
         limits = np.iinfo(self._dtype)  # type: ignore[type-var]
-        if _WHOLE.fullmatch(cell) is None or not limits.min <= (number := int(cell)) <= limits.max:
+        if _WHOLE.fullmatch(cell) is None or not limits.min <= (number := int(cell.strip())) <= limits.max:
             raise NotWholeError
         return number
 
 
 def is_rounded(cell: str, number: float) -> bool:
     """Whether a cell holds a whole number, and another than the float64 that it is read as."""
-    return _WHOLE.fullmatch(cell) is not None and len(cell) < 400 and int(cell) != number
+    return _WHOLE.fullmatch(cell) is not None and len(cell) < 400 and int(cell.strip()) != number
 
 
 def holds_nan(values: NDArray[Any]) -> bool:

@@ -284,6 +284,7 @@ def test_what_is_no_delimiter(word):
     [
         pytest.param("t\n1700000000000000001\n-3\n", np.int64, id="int64"),
         pytest.param("18446744073709551615\n0\n", np.uint64, id="uint64"),
+        pytest.param("t\n1700000000000000001\x1e\n-3\n", np.int64, id="beside a space that `int` does not strip"),
         pytest.param("t\n1700000000000000001\n" + "5\n" * 9000, np.int64, id="in one of several blocks"),
     ],
 )
@@ -291,7 +292,7 @@ def test_whole_numbers_beyond_float64_are_read_as_they_are(text, dtype):
     values, _ = read(text)
     assert values.dtype == dtype
     assert [str(value) for value in values[:, 0]] == [
-        line for line in text.split("\n") if line not in ("t", "")
+        line.strip() for line in text.split("\n") if line not in ("t", "")
     ]
 
 
