@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Selected
     from normcli.engine.geometry import Slices
-    from normcli.numerics.leaves import Records
     from normcli.numerics.lengths import Lengths
     from normcli.numerics.moments import Recall
+    from normcli.numerics.records import Records
     from normcli.numerics.workspace import Workspace
 
 

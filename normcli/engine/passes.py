@@ -21,8 +21,8 @@ from normcli.engine.geometry import Segments, find_lengths, fold_rows
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
 from normcli.norms.table import Centre
+from normcli.numerics.columns import measure_columns
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine
-from normcli.numerics.leaves import measure_columns
 from normcli.numerics.measuring import choose_method
 from normcli.numerics.moments import find_moments
 from normcli.numerics.rational import NOTHING, sum_exactly
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
-    from normcli.numerics.leaves import Records
     from normcli.numerics.moments import Moments, Recall
     from normcli.numerics.rational import ExactSums
+    from normcli.numerics.records import Records
     from normcli.numerics.solution import Measured
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.numerics.integers import widen_to_pair
-from normcli.numerics.leaves import Leaves, measure_leaves, measure_short_leaves
+from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.rational import ExactSums, sum_exactly
+from normcli.numerics.records import Leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

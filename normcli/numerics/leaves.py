@@ -1,32 +1,18 @@
-"""Sums of leaves: the short rows that groups are cut into, summed exactly.
-
-How a group is cut into leaves follows from its shape alone; but as every sum is exact, nothing depends on that,
-nor on how the work is cut into blocks, on the number of threads, or on the order of memory.
-"""
+"""Sums of leaves that are rows: exact, or with a bound of what they leave."""
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.numerics.integers import find_limits, widen_exactly
-from normcli.numerics.pairs import (
-    Distilled,
-    distill,
-    distill_within,
-    quick_two_sum,
-    two_diff,
-    two_prod,
-    two_square,
-    two_sum,
-)
+from normcli.numerics.pairs import distill, distill_within, quick_two_sum
+from normcli.numerics.records import Leaves, are_extreme, count_values, make_leaves, set_not_finite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Self
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,102 +22,6 @@ if TYPE_CHECKING:
 
 MAX_LEAF = 4096
 """Below 10000, where OpenBLAS' ddot starts threads; at most 2¹², for the exactness of `measure_leaves`."""
-
-
-class Records:
-    """What is measured of leaves, or of groups: a dataclass of arrays of one shape, one number for each leaf.
-
-    Every kind has `count`, of how many values a record is, and `extreme`, whether their magnitudes differ so
-    much, or are such, that the record does not hold what it should.
-    """
-
-    __slots__ = ()
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-    extreme: Selected
-    count: Floats
-
-    @classmethod
-    def empty(cls, shape: tuple[int, ...]) -> Self:
-        """Return records of zeros."""
-        names = cls.__dataclass_fields__
-        return cls(*(np.zeros(shape, np.bool_ if name == "extreme" else np.float64) for name in names))
-
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Return the arrays, in the order of the fields."""
-        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
-
-    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the records with a function (an index, a reshape) applied to each array."""
-        return type(self)(*(function(a) for a in self.arrays()))
-
-    def reshape(self, shape: tuple[int, ...]) -> Self:
-        """Return the records in another shape."""
-        return self.map(lambda a: a.reshape(shape))
-
-    def part(self, start: int, stop: int) -> Self:
-        """Return some of the records along the last axis."""
-        return self.map(lambda a: a[..., start:stop])
-
-    def put(self, index: Any, other: Self) -> None:
-        """Write records to a place."""
-        for mine, new in zip(self.arrays(), other.arrays(), strict=True):
-            mine[index] = new
-
-
-@dataclass(slots=True)
-class Leaves(Records):
-    """The exact sums of leaves, each a sum of doubles.
-
-    Parameters
-    ----------
-    shift : ndarray
-        0, or a double among the leaf's values.
-    sum_0, sum_1, sum_2 : ndarray
-        Σ(x − shift).
-    square_0, square_1, square_2, square_3 : ndarray
-        Σ(x − shift)².
-        The first are NaN or infinite if a value is.
-    sum_left, square_left : ndarray
-        Upper bounds of what these doubles leave of the sums: 0, but where bounds are asked for.
-    extreme : ndarray of bool
-        Whether the values differ so much in magnitude that so few doubles cannot hold the sums, or their
-        squares may over- or underflow: then they have to be summed in another way.
-    count : ndarray
-        How many values are selected.
-    """
-
-    shift: Floats
-    sum_0: Floats
-    sum_1: Floats
-    sum_2: Floats
-    square_0: Floats
-    square_1: Floats
-    square_2: Floats
-    square_3: Floats
-    sum_left: Floats
-    square_left: Floats
-    extreme: Selected
-    count: Floats
-
-    @property
-    def sums(self) -> tuple[Floats, ...]:
-        """The doubles of Σ(x − shift)."""
-        return self.sum_0, self.sum_1, self.sum_2
-
-    @property
-    def squares(self) -> tuple[Floats, ...]:
-        """The doubles of Σ(x − shift)²."""
-        return self.square_0, self.square_1, self.square_2, self.square_3
-
-
-def _make(
-    shift: Floats, sums: Sequence[Floats], squares: Sequence[Floats], extreme: Selected, count: Floats
-) -> Leaves:
-    """Make records of what sums there are, and none of the same array twice."""
-    s0, s1, s2 = (np.array(a) for a in sums)
-    q0, q1, q2, q3 = (np.array(a) for a in squares)
-    left, square_left = np.zeros(s0.shape), np.zeros(s0.shape)
-    return Leaves(np.array(shift), s0, s1, s2, q0, q1, q2, q3, left, square_left, extreme, count)
 
 
 _ONES = np.ones((1, MAX_LEAF))
@@ -184,13 +74,6 @@ def cut_rows(rows: int, n: int, chunk: int = CHUNK) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def count_values(rows: NDArray[Any], selected: Selected | None) -> Floats:
-    """Return how many values of each row count."""
-    if selected is None:
-        return np.full(rows.shape[:-1], float(rows.shape[-1]))
-    return np.asarray(np.add.reduce(selected, axis=-1, dtype=np.float64))
-
-
 def find_extremes(rows: NDArray[Any], selected: Selected | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the least and the largest value of each row; 0 and 0 where none is selected."""
     if selected is None:
@@ -226,9 +109,6 @@ _PARTS = 6
 
 _MANY_PARTS = 9
 """What these leave of a value is 2⁻¹⁸⁹ of the largest: a mean is then nearly always known."""
-
-_HIGHEST, _LOWEST = 450, -300
-"""Exponents of values whose squares, and what is split off them, neither over- nor underflow."""
 
 
 def measure_leaves(
@@ -289,7 +169,7 @@ def _measure_in_parts(
     first: Any = np.maximum(np.where(half > 0.0, np.frexp(half)[1], top) - (_BITS - 1), top - 51)
     sigmas = [np.ldexp(1.5, first + (52 - _BITS * part))[:, None] for part in range(size + 1)]
     shift = (middle + sigmas[0][:, 0]) - sigmas[0][:, 0]
-    extreme = ~((largest < 2.0**_HIGHEST) & ((largest > 2.0**_LOWEST) | (largest == 0.0)))
+    extreme = are_extreme(largest)
     left = np.zeros(rows, np.bool_)
     sums = [Dots(rows, n) for _ in range(size if need_sum else 0)]
     products = {(i, j): Dots(rows, n) for i in range(size) for j in range(i, size)}
@@ -317,13 +197,13 @@ def _measure_in_parts(
     square, square_lost = distill_within(_join_terms(terms, n), 4)
     count = count_values(x, selected)
     if not bounded:
-        leaves = _make(shift, total, square, extreme | left | (square_lost != 0.0), count)
-        return _set_not_finite(leaves, x, largest)
-    leaves = _make(shift, total, square, extreme, count)
+        leaves = make_leaves(shift, total, square, extreme | left | (square_lost != 0.0), count)
+        return set_not_finite(leaves, x, largest)
+    leaves = make_leaves(shift, total, square, extreme, count)
     last = first - _BITS * (size - 1)  # the exponent of the last part's last bit, of which nothing left is more
     leaves.sum_left = lost * float(need_sum) + np.where(left, np.ldexp(float(n), last), 0.0)
     leaves.square_left = square_lost + np.where(left, np.ldexp(float(n), first + last + _BITS + 2), 0.0)
-    return _set_not_finite(leaves, x, largest)
+    return set_not_finite(leaves, x, largest)
 
 
 def _add_few(rest: Floats, parts: Sequence[Floats], sigma: Floats, few: Floats) -> Selected:
@@ -386,35 +266,6 @@ def _cut(
     return len(parts)
 
 
-def _set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
-    """Record NaN and infinities as plain sums would, and nothing of other leaves that are extreme.
-
-    Parameters
-    ----------
-    leaves : Leaves
-    x : ndarray, shape (leaves, n)
-    size : ndarray
-        The largest magnitude of each leaf.
-    """
-    lost = ~np.isfinite(size)
-    leaves = _replace(leaves, leaves.extreme & ~lost, extreme=True)
-    if not lost.any():
-        return leaves
-    leaves = _replace(leaves, lost, extreme=False)
-    leaves.sum_0[lost] = np.add.reduce(np.where(np.isfinite(x[lost]), 0.0, x[lost]), axis=-1)
-    leaves.square_0[lost] = np.abs(size[lost])
-    return leaves
-
-
-def _replace(leaves: Leaves, chosen: Selected, *, extreme: bool) -> Leaves:
-    """Return leaves with zeros for some, but for their count, that are said to be extreme or not."""
-    if not chosen.any():
-        return leaves
-    result = leaves.map(lambda a: np.where(chosen, a.dtype.type(0), a))
-    result.extreme[chosen], result.count = extreme, leaves.count
-    return result
-
-
 def measure_short_leaves(
     raw: NDArray[Any],
     work: Workspace,
@@ -442,7 +293,7 @@ def measure_short_leaves(
         if need_sum:
             total.add(s, x, ones)
         np.multiply(x, x, out=p)
-        bounds[s] = _cut_squares(p, t, about.total(s))
+        bounds[s] = cut_squares(p, t, about.total(s))
         high.add(s, t, ones)
         low.add(s, p, ones)
     zero = np.zeros(rows)
@@ -468,7 +319,7 @@ def measure_short_leaves(
     return leaves
 
 
-def _cut_squares(p: Floats, t: Floats, sums: Floats) -> float:
+def cut_squares(p: Floats, t: Floats, sums: Floats) -> float:
     """Cut squares into their first bits, in t, and the others, in place; return the bound that tells where.
 
     One for all of them, twice the largest of their sums: what broadcasts along rows takes longer.
@@ -520,11 +371,11 @@ def find_inexact(raw: NDArray[np.float32], bound: Floats) -> Selected:
     """
     inexact = np.asarray(~(_least_of_rows(raw) * 2.0**28 >= bound))
     if inexact.any():
-        inexact[inexact] = _find_small(raw[inexact], bound[inexact], -1)
+        inexact[inexact] = find_small(raw[inexact], bound[inexact], -1)
     return inexact
 
 
-def _find_small(raw: NDArray[np.float32], bound: Any, axis: int) -> Selected:
+def find_small(raw: NDArray[np.float32], bound: Any, axis: int) -> Selected:
     """As `find_inexact`, along either axis."""
     size = np.abs(raw).view(np.uint32)
     size -= np.uint32(1)  # 0, which is a multiple of every ulp, wraps round to the largest
@@ -547,149 +398,3 @@ def _least_of_rows(raw: NDArray[np.float32]) -> Floats:
     negative = np.minimum.reduce(bits.view(np.int32), axis=-1).view(np.uint32) & _MAGNITUDE
     least: Floats = np.minimum(positive, negative).view(np.float32).astype(np.float64)
     return least if together == 1 else least.repeat(together)
-
-
-FEW = 16
-"""Groups of fewer values than this are laid out as columns, so that every operation runs along the groups."""
-
-
-def measure_columns(
-    x: NDArray[Any], work: Workspace, selected: Selected | None = None, *, short: bool, need_sum: bool
-) -> Leaves:
-    """Measure groups of a few values that are the columns of x: as leaves, of shape (groups,).
-
-    Parameters
-    ----------
-    x : ndarray, shape (values, groups)
-        Of any dtype.
-    work : Workspace
-    selected : ndarray of bool or None
-        Which values count, of the shape of x; the others have to be 0. None if all count.
-    short : bool
-        Whether the values have 24 bits or fewer, so that their squares are doubles.
-    need_sum : bool
-        False for norms that do not centre.
-    """
-    if short:
-        leaves = _measure_short_columns(x, work, selected, need_sum=need_sum)
-        again = leaves.extreme.copy()
-        if again.any():
-            part = None if selected is None else selected[:, again]
-            leaves.put(again, _measure_columns(x[:, again], work, part, need_sum=need_sum))
-        return leaves
-    return _measure_columns(x, work, selected, need_sum=need_sum)
-
-
-def _measure_short_columns(
-    raw: NDArray[Any], work: Workspace, selected: Selected | None, *, need_sum: bool
-) -> Leaves:
-    """Measure columns as `measure_short_leaves` does rows; those that have to be measured again are extreme."""
-    n, groups = raw.shape
-    x, p, t = (work.get(name, raw.shape) for name in ("x", "squares", "high"))
-    np.copyto(x, raw)
-    np.multiply(x, x, out=p)
-    bound = _cut_squares(p, t, np.add.reduce(p, axis=0))
-    square, rest = quick_two_sum(np.add.reduce(t, axis=0), np.add.reduce(p, axis=0))
-    leaves = Leaves.empty((groups,))
-    leaves.square_0, leaves.square_1, leaves.count = (
-        square,
-        rest,
-        count_values(raw.T, None if selected is None else selected.T),
-    )
-    if need_sum:
-        leaves.sum_0 = np.add.reduce(x, axis=0)
-    leaves.extreme = ~np.isfinite(square)
-    if raw.dtype != np.float16:
-        leaves.extreme |= _find_small(raw, np.sqrt(n * bound), 0)
-    return leaves
-
-
-def _measure_columns(
-    x: NDArray[Any], work: Workspace, selected: Selected | None, size: int = 4, *, need_sum: bool
-) -> Leaves:
-    """Measure columns of any values, added up in so many doubles; with more, what they leave is bounded."""
-    groups = x.shape[1]
-    sums = [np.zeros(groups) for _ in range(size if need_sum else 0)]
-    squares = [np.zeros(groups) for _ in range(size)]
-    left, square_left = np.zeros(groups), np.zeros(groups)
-    high, low = widen_exactly(x, work)
-    for number, row in enumerate(high):
-        values: tuple[Floats, ...] = (row,)
-        terms: tuple[Floats, ...] = two_square(row)
-        if low is not None:
-            rest = low[number]
-            values, terms = (row, rest), (*terms, *two_prod(2.0 * row, rest), rest * rest)
-        for term in values if need_sum else ():
-            left += np.abs(_add(sums, term))
-        for term in terms:
-            square_left += np.abs(_add(squares, term))
-    zero = np.zeros(groups)
-    count = count_values(x.T, None if selected is None else selected.T)
-    largest = np.maximum.reduce(np.abs(high), axis=0)
-    extreme = ~((largest < 2.0**_HIGHEST) & ((largest > 2.0**_LOWEST) | (largest == 0.0)))
-    total, lost = distill_within(sums or [zero], 3)
-    square, square_lost = distill_within(squares, 4)
-    leaves = _make(zero, total, square, extreme, count)
-    leaves.sum_left, leaves.square_left = 2.0 * left + lost, 2.0 * square_left + square_lost
-    wide = (leaves.sum_left + leaves.square_left > 0.0) & ~extreme
-    leaves = _set_not_finite(leaves, high.T, largest)
-    if size < _MANY_DOUBLES and wide.any():
-        part = None if selected is None else selected[:, wide]
-        leaves.put(wide, _measure_columns(x[:, wide], work, part, _MANY_DOUBLES, need_sum=need_sum))
-    return leaves
-
-
-_MANY_DOUBLES = 6
-
-
-def _add(numbers: list[Floats], term: Floats) -> Floats:
-    """Add a term to numbers that are sums of doubles, in place; return what they have no room for."""
-    for i, part in enumerate(numbers):
-        numbers[i], term = two_sum(part, term)
-    return term
-
-
-def fold_leaves(leaves: Leaves) -> Leaves:
-    """Make one record of all leaves along the last axis: their exact sums, as if they were one leaf."""
-    if leaves.count.shape[-1] == 1:
-        return leaves.map(lambda a: a[..., 0])
-    shift = leaves.shift[..., :1]
-    sums, squares = _move(leaves, shift)
-    total, square = _add_up(sums.terms), _add_up(squares.terms)
-    wide = leaves.extreme | (leaves.sum_left + leaves.square_left > 0.0)
-    extreme = (wide | sums.left | squares.left).any(axis=-1) | total.left | square.left
-    count = np.add.reduce(leaves.count, axis=-1)
-    folded = _make(shift[..., 0], total.terms, square.terms, extreme, count)
-    plain, plain_square = (np.add.reduce(a, axis=-1) for a in (leaves.sum_0, leaves.square_0))
-    lost = ~np.isfinite(plain_square)
-    folded = _replace(folded, lost, extreme=False)
-    folded.sum_0[lost], folded.square_0[lost] = plain[lost], plain_square[lost]
-    return folded
-
-
-def _move(leaves: Leaves, shift: Floats) -> tuple[Distilled, Distilled]:
-    """Return the sums of leaves about another shift, and the sums of squares."""
-    none = np.zeros(leaves.count.shape, np.bool_)
-    step = two_diff(leaves.shift, shift)
-    if not step.hi.any():
-        return Distilled(leaves.sums, none), Distilled(leaves.squares, none)
-    n = leaves.count
-    sums = [*leaves.sums, *two_prod(n, step.hi), *two_prod(n, step.lo)]
-    squares = [*leaves.squares]
-    for total in leaves.sums:
-        squares += [*two_prod(2.0 * step.hi, total), *two_prod(2.0 * step.lo, total)]
-    for square in (*two_square(step.hi), *two_prod(2.0 * step.hi, step.lo), *two_square(step.lo)):
-        squares += two_prod(n, square)
-    return distill(sums, len(leaves.sums)), distill(squares, len(leaves.squares))
-
-
-def _add_up(numbers: Sequence[Floats]) -> Distilled:
-    """Add numbers, each a sum of doubles, along the last axis."""
-    size, left = len(numbers), np.zeros(numbers[0].shape[:-1], np.bool_)
-    while (n := numbers[0].shape[-1]) > 1:
-        half = n // 2
-        total = distill([part for a in numbers for part in (a[..., :half], a[..., half : 2 * half])], size)
-        left |= total.left.any(axis=-1)
-        last = [a[..., 2 * half :] for a in numbers]
-        numbers = [np.concatenate(both, axis=-1) for both in zip(total.terms, last, strict=True)]
-    return Distilled(tuple(a[..., 0] for a in numbers), left)

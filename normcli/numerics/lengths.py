@@ -16,7 +16,7 @@ import numpy as np
 
 from normcli.numerics.integers import find_magnitudes, widen_to_pair
 from normcli.numerics.kept import keep
-from normcli.numerics.leaves import MAX_LEAF, Records, count_values, cut_rows, measure_leaves
+from normcli.numerics.leaves import MAX_LEAF, cut_rows, measure_leaves
 from normcli.numerics.pairs import Pair, distill, find_largest, find_least, pair_multiply, sum_pairs, two_prod
 from normcli.numerics.powers import (
     LOGARITHM_ERROR,
@@ -27,6 +27,7 @@ from normcli.numerics.powers import (
     take_root,
 )
 from normcli.numerics.rational import NOTHING, sum_exactly
+from normcli.numerics.records import Records, count_values
 from normcli.numerics.rounding import Scaled, round_scaled
 from normcli.numerics.workspace import Workspace
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre
-from normcli.numerics.leaves import Leaves, fold_leaves, measure_leaves, measure_short_leaves
+from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.moments import find_moments
+from normcli.numerics.records import Leaves, fold_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from normcli.norms.plan import Plan
-    from normcli.numerics.leaves import Records
+    from normcli.numerics.records import Records
 
 
 class Method(NamedTuple):

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from normcli.dtypes import Floats, Integers, Selected
-    from normcli.numerics.leaves import Leaves
     from normcli.numerics.rational import ExactSums
+    from normcli.numerics.records import Leaves
 
     Recall = Callable[[int], ExactSums]
 

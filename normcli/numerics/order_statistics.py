@@ -11,8 +11,8 @@ from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.numerics.divisor import Solution, replace_zero, replace_zeros
 from normcli.numerics.integers import find_limits, widen_to_pair
 from normcli.numerics.kept import is_decided, keep
-from normcli.numerics.leaves import Records, count_values
 from normcli.numerics.pairs import Pair, Triple, distill, find_largest, find_least, normalize
+from normcli.numerics.records import Records, count_values
 
 if TYPE_CHECKING:
     from fractions import Fraction

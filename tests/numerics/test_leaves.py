@@ -5,15 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normcli.numerics.leaves import (
-    Leaves,
-    find_inexact,
-    fold_leaves,
-    measure_columns,
-    measure_leaves,
-    measure_short_leaves,
-)
+from normcli.numerics.columns import measure_columns
+from normcli.numerics.leaves import find_inexact, measure_leaves, measure_short_leaves
 from normcli.numerics.lengths import measure_powers
+from normcli.numerics.records import Leaves, fold_leaves
 from normcli.numerics.workspace import Workspace
 from tests.marks import slowly
 from tests.test_exactness import make

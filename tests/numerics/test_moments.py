@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics.leaves import measure_columns, measure_leaves, measure_short_leaves
+from normcli.numerics.columns import measure_columns
+from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.moments import choose_scale, find_moments
 from normcli.numerics.rational import keep_mean, sum_exactly
 from normcli.numerics.workspace import Workspace

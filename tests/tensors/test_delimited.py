@@ -211,7 +211,7 @@ def test_names_that_are_only_taken_to_be_there_are_told_of():
             "x,y\n1,2\n", {"header": False}, DataError, "line 1, column 0: 'x' is not", id="no header"
         ),
         pytest.param("\n\n", {}, DataError, "is empty", id="blank"),
-        pytest.param("1,2\n3\n", {}, DataError, "ragged: line 2 has 1 cells, the first row 2", id="ragged"),
+        pytest.param("1,2\n3\n", {}, DataError, "ragged: line 2 has 1 cell, the first row 2", id="ragged"),
         pytest.param("a,b\n1,2,3\n", {}, DataError, "ragged: line 2 has 3 cells", id="header too short"),
         pytest.param("n,x\na,1\nb,2,3\n", {"columns": "x"}, DataError, "ragged: line 3", id="ragged behind"),
         pytest.param("1,2\n3,x\n", {}, DataError, "line 2, column 1: 'x' is not a number", id="text in a cell"),
@@ -284,7 +284,9 @@ def test_what_is_no_delimiter(word):
     [
         pytest.param("t\n1700000000000000001\n-3\n", np.int64, id="int64"),
         pytest.param("18446744073709551615\n0\n", np.uint64, id="uint64"),
-        pytest.param("t\n1700000000000000001\x1e\n-3\n", np.int64, id="beside a space that `int` does not strip"),
+        pytest.param(
+            "t\n1700000000000000001\x1e\n-3\n", np.int64, id="beside a space that `int` does not strip"
+        ),
         pytest.param("t\n1700000000000000001\n" + "5\n" * 9000, np.int64, id="in one of several blocks"),
     ],
 )

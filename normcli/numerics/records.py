@@ -1,0 +1,209 @@
+"""Records: what is measured of leaves, the short rows that groups are cut into, and how records become one.
+
+How a group is cut into leaves follows from its shape alone; but as every sum is exact, nothing depends on that,
+nor on how the work is cut into blocks, on the number of threads, or on the order of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from normcli.numerics.pairs import Distilled, distill, two_diff, two_prod, two_square
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+
+
+class Records:
+    """What is measured of leaves, or of groups: a dataclass of arrays of one shape, one number for each leaf.
+
+    Every kind has `count`, of how many values a record is, and `extreme`, whether their magnitudes differ so
+    much, or are such, that the record does not hold what it should.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    extreme: Selected
+    count: Floats
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...]) -> Self:
+        """Return records of zeros."""
+        names = cls.__dataclass_fields__
+        return cls(*(np.zeros(shape, np.bool_ if name == "extreme" else np.float64) for name in names))
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays, in the order of the fields."""
+        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
+    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """Return the records with a function (an index, a reshape) applied to each array."""
+        return type(self)(*(function(a) for a in self.arrays()))
+
+    def reshape(self, shape: tuple[int, ...]) -> Self:
+        """Return the records in another shape."""
+        return self.map(lambda a: a.reshape(shape))
+
+    def part(self, start: int, stop: int) -> Self:
+        """Return some of the records along the last axis."""
+        return self.map(lambda a: a[..., start:stop])
+
+    def put(self, index: Any, other: Self) -> None:
+        """Write records to a place."""
+        for mine, new in zip(self.arrays(), other.arrays(), strict=True):
+            mine[index] = new
+
+
+@dataclass(slots=True)
+class Leaves(Records):
+    """The exact sums of leaves, each a sum of doubles.
+
+    Parameters
+    ----------
+    shift : ndarray
+        0, or a double among the leaf's values.
+    sum_0, sum_1, sum_2 : ndarray
+        Σ(x − shift).
+    square_0, square_1, square_2, square_3 : ndarray
+        Σ(x − shift)².
+        The first are NaN or infinite if a value is.
+    sum_left, square_left : ndarray
+        Upper bounds of what these doubles leave of the sums: 0, but where bounds are asked for.
+    extreme : ndarray of bool
+        Whether the values differ so much in magnitude that so few doubles cannot hold the sums, or their
+        squares may over- or underflow: then they have to be summed in another way.
+    count : ndarray
+        How many values are selected.
+    """
+
+    shift: Floats
+    sum_0: Floats
+    sum_1: Floats
+    sum_2: Floats
+    square_0: Floats
+    square_1: Floats
+    square_2: Floats
+    square_3: Floats
+    sum_left: Floats
+    square_left: Floats
+    extreme: Selected
+    count: Floats
+
+    @property
+    def sums(self) -> tuple[Floats, ...]:
+        """The doubles of Σ(x − shift)."""
+        return self.sum_0, self.sum_1, self.sum_2
+
+    @property
+    def squares(self) -> tuple[Floats, ...]:
+        """The doubles of Σ(x − shift)²."""
+        return self.square_0, self.square_1, self.square_2, self.square_3
+
+
+def make_leaves(
+    shift: Floats, sums: Sequence[Floats], squares: Sequence[Floats], extreme: Selected, count: Floats
+) -> Leaves:
+    """Make records of what sums there are, and none of the same array twice."""
+    s0, s1, s2 = (np.array(a) for a in sums)
+    q0, q1, q2, q3 = (np.array(a) for a in squares)
+    left, square_left = np.zeros(s0.shape), np.zeros(s0.shape)
+    return Leaves(np.array(shift), s0, s1, s2, q0, q1, q2, q3, left, square_left, extreme, count)
+
+
+def count_values(rows: NDArray[Any], selected: Selected | None) -> Floats:
+    """Return how many values of each row count."""
+    if selected is None:
+        return np.full(rows.shape[:-1], float(rows.shape[-1]))
+    return np.asarray(np.add.reduce(selected, axis=-1, dtype=np.float64))
+
+
+_HIGHEST, _LOWEST = 450, -300
+"""Exponents of values whose squares, and what is split off them, neither over- nor underflow."""
+
+
+def are_extreme(sizes: Floats) -> Selected:
+    """Return which leaves' largest magnitudes are such that squares may over- or underflow."""
+    return np.asarray(~((sizes < 2.0**_HIGHEST) & ((sizes > 2.0**_LOWEST) | (sizes == 0.0))))
+
+
+def set_not_finite(leaves: Leaves, x: NDArray[Any], size: Floats) -> Leaves:
+    """Record NaN and infinities as plain sums would, and nothing of other leaves that are extreme.
+
+    Parameters
+    ----------
+    leaves : Leaves
+    x : ndarray, shape (leaves, n)
+    size : ndarray
+        The largest magnitude of each leaf.
+    """
+    lost = ~np.isfinite(size)
+    leaves = _replace(leaves, leaves.extreme & ~lost, extreme=True)
+    if not lost.any():
+        return leaves
+    leaves = _replace(leaves, lost, extreme=False)
+    leaves.sum_0[lost] = np.add.reduce(np.where(np.isfinite(x[lost]), 0.0, x[lost]), axis=-1)
+    leaves.square_0[lost] = np.abs(size[lost])
+    return leaves
+
+
+def _replace(leaves: Leaves, chosen: Selected, *, extreme: bool) -> Leaves:
+    """Return leaves with zeros for some, but for their count, that are said to be extreme or not."""
+    if not chosen.any():
+        return leaves
+    result = leaves.map(lambda a: np.where(chosen, a.dtype.type(0), a))
+    result.extreme[chosen], result.count = extreme, leaves.count
+    return result
+
+
+def fold_leaves(leaves: Leaves) -> Leaves:
+    """Make one record of all leaves along the last axis: their exact sums, as if they were one leaf."""
+    if leaves.count.shape[-1] == 1:
+        return leaves.map(lambda a: a[..., 0])
+    shift = leaves.shift[..., :1]
+    sums, squares = _move(leaves, shift)
+    total, square = _add_up(sums.terms), _add_up(squares.terms)
+    wide = leaves.extreme | (leaves.sum_left + leaves.square_left > 0.0)
+    extreme = (wide | sums.left | squares.left).any(axis=-1) | total.left | square.left
+    count = np.add.reduce(leaves.count, axis=-1)
+    folded = make_leaves(shift[..., 0], total.terms, square.terms, extreme, count)
+    plain, plain_square = (np.add.reduce(a, axis=-1) for a in (leaves.sum_0, leaves.square_0))
+    lost = ~np.isfinite(plain_square)
+    folded = _replace(folded, lost, extreme=False)
+    folded.sum_0[lost], folded.square_0[lost] = plain[lost], plain_square[lost]
+    return folded
+
+
+def _move(leaves: Leaves, shift: Floats) -> tuple[Distilled, Distilled]:
+    """Return the sums of leaves about another shift, and the sums of squares."""
+    none = np.zeros(leaves.count.shape, np.bool_)
+    step = two_diff(leaves.shift, shift)
+    if not step.hi.any():
+        return Distilled(leaves.sums, none), Distilled(leaves.squares, none)
+    n = leaves.count
+    sums = [*leaves.sums, *two_prod(n, step.hi), *two_prod(n, step.lo)]
+    squares = [*leaves.squares]
+    for total in leaves.sums:
+        squares += [*two_prod(2.0 * step.hi, total), *two_prod(2.0 * step.lo, total)]
+    for square in (*two_square(step.hi), *two_prod(2.0 * step.hi, step.lo), *two_square(step.lo)):
+        squares += two_prod(n, square)
+    return distill(sums, len(leaves.sums)), distill(squares, len(leaves.squares))
+
+
+def _add_up(numbers: Sequence[Floats]) -> Distilled:
+    """Add numbers, each a sum of doubles, along the last axis."""
+    size, left = len(numbers), np.zeros(numbers[0].shape[:-1], np.bool_)
+    while (n := numbers[0].shape[-1]) > 1:
+        half = n // 2
+        total = distill([part for a in numbers for part in (a[..., :half], a[..., half : 2 * half])], size)
+        left |= total.left.any(axis=-1)
+        last = [a[..., 2 * half :] for a in numbers]
+        numbers = [np.concatenate(both, axis=-1) for both in zip(total.terms, last, strict=True)]
+    return Distilled(tuple(a[..., 0] for a in numbers), left)
