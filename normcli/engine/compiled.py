@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from normcli.engine.geometry import Slices
     from normcli.engine.passes import Run
     from normcli.numerics.divisor import Solution
-    from normcli.numerics.leaves import Records
+    from normcli.numerics.records import Records
     from normcli.numerics.whole import RowParameter
     from normcli.numerics.workspace import Workspace
 

@@ -15,8 +15,9 @@ So every result is defined by the input and the request alone: not by threads, t
 data are split into files, CPU, BLAS or the version of NumPy.
 
 How: the sums of leaves are exact (`leaves` and `columns`, `integers` beyond 2⁵³), and so are those of leaves
-(`records`) and of files (`fixed`). What follows from them is calculated to within a known bound (`moments`, `lengths` with `powers`,
-`order_statistics`, `window`). Where a rounding boundary lies within the bound, `solution` asks for the group's
-sums as integers and decides by fractions (`rational`). BLAS adds only what is exact in any order; NumPy's
-powers and logarithms, which differ between processors, reach no result that has to be rounded.
+(`records`) and of files (`fixed`). What follows from them is calculated to within a known bound (`moments`,
+`lengths` with `powers`, `order_statistics`, `window`). Where a rounding boundary lies within the bound,
+`solution` asks for the group's sums as integers and decides by fractions (`rational`). BLAS adds only what is
+exact in any order; NumPy's powers and logarithms, which differ between processors, reach no result that has to
+be rounded.
 """

@@ -9,8 +9,8 @@ import numpy as np
 from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, EpsMode, ZeroRule
-from normcli.numerics.leaves import Leaves
 from normcli.numerics.pairs import distill
+from normcli.numerics.records import Leaves
 from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
