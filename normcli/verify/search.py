@@ -91,7 +91,7 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
     """
     name, careless = dtype.name, [2.0**k for k in range(6)]
     if is_half(dtype):
-        levels = [Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in (0.0, *careless)]
+        levels = [Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in careless[1:]]
         return (*levels, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))
     return (Level(name, ROUNDED_ONCE, 0.0), Level(name, 2.0, 0.0), *(Level(name, 1.0, n) for n in careless))
 
@@ -452,7 +452,7 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
     return sorted(matches, key=rank)
 
 
-_BY_LUCK = 0.02
+_BY_LUCK = 0.1
 """Shares of equal values that differ by less differ by luck."""
 
 

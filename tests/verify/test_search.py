@@ -51,6 +51,15 @@ def test_the_order_of_casts_is_told_by_the_share_of_equal_values(framework):
     assert not [m for m in found if {"llama", "torch"} <= set(m.like)]
 
 
+def test_the_rounding_of_float32_does_not_exclude_an_eps_of_its_size():
+    random = np.random.default_rng
+    x, gamma = random(0).normal(0.7, 2.0, (30, 24)).astype("f2"), random(3).normal(1.0, 0.3, 24).astype("f2")
+    wide = x.astype("f4")
+    quotient = wide * (np.float32(1) / np.sqrt((wide * wide).mean(1, keepdims=True) + np.float32(1e-6)))
+    y = (quotient.astype("f2").astype("f4") * gamma.astype("f4")).astype("f2")
+    assert "llama" in ask(x, y, gamma, norm="rms").matches[0].like
+
+
 def test_exact_results_of_float64_are_equal_to_the_bit():
     x, gamma, beta = (make(shape, seed, "float64") for seed, shape in enumerate([(9, 13), 13, 13]))
     (match, *_) = ask(x, normalize(x, "ln", gamma=gamma, beta=beta).normalized, gamma, beta, "ln").matches
