@@ -113,7 +113,7 @@ def standardize(rows: NDArray[Any], divisor: Divisor) -> Standard:
 
 
 def _choose_rule(rows: NDArray[Any]) -> NanRule | None:
-    """Return what NaN does: rows are taken with NaN only where y has it in the same places, and it does not count."""
+    """Return what NaN does: rows with it are taken only where y has it too, and then it does not count."""
     return NanRule.OMIT if np.isnan(rows).any() else None
 
 

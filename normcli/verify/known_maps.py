@@ -113,6 +113,9 @@ SCALERS = (
 )  # fmt: skip
 """Scalers that are no norm of the table, fitted to the values themselves."""
 
+WEIGHT = "weight normalization with g = a · ‖w‖ of each output"
+"""Of any factor of each output, since g is fitted; Salimans & Kingma 2016."""
+
 SPECTRAL = "w divided by its spectral norm, the largest singular value"
 """Of matrices; Miyato et al. 2018, torch.nn.utils.spectral_norm, which finds it by iteration."""
 
@@ -144,6 +147,8 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
             if candidate.explains(x, y, dtype, _ROUNDINGS):
                 yield constants.words
                 break
+    if len(found.axes) == 1 and x.ndim > 1 and not found.shift.any():
+        yield WEIGHT
     if not is_whole or x.size > MOST_VALUES or not np.isfinite(x).all():
         return
     others = tuple(axis for axis in range(x.ndim) if axis not in found.axes)

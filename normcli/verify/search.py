@@ -156,8 +156,8 @@ class Inputs:
     ----------
     x : ndarray
     y : ndarray
-        Of the same shape. Where x has NaN and y has it in the same places, NaN does not count; otherwise, groups
-        with NaN are left out.
+        Of the same shape. Where both have NaN in the same places, NaN does not count; otherwise, groups with NaN
+        are left out.
     """
 
     def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
@@ -166,7 +166,7 @@ class Inputs:
         self._kept: dict[tuple[Grid, Divisor, int], tuple[NDArray[np.intp], Standard] | None] = {}
 
     def standardize(self, grid: Grid, most: int, divisor: Divisor) -> tuple[NDArray[np.intp], Standard] | None:
-        """Return the numbers of some groups whose values are finite, and these groups; None if there are none."""
+        """Return the numbers of some groups of finite values, and these groups; None if there are none."""
         chosen = _choose_groups(grid, most)
         key = (grid, divisor, len(chosen))
         if key in self._kept:
@@ -441,6 +441,7 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
             _round_distance(match.max_abs),
             not match.by_default,
             match.affine != NO_AFFINE.way and not NORMS[match.norm].parameter_names,
+            match.users == 0,
             match.groups == 1,  # of all channels: layer normalization by another name
             -match.users,
             list(WAYS).index(match.affine),

@@ -12,7 +12,7 @@ from normcli.norms.conventions import find_convention
 from normcli.norms.layout import make_layout
 from normcli.norms.table import EpsMode, EpsRule, find_norm
 from normcli.results.result import normalize
-from normcli.verify.affine import WAYS
+from normcli.verify.affine import ESTIMATED, WAYS
 from normcli.verify.other_sentence import OF_OTHER_MAPS, format_other_map
 from normcli.verify.search import MOST_VALUES
 from normcli.verify.weight import CERTAIN
@@ -122,6 +122,8 @@ def _format_exactness(match: Match) -> str:
     if match.cancelled is not None:
         percent = f"{100.0 * match.cancelled:.2g} %"
         return f"; its variance is E[x²] − E[x]², which cancels: it is off by up to {percent}"
+    if match.affine == ESTIMATED:  # what is exact depends on the gamma that was fitted
+        return ""
     if match.equal == 1.0:
         return "; every value is the exact one, rounded"
     place, *values = match.furthest
@@ -147,7 +149,8 @@ def format_share(share: float) -> str:
 def _format_reference(match: Match, asked: Question) -> str:
     """Return what torch's convention gives exactly where it differs most, if by more than any rounding."""
     x = asked.x
-    if match.window is not None or _REFERENCE in match.like or x.size > MOST_VALUES:
+    fitted = match.window is not None or match.affine == ESTIMATED
+    if fitted or _REFERENCE in match.like or x.size > MOST_VALUES:
         return ""
     try:
         theirs = normalize(

@@ -128,3 +128,10 @@ def test_integers_that_float64_rounds_are_what_they_are():
     x = np.random.default_rng(0).integers(2**60, 2**60 + 50, (7, 13))
     match = ask(x, normalize(x, "ln").normalized, norm="ln").matches[0]
     assert (match.axes, match.equal) == ((1,), 1.0)
+
+
+def test_a_factor_of_each_output_may_be_weight_normalization():
+    w, g = make((6, 4, 3, 3), mean=0.0), make((6, 1, 1, 1), 5)
+    found = ask(w, w * (g / np.sqrt((w * w).sum((1, 2, 3), keepdims=True))))
+    assert not found.matches
+    assert "weight normalization with g" in format_sentence(found)
