@@ -156,8 +156,8 @@ class Inputs:
     ----------
     x : ndarray
     y : ndarray
-        Of the same shape. Where both have NaN in the same places, NaN does not count; otherwise, groups with NaN
-        are left out.
+        Of the same shape. Where both have NaN in the same places, NaN does not count; otherwise, groups with
+        NaN are left out.
     """
 
     def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
