@@ -11,6 +11,7 @@ from normcli.numerics.integers import widen_to_pair
 from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.rational import ExactSums, sum_exactly
 from normcli.numerics.records import Leaves
+from normcli.numerics.whole import measure_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,8 +118,8 @@ def _measure_rows(rows: NDArray[Any], work: Workspace, *, need_sum: bool) -> _Ro
         masks = (is_nan, rows == np.inf, rows == -np.inf)
         nan, above, below = (np.add.reduce(mask, axis=-1, dtype=np.int64) for mask in masks)
         rows = np.where(selected, rows, rows.dtype.type(0))
-    measure = measure_short_leaves if rows.dtype == np.float32 else measure_leaves
-    leaves = measure(rows, work, selected, need_sum=need_sum)
+    plain = measure_short_leaves if rows.dtype == np.float32 else measure_leaves
+    leaves = measure_rows(plain, rows, work, selected, need_sum=need_sum)
     extremes = [(row, _sum_row(rows, selected, row)) for row in np.flatnonzero(leaves.extreme).tolist()]
     if not need_sum:
         extremes = [(row, dataclasses.replace(sums, total=0)) for row, sums in extremes]

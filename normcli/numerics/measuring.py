@@ -10,6 +10,7 @@ from normcli.norms.table import Centre
 from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.moments import find_moments
 from normcli.numerics.records import Leaves, fold_leaves
+from normcli.numerics.whole import measure_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,9 +63,10 @@ def choose_method(plan: Plan, *, exact: bool) -> Method:
             lambda leaves, count, _: merge_powers(leaves, count, p=p),
         )
     centred = plan.norm.centre is Centre.MEAN
+    plain = measure_leaves if exact else measure_short_leaves
     return Method(
         Leaves,
-        partial(measure_leaves if exact else measure_short_leaves, need_sum=centred, bounded=True),
+        partial(measure_rows, partial(plain, bounded=True), need_sum=centred),
         fold_leaves,
         lambda leaves, *others: find_moments(fold_leaves(leaves), *others, centred=centred, short=not exact),
         measures_columns=True,

@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.compiled import find_kernel
 from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.numerics.leaves import count_values
 from normcli.numerics.pairs import distill
 from normcli.numerics.records import Leaves
 from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from normcli.compiled import Kernel
-    from normcli.dtypes import Floats, Integers
+    from normcli.dtypes import Floats, Integers, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
     from normcli.numerics.workspace import Workspace
@@ -160,6 +164,39 @@ def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leav
     leaves.sum_0, leaves.sum_1, leaves.sum_2 = distill([*numbers[:3]], 3).terms
     leaves.square_0, leaves.square_1, leaves.square_2, leaves.square_3 = distill([*numbers[3:]], 4).terms
     leaves.extreme, leaves.count = extreme, np.full(shape, float(rows.shape[2] * rows.shape[3]))
+    return leaves
+
+
+def measure_rows(
+    plain: Callable[..., Leaves],
+    rows: NDArray[Any],
+    work: Workspace,
+    selected: Selected | None = None,
+    *,
+    need_sum: bool,
+) -> Leaves:
+    """Measure leaves by whichever kernel is chosen.
+
+    Parameters
+    ----------
+    plain : callable
+        Measures them by NumPy, with the parameters that follow.
+    rows : ndarray, shape (leaves, n)
+    work : Workspace
+    selected : ndarray of bool or None
+        Which values count, of the shape of rows; the others have to be 0. None if all count.
+    need_sum : bool
+        False for norms that do not centre.
+    """
+    kernel = find_kernel()
+    if kernel is None or not is_served(rows.dtype):
+        return plain(rows, work, selected, need_sum=need_sum)
+    leaves = measure_parts(kernel, rows[None, :, None, :], need_sum=need_sum).reshape(rows.shape[:1])
+    leaves.count = count_values(rows, selected)
+    again = leaves.extreme.copy()
+    if again.any():
+        part = None if selected is None else selected[again]
+        leaves.put(again, plain(rows[again], work, part, need_sum=need_sum))
     return leaves
 
 
