@@ -52,6 +52,9 @@ _LEAST_MEAN = 1e-6
 
 _SIGNS = {Likeness.IDENTICAL: "=", Likeness.COINCIDENT: "=", Likeness.SIMILAR: "≈"}
 
+_FAR = 0.5
+"""Standardized values that are further apart are unlike, although the groups are the same."""
+
 
 @dataclass(frozen=True)
 class ComparisonAnswer:
@@ -213,7 +216,8 @@ def _format_equality(equality: Equality) -> tuple[str, tuple[str, ...]]:
         exactly = "one is not finite where the other is"
     exactly += _format_before(equality.before)
     differ = (f"they differ in {'; in '.join(equality.differences)}",) if equality.differences else ()
-    return f" {_SIGNS[equality.kind]} ".join(equality.names), (equality.reason, exactly, *differ)
+    sign = "≠" if equality.max_abs > _FAR else _SIGNS[equality.kind]
+    return f" {sign} ".join(equality.names), (equality.reason, exactly, *differ)
 
 
 def _format_before(names: Sequence[str]) -> str:

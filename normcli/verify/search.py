@@ -252,9 +252,11 @@ class Search:
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
+        is_large, steps = self.x.size > MOST_VALUES, self.affines
+        grids = [grid for grid in self.grids if grid.group_size <= MOST_VALUES or self._may_be(grid, steps)]
         tried = (
             Hypothesis(sample, affine, model)
-            for sample in self._take_samples(MOST_VALUES, self.grids)
+            for sample in self._take_samples(FEW_VALUES if is_large else MOST_VALUES, grids)
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS[sample.standard.divisor])
         )
         named = (h for h in tried if self.scope.norm is None or any(self._describe(h, self.levels[0])))
@@ -262,6 +264,9 @@ class Search:
         if hypothesis is None:
             return None
         sample = hypothesis.sample
+        if is_large:
+            sample = self._sample(sample.grid, MOST_VALUES, sample.standard.divisor) or sample
+            hypothesis = hypothesis._replace(sample=sample)
         models = [
             hypothesis.model._replace(eps_mode=mode, ddof=ddof, low=eps, high=eps)
             for mode, ddof, eps in itertools.product((EpsMode.INSIDE, EpsMode.OUTSIDE), (0, 1), COMMON_EPS)

@@ -146,3 +146,9 @@ def test_a_map_of_groups_is_made_where_it_is_looked_at():
     ((matrix,),) = blocks.bands
     assert matrix.cells[-1][-1] == str(10**6 - 1)
     assert matrix.groups[0] == matrix.groups[-1]
+
+
+@pytest.mark.parametrize(("eps", "sign"), [(1e-3, "≈"), (100.0, "≠")])
+def test_values_that_are_far_apart_are_not_said_to_be_alike(eps, sign, normcli):
+    ran = normcli("compare", "bn", f"bn:eps={eps:g}", "--shape", "2,3,4,4")
+    assert f"bn {sign} bn:eps={eps:g}" in ran.out
