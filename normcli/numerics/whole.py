@@ -10,9 +10,8 @@ from normcli.compiled import find_kernel
 from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, EpsMode, ZeroRule
-from normcli.numerics.leaves import count_values
 from normcli.numerics.pairs import distill
-from normcli.numerics.records import Leaves
+from normcli.numerics.records import Leaves, count_values
 from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
