@@ -21,7 +21,8 @@ from normcli.verify.evaluation import read_evaluation
 from normcli.verify.hypothesis import Scope
 from normcli.verify.known_maps import name_map
 from normcli.verify.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
-from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search, rank_matches
+from normcli.verify.ranking import rank_matches
+from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search
 from normcli.verify.slips import find_slips
 from normcli.verify.ulp import choose_counting_dtype
 from normcli.verify.weight import CERTAIN

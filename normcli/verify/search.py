@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import find_type, get_eps, is_half, is_long_integer
+from normcli.dtypes import find_type, is_half, is_long_integer
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.table import NORMS, EpsMode
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import iterate_pieces
-from normcli.verify.affine import NO_AFFINE, WAYS
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (
     COMMON_EPS,
@@ -29,15 +28,17 @@ from normcli.verify.evidence import (
 )
 from normcli.verify.groups import enumerate_grids, take_groups
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
+from normcli.verify.levels import Level, list_levels
 from normcli.verify.names import describe_hypothesis, describe_window
 from normcli.verify.one_pass import fit_one_pass
+from normcli.verify.ranking import rank_matches
 from normcli.verify.screen import SCREENED, lie_on_line, measure_offset
 from normcli.verify.slips import Bounded
-from normcli.verify.ulp import ROUNDED_ONCE, measure_unit
+from normcli.verify.ulp import measure_unit
 from normcli.verify.windows import WINDOWED, find_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,45 +56,6 @@ LARGEST_GROUP = 1 << 22
 
 FEW_VALUES = 1 << 12
 """Values that a hypothesis is tried on first."""
-
-
-class Level(NamedTuple):
-    """How well a result was calculated.
-
-    Parameters
-    ----------
-    precision : str
-        The dtype of the calculation.
-    ulp : float
-        How many units in the result's last place each value may be off.
-    roundings : float
-        How many units of the calculation's last place, at values of the size of its terms, on top.
-    """
-
-    precision: str
-    ulp: float
-    roundings: float
-
-    def measure(self, terms: Floats) -> Floats:
-        """Return how far off a calculation with such terms may be."""
-        return self.roundings * get_eps(np.dtype(find_type(self.precision))) * terms
-
-
-_CALCULATED = "float32"
-"""What kernels calculate half precision in."""
-
-
-def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
-    """Return the levels for results of a dtype: from rounded once to as careless as a correct kernel may be.
-
-    Of half precision that is one whose sums are of float32, however it rounds on the way: sums of float16 have
-    errors that grow with the length of the sum. The first level at which anything fits is the one that counts.
-    """
-    name, careless = dtype.name, [2.0**k for k in range(6)]
-    if is_half(dtype):
-        levels = [Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in careless[1:]]
-        return (*levels, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))
-    return (Level(name, ROUNDED_ONCE, 0.0), Level(name, 2.0, 0.0), *(Level(name, 1.0, n) for n in careless))
 
 
 _PATIENCE = 2
@@ -432,38 +394,3 @@ def _choose_groups(grid: Grid, most: int) -> NDArray[np.intp]:
     """Return the numbers of groups of about so many values, spread evenly."""
     count = min(max(1, most // grid.group_size), grid.group_count)
     return np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
-
-
-def rank_matches(matches: Iterable[Match]) -> list[Match]:
-    """Return matches in order: a usual eps first, then by the share of equal values, then what is used most."""
-    matches = list(matches)
-    most = max((match.equal for match in matches), default=1.0)
-
-    def rank(match: Match) -> tuple[Any, ...]:
-        return (
-            not match.is_usual,
-            int((most - match.equal) / _BY_LUCK),
-            _round_distance(match.max_abs),
-            not match.by_default,
-            match.affine != NO_AFFINE.way and not NORMS[match.norm].parameter_names,
-            match.users == 0,
-            match.groups == 1,  # of all channels: layer normalization by another name
-            -match.users,
-            list(WAYS).index(match.affine),
-            match.ddof,
-            list(NORMS).index(match.norm),
-            -match.equal,
-        )
-
-    return sorted(matches, key=rank)
-
-
-_BY_LUCK = 0.1
-"""Shares of equal values that differ by less differ by luck."""
-
-
-def _round_distance(distance: float) -> float:
-    """Return a distance's exponent to base 4: what differs by less differs by luck."""
-    if distance == 0.0:
-        return -math.inf
-    return math.frexp(distance)[1] // 2 if math.isfinite(distance) else math.inf

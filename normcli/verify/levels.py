@@ -1,0 +1,52 @@
+"""How well a result may have been calculated: from rounded once to as careless as a correct kernel may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import find_type, get_eps, is_half
+from normcli.verify.ulp import ROUNDED_ONCE
+
+if TYPE_CHECKING:
+    from normcli.dtypes import Floats
+
+
+class Level(NamedTuple):
+    """How well a result was calculated.
+
+    Parameters
+    ----------
+    precision : str
+        The dtype of the calculation.
+    ulp : float
+        How many units in the result's last place each value may be off.
+    roundings : float
+        How many units of the calculation's last place, at values of the size of its terms, on top.
+    """
+
+    precision: str
+    ulp: float
+    roundings: float
+
+    def measure(self, terms: Floats) -> Floats:
+        """Return how far off a calculation with such terms may be."""
+        return self.roundings * get_eps(np.dtype(find_type(self.precision))) * terms
+
+
+_CALCULATED = "float32"
+"""What kernels calculate half precision in."""
+
+
+def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
+    """Return the levels for results of a dtype: from rounded once to as careless as a correct kernel may be.
+
+    Of half precision that is one whose sums are of float32, however it rounds on the way: sums of float16 have
+    errors that grow with the length of the sum. The first level at which anything fits is the one that counts.
+    """
+    name, careless = dtype.name, [2.0**k for k in range(6)]
+    if is_half(dtype):
+        levels = [Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in careless[1:]]
+        return (*levels, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))
+    return (Level(name, ROUNDED_ONCE, 0.0), Level(name, 2.0, 0.0), *(Level(name, 1.0, n) for n in careless))
