@@ -86,11 +86,11 @@ class Verdict:
         """Return the header, and for each array its verdict, worst value, distances and worst groups."""
         yield self._build_header(view)
         for name, comparison in self.checked.comparisons.items():
-            yield self._build_verdict(name, comparison)
+            yield build_line(name, comparison)
             if not comparison.ok:
                 yield self._build_worst(name, comparison, view)
             if name == NORMALIZED and comparison.compared:
-                yield _build_histogram(comparison, view)
+                yield build_histogram(comparison, view)
             if comparison.groups is not None and not comparison.ok and self.plan.grid.group_count > 1:
                 yield self._build_groups(comparison, view)
         if self.sentence is not None:
@@ -127,38 +127,21 @@ class Verdict:
         more = list(list_selection(self.plan, self.tensor.values, self.checked.selection, self.checked.counts))
         for name, comparison in self.checked.comparisons.items():
             label = "actual" if name == NORMALIZED else f"actual {name}"
-            facts = (make_printable(self.sources[name]), *_list_tolerance(comparison.tolerance))
+            facts = (make_printable(self.sources[name]), *list_tolerance(comparison.tolerance))
             more.append((label, facts))
         title = f"check {self.plan.norm.name} · {self.plan.norm.title}"
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 
-    def _build_verdict(self, name: str, found: Comparison) -> Line:
-        values = format_count(found.compared, "value")
-        if not found.compared:
-            return Line((f"{name}: there are no values to compare",), mark=True)
-        where = f", where only {found.max_ulp_expected:.2g} is expected" if found.is_near_zero else ""
-        furthest = (
-            f"furthest {_format_ulp(found.max_ulp)} ulp{where}",
-            f"largest difference {found.max_abs:.3g}",
-        )
-        text = f"{values} agree{'s' if found.compared == 1 else ''}"
-        if not found.ok:
-            text = f"{found.mismatches:,} of {values} differ{'s' if found.mismatches == 1 else ''}"
-        return Line((f"{name}: {text}", *furthest), found.ok)
-
     def _build_worst(self, name: str, comparison: Comparison, view: View) -> Facts:
         worst, grid = comparison.worst, self.plan.grid
         assert worst is not None
-        digits = view.digits or (_SHORT_DIGITS if comparison.tolerance.dtype.itemsize <= 4 else _LONG_DIGITS)
         index, number = self._locate(name, worst.place)
         group = grid.group_name(number)
         place: tuple[str, ...] = (group,)
         if name == NORMALIZED:
             at = format_index(index, grid.layout) or "the only value"
             place = (at, f"group {group}") if self.plan.spec.window is None else (at,)
-        actual = f"{worst.actual:.{digits}g}", f"{_format_ulp(worst.ulp)} ulp"
-        lines = (("at", place), ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual))
-        return Facts("worst value", lines)
+        return Facts("worst value", (("at", place), *format_element(comparison, view)))
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
         assert comparison.groups is not None
@@ -178,21 +161,11 @@ class Verdict:
     # -- for a program
 
     def _describe(self, name: str, comparison: Comparison) -> Mapping[str, Any]:
-        limits = comparison.tolerance
-        allowed = {"max_ulp_allowed": limits.max_ulp}
-        if limits.max_ulp is None:
-            allowed = describe_members(limits, "rtol", "atol")
+        worst = None if comparison.worst is None else self._describe_worst(name, comparison.worst)
         return {
-            "ok": comparison.ok,
             "source": self.sources[name],
-            "dtype": limits.dtype.name,
-            **describe_members(comparison, "compared", "mismatches", "max_ulp", "max_ulp_expected", "max_abs"),
-            **allowed,
-            "worst": None if comparison.worst is None else self._describe_worst(name, comparison.worst),
-            "histogram": [
-                dict(zip(("from", "to", "count"), describe_value(tuple(part)), strict=True))
-                for part in comparison.histogram
-            ],
+            **describe_comparison(comparison),
+            "worst": worst,
             "groups_with_mismatches": comparison.count_groups(),
             "groups": LongList([self._describe_group(group)] for group in comparison.groups or ()),
         }
@@ -220,7 +193,51 @@ class Verdict:
         return tuple(map(int, index)), int(grid.locate_groups(index))
 
 
-def _build_histogram(comparison: Comparison, view: View) -> Table:
+def build_line(name: str, found: Comparison) -> Line:
+    """Return how many values agree, and how far they are off."""
+    values = format_count(found.compared, "value")
+    if not found.compared:
+        return Line((f"{name}: there are no values to compare",), mark=True)
+    where = f", where only {found.max_ulp_expected:.2g} is expected" if found.is_near_zero else ""
+    furthest = (
+        f"furthest {_format_ulp(found.max_ulp)} ulp{where}",
+        f"largest difference {found.max_abs:.3g}",
+    )
+    text = f"{values} agree{'s' if found.compared == 1 else ''}"
+    if not found.ok:
+        text = f"{found.mismatches:,} of {values} differ{'s' if found.mismatches == 1 else ''}"
+    return Line((f"{name}: {text}", *furthest), found.ok)
+
+
+def format_element(comparison: Comparison, view: View) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the lines of a worst value: what is expected, what it is, and how far off."""
+    worst, short = comparison.worst, comparison.tolerance.dtype.itemsize <= 4
+    assert worst is not None
+    digits = view.digits or (_SHORT_DIGITS if short else _LONG_DIGITS)
+    actual = f"{worst.actual:.{digits}g}", f"{_format_ulp(worst.ulp)} ulp"
+    return ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual)
+
+
+def describe_comparison(comparison: Comparison) -> dict[str, Any]:
+    """Return the members of JSON that every comparison has."""
+    limits = comparison.tolerance
+    allowed = {"max_ulp_allowed": limits.max_ulp}
+    if limits.max_ulp is None:
+        allowed = describe_members(limits, "rtol", "atol")
+    return {
+        "ok": comparison.ok,
+        "dtype": limits.dtype.name,
+        **describe_members(comparison, "compared", "mismatches", "max_ulp", "max_ulp_expected", "max_abs"),
+        **allowed,
+        "histogram": [
+            dict(zip(("from", "to", "count"), describe_value(tuple(part)), strict=True))
+            for part in comparison.histogram
+        ],
+    }
+
+
+def build_histogram(comparison: Comparison, view: View) -> Table:
+    """Return how many values are how far off."""
     total = comparison.compared
     bins = comparison.histogram if view.full else _coarsen(comparison.histogram)
     rows = [
@@ -261,7 +278,7 @@ def _format_bound(bound: float) -> str:
     return f"{bound:g}" if small else f"2^{math.frexp(bound)[1] - 1}"
 
 
-def _list_tolerance(limits: Tolerance) -> tuple[str, str]:
+def list_tolerance(limits: Tolerance) -> tuple[str, str]:
     """Return the dtype that distances are counted in, and what is tolerated."""
     relative = f"rtol {limits.rtol:g}, atol {limits.atol:g}"
     return limits.dtype.name, relative if limits.max_ulp is None else f"up to {limits.max_ulp:g} ulp"

@@ -25,15 +25,21 @@ if TYPE_CHECKING:
     from normcli.tensors.tensor import Tensor
 
 
+DY_OPTIONS = (
+    option(
+        "--dy",
+        metavar="FILE",
+        help="The derivative of the loss by the normalized tensor, of the input's shape; as --input. "
+        "[default: drawn, standard normal]",
+    ),
+    option("--dy-seed", type=int, metavar="SEED", help="Of a drawn dy. [default: one above --seed]"),
+)
+"""Where dy comes from."""
+
+
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     return [
-        option(
-            "--dy",
-            metavar="FILE",
-            help="The derivative of the loss by the normalized tensor, of the input's shape; as --input. "
-            "[default: drawn, standard normal]",
-        ),
-        option("--dy-seed", type=int, metavar="SEED", help="Of a drawn dy. [default: one above --seed]"),
+        *DY_OPTIONS,
         *options.of_problem(named),
         *options.COUNTING,
         options.output("Save dx; - is standard output."),
@@ -70,7 +76,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
 
     problem = load_problem(settings)
     require_derivative(problem.plan)
-    slope = _load_gradient(settings, problem, dy, dy_seed)
+    slope = load_gradient(settings, problem, dy, dy_seed)
     with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
         warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
         out = outputs.start(files, problem)
@@ -91,7 +97,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
         outputs.document.write(answer, settings.answer.view())
 
 
-def _load_gradient(settings: Settings, problem: Problem, path: str | None, seed: int | None) -> Tensor:
+def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: int | None) -> Tensor:
     """Return dy: of a file, or drawn from a stream that the input is not drawn from."""
     if path is not None:
         if seed is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click import option
 
-from normcli.cli import options
+from normcli.cli import check_backward, options
 from normcli.cli.destination import leave_with_verdict, print_document
 from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.sources import load_actual
@@ -51,6 +51,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         option("--atol", type=float, help="Tolerated difference beside that. [default: by dtype]"),
         option("--max-ulp", type=float, metavar="ULP", help="Tolerate so many ulp instead of both."),
         _COUNTED_IN,
+        *check_backward.OPTIONS,
         *options.of_problem(named, but="dtype"),
         *options.COUNTING,
         *_ANSWER,
@@ -66,6 +67,9 @@ def _run(
     which groups differ. Exit code: 0 if all agree, 1 if any differs. Of a folder that normcli golden wrote, it
     checks all files.
 
+    With --backward, gradients are checked: those of a loss whose derivative by the normalized tensor is --dy.
+    Of wrong ones it says how: a term that is missing or taken twice, a sign, other axes, part of a batch.
+
     Unless --rtol, --atol or --max-ulp say otherwise, what torch's assert_close tolerates for the dtype of FILE
     is no difference: 1.3e-6 · |expected| + 1e-5 for float32. --max-ulp is stricter: exact values, rounded once,
     are within 0.5.
@@ -74,8 +78,14 @@ def _run(
       normcli check ln -i x.npy --actual y.npy
       normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
+      normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
       normcli check golden
     """
+    gradients = check_backward.take_options(actual)
+    if gradients is not None:
+        limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
+        check_backward.check_backward(settings, gradients, actual, limits)
+        return
     paths = _find_actual(find_norm(settings.request.norm)[0], actual)
     if [*settings.source.inputs, *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")

@@ -66,9 +66,15 @@ class Tolerance(NamedTuple):
 
 
 def choose_tolerance(
-    dtype: np.dtype[Any], rtol: float | None = None, atol: float | None = None, max_ulp: float | None = None
+    dtype: np.dtype[Any],
+    rtol: float | None = None,
+    atol: float | None = None,
+    max_ulp: float | None = None,
+    scale: float = 1.0,
 ) -> Tolerance:
     """Return the tolerance for values of a dtype: the given, and for the rest torch's own.
+
+    Of values whose largest is a `scale` below 1, the absolute tolerance is as much smaller.
 
     Raises
     ------
@@ -86,7 +92,7 @@ def choose_tolerance(
     if max_ulp is not None and (rtol is not None or atol is not None):
         raise UsageError("max-ulp takes the place of rtol and atol; give one or the other")
     usual = _FORMATS[dtype.name]
-    rtol, atol = usual.rtol if rtol is None else rtol, usual.atol if atol is None else atol
+    rtol, atol = usual.rtol if rtol is None else rtol, usual.atol * min(1.0, scale) if atol is None else atol
     return Tolerance(dtype, rtol, atol, max_ulp)
 
 

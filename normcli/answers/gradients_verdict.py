@@ -1,0 +1,113 @@
+"""The answer of `normcli check NORM --backward`: how far gradients are off, and how they are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.answers.verdict import (
+    build_histogram,
+    build_line,
+    describe_comparison,
+    format_element,
+    list_tolerance,
+)
+from normcli.documents.document import Facts, Line, describe_members
+from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
+from normcli.printable import make_printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from normcli.documents.document import Section, View
+    from normcli.tensors.tensor import Tensor
+    from normcli.verify.gradients import CheckedGradients
+    from normcli.verify.tally import Element
+
+
+@dataclass(frozen=True)
+class GradientsVerdict:
+    """The comparison of gradients with the exact ones.
+
+    Parameters
+    ----------
+    checked : CheckedGradients
+    tensor, dy : Tensor
+        The input and dy, and where they came from.
+    sources : mapping of str to str
+        Where each compared array came from.
+    warnings : sequence of str
+        Of degenerate groups.
+    """
+
+    checked: CheckedGradients
+    tensor: Tensor
+    dy: Tensor
+    sources: Mapping[str, str]
+    warnings: Sequence[str] = ()
+
+    def sections(self, view: View) -> Iterator[Section]:
+        """Return the header, and of each array its verdict, the worst value, and how it is wrong."""
+        exact, plan = self.checked.gradients, self.checked.gradients.plan
+        more = [("dy", list_facts(self.dy))]
+        for name, comparison in self.checked.comparisons.items():
+            facts = (make_printable(self.sources[name]), *list_tolerance(comparison.tolerance))
+            more.append((f"actual {name}", facts))
+        title = f"check backward {plan.norm.name} · {plan.norm.title}"
+        yield build_header(title, plan, list_facts(self.tensor), view, name_inputs(exact.inputs), more)
+        for name, comparison in self.checked.comparisons.items():
+            yield build_line(name, comparison)
+            if comparison.worst is not None and not comparison.ok:
+                place = " ".join(f"{axis}={i}" for axis, i in self._locate(name, comparison.worst).items())
+                lines = (("at", (place or "the only value",)), *format_element(comparison, view))
+                yield Facts("worst value", lines)
+            if name in self.checked.faults:
+                yield Line((self.checked.faults[name],))
+            if name == "dx" and comparison.compared:
+                yield build_histogram(comparison, view)
+
+    def data(self) -> Mapping[str, Any]:
+        """Return the verdicts as one object."""
+        subject = {"input": describe_tensor(self.tensor), "dy": describe_tensor(self.dy)}
+        return {
+            **describe_plan(self.checked.gradients.plan, subject),
+            "ok": self.checked.ok,
+            "gradients": {name: self._describe(name) for name in self.checked.comparisons},
+            "warnings": list(self.warnings),
+        }
+
+    def records(self) -> Iterator[Mapping[str, Any]]:
+        """Return one object for each array compared."""
+        for name in self.checked.comparisons:
+            yield {"compared": name, **self._describe(name)}
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Return one line for each array compared: how many values, how many differ, how far."""
+        columns = ("compared", "mismatches", "max_ulp", "max_abs")
+        yield ("gradient", *columns)
+        for name, comparison in self.checked.comparisons.items():
+            yield (name, *(str(getattr(comparison, column)) for column in columns))
+
+    def _describe(self, name: str) -> Mapping[str, Any]:
+        comparison = self.checked.comparisons[name]
+        worst = comparison.worst
+        return {
+            "source": self.sources[name],
+            **describe_comparison(comparison),
+            "worst": None if worst is None else self._describe_worst(name, worst),
+            "sentence": self.checked.faults.get(name),
+        }
+
+    def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
+        return {"index": self._locate(name, worst), **describe_members(worst, "expected", "actual", "ulp")}
+
+    def _locate(self, name: str, worst: Element) -> dict[str, int]:
+        """Return the index of a value, by the names of its axes."""
+        grid, parameters = self.checked.gradients.plan.grid, self.checked.gradients.plan.parameters
+        axes, shape = parameters.axes, parameters.shape
+        if name == "dx":
+            axes, shape = tuple(range(len(grid.shape))), grid.shape
+        index = np.unravel_index(worst.place, shape) if shape else ()
+        return {grid.layout.name(axis): int(i) for axis, i in zip(axes, index, strict=True)}

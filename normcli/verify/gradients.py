@@ -1,0 +1,111 @@
+"""Somebody's gradients, held against the exact ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.errors import DataError, UsageError
+from normcli.results.backward import calculate_backward
+from normcli.tensors.mapped import fetch
+from normcli.tensors.pieces import iterate_pieces
+from normcli.verify.faults import find_fault
+from normcli.verify.tally import Comparison
+from normcli.verify.ulp import choose_counting_dtype, choose_tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.inputs import Inputs
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+    from normcli.results.backward import Gradients
+    from normcli.verify.ulp import Tolerance
+
+PIECE = 1 << 14
+"""Values compared at once: the dozen arrays that this takes stay in the cache."""
+
+
+class CheckedGradients(NamedTuple):
+    """What `check_gradients` returns.
+
+    Parameters
+    ----------
+    gradients : Gradients
+        The exact ones, rounded to float64.
+    comparisons : mapping of str to Comparison
+        By what was compared: `dx`, `dgamma` or `dbeta`.
+    faults : mapping of str to str
+        Of those that differ: how they are wrong, in a sentence, where that was found.
+    """
+
+    gradients: Gradients
+    comparisons: Mapping[str, Comparison]
+    faults: Mapping[str, str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return all(comparison.ok for comparison in self.comparisons.values())
+
+
+def check_gradients(
+    plan: Plan,
+    values: NDArray[Any],
+    dy: NDArray[Any],
+    actual: Mapping[str, NDArray[Any]],
+    inputs: Inputs,
+    tolerate: Callable[..., Tolerance] = choose_tolerance,
+    effort: Effort = DEFAULT_EFFORT,
+) -> CheckedGradients:
+    """Compare gradients with the exact ones, and say how they are wrong.
+
+    Parameters
+    ----------
+    plan : Plan
+    values, dy : ndarray
+    actual : mapping of str to ndarray
+        `dx`, `dgamma`, `dbeta`, or some of them.
+    inputs : Inputs
+    tolerate : callable
+        As of `check`; called with `scale`, the largest |expected|: gradients of a mean loss are small, and an
+        absolute tolerance that is fixed would take any for right.
+    effort : Effort
+
+    Raises
+    ------
+    DataError
+        If a shape does not fit.
+    UsageError
+        If the norm has no such parameter.
+    """
+    gamma, beta = (None if a is None else a.astype(np.float64) for a in (inputs.gamma, inputs.beta))
+    wide = inputs._replace(gamma=gamma, beta=beta)
+    exact = calculate_backward(plan.change_spec(dtype="float64"), values, dy, wide, effort=effort)
+    comparisons, faults = {}, {}
+    for name, array in actual.items():
+        expected = exact.field(name)
+        if expected is None:
+            raise UsageError(f"{plan.norm.name} has no {name.removeprefix('d')}")
+        array = _fit(name, array, expected.shape)
+        scale = float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0))
+        found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=scale))
+        with np.errstate(all="ignore"):
+            for piece, part in zip(iterate_pieces(array, PIECE), iterate_pieces(expected, PIECE), strict=True):
+                found.compare(fetch(piece), part, found.compared)
+        comparisons[name] = found
+        fault = None if found.ok else find_fault(exact, name, array)
+        if fault is not None:
+            faults[name] = fault
+    return CheckedGradients(exact, comparisons, faults)
+
+
+def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array in a shape that it may have ones beside."""
+    if [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
+        raise DataError(f"{name} has the shape {array.shape}; it takes {shape}")
+    return array.reshape(shape)

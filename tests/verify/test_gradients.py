@@ -1,0 +1,140 @@
+"""Wrong backward passes, as kernels had them: each is found, and named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import backward
+from normcli.errors import DataError, UsageError
+from normcli.verify.gradients import check_gradients
+
+RNG = np.random.default_rng(0)
+X, DY = RNG.normal(1.0, 2.0, (6, 4, 5)), RNG.normal(size=(6, 4, 5))
+GAMMA, BETA = RNG.normal(2.0, 1.0, 4), RNG.normal(size=4)
+AXES = (0, 2)
+
+
+def view(parameter):
+    return parameter[:, None]
+
+
+def mean(values, axes=AXES):
+    return values.mean(axes, keepdims=True)
+
+
+class Parts:
+    """The parts that a kernel for batch norm puts together."""
+
+    g = DY * view(GAMMA)
+    w = X - mean(X)
+    divisor = np.sqrt(mean(w * w) + 1e-5)
+    xhat = w / divisor
+
+
+P = Parts
+N = 30
+WRONG_DX = {
+    "its sign is turned": -(P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the mean(dy · gamma) term is missing": (P.g - P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "mean(dy · gamma) is subtracted twice": (P.g - 2 * mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the x̂ · mean(dy · gamma · x̂) term is missing": (P.g - mean(P.g)) / P.divisor,
+    "the x̂ · mean(dy · gamma · x̂) term is added": (P.g - mean(P.g) + P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the statistics are taken as constants": P.g / P.divisor,
+    "both means are divided by n − 1": (P.g - (mean(P.g) + P.xhat * mean(P.g * P.xhat)) * N / (N - 1))
+    / P.divisor,
+    "gamma is left out": (DY - mean(DY) - P.xhat * mean(DY * P.xhat)) / P.divisor,
+    "it is not divided by the divisor": P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat),
+    "its means are over l, not": (P.g - mean(P.g, 2) - P.xhat * mean(P.g * P.xhat, 2)) / P.divisor,
+}
+WRONG_DGAMMA = {
+    "it is dbeta: the two are exchanged": DY.sum(AXES),
+    "its sign is turned": -(DY * P.xhat).sum(AXES),
+    "it is a mean, not a sum": (DY * P.xhat).mean(AXES),
+    "it is summed with y, not x̂": (DY * (P.xhat * view(GAMMA) + view(BETA))).sum(AXES),
+    "it is summed over n=0 … n=2 alone": (DY * P.xhat)[:3].sum(AXES),
+    "it is summed over n=1 … n=5 alone": (DY * P.xhat)[1:].sum(AXES),
+    "it is summed over l=0 alone": (DY * P.xhat)[..., :1].sum(AXES),
+}
+
+
+def check(name, array, dtype="float32", norm="bn", **options):
+    x, dy, gamma, beta = (a.astype(dtype) for a in (X, DY, GAMMA, BETA))
+    right = backward(x, dy, norm, gamma=gamma, beta=beta, **options)
+    return check_gradients(right.plan, x, dy, {name: array.astype(dtype)}, right.inputs)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "fault", "array"),
+    [
+        *(pytest.param("dx", fault, array, id=f"dx {fault}") for fault, array in WRONG_DX.items()),
+        *(pytest.param("dgamma", fault, array, id=f"dgamma {fault}") for fault, array in WRONG_DGAMMA.items()),
+        pytest.param(
+            "dbeta", "it is dgamma: the two are exchanged", (DY * P.xhat).sum(AXES), id="dbeta exchanged"
+        ),
+        pytest.param("dbeta", "it is summed over n=0 … n=2 alone", DY[:3].sum(AXES), id="dbeta half"),
+    ],
+)
+def test_each_fault_is_named(name, fault, array, dtype):
+    found = check(name, array, dtype)
+    assert not found.ok
+    assert found.faults[name].startswith(f"{name}: {fault}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_what_is_right_has_no_fault(dtype):
+    x, dy, gamma = (a.astype(dtype) for a in (X, DY, GAMMA))
+    right = backward(x, dy, "bn", gamma=gamma)
+    actual = {"dx": right.dx, "dgamma": right.dgamma, "dbeta": right.dbeta}
+    found = check_gradients(right.plan, x, dy, actual, right.inputs)
+    assert found.ok
+    assert found.faults == {}
+    assert all(comparison.max_ulp <= 0.5 for comparison in found.comparisons.values())
+
+
+def test_small_gradients_are_not_tolerated_away():
+    """1e-5 beside a loss that is a mean over millions would take anything for right."""
+    x, dy = X.astype("f4"), (DY * 1e-9).astype("f4")
+    right = backward(x, dy, "bn")
+    found = check_gradients(right.plan, x, dy, {"dx": right.dx * 0}, right.inputs)
+    assert not found.ok
+
+
+@pytest.mark.parametrize("array", [RNG.normal(size=X.shape), X, np.zeros_like(X)])
+def test_what_no_fault_explains_has_no_sentence(array):
+    found = check("dx", array)
+    assert not found.ok
+    assert found.faults == {}
+
+
+def test_faults_that_are_the_same_on_the_data_are_both_named():
+    dy = DY - mean(DY)
+    right = backward(X, dy, "bn")
+    found = check_gradients(right.plan, X, dy, {"dx": dy / P.divisor}, right.inputs)
+    assert found.faults["dx"] == (
+        "dx: the x̂ · mean(dy · gamma · x̂) term is missing, or on these data the same: the statistics are taken as "
+        "constants: it is dy · gamma / divisor."
+    )
+
+
+@pytest.mark.parametrize(
+    ("norm", "options"), [("ln", {}), ("rms", {}), ("mvn", {}), ("gn", {"groups": 2}), ("lp", {})]
+)
+def test_other_norms_are_judged_by_the_same_expressions(norm, options):
+    right = backward(X, DY, norm, **options)
+    found = check_gradients(right.plan, X, DY, {"dx": -right.dx}, right.inputs)
+    assert found.faults["dx"] == "dx: its sign is turned."
+    from normcli.verify.faults import make_terms
+
+    np.testing.assert_allclose(
+        make_terms(right).differentiate().reshape(X.shape), right.dx, rtol=1e-9, atol=1e-12
+    )
+
+
+def test_what_does_not_fit_is_refused():
+    right = backward(X, DY, "lp")
+    with pytest.raises(UsageError, match="lp has no gamma"):
+        check_gradients(right.plan, X, DY, {"dgamma": np.ones(4)}, right.inputs)
+    with pytest.raises(DataError, match=r"dx has the shape \(2,\); it takes \(6, 4, 5\)"):
+        check_gradients(right.plan, X, DY, {"dx": np.ones(2)}, right.inputs)
