@@ -208,11 +208,13 @@ def test_the_library_works_without_click_and_rich():
 
 def test_an_installed_package_has_every_file():
     with (ROOT / "pyproject.toml").open("rb") as stream:
-        packed = tomllib.load(stream)["tool"]["setuptools"]["package-data"]
+        tool = tomllib.load(stream)["tool"]["setuptools"]
+    packed, laid = tool["package-data"], tool["data-files"].values()
     patterns = [
         (ROOT / package.replace(".", "/"), pattern) for package, names in packed.items() for pattern in names
     ]
     kept = {path for folder, pattern in patterns for path in folder.glob(pattern)}
+    kept |= {ROOT / name for names in laid for name in names}
     others = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
     assert others == kept
 
