@@ -262,8 +262,8 @@ def run_keras(layer, x, gamma=None, beta=None, gain="gamma", **arguments):
         layer.build(x.shape)
     for name, value in ((gain, gamma), ("beta", beta)):
         if value is not None:
-            getattr(layer, name).assign(value.astype(np.float32))
-    made = layer(keras.ops.cast(x.astype(np.float64), x.dtype.name), **arguments)
+            getattr(layer, name).assign(to_torch(value))
+    made = layer(to_torch(x), **arguments)
     return keras.ops.convert_to_numpy(keras.ops.cast(made, "float64")).astype(
         find_type(str(keras.backend.standardize_dtype(made.dtype)))
     )
