@@ -174,14 +174,14 @@ def _collapse(view: NDArray[Any], geometry: Geometry) -> NDArray[Any] | None:
 
     NumPy's own ways copy the array to find that out.
     """
-    strides = []
+    if view.flags.c_contiguous:
+        return view.reshape(geometry.dims)
     for run in geometry.members:
         axes = [axis for axis in run if view.shape[axis] != 1]
         for outer, inner in itertools.pairwise(axes):
             if view.strides[outer] != view.strides[inner] * view.shape[inner]:
                 return None
-        strides.append(view.strides[axes[-1]] if axes else view.itemsize)
-    return np.lib.stride_tricks.as_strided(view, geometry.dims, strides, subok=True)
+    return view.reshape(geometry.dims)
 
 
 def _cut_boxes(shape: list[int], start: int, stop: int) -> Iterator[tuple[slice, Slices]]:

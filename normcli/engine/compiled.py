@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -201,25 +202,22 @@ def _lay(raw: NDArray[Any], out: NDArray[Any] | None, kept: int) -> tuple[NDArra
 
 def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
     """Return views of arrays of one shape with two axes of groups and two of values; None if they do not do."""
+    if all(a.flags.c_contiguous for a in arrays):
+        return [a.reshape(1, -1, 1, math.prod(a.shape[kept:])) for a in arrays]
     groups: list[tuple[int, ...]] = []
     values: list[tuple[int, ...]] = []
-    steps = zip(arrays[0].shape, *(a.strides for a in arrays), strict=True)
-    for axis, (length, *strides) in enumerate(steps):
+    for axis, (length, *strides) in enumerate(zip(arrays[0].shape, *(a.strides for a in arrays), strict=True)):
         runs = groups if axis < kept else values
         if length == 1:
             continue
-        if runs and all(outer == length * stride for outer, stride in zip(runs[-1][1:], strides, strict=True)):
+        if runs and [length * stride for stride in strides] == list(runs[-1][1:]):
             length *= runs.pop()[0]
         runs.append((length, *strides))
     if len(groups) > 2 or len(values) > 2:
         return None
-    one = (1, *(a.itemsize for a in arrays))
-    runs = [*[one] * (2 - len(groups)), *groups, *[one] * (2 - len(values)), *values]
-    shape, *strides_of = zip(*runs, strict=True)
-    return [
-        np.lib.stride_tricks.as_strided(a, shape, strides, subok=True)
-        for a, strides in zip(arrays, strides_of, strict=True)
-    ]
+    lengths = [run[0] for run in groups], [run[0] for run in values]
+    shape = [n for own in lengths for n in (*[1] * (2 - len(own)), *own)]
+    return [a.reshape(shape) for a in arrays]  # joins axes that lie behind each other, which takes no copy
 
 
 def open_compiled(run: Run) -> CompiledRun | None:

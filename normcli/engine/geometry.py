@@ -100,6 +100,11 @@ class Geometry:
         return tuple(range(len(self.dims)))
 
     @functools.cached_property
+    def everything(self) -> Slices:
+        """The tile that holds all values."""
+        return tuple(slice(0, length) for length in self.dims)
+
+    @functools.cached_property
     def kept_runs(self) -> tuple[int, ...]:
         """The runs over which there is one group each."""
         return tuple(i for i, kind in enumerate(self.reduced) if not kind)
@@ -145,7 +150,7 @@ class Geometry:
             sizes = np.multiply.outer(sizes, self._cut_run(run)).reshape(-1)
         return sizes
 
-    @property
+    @functools.cached_property
     def longest_leaf(self) -> int:
         """The number of values of the longest leaf."""
         return int(self.leaf_sizes.max())
@@ -166,6 +171,9 @@ class Geometry:
 
         A tile grows from the innermost run outwards, so that it is as contiguous as it can be.
         """
+        if 0 < math.prod(self.dims) <= block:
+            yield self.everything
+            return
         step = [1] * len(self.dims)
         for run in self.reduced_runs:
             if whole or self.cut is None or run > self.cut:

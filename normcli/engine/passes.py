@@ -422,7 +422,7 @@ class Run:
             here = solution.take(lambda a: geometry.spread_groups(a, tile))
             self._write(raw, tile, here, geometry.runs, work)
 
-        self._keep_solution(tuple(slice(0, n) for n in geometry.dims), solution, count)
+        self._keep_solution(geometry.everything, solution, count)
         if self.sink is not None:
             self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE)
 

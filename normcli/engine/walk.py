@@ -13,7 +13,7 @@ from normcli.engine.geometry import find_lengths
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Geometry, Slices
@@ -73,6 +73,27 @@ def count_processors() -> int:
         return os.cpu_count() or 1
 
 
+class _SharedTiles:
+    """Tiles that several threads take one by one, until one of them fails."""
+
+    def __init__(self, tiles: Iterator[Slices]) -> None:
+        self._tiles, self._stopped = tiles, False
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> _SharedTiles:
+        return self
+
+    def __next__(self) -> Slices:
+        with self._lock:
+            if self._stopped:
+                raise StopIteration
+            return next(self._tiles)
+
+    def stop(self) -> None:
+        """Hand out no more."""
+        self._stopped = True
+
+
 class Walk:
     """Work on the tiles of a geometry, in threads; an observer takes the progress.
 
@@ -100,42 +121,41 @@ class Walk:
         """Work on every tile of about `most` values; `line` is the length that operands broadcast along."""
         block = min(self._block, most)
         tiles = self._geometry.tiles(whole, block)
-        lock = threading.Lock()
-        failed = threading.Event()
-
-        def work_through() -> None:
-            work = Workspace()
-            with np.errstate(all="ignore"):
-                if line >= _SMALL_BUFFER:
-                    np.setbufsize(_SMALL_BUFFER)
-                while not failed.is_set():
-                    with lock:
-                        tile = next(tiles, None)
-                    if tile is None:
-                        return
-                    try:
-                        work_on(tile, work)
-                        self._source.forget()
-                        self._advance(tile)
-                    except BaseException:
-                        failed.set()
-                        raise
-
         tile_count = -(-self._size // block)
         threads = 1 if tile_count <= 1 else min(self.effort.threads or count_processors(), tile_count)
         if threads == 1:
-            work_through()
+            self._work_through(tiles, work_on, line)
             return
         from concurrent.futures import ThreadPoolExecutor  # slow to import, and small tensors need none
 
+        shared = _SharedTiles(tiles)
+
+        def take_part() -> None:
+            try:
+                self._work_through(shared, work_on, line)
+            except BaseException:
+                shared.stop()
+                raise
+
         with ThreadPoolExecutor(threads) as pool:
-            futures = [pool.submit(work_through) for _ in range(threads)]
+            futures = [pool.submit(take_part) for _ in range(threads)]
             try:
                 for future in futures:
                     future.result()
             except BaseException:  # an interrupt, which only the main thread receives
-                failed.set()
+                shared.stop()
                 raise
+
+    def _work_through(self, tiles: Iterator[Slices], work_on: Work, line: int) -> None:
+        """Work on tiles until there are no more."""
+        work = Workspace()
+        with np.errstate(all="ignore"):
+            if line >= _SMALL_BUFFER:
+                np.setbufsize(_SMALL_BUFFER)
+            for tile in tiles:
+                work_on(tile, work)
+                self._source.forget()
+                self._advance(tile)
 
     def _advance(self, tile: Slices) -> None:
         if self.effort.observer is not None:

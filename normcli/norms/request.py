@@ -66,7 +66,8 @@ class Request(NamedTuple):
         UsageError
             If a value is of another kind than its option.
         """
-        return cls(norm, **{option.name: option.convert(given.get(option.name)) for option in OPTIONS})
+        chosen = [(option, value) for option in OPTIONS if (value := given.get(option.name)) is not None]
+        return cls(norm, **{option.name: option.convert(value) for option, value in chosen})
 
 
 class Choices:

@@ -127,7 +127,7 @@ def select(plan: Plan, values: NDArray[Any], asked: SelectionRequest) -> Selecti
         If the mask or the lengths do not fit, or there is a NaN where that is an error.
     """
     for name, value, words in (("nan", asked.nan, NanRule), ("fill", asked.fill, Fill)):
-        if value not in (None, *words):
+        if value is not None and value not in tuple(words):
             raise UsageError(f"{name} {value!r} is none of {', '.join(words)}")
     if asked.nan == NanRule.RAISE:
         _refuse_nan(plan, values)
