@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from normcli.numerics.workspace import Workspace
 
 
+_SMALL = 1 << 16
+"""Of tensors of so many values it is remembered where gamma and beta lie."""
+
+
 class Source(Protocol):
     """What tiles are read from."""
 
@@ -54,6 +58,54 @@ class Sink(Protocol):
         """Take the values of a tile, from the place that `open` returned; that may be used again afterwards."""
 
 
+class _Places:
+    """Where values that broadcast against a view lie along its runs.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the values, of the view's rank.
+    view_shape : tuple of int
+    geometry : Geometry
+    """
+
+    def __init__(self, shape: tuple[int, ...], view_shape: tuple[int, ...], geometry: Geometry) -> None:
+        self.runs = geometry.runs
+        self.lengths = tuple(math.prod(shape[a] for a in run) for run in geometry.members)
+        self.index: list[NDArray[np.intp] | None] = []
+        for run, length, mine in zip(geometry.members, geometry.dims, self.lengths, strict=True):
+            if mine in (1, length):
+                self.index.append(None)
+                continue
+            number = np.arange(mine).reshape([shape[a] for a in run])
+            self.index.append(np.broadcast_to(number, [view_shape[a] for a in run]).reshape(-1))
+
+    def number(self, runs: tuple[int, ...], tile: Slices | dict[int, slice]) -> NDArray[np.int64]:
+        """Return the places among all values of those along some runs, in C order."""
+        places = np.zeros(1, np.int64)
+        for run in runs:
+            part, index = tile[run], self.index[run]
+            if self.lengths[run] == 1:
+                places = places.repeat(part.stop - part.start)
+                continue
+            along = np.arange(part.start, part.stop) if index is None else index[part]
+            places = np.add.outer(places, along * math.prod(self.lengths[run + 1 :])).reshape(-1)
+        return places
+
+    @functools.lru_cache(maxsize=8)  # noqa: B019  # of the latest runs: mostly the same in all of their tiles
+    def find_span(self, along: tuple[int, ...], ends: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:
+        """Return the first place of a row, and how many neighbours share one; None if they lie otherwise."""
+        parts = dict(zip(along, (slice(*pair) for pair in ends), strict=True))
+        places = self.number(along, parts)
+        first, count = int(places[0]), len(places)
+        span, rest = divmod(count, int(places[-1]) - first + 1)
+        return None if rest or (places - first != np.arange(count) // max(span, 1)).any() else (first, span)
+
+
+_place_again = functools.lru_cache(maxsize=16)(_Places)
+"""For small tensors, where finding it out takes longer than the arithmetic."""
+
+
 class Spread:
     """Values that broadcast against the view (gamma, beta, a mask), cut to one tile at a time.
 
@@ -66,21 +118,15 @@ class Spread:
     """
 
     def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
-        self._geometry = geometry
-        self._values = values.reshape([math.prod(values.shape[a] for a in run) for run in geometry.members])
-        self._index: list[NDArray[np.intp] | None] = []
-        for run, length, mine in zip(geometry.members, geometry.dims, self._values.shape, strict=True):
-            if mine in (1, length):
-                self._index.append(None)
-                continue
-            number = np.arange(mine).reshape([values.shape[a] for a in run])
-            self._index.append(np.broadcast_to(number, [view_shape[a] for a in run]).reshape(-1))
+        place = _place_again if math.prod(view_shape) <= _SMALL else _Places
+        self._places = place(values.shape, view_shape, geometry)
+        self._values = values.reshape(self._places.lengths)
 
     def cut(self, tile: Slices, order: tuple[int, ...]) -> NDArray[Any]:
         """Return the values for a tile, with its runs in an order, to be broadcast against it."""
         result = self._values
         for run, part in enumerate(tile):
-            index = self._index[run]
+            index = self._places.index[run]
             if index is not None:
                 result = fetch(result).take(index[part], axis=run)
             elif result.shape[run] > 1:
@@ -99,33 +145,14 @@ class Spread:
 
     def lay_rows(self, tile: Slices, along: tuple[int, ...]) -> RowParameter:
         """Return the values for rows of a tile: one for each place along its other runs."""
-        others = tuple(run for run in self._geometry.runs if run not in along)
-        starts = self._number(others, tile)
-        found = self._find_span(along, tuple((tile[run].start, tile[run].stop) for run in along))
+        places = self._places
+        starts = places.number(tuple([run for run in places.runs if run not in along]), tile)
+        found = places.find_span(along, tuple([(tile[run].start, tile[run].stop) for run in along]))
         if found is not None:
             first, span = found
             return RowParameter(self.flat, starts + first, span)
-        places = np.add.outer(starts, self._number(along, tile))
-        return RowParameter(self.flat[places.reshape(-1)], np.arange(len(starts)) * places.shape[1], 1)
-
-    @functools.lru_cache(maxsize=4)  # noqa: B019  # of one run, in whose tiles it is mostly the same
-    def _find_span(self, along: tuple[int, ...], ends: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:
-        """Return the first place of a row, and how many neighbours share one; None if they lie otherwise."""
-        parts = dict(zip(along, (slice(*pair) for pair in ends), strict=True))
-        places = self._number(along, parts)
-        first, count = int(places[0]), len(places)
-        span, rest = divmod(count, int(places[-1]) - first + 1)
-        return None if rest or (places - first != np.arange(count) // max(span, 1)).any() else (first, span)
-
-    def _number(self, runs: tuple[int, ...], tile: Slices | dict[int, slice]) -> NDArray[np.int64]:
-        """Return the places among all values of those along some runs, in C order."""
-        places = np.zeros(1, np.int64)
-        for run in runs:
-            mine, index = self._values.shape[run], self._index[run]
-            along = np.arange(tile[run].start, tile[run].stop)
-            along = np.zeros_like(along) if mine == 1 else along if index is None else index[along]
-            places = np.add.outer(places, along * math.prod(self._values.shape[run + 1 :])).reshape(-1)
-        return places
+        each = np.add.outer(starts, places.number(along, tile))
+        return RowParameter(self.flat[each.reshape(-1)], np.arange(len(starts)) * each.shape[1], 1)
 
 
 class ArraySource:
