@@ -19,7 +19,7 @@ from normcli.engine.passes import Run
 from normcli.engine.run import measure, open_run
 from normcli.norms.request import Fill
 from normcli.norms.table import Centre
-from normcli.numerics.exact_slopes import solve_exactly, solve_given_exactly, take_sum
+from normcli.numerics.exact_slopes import NO_SLOPE, solve_exactly, solve_given_exactly, take_sum
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, pair_multiply
@@ -30,6 +30,7 @@ from normcli.numerics.slope_sums import Rows, Sums, expand, find_deviations
 from normcli.numerics.slopes import (
     ERROR,
     Derivatives,
+    clear,
     differentiate,
     find_p,
     find_shares,
@@ -111,6 +112,8 @@ class _Tile(NamedTuple):
         One for each group, where it does not vary within groups.
     places : ndarray of int or None
         The number of the parameter of each value, or of each group, shape (groups, 1); None without parameters.
+    used : ndarray of bool or None
+        Which values have a part in normalized ones; None for all.
     """
 
     place: Slices
@@ -119,6 +122,14 @@ class _Tile(NamedTuple):
     dy: Floats
     gamma: Floats | None
     places: Integers | None
+    used: Selected | None
+
+    def leave_used(self, found: Derivatives) -> Derivatives:
+        """Return derivatives that are 0 of values that have no part in normalized ones."""
+        if self.used is None:
+            return found
+        value = found.value.map(lambda a: np.where(self.used, a, 0.0))
+        return Derivatives(value, np.where(self.used, found.error, 0.0), found.unclear & self.used)
 
 
 class _Solved(NamedTuple):
@@ -220,7 +231,7 @@ class _BackwardRun(Run):
         sums = self.parameters.setdefault(threading.get_ident(), _ParameterSums(self.count))
         sums.add_gradients(tile.places, tile.rows.dy)
         if not self.by_groups:
-            sums.add_shares(tile.places, find_shares(tile.rows, _stand(solved.slopes)))
+            sums.add_shares(tile.places, tile.leave_used(find_shares(tile.rows, _stand(solved.slopes))))
         elif self.solved is None:
             sums.add_shares(tile.places[:, 0], _share_by_groups(solved.slopes))
 
@@ -256,7 +267,7 @@ class _BackwardRun(Run):
         if used is not None:
             kept = deviations.map(lambda a: np.where(used, a, 0.0))
             rows = rows._replace(deviations=kept, dy=np.where(used, dy, 0.0))
-        return _Tile(index, numbers, rows, dy, gamma, places)
+        return _Tile(index, numbers, rows, dy, gamma, places, used)
 
     def _find_shift(self, numbers: Integers, x: Floats, low: Floats | None, counted: Selected | None) -> Any:
         """Return what is subtracted from values so that they are small; no result depends on it."""
@@ -301,7 +312,16 @@ class _BackwardRun(Run):
             return _Solved(slopes.map(lambda a: a[tile.numbers]), lambda row: recall(int(tile.numbers[row])))
         sums = Sums(len(tile.numbers), self.p)
         sums.add(np.arange(len(tile.numbers)), tile.rows)
-        return _Solved(solve_slopes(self.plan, sums), lambda row: solve_exactly(self.plan, sums, row))
+        return self._solve_sums(sums)
+
+    def _solve_sums(self, sums: Sums) -> _Solved:
+        """Return what groups are differentiated with, from their sums."""
+        slopes = solve_slopes(self.plan, sums)
+        empty = np.zeros(sums.count.shape, np.bool_)
+        if self.fill not in (None, Fill.NORMALIZE):
+            empty = sums.count == 0
+            slopes = clear(slopes, empty)
+        return _Solved(slopes, lambda row: NO_SLOPE if empty[row] else solve_exactly(self.plan, sums, row))
 
     def _solve_given(self) -> None:
         given = self.inputs.given
@@ -333,8 +353,7 @@ class _BackwardRun(Run):
         first, *others = every.values()
         for other in others:
             first.merge(other)
-        slopes = solve_slopes(self.plan, first)
-        self.solved = _Solved(slopes, lambda group: solve_exactly(self.plan, first, group))
+        self.solved = self._solve_sums(first)
 
     # -- gamma and beta
 
@@ -395,6 +414,8 @@ class _BackwardRun(Run):
             assert tile.places is not None
             solved = self._solve(tile)
             wanted = np.isin(tile.places, chosen)
+            if tile.used is not None and not self.by_groups:
+                wanted &= tile.used
             for row in np.flatnonzero(wanted.any(axis=-1)).tolist():
                 exact, columns = solved.recall(row), np.flatnonzero(wanted[row])
                 shares = [exact.share] if self.by_groups else exact.find_shares(_take(tile.rows, row, columns))

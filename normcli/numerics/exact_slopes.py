@@ -1,6 +1,7 @@
 """Derivatives in rational arithmetic, value by value: where pairs do not decide, or leave the range of doubles.
 
-Roots are taken to 300 bits, and powers of other exponents than 0, 1, 2 and ±∞ to 120 digits.
+Roots are taken to 300 bits, and powers of other exponents than 0, 1, 2 and ±∞ to 120 digits: what is made of
+them is known to so small a part of its largest term.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from normcli.norms.table import Centre, EpsMode, ZeroRule
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.powers import raise_decimal, use_digits
-from normcli.numerics.rational import add_eps, find_root, scale
+from normcli.numerics.rational import ROOT_BITS, add_eps, find_exponent, find_root, scale
 from normcli.numerics.slope_sums import needs_decimals
 from normcli.numerics.solution import find_freedom
 
@@ -84,6 +85,10 @@ class ExactSlope(NamedTuple):
         return [self.inverse * (d - self.centre) * dy for d, dy, _ in rows._replace(gamma=None).take_exactly()]
 
 
+NO_SLOPE = ExactSlope(2.0, *(Fraction(0),) * 4)
+"""Of a group of which nothing is normalized."""
+
+
 def solve_exactly(plan: Plan, sums: Sums, group: int) -> ExactSlope:
     """Return what the derivatives of one group's values are made of, from its exact sums."""
     total, power, gradient, product = (
@@ -137,7 +142,9 @@ def _multiply_divisor(plan: Plan, square: Fraction) -> Fraction | None:
     if mode is EpsMode.INSIDE:
         return square + eps
     if mode is EpsMode.OUTSIDE and eps:
-        root = find_root(square)
+        # Where dx cancels but for what eps adds, that has to be among the bits of the root.
+        further = max(0, find_exponent(square) // 2 - find_exponent(eps))
+        root = find_root(square, ROOT_BITS + 2 * further)
         return root * (root + eps)
     return square
 

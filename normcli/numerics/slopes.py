@@ -23,6 +23,7 @@ result is the exact one, rounded once.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -122,6 +123,12 @@ class Slopes:
         held: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         held.update({name: change(array) for name, array in held.items() if array is not None})
         return Slopes(**held)
+
+
+def clear(slopes: Slopes, empty: Selected) -> Slopes:
+    """Return slopes of which those of empty groups are 0: nothing of theirs is normalized."""
+    cleared = slopes.map(lambda a: np.where(empty, np.zeros((), a.dtype), a))
+    return dataclasses.replace(cleared, peak=slopes.peak)
 
 
 def find_p(plan: Plan) -> float:

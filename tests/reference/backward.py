@@ -127,7 +127,7 @@ def differentiate(found: Gradients) -> Expected:
             known = solve_given(plan, *(a[group] for a in given))
             inverse = known.divisor.invert()
             solved = [inverse * g[i] for i in inside], known.centre, inverse
-        elif inside:
+        elif inside or plan.norm.divisor == LENGTH:  # the length of nothing is 0
             solved = differentiate_group(
                 plan, [x[i] for i in inside], [g[i] for i in inside], [(x[i], g[i]) for i in outside]
             )

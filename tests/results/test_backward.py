@@ -111,6 +111,24 @@ def test_what_does_not_count_follows_its_fill(norm, fill):
     require_exact(backward(x, dy, norm, mask=mask, fill=fill, **options, **draw_parameters(x, norm, options)))
 
 
+@pytest.mark.parametrize("norm", ["bn", "ln", "gn", "rms", "ws", "lp"])
+@pytest.mark.parametrize("fill", ["pass", "zero", "normalize"])
+def test_groups_of_which_nothing_or_one_value_counts(norm, fill):
+    x, dy, options = draw(norm, "float32", (3, 4, 2), seed=16)
+    mask = np.ones(x.shape, bool)
+    mask[0] = mask[:, 1] = mask[1, 0, 0] = mask[2, 3, 1] = False
+    if NORMS[norm].centre.value == "mean":
+        options["ddof"] = 1
+    require_exact(backward(x, dy, norm, mask=mask, fill=fill, **options, **draw_parameters(x, norm, options)))
+
+
+@pytest.mark.parametrize("eps", [1e-300, 1e-12])
+def test_what_only_a_tiny_eps_leaves_is_exact(eps):
+    x = np.array([[0.0, 0.0, 0.0, 1e-3], [0.0, 1.0, 1.0, 1.0]])
+    for dy in (x, 1 - 2 * x):
+        require_exact(backward(x, dy, "ln", eps=eps, eps_mode="outside"))
+
+
 def test_omitted_nan_is_left_out():
     x, dy, _ = draw("ln", "float32", seed=6)
     x[0, 0, 1] = x[1, 2, 3] = np.nan
@@ -274,3 +292,41 @@ def test_a_drawn_gradient_is_seeded_and_hides_nothing():
     assert dy.values.dtype == np.float32
     assert len(np.unique(dy.values)) == dy.values.size
     assert dy.source == "normal, seed 5, numpy"
+
+
+FAMILIES = [
+    lambda rng, shape: rng.normal(size=shape),
+    lambda rng, shape: rng.integers(-3, 4, shape).astype(float),
+    lambda rng, shape: rng.normal(size=shape) * 2.0 ** rng.integers(-60, 60, shape),
+    lambda rng, shape: 2.0 ** rng.integers(-3, 4, shape),
+    lambda rng, shape: np.full(shape, rng.normal()),
+    lambda rng, shape: 1e8 + rng.integers(0, 3, shape),
+    lambda rng, shape: np.where(rng.random(shape) < 0.8, 0.0, rng.normal(size=shape)),
+    lambda rng, shape: 1 + 2.0**-50 * rng.integers(0, 5, shape),
+]
+
+
+def draw_case(rng):
+    """Return x, dy, a norm and options, of kinds of values that are hard in different ways."""
+    norm, shape = str(rng.choice(DIFFERENTIABLE)), (int(rng.integers(1, 4)), 4, int(rng.integers(1, 6)))
+    dtype = DTYPES[rng.integers(len(DTYPES))]
+    with np.errstate(over="ignore"):
+        x, dy = (FAMILIES[rng.integers(len(FAMILIES))](rng, shape).astype(dtype) for _ in range(2))
+    row = NORMS[norm]
+    options = {"groups": 2} if row.axes is AxesRule.CHANNEL_GROUPS else {}
+    if row.eps is not None:
+        options["eps"] = float(rng.choice([0.0, 1e-5, 3.0]))
+    if row.eps_mode in ("inside", "outside"):
+        options["eps_mode"] = str(rng.choice(["inside", "outside"]))
+    if norm != "lrn":
+        options |= {"mask": rng.random(shape) < 0.8, "fill": str(rng.choice(["pass", "normalize"]))}
+    return x, dy, norm, options
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_drawn_cases_are_exact(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        x, dy, norm, options = draw_case(rng)
+        if np.isfinite(x.astype(float)).all() and np.isfinite(dy.astype(float)).all():
+            require_exact(backward(x, dy, norm, **options))
