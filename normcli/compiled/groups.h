@@ -78,81 +78,132 @@ static double calculate_again(const struct task *task, int g, double x, ptrdiff_
     return y;
 }
 
+/* Values that are worked on together: value i, i + 1 … of one group, or value i of neighbours. */
+struct line {
+    const void *x;
+    bool is_double; /* x holds doubles; floats otherwise */
+    char *to;
+    enum kind kind; /* of what is written, in steps of so many bytes */
+    ptrdiff_t step, n;
+    int g, across; /* its first group's number in the batch; 1 for neighbours, else 0 */
+    ptrdiff_t group, i;
+    const struct affine *affine;
+};
+
+static void write_line(const struct task *task, struct memory *m, const struct line *l)
+{
+    const struct rule *rule = &task->rule;
+    const bool exact = rule->exact_results, gamma = task->gamma.values, beta = task->beta.values;
+    const bool direct = l->step == SIZES[l->kind] && (l->kind == F64 || (l->kind == F32 && !exact));
+    const enum kind kind = direct ? l->kind : F64;
+    enum kind in = l->is_double ? F64 : F32;
+    const void *x = l->x;
+    void *y = direct ? (void *)l->to : m->y;
+    if (exact && !l->is_double) {
+        for (ptrdiff_t k = 0; k < l->n; k++) m->x[k] = (double)((const float *)x)[k];
+        x = m->x, in = F64;
+    }
+    const int64_t any =
+        exact ? apply_exactly(x, y, l->n, &m->operands, l->g, l->across, l->affine, rule->centred, gamma, beta, m->missed)
+              : apply_shortly(x, in, y, kind, l->n, &m->operands, l->g, l->across, l->affine, m->missed);
+    for (ptrdiff_t k = 0; any && k < l->n; k++) {
+        const int g = l->g + (int)k * l->across;
+        if (!m->missed[k] || task->batch->left[g]) continue;
+        const double value = calculate_again(task, g, get(x, in, k), l->group + k * l->across, l->i + k * !l->across);
+        if (kind == F64) ((double *)y)[k] = value;
+        else ((float *)y)[k] = (float)value;
+    }
+    if (!direct) store_values(l->to, l->kind, l->step, m->y, l->n);
+}
+
 /* Write values i to i + n of a part of group number g of a batch. */
 static void write_piece(const struct task *task, struct memory *m, int g, ptrdiff_t group, ptrdiff_t part, ptrdiff_t i, ptrdiff_t n)
 {
-    const struct rule *rule = &task->rule;
-    const struct view *out = &task->out;
-    const struct view *in = &task->in;
-    const void *x = load_values(in, m->from[g] + part * in->part_stride + i * in->strides[2], in->strides[2], n, m->raw);
-    char *to = m->to[g] + part * out->part_stride + i * out->strides[2];
-    i += part * in->shape[2];
-    const struct affine *a = find_affine(task, m, group, i, n);
-    const bool is_double = in->kind == F64;
-    int64_t any;
-    if (rule->exact_results) {
-        const double *values = x;
-        if (!is_double) {
-            for (ptrdiff_t k = 0; k < n; k++) m->x[k] = (double)((const float *)x)[k];
-            values = m->x;
-        }
-        const bool direct = out->kind == F64 && out->strides[2] == sizeof(double);
-        double *y = direct ? (double *)(void *)to : m->y;
-        any = apply_exactly(values, y, n, &m->operands, g, 0, a, rule->centred, task->gamma.values, task->beta.values, m->missed);
-        for (ptrdiff_t k = 0; any && k < n; k++)
-            if (m->missed[k]) y[k] = calculate_again(task, g, values[k], group, i + k);
-        if (!direct) store_values(to, out->kind, out->strides[2], y, n);
-        return;
-    }
-    const bool direct = out->kind == F32 && out->strides[2] == sizeof(float);
-    void *y = direct ? (void *)to : m->y;
-    any = apply_shortly(x, is_double ? F64 : F32, y, direct ? F32 : F64, n, &m->operands, g, 0, a, m->missed);
-    for (ptrdiff_t k = 0; a && any && k < n; k++) {
-        if (!m->missed[k]) continue;
-        const double value = calculate_again(task, g, get(x, is_double ? F64 : F32, k), group, i + k);
-        if (direct) ((float *)y)[k] = (float)value;
-        else m->y[k] = value;
-    }
-    if (!direct) store_values(to, out->kind, out->strides[2], m->y, n);
+    const struct view *in = &task->in, *out = &task->out;
+    const ptrdiff_t at = part * in->shape[2] + i;
+    const struct line line = {
+        .x = load_values(in, m->from[g] + part * in->part_stride + i * in->strides[2], in->strides[2], n, m->raw),
+        .is_double = in->kind == F64,
+        .to = m->to[g] + part * out->part_stride + i * out->strides[2],
+        .kind = out->kind, .step = out->strides[2], .n = n, .g = g, .group = group, .i = at,
+        .affine = find_affine(task, m, group, at, n),
+    };
+    write_line(task, m, &line);
 }
 
-/* Write values i to i + n of groups that lie side by side. */
+/* Gamma and beta of value i of neighbours; they are still there if they are those of value i - 1. */
+static const struct affine *find_affine_across(const struct task *task, struct memory *m, ptrdiff_t first, int count, ptrdiff_t i)
+{
+    const struct parameter *gamma = &task->gamma, *beta = &task->beta;
+    if (!gamma->values && !beta->values) return NULL;
+    if (i && (!gamma->values || i % gamma->span) && (!beta->values || i % beta->span)) return &m->affine;
+    m->holds.n = 0;
+    for (int g = 0; g < count; g++) {
+        spread(gamma, first + g, i, 1, 1.0, m->affine.gamma + g);
+        spread(beta, first + g, i, 1, -0.0, m->affine.beta + g);
+    }
+    if (task->rule.exact_results && gamma->values) prepare_gamma(&m->affine, count);
+    return &m->affine;
+}
+
+/* Write all values of neighbours that lie side by side in memory, too. */
+static void write_columns(const struct task *task, struct memory *m, ptrdiff_t first, int count)
+{
+    const struct view *in = &task->in, *out = &task->out;
+    for (ptrdiff_t i = 0; i < in->shape[2]; i++) {
+        const struct line line = {
+            .x = load_values(in, m->from[0] + i * in->strides[2], in->strides[1], count, m->raw),
+            .is_double = in->kind == F64, .to = m->to[0] + i * out->strides[2], .kind = out->kind, .step = out->strides[1],
+            .n = count, .across = 1, .group = first, .i = i, .affine = find_affine_across(task, m, first, count, i),
+        };
+        write_line(task, m, &line);
+    }
+}
+
+/* Write values i to i + n of groups that were laid side by side. */
 static void write_side_by_side(const struct task *task, struct memory *m, ptrdiff_t first, int count, ptrdiff_t i, ptrdiff_t n)
 {
-    const struct rule *rule = &task->rule;
     const struct view *out = &task->out;
-    const bool affine = task->gamma.values || task->beta.values;
-    struct affine *a = affine ? &m->affine : NULL;
+    const ptrdiff_t step = out->strides[2];
     for (ptrdiff_t k = 0; k < n; k++) {
-        const double *x = m->values + k * BATCH;
-        double *y = m->results + k * BATCH;
-        const bool same = (i + k) && (!task->gamma.values || (i + k) % task->gamma.span) && (!task->beta.values || (i + k) % task->beta.span);
-        for (int g = 0; affine && !same && g < count; g++) {
-            spread(&task->gamma, first + g, i + k, 1, 1.0, a->gamma + g);
-            spread(&task->beta, first + g, i + k, 1, -0.0, a->beta + g);
-        }
-        if (!same && rule->exact_results && task->gamma.values) prepare_gamma(a, count);
-        const int64_t any =
-            rule->exact_results
-                ? apply_exactly(x, y, count, &m->operands, 0, 1, a, rule->centred, task->gamma.values, task->beta.values, m->missed)
-                : apply_shortly(x, F64, y, F64, count, &m->operands, 0, 1, a, m->missed);
-        for (int g = 0; any && g < count; g++)
-            if (m->missed[g] && !task->batch->left[g]) y[g] = calculate_again(task, g, x[g], first + g, i + k);
-    }
-    m->holds.n = 0;
-    const ptrdiff_t size = SIZES[out->kind], step = out->strides[2];
-    if (step != size && out->strides[1] == size && m->to[count - 1] - m->to[0] == (count - 1) * size) {
-        for (ptrdiff_t k = 0; k < n; k++) store_values(m->to[0] + (i + k) * step, out->kind, size, m->results + k * BATCH, count);
-        return;
+        const struct line line = {
+            .x = m->values + k * BATCH, .is_double = true, .to = (char *)(m->results + k * BATCH), .kind = F64,
+            .step = sizeof(double), .n = count, .across = 1, .group = first, .i = i + k,
+            .affine = find_affine_across(task, m, first, count, i + k),
+        };
+        write_line(task, m, &line);
     }
     for (int g = 0; g < count; g++) {
-        if (out->kind == F32 && step == size) {
+        if (out->kind == F32 && step == sizeof(float)) {
             float *to = (float *)(void *)m->to[g] + i;
             for (ptrdiff_t k = 0; k < n; k++) to[k] = (float)m->results[k * BATCH + g];
             continue;
         }
         for (ptrdiff_t k = 0; k < n; k++) m->y[k] = m->results[k * BATCH + g];
         store_values(m->to[g] + i * step, out->kind, step, m->y, n);
+    }
+}
+
+/* Whether neighbours lie side by side in memory, and the values of a group do not. */
+static bool stands(const struct view *view)
+{
+    return view->shape[1] > 1 && view->strides[1] == SIZES[view->kind] && view->strides[2] != SIZES[view->kind];
+}
+
+/* Measure the groups of a batch side by side, a few values of each at a time. */
+static void measure_columns(const struct view *in, char *const *groups, int count, bool need_sum, struct batch *batch, double *values, void *memory)
+{
+    const ptrdiff_t n = in->shape[2];
+    char *places[BATCH];
+    memcpy(places, groups, (size_t)count * sizeof *places);
+    forget_sums(batch);
+    for (ptrdiff_t part = 0; part < in->parts; part++) {
+        for (ptrdiff_t i = 0; i < n; i += SHORT) {
+            const ptrdiff_t length = n - i < SHORT ? n - i : SHORT;
+            turn(in, places, count, i, length, values, memory);
+            measure_side_by_side(values, length, need_sum, in->kind, n < SHORT && in->parts == 1, batch, count);
+        }
+        for (int g = 0; g < count; g++) places[g] += in->part_stride;
     }
 }
 
@@ -168,9 +219,7 @@ static void find_divisors(const struct task *task, struct memory *m, ptrdiff_t f
         return;
     }
     if (side_by_side) {
-        forget_sums(b);
-        turn(&task->in, m->from, count, 0, task->in.shape[2], m->values, m->raw);
-        measure_side_by_side(m->values, task->in.shape[2], rule->centred, task->in.kind, true, b, count);
+        measure_columns(&task->in, m->from, count, rule->centred, b, m->values, m->raw);
     } else {
         for (int g = 0; g < count; g++) {
             const struct sums sums = measure_group(&task->in, m->from[g], rule->centred, m->raw);
@@ -182,25 +231,22 @@ static void find_divisors(const struct task *task, struct memory *m, ptrdiff_t f
     for (int g = 0; g < count; g += LANES) solve_lanes(rule, b, g);
 }
 
-static bool lies_in_columns(const struct view *view)
-{
-    return view->strides[2] != SIZES[view->kind] && view->strides[1] == SIZES[view->kind];
-}
-
 static void work_on_batch(struct task *task, struct memory *m, ptrdiff_t first, int count)
 {
     struct batch *b = task->batch;
     const ptrdiff_t n = task->in.shape[2];
     const ptrdiff_t parts = task->in.parts;
-    const bool side_by_side = count > 1 && parts == 1 && (n < SHORT || (task->given && lies_in_columns(&task->in)));
+    const bool columns = parts == 1 && task->in.shape[0] == 1 && stands(&task->in) && (!task->out.data || stands(&task->out));
+    const bool side_by_side = count > 1 && parts == 1 && n < SHORT && !columns;
     find_groups(&task->in, first, count, m->from);
-    find_divisors(task, m, first, count, side_by_side);
+    find_divisors(task, m, first, count, side_by_side || columns);
     if (task->out.data) {
         find_groups(&task->out, first, count, m->to);
         if (task->rule.exact_results) prepare_exact(b, &m->operands);
         else prepare_short(b, &m->operands);
         const ptrdiff_t most = side_by_side ? SHORT : PIECE;
-        for (ptrdiff_t part = 0; part < parts; part++) {
+        if (columns) write_columns(task, m, first, count);
+        for (ptrdiff_t part = 0; part < parts && !columns; part++) {
             for (ptrdiff_t i = 0; i < n; i += most) {
                 const ptrdiff_t length = n - i < most ? n - i : most;
                 if (side_by_side) {
@@ -228,7 +274,7 @@ static void normalize(struct task *task)
     struct memory *m = task->memory;
     const ptrdiff_t groups = task->in.shape[0] * task->in.shape[1], n = task->in.parts * task->in.shape[2];
     const ptrdiff_t fit = n < MOST_VALUES ? MOST_VALUES / n : 1;
-    const ptrdiff_t most = fit < BATCH && !(task->given && lies_in_columns(&task->in)) ? fit : BATCH;
+    const ptrdiff_t most = fit < BATCH && !stands(&task->in) ? fit : BATCH;
     memset(task->batch, 0, sizeof *task->batch);
     m->holds.n = 0;
     for (ptrdiff_t first = 0; first < groups; first += most)
@@ -241,20 +287,12 @@ static void measure(const struct view *rows, double *sums, bool *extreme, bool n
     double memory[2 * LEAF], values[SHORT * BATCH];
     struct batch batch;
     char *places[BATCH];
-    const ptrdiff_t groups = rows->shape[0] * rows->shape[1], n = rows->shape[2], most = lies_in_columns(rows) ? BATCH : 1;
+    const ptrdiff_t groups = rows->shape[0] * rows->shape[1], most = stands(rows) ? BATCH : 1;
     for (ptrdiff_t first = 0; first < groups; first += most) {
         const int count = (int)(groups - first < most ? groups - first : most);
         find_groups(rows, first, count, places);
         if (count > 1) {
-            forget_sums(&batch);
-            for (ptrdiff_t part = 0; part < rows->parts; part++) {
-                for (ptrdiff_t i = 0; i < n; i += SHORT) {
-                    const ptrdiff_t length = n - i < SHORT ? n - i : SHORT;
-                    turn(rows, places, count, i, length, values, memory);
-                    measure_side_by_side(values, length, need_sum, rows->kind, false, &batch, count);
-                }
-                for (int g = 0; g < count; g++) places[g] += rows->part_stride;
-            }
+            measure_columns(rows, places, count, need_sum, &batch, values, memory);
         } else {
             const struct sums of = measure_group(rows, places[0], need_sum, memory);
             for (int k = 0; k < 3; k++) batch.sum[k][0] = of.sum[k];
