@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from normcli.compiled import NUMPY, VARIABLE
 from tests.bits.cases import PLAIN, VARIATIONS, list_cases
 
 KEPT = Path(__file__).with_name("hashes.txt")
@@ -61,7 +62,10 @@ ALL_VARIATIONS = (PLAIN, *VARIATIONS)
 
 
 def list_environments() -> dict[str, Environment]:
-    """Return a kernel each, with fewer and fewer features; one of them has each variation."""
+    """Return a kernel of OpenBLAS each, with fewer and fewer features; one of them has each variation.
+
+    Half of them do without the compiled kernel, which the others have where it is there.
+    """
     features = find_features()
     new = tuple(name for name in features if "512" in name or name == "X86_V4")
     old = tuple(name for name in ("AVX2", "FMA3", "X86_V3") if name in features)
@@ -70,6 +74,7 @@ def list_environments() -> dict[str, Environment]:
         f"OpenBLAS for {kernel}, NumPy without {' '.join(names) or 'nothing'}, variation {number}": Environment(
             {
                 "OPENBLAS_CORETYPE": kernel,
+                **({VARIABLE: NUMPY} if number % 2 == 0 else {}),
                 **({"NPY_DISABLE_CPU_FEATURES": " ".join(names)} if names else {}),
             },
             number,
