@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import is_float, is_short_float
+from normcli.dtypes import is_float
 from normcli.engine.blocks import Spread, open_source
-from normcli.engine.inputs import Inputs, zero_unselected
+from normcli.engine.inputs import Inputs
+from normcli.engine.parameter_sums import ParameterSums
 from normcli.engine.passes import Run
 from normcli.engine.run import measure, open_run
 from normcli.norms.request import Fill
 from normcli.norms.table import Centre
-from normcli.numerics.exact_slopes import NO_SLOPE, solve_exactly, solve_given_exactly, take_sum
-from normcli.numerics.fixed import Fixed
+from normcli.numerics.exact_slopes import (
+    NO_SLOPE,
+    round_fractions,
+    round_values,
+    solve_exactly,
+    solve_given_exactly,
+    take_sum,
+)
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, pair_multiply
-from normcli.numerics.rational import round_once
-from normcli.numerics.rounding import store
-from normcli.numerics.settling import round_to_odd
 from normcli.numerics.slope_sums import Rows, Sums, expand, find_deviations
 from normcli.numerics.slopes import (
     ERROR,
@@ -38,10 +42,9 @@ from normcli.numerics.slopes import (
     solve_given_slopes,
     solve_slopes,
 )
-from normcli.numerics.window_slopes import differentiate_line, differentiate_windows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -89,11 +92,17 @@ def run_backward(
     """
     with open_run(plan, values, out) as (place, geometry, source, sink):
         with open_source(dy, plan, geometry) as gradients:
-            kind = _BackwardRun if plan.spec.window is None else _WindowBackwardRun
+            kind = _BackwardRun if plan.spec.window is None else _import_windows()
             passes = kind(plan, geometry, source, sink, inputs, effort)
             if values.size:
                 passes.differentiate(gradients, values)
         return Derived(place, *passes.find_parameters())
+
+
+def _import_windows() -> Any:
+    from normcli.engine.window_backward import WindowBackwardRun  # for one norm alone
+
+    return WindowBackwardRun
 
 
 class _Tile(NamedTuple):
@@ -139,54 +148,6 @@ class _Solved(NamedTuple):
     recall: Callable[[int], ExactSlope]
 
 
-class _ParameterSums:
-    """What is added up for the derivatives by gamma and beta: exact sums of pairs, and bounds of errors."""
-
-    def __init__(self, count: int) -> None:
-        self.gamma, self.beta = Fixed.zeros(count), Fixed.zeros(count)
-        self.error, self.special_gamma, self.special_beta = np.zeros((3, count))
-        self.unclear = np.zeros(count, np.bool_)
-
-    def add_shares(self, places: Integers, found: Derivatives) -> None:
-        """Add dy · x̂ to the parameters of some numbers, one for each value."""
-        (hi, lo), count = found.value, len(self.error)
-        flat = np.broadcast_to(places, hi.shape).reshape(-1)
-        self.unclear[flat[found.unclear.reshape(-1)]] = True
-        special = _split_special(np.where(found.unclear, 0.0, hi))
-        self.special_gamma += np.bincount(flat, special.reshape(-1), count)
-        usable = ~found.unclear & np.isfinite(hi)
-        _add_rows(self.gamma, places, np.where(usable, hi, 0.0))
-        _add_rows(self.gamma, places, np.where(usable, lo, 0.0))
-        error = np.where(usable, found.error + ERROR * np.abs(hi), 0.0)
-        self.error += np.bincount(flat, error.reshape(-1), count)
-
-    def add_gradients(self, places: Integers, dy: Floats) -> None:
-        """Add dy, likewise."""
-        flat = np.broadcast_to(places, dy.shape).reshape(-1)
-        self.special_beta += np.bincount(flat, _split_special(dy).reshape(-1), len(self.error))
-        _add_rows(self.beta, places, np.where(np.isfinite(dy), dy, 0.0))
-
-    def merge(self, other: _ParameterSums) -> None:
-        """Add what another thread has added up."""
-        self.gamma.merge(other.gamma)
-        self.beta.merge(other.beta)
-        for name in ("error", "special_gamma", "special_beta", "unclear"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-def _split_special(values: Floats) -> Floats:
-    """Return what is not finite, and 0 elsewhere."""
-    return np.where(np.isfinite(values), 0.0, values)
-
-
-def _add_rows(fixed: Fixed, places: Integers, values: Floats) -> None:
-    """Add values to the numbers at places, one for each row or for each value."""
-    if places.shape != values.shape:
-        fixed.add(places.reshape(-1), values)
-    else:
-        fixed.add(places.reshape(-1), values.reshape(-1, 1))
-
-
 class _BackwardRun(Run):
     """The passes of a norm of groups."""
 
@@ -203,7 +164,7 @@ class _BackwardRun(Run):
         varies = any(parameters.view_shape[axis] > 1 for axis in grid.view_axes)
         self.by_groups = inputs.given is None and not varies
         self.fill = None if inputs.selection is None else inputs.selection.fill
-        self.parameters: dict[int, _ParameterSums] = {}
+        self.parameters: dict[int, ParameterSums] = {}
         self.solved: _Solved | None = None  # of all groups, where they do not lie within tiles
         self.shift: Floats | None = None
 
@@ -228,7 +189,7 @@ class _BackwardRun(Run):
         self._write_tile(tile, solved, work)
         if tile.places is None:
             return
-        sums = self.parameters.setdefault(threading.get_ident(), _ParameterSums(self.count))
+        sums = self.parameters.setdefault(threading.get_ident(), ParameterSums(self.count))
         sums.add_gradients(tile.places, tile.rows.dy)
         if not self.by_groups:
             sums.add_shares(tile.places, tile.leave_used(find_shares(tile.rows, _stand(solved.slopes))))
@@ -297,7 +258,7 @@ class _BackwardRun(Run):
             exact = solved.recall(row).differentiate(_take(rows, row, chosen), by)
             dx[row, chosen] = round_fractions(exact, place.dtype)
         if rows.counted is not None and self.fill is not Fill.NORMALIZE:
-            others = _round(tile.dy if self.fill is Fill.PASS else np.zeros_like(tile.dy), dx.dtype)
+            others = round_values(tile.dy if self.fill is Fill.PASS else np.zeros_like(tile.dy), dx.dtype)
             dx = np.where(rows.counted, dx, others)
         out = place.transpose(self.rows_first)
         out[...] = dx.reshape(out.shape)
@@ -361,7 +322,7 @@ class _BackwardRun(Run):
         """Return the derivatives by gamma and beta: Σ dy · x̂ and Σ dy over what each is broadcast along."""
         if self.places is None:
             return None, None
-        sums = _ParameterSums(self.count)
+        sums = ParameterSums(self.count)
         for other in self.parameters.values():
             sums.merge(other)
         if self.by_groups and self.solved is not None:
@@ -371,7 +332,7 @@ class _BackwardRun(Run):
             shifts = self._round_parameters("beta", sums) if self.plan.norm.takes_beta else None
         return scales, shifts
 
-    def _round_parameters(self, name: str, sums: _ParameterSums) -> NDArray[Any]:
+    def _round_parameters(self, name: str, sums: ParameterSums) -> NDArray[Any]:
         is_gamma = name == "gamma"
         given = self.inputs.parameters.get(name)
         dtype = (
@@ -432,48 +393,6 @@ class _BackwardRun(Run):
         return [totals[number] for number in chosen.tolist()]
 
 
-class _WindowBackwardRun(Run):
-    """The pass of a norm with a sliding window, which has no gamma and no beta."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        selection = arguments[4].selection
-        self.fill = None if selection is None else selection.fill
-
-    def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
-        """Write dx."""
-        geometry, window = self.geometry, self.plan.spec.window
-        assert window is not None  # of every norm that has this kind of run
-        order = geometry.reduced_runs + geometry.kept_runs
-
-        def work_on(index: Slices, work: Workspace) -> None:
-            assert self.sink is not None
-            raw = np.array(self.source.read(index, order, work))
-            dy = np.array(gradients.read(index, order, work), np.float64).reshape(len(raw), -1)
-            counted = self._select(raw, index, order)
-            x = np.array(zero_unselected(raw, counted), np.float64).reshape(len(raw), -1)
-            used = dy if counted is None else np.where(counted.reshape(dy.shape), dy, 0.0)
-            place = self.sink.open(index, work)
-            dx, undecided = round_known(differentiate_windows(window, x, used), place.dtype)
-            for i, line in zip(*np.nonzero(undecided), strict=True):
-                dx[i, line] = round_fractions(
-                    [differentiate_line(window, x[:, line], used[:, line], i)], dx.dtype
-                )[0]
-            out = place.transpose(order)
-            out[...] = dx.reshape(out.shape)
-            if counted is not None:
-                others = _round(dy if self.fill is Fill.PASS else np.zeros_like(dy), out.dtype)
-                np.copyto(out, others.reshape(out.shape), where=~counted)
-            self.sink.put(index, place, work)
-
-        self.walk.expect(1)
-        self.walk.each(work_on, whole=True, line=0, most=MOST_VALUES)
-
-    def find_parameters(self) -> tuple[None, None]:
-        """Return nothing: there are none."""
-        return None, None
-
-
 def _stand_array(values: Floats) -> Floats:
     return values[:, None]
 
@@ -495,15 +414,3 @@ def _share_by_groups(slopes: Slopes) -> Derivatives:
 def _take(rows: Rows, row: int, columns: Integers) -> Rows:
     """Return some values of one row."""
     return rows.map(lambda a: np.broadcast_to(a, rows.dy.shape)[row, columns])
-
-
-def round_fractions(values: Sequence[Fraction | None], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return fractions in a dtype, rounded once; None is NaN."""
-    rounding = round_to_odd if is_short_float(dtype) else round_once
-    return _round(np.array([np.nan if value is None else rounding(value) for value in values]), dtype)
-
-
-def _round(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
-    result = np.empty(values.shape, dtype)
-    store(result, values)
-    return result

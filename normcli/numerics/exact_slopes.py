@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from normcli.dtypes import is_short_float
 from normcli.norms.table import Centre, EpsMode, ZeroRule
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.powers import raise_decimal, use_digits
-from normcli.numerics.rational import ROOT_BITS, add_eps, find_exponent, find_root, scale
+from normcli.numerics.rational import ROOT_BITS, add_eps, find_exponent, find_root, round_once, scale
+from normcli.numerics.rounding import store
+from normcli.numerics.settling import round_to_odd
 from normcli.numerics.slope_sums import needs_decimals
 from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
     from normcli.numerics.slope_sums import Rows, Sums
 
@@ -185,3 +193,16 @@ def take_sum(fixed: Fixed, group: int) -> Fraction:
     """Return the exact sum of one group."""
     (integer,), exponent = Fixed(fixed.digits[:, group : group + 1], fixed.low).integers()
     return scale(Fraction(integer), exponent)
+
+
+def round_fractions(values: Sequence[Fraction | None], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return fractions in a dtype, rounded once; None is NaN."""
+    rounding = round_to_odd if is_short_float(dtype) else round_once
+    return round_values(np.array([np.nan if value is None else rounding(value) for value in values]), dtype)
+
+
+def round_values(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return doubles in a dtype, rounded once."""
+    result = np.empty(values.shape, dtype)
+    store(result, values)
+    return result

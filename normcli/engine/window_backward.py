@@ -1,0 +1,66 @@
+"""The backward pass of a norm with a sliding window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.engine.inputs import zero_unselected
+from normcli.engine.passes import Run
+from normcli.norms.request import Fill
+from normcli.numerics.exact_slopes import round_fractions, round_values
+from normcli.numerics.slopes import round_known
+from normcli.numerics.window_slopes import differentiate_line, differentiate_windows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.engine.blocks import Source
+    from normcli.engine.geometry import Slices
+    from normcli.numerics.workspace import Workspace
+
+MOST_VALUES = 1 << 14
+"""Values in a tile: derivatives are made of some forty float64 arrays of its size."""
+
+
+class WindowBackwardRun(Run):
+    """The pass of a norm with a sliding window, which has no gamma and no beta."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        selection = arguments[4].selection
+        self.fill = None if selection is None else selection.fill
+
+    def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
+        """Write dx."""
+        geometry, window = self.geometry, self.plan.spec.window
+        assert window is not None  # of every norm that has this kind of run
+        order = geometry.reduced_runs + geometry.kept_runs
+
+        def work_on(index: Slices, work: Workspace) -> None:
+            assert self.sink is not None
+            raw = np.array(self.source.read(index, order, work))
+            dy = np.array(gradients.read(index, order, work), np.float64).reshape(len(raw), -1)
+            counted = self._select(raw, index, order)
+            x = np.array(zero_unselected(raw, counted), np.float64).reshape(len(raw), -1)
+            used = dy if counted is None else np.where(counted.reshape(dy.shape), dy, 0.0)
+            place = self.sink.open(index, work)
+            dx, undecided = round_known(differentiate_windows(window, x, used), place.dtype)
+            for i, line in zip(*np.nonzero(undecided), strict=True):
+                dx[i, line] = round_fractions(
+                    [differentiate_line(window, x[:, line], used[:, line], i)], dx.dtype
+                )[0]
+            out = place.transpose(order)
+            out[...] = dx.reshape(out.shape)
+            if counted is not None:
+                others = round_values(dy if self.fill is Fill.PASS else np.zeros_like(dy), out.dtype)
+                np.copyto(out, others.reshape(out.shape), where=~counted)
+            self.sink.put(index, place, work)
+
+        self.walk.expect(1)
+        self.walk.each(work_on, whole=True, line=0, most=MOST_VALUES)
+
+    def find_parameters(self) -> tuple[None, None]:
+        """Return nothing: there are none."""
+        return None, None
