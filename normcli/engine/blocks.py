@@ -32,9 +32,10 @@ _SMALL = 1 << 16
 
 
 class Source(Protocol):
-    """What tiles are read from."""
+    """What tiles are read from; `copies` says whether into buffers of their own."""
 
     dtype: np.dtype[Any]
+    copies: bool
 
     def read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         """Return a tile with its runs in an order; what is returned may be the source itself."""
@@ -157,6 +158,8 @@ class Spread:
 
 class ArraySource:
     """An array in memory (or mapped), of any strides, as the runs of a geometry; float64 of longer floats."""
+
+    copies = False
 
     def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
         self.dtype = np.dtype(np.float64) if _is_long(values.dtype) else values.dtype

@@ -81,6 +81,8 @@ class _TileFile:
 class FileSource(_TileFile):
     """The file behind a memory map, read by position into a buffer that is used again."""
 
+    copies = True
+
     def __init__(self, mapped: np.memmap[Any, Any], geometry: Geometry) -> None:
         super().__init__(mapped, geometry, os.O_RDONLY)
 

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 COLUMN_BLOCK = 1 << 17
 """Values in a tile of groups that stand as columns: there every operation is on the whole tile."""
 
+BUFFER = 1 << 20
+"""Bytes in a tile that the compiled kernel is given of a file: they stay in a core's cache while it works."""
+
 _SHORT_GROUP = 1 << 6
 """Groups of at most so many values make so many leaves that they are surveyed in small tiles."""
 
@@ -108,6 +111,8 @@ class Run:
         self.compiled = open_compiled(self)
         columns = geometry.columns and self.compiled is None
         block = min(effort.block, COLUMN_BLOCK) if columns else effort.block
+        if self.compiled is not None and source.copies and (behind == 1 or not self.whole):
+            block = min(block, BUFFER // source.dtype.itemsize)
         if self.selection is not None:  # of a tile there are then copies, of what counts and of what does not
             block //= 2
         self.walk = Walk(geometry, source, effort, block)
