@@ -408,18 +408,12 @@ class TestParametersByName:
         assert ran.lines == ["x,y", "0.0,0.0", "2.0,2.0"]
 
     def test_what_is_checked_is_compared_by_name(self, normcli):
-        Path("y.csv").write_text("y,x\n-10,-1\n10,1\n")
+        Path("p.csv").write_text("x,y\n-7,102\n-1,114\n1,86\n7,98\n")
+        Path("y.csv").write_text("y,x\n2,-1.4\n14,-0.2\n-14,0.2\n-2,1.4\n")
         Path("gamma.csv").write_text("x,y\n1,10\n")
-        assert (
-            normcli(
-                "check", "bn", "-i", "p.csv", "--gamma", "gamma.csv", "--eps", "0", "--actual", "y.csv"
-            ).code
-            == 0
-        )
-        assert (
-            normcli("identify", "-i", "p.csv", "--actual", "y.csv", "--gamma", "gamma.csv", "-f", "json").code
-            == 0
-        )
+        rest = ["-i", "p.csv", "--gamma", "gamma.csv", "--actual", "y.csv"]
+        assert normcli("check", "bn", *rest, "--eps", "0").code == 0
+        assert normcli("identify", *rest, "-f", "json").code == 0
 
 
 class TestSeveralFiles:
@@ -578,10 +572,10 @@ class TestDoubts:
 
 @pytest.mark.parametrize("name", ["y.npy", "y.csv", "bare.csv"])
 def test_what_is_checked_need_not_have_the_columns_that_are_left_out(name, normcli):
-    Path("in.csv").write_text("n,x,y\na,1,100\nb,3,102\n")
-    np.save("y.npy", [[-1.0, -1.0], [1.0, 1.0]])
-    Path("y.csv").write_text("y,x\n-1,-1\n1,1\n")
-    Path("bare.csv").write_text("-1,-1\n1,1\n")
+    Path("in.csv").write_text("n,x,y\na,-7,102\nb,-1,114\nc,1,86\nd,7,98\n")
+    np.save("y.npy", [[-1.4, 0.2], [-0.2, 1.4], [0.2, -1.4], [1.4, -0.2]])
+    Path("y.csv").write_text("y,x\n0.2,-1.4\n1.4,-0.2\n-1.4,0.2\n-0.2,1.4\n")
+    Path("bare.csv").write_text("-1.4,0.2\n-0.2,1.4\n0.2,-1.4\n1.4,-0.2\n")
     for options in (("--exclude", "n"), ("--columns", "x,y")):
         assert normcli("check", "zscore", "-i", "in.csv", *options, "--actual", name).code == 0
         assert normcli("identify", "-i", "in.csv", *options, "--actual", name, "-f", "json").code == 0
