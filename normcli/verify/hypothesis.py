@@ -107,6 +107,8 @@ class Match(NamedTuple):
         The evidence for it; see `weight`.
     is_odd : bool
         Whether the eps is none in use and not small beside the variances: then it is no match.
+    has_default_eps : bool
+        Whether its eps is its norm's or one of these frameworks' own, or none is to be seen.
     users : int
         How many of the frameworks leave nothing of it to the caller.
     cancelled : float or None
@@ -134,6 +136,7 @@ class Match(NamedTuple):
     by_default: bool = True
     bits: float = math.inf
     is_odd: bool = False
+    has_default_eps: bool = True
     users: int = 0
     cancelled: float | None = None
 

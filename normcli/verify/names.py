@@ -81,6 +81,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             by_default=by_default,
             bits=model.bits,
             is_odd=model.is_odd,
+            has_default_eps=hypothesis.variance is not None or _is_default_eps(eps, norm, model, like),
             users=_count_users(norm, like),
             cancelled=hypothesis.cancelled,
         )
@@ -171,6 +172,14 @@ def _name_hypothesis(
         rule = AxesRule.LAST if grid.split is None else AxesRule.CHANNEL_GROUPS
         named.append((next((norm for norm in rows if norm.axes is rule), rows[0]), (), False))
     return named
+
+
+def _is_default_eps(eps: float, norm: Norm, model: Model, like: tuple[str, ...]) -> bool:
+    """Whether an eps is a norm's or one of some frameworks' own, or none is to be seen."""
+    if model.eps_mode is EpsMode.FLOOR or eps == 0.0 or (norm.eps, norm.eps_mode) == (eps, model.eps_mode):
+        return True
+    rules = [find_convention(framework, norm.name).eps for framework in like]
+    return any(rule in (eps, EpsRule.MACHINE, EpsRule.ROOT_COUNT) for rule in rules)
 
 
 def _count_users(norm: Norm, like: tuple[str, ...]) -> int:

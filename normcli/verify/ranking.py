@@ -22,7 +22,8 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
     def rank(match: Match) -> tuple[Any, ...]:
         return (
             not match.is_usual,
-            int((most - match.equal) / _BY_LUCK),
+            int((most - match.equal) / BY_LUCK),
+            not match.has_default_eps,
             _round_distance(match.max_abs),
             not match.by_default,
             match.affine != NO_AFFINE.way and not NORMS[match.norm].parameter_names,
@@ -38,7 +39,7 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
     return sorted(matches, key=rank)
 
 
-_BY_LUCK = 0.1
+BY_LUCK = 0.1
 """Shares of equal values that differ by less differ by luck."""
 
 

@@ -31,7 +31,7 @@ from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.levels import Level, list_levels
 from normcli.verify.names import describe_hypothesis, describe_window
 from normcli.verify.one_pass import fit_one_pass
-from normcli.verify.ranking import rank_matches
+from normcli.verify.ranking import BY_LUCK, rank_matches
 from normcli.verify.screen import SCREENED, lie_on_line, measure_offset
 from normcli.verify.slips import Bounded
 from normcli.verify.ulp import measure_unit
@@ -176,6 +176,28 @@ class Search:
         self.standards = [d for d in STANDARDS if own is None or d in MOMENTS or d == own]
 
     def find_matches(self) -> Fitting:
+        """Return what fits at the first level at which anything does, and the default eps that noise hides."""
+        best = self._find_first()
+        if not best.is_certain or any(match.is_certain and match.has_default_eps for match in best.matches):
+            return best
+        return best._replace(matches=[*best.matches, *self._find_defaults(best)])
+
+    def _find_defaults(self, best: Fitting) -> list[Match]:
+        """Return what has a default eps and as many equal bits, at the first looser level of the precision.
+
+        An eps that was fitted takes up some noise of a kernel: it may fit where the default does not yet.
+        """
+        least = rank_matches(match for match in best.matches if match.is_certain)[0].equal - BY_LUCK
+        for level in self.levels[best.level + 1 :]:
+            if level.precision != self.levels[best.level].precision:
+                break
+            found = [match for pair in self._candidates for match in self._try(*pair, level)]
+            found = [m for m in found if m.is_certain and m.has_default_eps and m.equal >= least]
+            if found:
+                return found
+        return []
+
+    def _find_first(self) -> Fitting:
         """Return the matches of the first level at which there are any that are certain, or else any."""
         best = Fitting(len(self.levels), [])
         for number, level in enumerate(self.levels):

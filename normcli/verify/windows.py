@@ -29,9 +29,12 @@ WINDOWED = next(norm.name for norm in NORMS.values() if norm.divisor == WINDOW_P
 LARGEST_SIZE = 11
 """Channels in a window, at most."""
 
-EXPONENTS = (0.75, 0.5, 1.0)
+EXPONENTS = (0.75, 0.5, 1.0, *(n / 20 for n in range(1, 31) if n not in (10, 15, 20)))
 CONSTANTS = (1.0, 2.0, 0.0)
-"""The exponents and the k that are tried; k is also fitted."""
+"""The exponents and the k that are tried, the likelier ones first; k is also fitted."""
+
+_FEW_VALUES = 256
+"""Values that an exponent is tried on first."""
 
 _OWN_ROUNDINGS = 2.0**-48
 """What the bounds themselves may be off, as a part of the power."""
@@ -66,16 +69,21 @@ def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[FittedWindow]:
         moved = np.moveaxis(x, axis, 0)
         for before, after in _enumerate_sides(x.shape[axis]):
             squares = np.moveaxis(_sum_windows(moved * moved, before, after), 0, axis)
+            seen = _see(x, y, slack, squares)
+            if seen is None or not (few := seen.take_few()).is_growing:
+                continue
             for exponent in EXPONENTS:
-                for k, least, largest, bits in _fit(x, y, slack, squares, exponent):
+                if not any(True for _ in _fit(few, exponent)):
+                    continue
+                for k, least, largest, bits in _fit(seen, exponent):
                     size = before + after + 1
                     alpha = choose_eps(least * size, largest * size)
                     window = Window(before, after, size, alpha, exponent, k, size)
-                    yield FittedWindow(axis, window, _calculate(x, axis, window), bits if size > 1 else 0.0)
+                    yield FittedWindow(axis, window, _calculate(x, axis, window), bits)
 
 
 def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
-    for size in range(1, min(LARGEST_SIZE, 2 * length - 1) + 1):
+    for size in range(2, min(LARGEST_SIZE, 2 * length - 1) + 1):
         sides = (size - 1) // 2, size // 2
         yield from dict.fromkeys((sides, sides[::-1]))
 
@@ -100,18 +108,51 @@ def _calculate(x: Floats, axis: int, window: Window) -> Floats:
     return run(replace(plan.change_spec(window=window), grid=grid), x)[0]
 
 
-def _fit(
-    x: Floats, y: Floats, slack: Floats, squares: Floats, exponent: float
-) -> Iterator[tuple[float, float, float, float]]:
-    """Yield the first k that fits, if any, the bounds of a, and the bits of evidence for it."""
+class _Seen(NamedTuple):
+    """What values show of what they were divided by.
+
+    Parameters
+    ----------
+    ratio : ndarray, shape (values,)
+        x / y.
+    size : ndarray, shape (values,)
+        The sum of the squares of each window.
+    margin : ndarray, shape (values,)
+        How far each ratio may be off, as a part of it.
+    """
+
+    ratio: Floats
+    size: Floats
+    margin: Floats
+
+    def take_few(self) -> _Seen:
+        """Return some of the values."""
+        step = -(-self.ratio.size // _FEW_VALUES)
+        return _Seen(self.ratio[::step], self.size[::step], self.margin[::step])
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether the ratio may grow with the sum of squares, which it does with every exponent."""
+        order = np.argsort(self.size)
+        ratio, margin = self.ratio[order], self.margin[order]
+        largest = np.maximum.accumulate(ratio / (1.0 + margin))
+        return bool(np.all(largest <= ratio / (1.0 - margin) * (1.0 + _OWN_ROUNDINGS)))
+
+
+def _see(x: Floats, y: Floats, slack: Floats, squares: Floats) -> _Seen | None:
+    """Return what values show with such sums of squares; None if they are too few or refute every exponent."""
     usable = (np.abs(y) > 2.0 * slack) & (x != 0.0) & (squares > 0.0)
     if np.count_nonzero(usable) < _LEAST_VALUES or np.any(
         np.abs(y[~usable]) > 2.0 * slack[~usable] + np.abs(x[~usable])
     ):
-        return
-    ratio, size, margin = x[usable] / y[usable], squares[usable], slack[usable] / np.abs(y[usable])
-    if np.any(ratio <= 0.0):
-        return
+        return None
+    ratio = x[usable] / y[usable]
+    return None if np.any(ratio <= 0.0) else _Seen(ratio, squares[usable], slack[usable] / np.abs(y[usable]))
+
+
+def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the first k that fits, if any, the bounds of a, and the bits of evidence for it."""
+    ratio, size, margin = seen
     low, high = ((ratio / (1.0 + sign * margin)) ** (1.0 / exponent) for sign in (1.0, -1.0))
     middle = ratio ** (1.0 / exponent)
     slope, constant = _fit_line(size, middle)
@@ -122,8 +163,8 @@ def _fit(
         doubt = _OWN_ROUNDINGS * high
         least, largest = float(((low - doubt - k) / size).max()), float(((high + doubt - k) / size).min())
         if 0.0 < least <= largest and math.isfinite(largest) and slope > 0.0:
-            seen = np.log2(np.maximum(largest * size / np.maximum(high - low, _LEAST_WIDTH), 1.0))
-            yield k, least, largest, float(seen.sum() - _FITTED * seen.max())
+            bits = np.log2(np.maximum(largest * size / np.maximum(high - low, _LEAST_WIDTH), 1.0))
+            yield k, least, largest, float(bits.sum() - _FITTED * bits.max())
             return
 
 

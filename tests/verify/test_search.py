@@ -135,3 +135,23 @@ def test_a_factor_of_each_output_may_be_weight_normalization():
     found = ask(w, w * (g / np.sqrt((w * w).sum((1, 2, 3), keepdims=True))))
     assert not found.matches
     assert "weight normalization with g" in format_sentence(found)
+
+
+# -- an eps that takes up the noise of a kernel does not hide the default, or that there is none
+
+
+@pytest.mark.parametrize("seed", [7, 19])  # of 40 seeds, those whose noise has a usual eps
+def test_noise_is_no_eps(seed):
+    x = np.random.default_rng(seed).lognormal(-4.0, 0.7, (40, 12)).astype("f4")
+    y = x * (np.float32(1) / np.sqrt((x * x).sum(1, keepdims=True)))
+    best, *others = identify(Question(x, y), "lp").matches
+    assert (best.eps_mode, best.has_default_eps) == (None, True)
+    assert "torch" in best.like
+    assert any(match.is_usual and match.eps > 0.0 for match in others)  # which is named as well
+
+
+def test_an_eps_that_shows_is_not_taken_for_noise():
+    x = np.random.default_rng(0).lognormal(-4.0, 0.7, (40, 12)).astype("f4")
+    y = x / np.sqrt((x * x).sum(1, keepdims=True) + np.float32(1e-8))
+    match = identify(Question(x, y), "lp").matches[0]
+    assert (match.eps, match.eps_mode, match.has_default_eps) == (1e-8, "inside", False)

@@ -16,3 +16,18 @@ def test_a_large_channel_does_not_cancel_the_others(size):
     y = normalize(x, "lrn", size=size, alpha=1e-2, k=2.0).normalized
     match = identify(Question(x, y), "lrn").matches[0]
     assert (match.window.size, match.window.k, match.equal) == (size, 2.0, 1.0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_exponents_and_constants_of_its_own(dtype):
+    x = np.random.default_rng(0).normal(0.3, 1.7, (5, 9, 7)).astype(dtype)
+    y = normalize(x, "lrn", size=7, alpha=0.5, exponent=0.6, k=2.0).normalized
+    window = identify(Question(x, y)).matches[0].window
+    assert (window.size, window.exponent, window.k, window.alpha) == (7, 0.6, 2.0, 0.5)
+
+
+@pytest.mark.parametrize("make", [np.sign, lambda x: (x == x.max(1, keepdims=True)).astype("f4")])
+def test_a_window_of_one_value_is_not_tried(make):
+    x = np.random.default_rng(0).normal(size=(5, 9, 7)).astype("f4")
+    found = identify(Question(x, make(x)))
+    assert (found.matches, found.doubtful) == ((), ())
