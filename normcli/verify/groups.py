@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from normcli.dtypes import is_long_integer
 from normcli.norms.grid import Grid, Split
 from normcli.norms.layout import Layout
 from normcli.norms.table import GroupOrder
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+
+MOST_PICKED = 1 << 17
+"""Values of a file that are picked one by one; of more, the whole file is read, part by part."""
 
 MOST_DIVISORS = 12
 """Numbers of channel groups that are tried for an axis: of more divisors, the smallest and the largest."""
@@ -65,7 +71,11 @@ def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | Non
     chosen : ndarray of int or None
         The groups' numbers, in C order over the kept axes, ascending.
     """
-    if not isinstance(values, np.memmap) or 0 in grid.kept:
+    is_mapped, is_whole = isinstance(values, np.memmap), values.shape == grid.shape
+    if is_mapped and is_whole and chosen is not None and len(chosen) * grid.group_size <= MOST_PICKED:
+        places = np.broadcast_to(np.arange(grid.group_size), (len(chosen), grid.group_size))
+        return fetch(values[grid.locate_values(chosen[:, None], places)])
+    if not is_mapped or 0 in grid.kept:
         return _gather(grid, values, chosen)
     step = max(1, PIECE // max(1, math.prod(grid.shape[1:])))
     parts = []
@@ -73,6 +83,37 @@ def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | Non
         block = fetch(values[start : start + step])
         parts.append(_gather(replace(grid, shape=block.shape), block, chosen))
     return np.concatenate(parts, axis=1)
+
+
+class Widened:
+    """A tensor whose groups are taken in float64, once for all hypotheses that only divide differently.
+
+    Parameters
+    ----------
+    values : ndarray
+        Integers that float64 does not hold stay what they are.
+    """
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._values = values
+        self._grid: Grid | None = None
+        self._taken: dict[bytes, NDArray[Any]] = {}
+
+    def take(self, grid: Grid, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return some groups, of shape (groups, group_size), which are not to be written to."""
+        if grid != self._grid:  # those of one grid are kept, few and more of them
+            self._grid, self._taken = grid, {}
+        key = chosen.tobytes()
+        if key not in self._taken:
+            rows = take_groups(grid, self._values, chosen)
+            self._taken[key] = rows if is_long_integer(rows.dtype) else widen(rows)
+        return self._taken[key]
+
+
+def widen(values: NDArray[Any]) -> Floats:
+    """Return values in memory, as float64."""
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(fetch(values), dtype=np.float64)
 
 
 def _gather(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | None) -> NDArray[Any]:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import find_type, is_half, is_long_integer
+from normcli.dtypes import find_type, is_half
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.table import NORMS, EpsMode
-from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (
@@ -26,7 +25,7 @@ from normcli.verify.evidence import (
     fit_models,
     standardize,
 )
-from normcli.verify.groups import enumerate_grids, take_groups
+from normcli.verify.groups import Widened, enumerate_grids, widen
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
 from normcli.verify.levels import Level, list_levels
 from normcli.verify.names import describe_hypothesis, describe_window
@@ -123,7 +122,7 @@ class Inputs:
     """
 
     def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
-        self.x, self._y = x, y
+        self.x, self._y, self._widened = x, y, Widened(x)
         self._room = KEPT_VALUES
         self._kept: dict[tuple[Grid, Divisor, int], tuple[NDArray[np.intp], Standard] | None] = {}
 
@@ -133,10 +132,11 @@ class Inputs:
         key = (grid, divisor, len(chosen))
         if key in self._kept:
             return self._kept[key]
-        rows = take_groups(grid, self.x, chosen)
-        rows = rows if is_long_integer(rows.dtype) else _widen(rows)
+        rows = self._widened.take(grid, chosen)
         usable = self._find_usable(rows)
-        found = (chosen[usable], standardize(rows[usable], divisor)) if usable.any() else None
+        if not usable.all():
+            chosen, rows = chosen[usable], rows[usable]
+        found = (chosen, standardize(rows, divisor)) if len(chosen) else None
         if rows.size <= self._room:
             self._room -= rows.size
             self._kept[key] = found
@@ -170,6 +170,7 @@ class Search:
 
     def __init__(self, inputs: Inputs, y: NDArray[Any], affines: Sequence[AffineStep], scope: Scope) -> None:
         self.inputs, self.x, self.y, self.scope = inputs, inputs.x, y, scope
+        self._actual = Widened(y)
         self.affines, self.levels = affines, list_levels(scope.dtype)
         self.grids = _list_grids(y.shape)
         own = None if scope.norm is None else NORMS[scope.norm].divisor
@@ -230,7 +231,7 @@ class Search:
         rows = self._count_samples()
         if not rows:
             return []
-        x, y = _widen(self.x[:rows]), _widen(self.y[:rows])
+        x, y = widen(self.x[:rows]), widen(self.y[:rows])
         hypotheses = estimate(x, y, self.scope.dtype, _list_grids(x.shape))
         return [match for hypothesis in hypotheses for match in self._describe(hypothesis, self.levels[-2])]
 
@@ -322,7 +323,7 @@ class Search:
         if self.scope.norm not in (None, WINDOWED) or self.x.ndim < 2:
             return []
         count = max(1, self._count_samples())
-        x, y = _widen(self.x[:count]), _widen(self.y[:count])
+        x, y = widen(self.x[:count]), widen(self.y[:count])
         slack = level.ulp * measure_unit(y, dtype) + level.measure(np.abs(y))
         windows = find_windows(x, y, slack)
         return [describe_window(fitted, y, self.scope, level.precision) for fitted in windows]
@@ -340,7 +341,7 @@ class Search:
         """Whether some values of one group do not refute it, whatever centres and divides."""
         places = np.linspace(0, grid.group_size - 1, SCREENED).astype(np.intp)
         index = grid.locate_values(grid.group_count // 2, places)
-        x, y = _widen(self.x[index]), _widen(self.y[index])
+        x, y = widen(self.x[index]), widen(self.y[index])
         level, dtype = self.levels[-1], self.scope.dtype
         before = level.measure(np.full(x.shape, 1.0 + measure_offset(x)))
         for step in steps:
@@ -363,7 +364,7 @@ class Search:
         if found is None:
             return None
         chosen, standard = found
-        return Sample(grid, chosen, standard, _widen(take_groups(grid, self.y, chosen)))
+        return Sample(grid, chosen, standard, widen(self._actual.take(grid, chosen)))
 
     def _allow(self, sample: Sample, placed: AffineStep, level: Level) -> tuple[Floats, Floats]:
         """Return how far the affine step of the sampled values may be off, and how far x̂ before it."""
@@ -397,11 +398,6 @@ def _list_grids(shape: tuple[int, ...]) -> list[Grid]:
         for grid in enumerate_grids(shape)
         if grid.group_size <= LARGEST_GROUP and not (large and grid.split and grid.split.axis == 0)
     ]
-
-
-def _widen(values: NDArray[Any]) -> Floats:
-    with np.errstate(all="ignore"):
-        return np.ascontiguousarray(fetch(values), dtype=np.float64)
 
 
 def _locate_first(sample: Sample, wrong: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -1,0 +1,53 @@
+"""Groups that are taken of a tensor: of a file as of memory, once, and without the rest of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.tensors.mapped import Mapped
+from normcli.tensors.npy import read_npy
+from normcli.verify.groups import Widened, enumerate_grids, take_groups
+
+SHAPE = (6, 4, 3, 8)
+
+
+@pytest.fixture
+def mapped(tmp_path, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=SHAPE).astype("f4"))
+    with open(tmp_path / "x.npy", "rb") as stream:
+        return read_npy(stream, "x.npy")
+
+
+@pytest.mark.parametrize("picked", [0, 1 << 17], ids=["part by part", "one by one"])
+def test_groups_of_a_file_are_those_of_memory(picked, mapped, monkeypatch):
+    monkeypatch.setattr("normcli.verify.groups.MOST_PICKED", picked)
+    assert isinstance(mapped, Mapped)
+    values = np.array(mapped)
+    for grid in enumerate_grids(SHAPE):
+        chosen = np.unique([0, grid.group_count // 2, grid.group_count - 1])
+        np.testing.assert_array_equal(take_groups(grid, mapped, chosen), take_groups(grid, values, chosen))
+
+
+def test_of_a_file_no_more_is_read_than_the_chosen_groups_and_what_lies_near(mapped, monkeypatch):
+    grid = next(grid for grid in enumerate_grids(SHAPE) if grid.axes == (0, 3))
+    read, read_into = [], Mapped._read_into
+    monkeypatch.setattr("normcli.tensors.mapped._NEAR", 4)
+    monkeypatch.setattr(
+        Mapped, "_read_into", lambda self, part, place: (read.append(len(part)), read_into(self, part, place))
+    )
+    rows = take_groups(grid, mapped, np.array([5]))
+    assert sum(read) == rows.nbytes
+
+
+def test_groups_are_taken_once_for_all_that_divides(monkeypatch):
+    values, taken = np.arange(24.0).reshape(2, 3, 4), []
+    monkeypatch.setattr(
+        "normcli.verify.groups.take_groups", lambda *given: (taken.append(given), take_groups(*given))[1]
+    )
+    widened = Widened(values)
+    first, second = list(enumerate_grids(values.shape))[:2]
+    for grid in (first, first, second):
+        widened.take(grid, np.array([0]))
+    assert [given[0] for given in taken] == [first, second]
