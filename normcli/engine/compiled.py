@@ -192,7 +192,7 @@ def _cut(values: NDArray[Any], axis: int, length: int) -> Iterator[NDArray[Any]]
 def _lay(raw: NDArray[Any], out: NDArray[Any] | None, kept: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return a tile, and the place of its results, as groups of two axes, parts and values; or copies."""
     arrays = [raw] if out is None else [raw, out]
-    views = _join(arrays, kept)
+    views = _join(arrays, kept) if all(a.flags.aligned for a in arrays) else None
     if views is None:
         arrays = [np.ascontiguousarray(raw), *(np.empty(a.shape, a.dtype) for a in arrays[1:])]
         views = _join(arrays, kept)

@@ -64,7 +64,8 @@ def is_plan_served(plan: Plan, count: int) -> bool:
     by_squares = row.measurement is Measurement.MOMENTS or (
         row.measurement is Measurement.LENGTH and spec.p in (None, 2.0)
     )
-    return by_squares and spec.window is None and 0 < count < _LONGEST and find_freedom(plan, count) > 0
+    plain = spec.window is None and spec.flat_rule is None
+    return by_squares and plain and 0 < count < _LONGEST and find_freedom(plan, count) > 0
 
 
 def normalize_groups(
@@ -200,5 +201,7 @@ def measure_rows(
 
 
 def _expose(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array that has a format for buffers, as bfloat16 does not."""
-    return values.view(np.uint16) if is_bfloat16(values.dtype) else values
+    """Return an array whose format is one letter: bfloat16 has none, and a byte order that is named has one more."""
+    if is_bfloat16(values.dtype):
+        return values.view(np.uint16)
+    return values if values.dtype.byteorder == "=" else values.view(values.dtype.newbyteorder("="))

@@ -179,7 +179,8 @@ def _to_booleans(mask: NDArray[Any]) -> NDArray[np.bool_]:
     if mask.dtype == np.bool_:
         return mask
     for piece in iterate_pieces(mask):
-        strange = piece[(piece != 0) & (piece != 1)]
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            strange = piece[(piece != 0) & (piece != 1)]
         if strange.size:
             raise DataError(
                 f"the mask holds {strange[0]}; it says with 1 and 0, or true and false, what counts"

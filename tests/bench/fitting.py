@@ -1,19 +1,18 @@
-"""Statistics over files, beside `cp` of the same bytes and scikit-learn's `partial_fit` over the same chunks."""
+"""Statistics over files, beside `cat` of the same bytes and scikit-learn's `partial_fit` over the same chunks."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 from pathlib import Path
-from statistics import median
 
-from tests.bench.files import MIB, PEAK_AT_MOST, SIZE, write_random
-from tests.bench.pairs import Row, Table, compare, judge, measure_peak_of_all, run_process, take_turns
+from tests.bench.files import MIB, PEAK_AT_MOST, READING_COLUMNS, SIZE, compare_with_cat, write_random
+from tests.bench.pairs import Row, Table, compare, measure_peak_of_all, run_process, take_turns
 from tests.bench.startup import NORMCLI
 
 FILES = 16
 SHAPE = (-1, 64, 64, 64)
-AT_MOST, FASTER = 0.5, 5.0
+FASTER = 5.0
 
 SCRIPT = """
 import sys, numpy
@@ -31,30 +30,14 @@ def measure(runs: int, folder: str | None) -> Table:
         names = [str(place / f"x{i:02}.npy") for i in range(FILES)]
         for path in names:
             write_random(Path(path), SIZE // FILES, SHAPE)
-        copies = place / "copies"
-        copies.mkdir()
-        commands = [
-            [*NORMCLI, "fit", "bn", *names, "-o", str(place / "stats.npz"), "--quiet"],
-            ["cp", *names, str(copies)],
-            [sys.executable, "-c", SCRIPT, *names],
-        ]
-
-        def run(command: list[str]) -> None:
-            for path in copies.iterdir():
-                path.unlink()
-            run_process(command)
-
-        times = take_turns([lambda c=c: run(c) for c in commands], runs)
-        ratio, limit, ok = judge(compare(times[0], times[1]), AT_MOST)
-        faster = compare(times[2], times[0])
-        peak = measure_peak_of_all(commands[0]) // MIB
-    cells = (
-        "`fit bn`", *(f"{median(column):.2f}" for column in times), ratio, limit,
-        f"{faster:.1f}", f"{FASTER:g}", f"{peak}", str(PEAK_AT_MOST),
-    )  # fmt: skip
-    columns = (
-        "work", "normcli", "`cp`", "scikit-learn", ": `cp`", "at most", "scikit-learn : normcli", "at least",
-        "MiB", "at most",
-    )  # fmt: skip
+        fit = [*NORMCLI, "fit", "bn", *names, "-o", str(place / "stats.npz"), "--quiet"]
+        row = compare_with_cat("`fit bn`", fit, names, runs)
+        theirs = take_turns(
+            [lambda c=c: run_process(c) for c in (fit, [sys.executable, "-c", SCRIPT, *names])], runs
+        )
+        faster = compare(theirs[1], theirs[0])
+        peak = measure_peak_of_all(fit) // MIB
+    cells = (*row.cells, f"{faster:.1f}", f"{FASTER:g}", f"{peak}", str(PEAK_AT_MOST))
+    columns = (*READING_COLUMNS, "scikit-learn : normcli", "at least", "MiB", "at most")
     title = f"Statistics over {FILES} files, float32, 1 GiB: seconds, ratios and peak memory"
-    return Table(title, columns, [Row(cells, ok and faster >= FASTER and peak <= PEAK_AT_MOST)])
+    return Table(title, columns, [Row(cells, row.ok and faster >= FASTER and peak <= PEAK_AT_MOST)])

@@ -1,7 +1,9 @@
-"""`normcli.normalize` beside torch and plain NumPy, on the same array and the same processors, and how exact each is."""
+"""`normcli.normalize` by both kernels beside torch and plain NumPy, on the same array and processors, and how exact each is."""
 
 from __future__ import annotations
 
+import functools
+import os
 import timeit
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli import normalize
+from normcli.compiled import NUMPY, VARIABLE
+from normcli.dtypes import find_type
 from normcli.engine.walk import count_processors
 from tests.bench.pairs import Row, Table, compare, judge, take_turns
 from tests.reference.groups import solve_group
@@ -27,10 +31,12 @@ SAMPLED = 4000
 LARGEST_GROUP = 1 << 20
 """Of larger groups, rational arithmetic takes minutes."""
 
-SMALL_AT_MOST = 150.0
+SMALL_AT_MOST = 60.0
 """Microseconds."""
 
-LIMITS = {"float32": 0.67, "float64": 1.0}
+LIMITS = {"float32": 0.5, "float64": 0.75}
+HALVES = ("float16", "bfloat16")
+HALF_LIMIT = 0.75
 
 
 class Case(NamedTuple):
@@ -47,8 +53,8 @@ class Case(NamedTuple):
         What `normalize` is called with.
     torch : callable
         From torch.nn.functional and a tensor to the result.
-    limited : bool
-        Whether a limit is set; the worst shapes have none.
+    limited : tuple of str
+        The dtypes for which a limit is set; the worst shapes have none.
     """
 
     name: str
@@ -56,7 +62,7 @@ class Case(NamedTuple):
     axes: tuple[int, ...]
     ours: dict[str, Any]
     torch: Callable[[Any, Any], Any]
-    limited: bool = True
+    limited: tuple[str, ...] = tuple(LIMITS)
 
 
 def _batch_norm(f: Any, t: Any) -> Any:
@@ -73,12 +79,12 @@ CASES = (
         "`gn`, 8 groups of 8 channels of 32×32", (8, 8, 32, 32), (2, 3, 4),
         {"norm": "ln", "axes": (2, 3, 4)}, lambda f, t: f.group_norm(t.flatten(1, 2), 8),
     ),
-    Case("`ln`, rows of 4", (4,), (1,), {"norm": "ln"}, lambda f, t: f.layer_norm(t, (4,)), limited=False),
+    Case("`ln`, rows of 4", (4,), (1,), {"norm": "ln"}, lambda f, t: f.layer_norm(t, (4,)), ("float32",)),
     Case(
         "`bn` NHWC, 3 channels", (256, 256, 3), (0, 1, 2), {"norm": "bn", "layout": "NHWC"},
-        lambda f, t: _batch_norm(f, t.permute(0, 3, 1, 2)), limited=False,
+        lambda f, t: _batch_norm(f, t.permute(0, 3, 1, 2)), (),
     ),
-    Case("`bn` over axis 0, 64 columns", (64,), (0,), {"norm": "bn", "layout": "NC"}, _batch_norm, limited=False),
+    Case("`bn` over axis 0, 64 columns", (64,), (0,), {"norm": "bn", "layout": "NC"}, _batch_norm, ("float32",)),
 )  # fmt: skip
 
 
@@ -87,7 +93,11 @@ def measure(runs: int) -> list[Table]:
     import torch
 
     torch.set_num_threads(count_processors())
-    return [*(_measure_dtype(dtype, runs, torch) for dtype in LIMITS), _measure_small()]
+    return [
+        *(_measure_dtype(dtype, runs, torch) for dtype in LIMITS),
+        _measure_halves(runs, torch),
+        _measure_small(),
+    ]
 
 
 def _measure_dtype(dtype: str, runs: int, torch: Any) -> Table:
@@ -97,18 +107,53 @@ def _measure_dtype(dtype: str, runs: int, torch: Any) -> Table:
         x = np.random.default_rng(0).standard_normal((rest, *case.shape), dtype=dtype)
         tensor = torch.from_numpy(x)
         works = [
-            lambda x=x, case=case: normalize(x, eps=EPS, **case.ours).normalized,
+            *_list_ours(x, case),
             lambda tensor=tensor, case=case: case.torch(torch.nn.functional, tensor),
             lambda x=x, case=case: _normalize_plainly(x, case),
         ]
         times = take_turns(works, runs)
-        ratio, limit, ok = judge(compare(times[0], times[1]), LIMITS[dtype] if case.limited else None)
-        distances = _measure_distances(x, case, works)
+        ratio, limit, ok = judge(compare(times[0], times[2]), LIMITS[dtype] if dtype in case.limited else None)
+        distances = _measure_distances(x, case, [works[0], *works[2:]])
         seconds = [f"{median(column):.3f}" for column in times]
         rows.append(Row((case.name, *seconds, ratio, limit, *distances), ok))
     title = f"In memory, {dtype}, {BYTES >> 20} MiB, {count_processors()} processors: seconds, and the worst ulp of {SAMPLED} values"
-    columns = ("work", "normcli", "torch", "NumPy", "normcli : torch", "at most", "ulp", "torch's", "NumPy's")
+    columns = (
+        "work", "normcli", "NumPy kernel", "torch", "NumPy", "normcli : torch", "at most", "ulp", "torch's", "NumPy's",
+    )  # fmt: skip
     return Table(title, columns, rows)
+
+
+def _list_ours(x: NDArray[Any], case: Case) -> list[Callable[[], Any]]:
+    """Return the work of the kernel that is chosen where nothing is said, and of the NumPy one."""
+
+    def work(kernel: str) -> Any:
+        os.environ[VARIABLE] = kernel
+        try:
+            return normalize(x, eps=EPS, **case.ours).normalized
+        finally:
+            del os.environ[VARIABLE]
+
+    return [functools.partial(work, kernel) for kernel in ("", NUMPY)]
+
+
+def _measure_halves(runs: int, torch: Any) -> Table:
+    rows = []
+    for dtype in HALVES:
+        for case in CASES[:2]:
+            single = np.random.default_rng(0).standard_normal((BYTES // 2 // 1024, 1024), dtype="float32")
+            tensor = torch.from_numpy(single).to(getattr(torch, dtype))
+            x = tensor.view(torch.int16).numpy().view(find_type(dtype))
+            works = [
+                *_list_ours(x, case),
+                lambda tensor=tensor, case=case: case.torch(torch.nn.functional, tensor),
+            ]
+            times = take_turns(works, runs)
+            ratio, limit, ok = judge(compare(times[0], times[2]), HALF_LIMIT)
+            rows.append(
+                Row((f"{case.name}, {dtype}", *(f"{median(column):.3f}" for column in times), ratio, limit), ok)
+            )
+    title = f"In memory, {' and '.join(HALVES)}, {BYTES >> 20} MiB, {count_processors()} processors: seconds"
+    return Table(title, ("work", "normcli", "NumPy kernel", "torch", "normcli : torch", "at most"), rows)
 
 
 def _normalize_plainly(x: NDArray[Any], case: Case) -> NDArray[Any]:

@@ -238,6 +238,21 @@ def test_bits_of_bfloat16():
 
 # -- what the module refuses
 
+@needs_kernel
+@pytest.mark.parametrize("norm", ["ln", "bn"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_bits_of_what_lies_oddly_in_memory(norm, dtype):
+    """As the tensors of a safetensors file do: not aligned, of a byte order that is named."""
+    named = np.dtype(dtype).newbyteorder("<")
+    x = np.random.default_rng(0).standard_normal((4, 6, 25)).astype(dtype)
+    odd, out = (np.frombuffer(bytearray(x.nbytes + 1), named, x.size, 1).reshape(x.shape) for _ in range(2))
+    odd[...] = x
+    expected = normalize(x, norm)
+    for result in (normalize(odd, norm, out=out), normalize(x.view(named), norm)):
+        np.testing.assert_array_equal(result.normalized, expected.normalized)
+        np.testing.assert_array_equal(result.mean, expected.mean)
+
+
 RULE = (3.0, 1e-5, 1, 0, True, True, True)
 
 
