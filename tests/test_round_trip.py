@@ -106,7 +106,9 @@ def test_stats_files_are_merged_and_used_with_the_options_that_they_were_fitted_
     if norm.divisor.measurement is not Measurement.QUARTILES:  # those of the parts do not give those of both
         assert normcli("merge", *stats[:2], "-o", stats[2], "-q").code == 0
     kept = read_stats(str(stats[2])).subject.request
-    if option.name not in ("axes", "keep", "dtype"):
+    if option.name == "feature_axes":
+        assert kept.feature_axes == ("NCL".index(options["feature_axes"]),)
+    elif option.name not in ("axes", "keep", "dtype"):
         assert getattr(kept, option.name) == options[option.name]
     used = (stats[2], tmp_path / "x.npy", "-o", tmp_path / "y.npy", "-q")
     assert normcli("apply", *used, *write_arguments(of_output)).code == 0

@@ -5,7 +5,7 @@ Its members are
 - `schema` ("normcli-stats/1");
 - what the statistics are of: `norm`, `axes`, `shape` (0 for the batch axis), `dtype`, `nan` (propagate or
   omit), and every other option by its name, where NaN, -1 and "" stand for the norm's own number, integer and
-  word;
+  word; where they were given, `feature_axes` as numbers;
 - where the tensors were tables with names, `columns`: the names of the places of the last axis;
 - `files` and `samples`, how many;
 - what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
@@ -123,6 +123,7 @@ def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
         "files": stats.files,
         "samples": stats.samples,
         **{option.name: _store(option, getattr(request, option.name)) for option in _STORED},
+        **({} if request.feature_axes is None else {"feature_axes": np.array(request.feature_axes, np.int64)}),
         "inf_count": np.stack([sums.above, sums.below]).reshape(2, *shape),
         **_describe_pair("min", sums.low.map(lambda a: a.reshape(shape))),
         **_describe_pair("max", sums.high.map(lambda a: a.reshape(shape))),
@@ -232,12 +233,13 @@ def _read_subject(members: Members) -> Subject:
     lengths = _take_list(members, "shape")
     rank = len(lengths)
     axes = _take_list(members, "axes", -rank, rank - 1)
+    features = _take_list(members, "feature_axes", -rank, rank - 1) if "feature_axes" in members else None
     names = members.take_words("columns", *lengths[-1:]) if "columns" in members and rank else None
     dtype = members.take_word("dtype")
     if not is_dtype_name(dtype):
         members.refuse("dtype", f"is {dtype!r}, and no dtype of real numbers")
     options = {option.name: _restore(option, members) for option in _STORED}
-    request = Request(members.take_word("norm"), axes=axes, **options)
+    request = Request(members.take_word("norm"), axes=axes, feature_axes=features, **options)
     subject = Subject(request, lengths, dtype, names)
     try:
         plan = subject.plan(1)

@@ -80,15 +80,17 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
     shape, dtype = tensor.values.shape, tensor.dtype
     plan = make_plan(request, shape, dtype)
     require_fittable(plan)
+    layout, features = plan.grid.layout, request.feature_axes
     resolved = request._replace(
         norm=plan.norm.name,
         axes=plan.grid.axes,
         keep=None,
-        layout=plan.grid.layout.letters,
+        feature_axes=None if features is None else layout.resolve(features, "feature_axes"),
+        layout=layout.letters,
         p=plan.spec.p if find_option("p").belongs_to(plan.norm) else None,
         dtype=None,
     )
-    lengths = tuple(0 if axis == plan.grid.layout.batch else n for axis, n in enumerate(shape))
+    lengths = tuple(0 if axis == layout.batch else n for axis, n in enumerate(shape))
     subject = Subject(resolved, lengths, name_dtype(dtype))
     return subject._replace(columns=tensor.columns) if subject.has_columns() else subject
 

@@ -238,6 +238,7 @@ def test_bits_of_bfloat16():
 
 # -- what the module refuses
 
+
 @needs_kernel
 @pytest.mark.parametrize("norm", ["ln", "bn"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
