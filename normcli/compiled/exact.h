@@ -105,7 +105,7 @@ ALWAYS mask distill(vector *values, int count, int size)
     return left;
 }
 
-/* `_add` of leaves.py: add a term to numbers that are sums of doubles; returns what they have no room for. */
+/* `_add` of columns.py: add a term to numbers that are sums of doubles; returns what they have no room for. */
 #define ADD(numbers, size, term)                                                          \
     for (int add_ = 0; add_ < (size); add_++) TWO_SUM((numbers)[add_], term, (numbers)[add_], term)
 

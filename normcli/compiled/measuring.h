@@ -1,4 +1,4 @@
-/* `measure_leaves`, `measure_short_leaves` and `measure_columns` of leaves.py: exact sums, by other ways. */
+/* `measure_leaves`, `measure_short_leaves` and `measure_columns` of leaves.py and columns.py: exact sums, by other ways. */
 #ifndef NORMCLI_MEASURING_H
 #define NORMCLI_MEASURING_H
 
@@ -92,7 +92,7 @@ ALWAYS bool measure_doubles_on_grids(
     return true;
 }
 
-/* `_HIGHEST` and `_LOWEST` of leaves.py, as biased exponents, and what no float64 exceeds. */
+/* `_HIGHEST` and `_LOWEST` of records.py, as biased exponents, and what no float64 exceeds. */
 enum { HIGHEST = 1023 + 400, LOWEST = 1023 - 300, ENDLESS = 0x7ff };
 
 static void measure_doubles(const double *x, ptrdiff_t n, bool need_sum, struct sums *sums)

@@ -201,7 +201,7 @@ def measure_rows(
 
 
 def _expose(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array whose format is one letter: bfloat16 has none, and a byte order that is named is another."""
+    """Return an array whose format is one letter: bfloat16 has none, a byte order that is named is another."""
     if is_bfloat16(values.dtype):
         return values.view(np.uint16)
     return values if values.dtype.byteorder == "=" else values.view(values.dtype.newbyteorder("="))
