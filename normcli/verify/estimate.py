@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 
 _HOPEFUL = 0.3
-"""Hypotheses without eps that leave more of the spread than this unexplained are not pursued."""
+"""Hypotheses that leave more of the spread than this unexplained with every likely eps are not pursued."""
+
+_LIKELY_EPS = (1e-6, 1e-5, 1e-3)
+_BESIDE = 0.05
+"""Likely eps are tried first where they are no smaller than this part of the least variance."""
 
 _ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
 """Units of the result's last place that a correct kernel may be off; half precision has sums of float32."""
@@ -75,7 +79,11 @@ def _count_bits(grid: Grid, axes: tuple[int, ...], dtype: np.dtype[Any], *, is_c
 
 def _pursue(plain: Hypothesis, y: Floats, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[Hypothesis]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
-    if _regress(plain, y, axes, dtype)[1] > _HOPEFUL * float(np.std(y)):
+    least = float(plain.sample.standard.size.min(initial=math.inf)) ** 2
+    shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
+    models = (plain.model._replace(low=eps, high=eps) for eps in shown)
+    rests = (_regress(plain._replace(model=model), y, axes, dtype)[1] for model in models)
+    if all(rest > _HOPEFUL * float(np.std(y)) for rest in rests):
         return
     tried = sorted(COMMON_EPS)
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.dtypes import find_type, is_half
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run
 from normcli.norms.plan import make_plan
@@ -15,6 +16,7 @@ from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rounding import store
+from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, ROWS
 from normcli.verify.groups import take_groups
 from normcli.verify.weight import CERTAIN
@@ -50,6 +52,10 @@ class Scope(NamedTuple):
     dtype: np.dtype[Any]
 
 
+_MOST_LOST = 64.0
+"""Units of the last place that no value of a correct kernel is off where none of them is the exact one."""
+
+
 class Furthest(NamedTuple):
     """The value that is furthest from the exact one.
 
@@ -82,6 +88,8 @@ class Match(NamedTuple):
         The largest distance of a value from the exact result.
     equal : float
         The share of the values that have the bits of the exact result, rounded as the hypothesis says.
+    compared : int
+        How many values these shares are of.
     furthest : Furthest
     order : tuple of int
         The axes of the actual tensor, in the order of the input's.
@@ -122,6 +130,7 @@ class Match(NamedTuple):
     max_ulp: float
     max_abs: float
     equal: float
+    compared: int
     furthest: Furthest
     order: tuple[int, ...]
     groups: int | None = None
@@ -143,7 +152,18 @@ class Match(NamedTuple):
     @property
     def is_certain(self) -> bool:
         """Whether it is more than a plain map would be by chance."""
-        return self.bits >= CERTAIN and not self.is_odd
+        return self.bits >= CERTAIN and not self.is_odd and not self.is_rough
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether only a kernel whose sums are of half precision, or lose all digits, may give these values."""
+        lost = self.equal == 0.0 and self.eps_range[0] == 0.0 and self.max_ulp > _MOST_LOST
+        return self.sums_in_half or (lost and self.affine != ESTIMATED and self.cancelled is None)
+
+    @property
+    def sums_in_half(self) -> bool:
+        """Whether a kernel with sums of float32 would not give these values."""
+        return is_half(np.dtype(find_type(self.precision.split(",")[0])))
 
     @property
     def takes_eps(self) -> bool:
@@ -254,13 +274,21 @@ class Hypothesis(NamedTuple):
 
 def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:
     """Return the share of values that are what the expected ones round to; NaN is equal to NaN."""
+    return float(np.mean(_find_equal(actual, expected, dtype)))
+
+
+def find_furthest(
+    actual: Floats, expected: Floats, ulp: Floats, dtype: np.dtype[Any]
+) -> tuple[tuple[int, ...], float, float]:
+    """Return the index of the value furthest in ulp that is not the exact one, rounded; and both of them."""
+    differs = ~_find_equal(actual, expected, dtype)
+    index = np.unravel_index(int(np.where(differs, ulp, 0.0).argmax()), ulp.shape)
+    return tuple(map(int, index)), float(expected[index]), float(actual[index])
+
+
+def _find_equal(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
     rounded = np.empty(expected.shape, dtype)
     with np.errstate(all="ignore"):
         store(rounded, expected)
-    return float(np.mean((actual == rounded) | (np.isnan(actual) & np.isnan(expected))))
-
-
-def find_furthest(actual: Floats, expected: Floats, error: Floats) -> tuple[tuple[int, ...], float, float]:
-    """Return the index of the largest error, and what is expected and found there."""
-    index = np.unravel_index(int(error.argmax()), error.shape)
-    return tuple(map(int, index)), float(expected[index]), float(actual[index])
+    equal: NDArray[np.bool_] = (actual == rounded) | (np.isnan(actual) & np.isnan(expected))
+    return equal

@@ -175,7 +175,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
     slips = find_slips(searches[0].list_bounds())
     if slips:
         return blank._replace(slip=slips[0], doubtful=())
-    if any(match.is_odd and match.bits >= CERTAIN for match in doubtful):
+    if any(match.bits >= CERTAIN for match in doubtful):  # too odd or too rough, and not too few values
         return blank
     plain = find_plain_map(x, searches[0].y, dtype)
     if gamma is None and beta is None and (plain is None or len(plain.axes) > 1):

@@ -51,7 +51,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
     eps = _choose_eps(hypothesis, scope.dtype)
     expected = hypothesis.predict(eps)
     error, ulp = measure_distance(actual, expected, scope.dtype)
-    index, *values = find_furthest(actual, expected, error)
+    index, *values = find_furthest(actual, expected, ulp, scope.dtype)
     first = hypothesis.affine.rounds_to is not None
     trace = _Trace(
         is_coarse=is_half(scope.dtype) and precision == scope.dtype.name,
@@ -68,6 +68,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             max_ulp=float(ulp.max()),
             max_abs=float(error.max()),
             equal=measure_equality(actual, expected, scope.dtype),
+            compared=actual.size,
             furthest=Furthest(hypothesis.sample.locate(*index), *values),
             order=scope.order,
             groups=groups,
@@ -296,7 +297,8 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
         max_ulp=float(ulp.max()),
         max_abs=float(error.max()),
         equal=measure_equality(actual, exact, scope.dtype),
-        furthest=Furthest(*find_furthest(actual, exact, error)),
+        compared=actual.size,
+        furthest=Furthest(*find_furthest(actual, exact, ulp, scope.dtype)),
         order=scope.order,
         window=window,
         users=users,

@@ -49,7 +49,22 @@ def format_other_map(found: Identification, layout: Layout) -> str:
             f"No norm is identified: {told} would need an eps of {odd.eps:.6g}, "
             "which is none in use and not small beside the variances."
         )
+    if found.doubtful[0].is_rough:
+        return _format_rough(found.doubtful[0], layout)
     return f"No norm is identified: {names} would fit, but on so few values so would many other things."
+
+
+def _format_rough(match: Match, layout: Layout) -> str:
+    near = f"{find_norm(match.norm)[0].title} ({match.norm}) over {_format_axes(match.axes, layout)}"
+    share = f"only {100.0 * match.equal:.2g} % of the values are the exact ones"
+    if match.sums_in_half:
+        half = match.precision.split(",")[0]
+        kernel = f"a kernel that calculates in {half} might give the others, one with float32 sums would not"
+    else:
+        kernel = (
+            f"a kernel in {match.precision} whose sums cancel might give the others, and so might other maps"
+        )
+    return f"y is near {near}{WAYS[match.affine]}: {share}; {kernel}."
 
 
 def _format_slip(slip: Slip, layout: Layout) -> str:

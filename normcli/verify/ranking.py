@@ -22,6 +22,7 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
     def rank(match: Match) -> tuple[Any, ...]:
         return (
             not match.is_usual,
+            most == 1.0 and (1.0 - match.equal) * match.compared > _FEW,
             int((most - match.equal) / BY_LUCK),
             not match.has_default_eps,
             _round_distance(match.max_abs),
@@ -41,6 +42,10 @@ def rank_matches(matches: Iterable[Match]) -> list[Match]:
 
 BY_LUCK = 0.1
 """Shares of equal values that differ by less differ by luck."""
+
+
+_FEW = 4.0
+"""So many values that are not the exact ones, rounded, may be an accident where another match gives all."""
 
 
 def _round_distance(distance: float) -> float:

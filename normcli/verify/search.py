@@ -233,7 +233,7 @@ class Search:
             return []
         x, y = widen(self.x[:rows]), widen(self.y[:rows])
         hypotheses = estimate(x, y, self.scope.dtype, _list_grids(x.shape))
-        return [match for hypothesis in hypotheses for match in self._describe(hypothesis, self.levels[-2])]
+        return [match for hypothesis in hypotheses for match in self._describe(hypothesis, self.levels[0])]
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""

@@ -100,8 +100,15 @@ def _format_eps(match: Match) -> str:
     if low == 0.0 and math.isinf(high):
         return "with any eps"
     if low == 0.0 < high:
-        return f"with any eps up to {high:.2g}{place}"
+        return f"with any eps up to {_round_down(high):.2g}{place}"
     return f"with eps {match.eps:g}{place}"
+
+
+def _round_down(value: float) -> float:
+    """Return a positive number with two significant digits that is no larger."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    nearest = float(f"{value:.1e}")
+    return nearest if nearest <= value else nearest - unit
 
 
 def _format_affine(match: Match, asked: Question) -> str:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.verify.identify import Question, identify
+from normcli.verify.hypothesis import find_furthest
+from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.sentence import format_sentence
+from normcli.verify.ulp import measure_distance
 
 
 def make(shape, seed=0, dtype="float32", mean=0.7):
@@ -34,7 +36,7 @@ def test_sums_of_half_precision_are_no_match_where_those_of_float32_are():
     careless = divide_by_root_mean_square(x, sum_in_turn(square) / np.float16(509))
     assert not ask(x, careless, norm="rms").matches
     careful = divide_by_root_mean_square(x, square.astype("f4").mean(1, keepdims=True))
-    (match, *_) = ask(x, careful, norm="rms").matches
+    (match, *_) = ask(x, careful, norm="rms").doubtful
     assert match.precision == "float16"
     assert not set(match.like) & {"torch", "llama"}  # which round float32 once or twice
 
@@ -155,3 +157,60 @@ def test_an_eps_that_shows_is_not_taken_for_noise():
     y = x / np.sqrt((x * x).sum(1, keepdims=True) + np.float32(1e-8))
     match = identify(Question(x, y), "lp").matches[0]
     assert (match.eps, match.eps_mode, match.has_default_eps) == (1e-8, "inside", False)
+
+
+# -- what only a rough kernel may give is no certainty
+
+
+def test_sums_in_half_precision_are_near_a_norm_and_none():
+    x = make((16, 256), dtype="float16")
+    wide = x.astype("f8")
+    y = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True, ddof=-1) + 1e-5)
+    found = ask(x, y.astype("f2"))
+    assert (found.kind, found.matches) == (Kind.UNDECIDED, ())
+    assert "y is near layer normalization (ln) over axis c: only " in format_sentence(found)
+    assert "one with float32 sums would not" in format_sentence(found)
+
+
+def test_far_from_zero_a_factor_or_noise_is_no_kernel():
+    x = make((6, 8), mean=1e5)
+    wide = x.astype("f8")
+    y = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
+    for wrong in (1.01 * y, y + make(y.shape, 1) * 0.005):
+        found = ask(x, wrong.astype("f4"))
+        assert found.kind is not Kind.NORM
+        assert "as in" not in format_sentence(found)
+
+
+def test_the_value_that_is_shown_is_not_the_exact_one_rounded():
+    exact, actual = np.array([4.0019, 1.0]), np.array([4.0, 1.0009765625])  # half a unit of float16, and one
+    error, ulp = measure_distance(actual, exact, np.dtype("f2"))
+    assert error.argmax() == 0
+    assert find_furthest(actual, exact, ulp, np.dtype("f2")) == ((1,), 1.0, 1.0009765625)
+
+
+def test_where_one_gives_every_bit_it_comes_first():
+    x = make((40, 96))
+    wide = x.astype("f8")
+    y = ((wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True, ddof=1) + 1e-6)).astype("f4")
+    best = ask(x, y).matches[0]
+    assert (best.equal, best.ddof, best.eps_mode) == (1.0, 1, "inside")
+    assert "annotated-transformer" not in best.like
+
+
+def test_the_largest_eps_is_rounded_down():
+    x = np.array([[1.0, 255.0], [3.0, 4.0], [2.0, 6.0]])
+    found = ask(x * 63.7, x / x.max(), norm="lp")
+    sentence = format_sentence(found)
+    assert f"{found.matches[0].eps_range[1]:.3g}" == "1.62e+04"
+    assert "any eps up to 1.6e+04" in sentence
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_gamma_is_found_where_eps_outweighs_the_variances(centred):
+    x = make((32, 16), mean=0.0) * np.float32(1e-3)
+    wide, gamma = x.astype("f8"), make(16, 1)
+    rest = wide - wide.mean(1, keepdims=True) * centred
+    y = rest / np.sqrt((rest**2).mean(1, keepdims=True) + 1e-5) * gamma
+    match = ask(x, y.astype("f4")).matches[0]
+    assert (match.norm, match.affine, match.eps) == ("ln" if centred else "rms", "estimated", 1e-5)
