@@ -274,6 +274,7 @@ class Search:
             width = np.maximum(self._tolerate(sample, hypothesis.affine), 2.0**-1000)
             spread = float(np.std(explained)) if explained.size else 0.0
             bits = np.log2(np.maximum(np.nan_to_num(spread / width, nan=0.0, posinf=0.0), 1.0))
+        bits = np.minimum(bits, math.log2(max(1, len(np.unique(explained)))))  # of 0 and 1 each shows one bit
         return float(bits[~wrong].sum() - (bits[wrong] + math.log2(wrong.size)).sum())
 
     def _judge(self, hypothesis: Hypothesis) -> tuple[tuple[float, float], NDArray[np.bool_]]:

@@ -20,7 +20,7 @@ NAN, INF = float("nan"), float("inf")
         pytest.param([[1.0, 2.0], [NAN, 2.0]], "ln", {}, ["nan"], "group n=1 holds NaN", id="nan"),
         pytest.param([[1.0, 2.0], [INF, 2.0]], "ln", {}, ["infinite"], "group n=1 holds an infinity", id="inf"),
         pytest.param([[NAN, 2.0], [INF, 3.0]], "bn", {}, ["nan", "infinite"], "group c=0 holds NaN", id="both"),
-        pytest.param([[1.0, 2.0]], "ln", {"ddof": 2}, ["single"], "group n=0 has 2 value(s) against ddof 2", id="ddof"),
+        pytest.param([[1.0, 2.0]], "ln", {"ddof": 2}, ["single"], "group n=0 has 2 values against ddof 2", id="ddof"),
         pytest.param(np.zeros((0, 2)), "bn", {}, ["empty"], "group c=0 (and 1 more group) holds no values", id="empty"),
         pytest.param(np.zeros((2, 0)), "bn", {}, ["empty"], "the tensor (2, 0) has no groups", id="no groups"),
         pytest.param([7.0], "bn", {}, ["single"], "the only group holds a single value", id="only"),
