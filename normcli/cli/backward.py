@@ -71,7 +71,7 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
     if [*settings.source.inputs, dy].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the other needs a file")
     from normcli.answers.gradients import GradientsAnswer
-    from normcli.results.backward import calculate_backward, require_derivative
+    from normcli.results.backward import BackwardProblem, calculate_backward, require_derivative
     from normcli.tensors.files import Saved
 
     problem = load_problem(settings)
@@ -80,9 +80,8 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
     with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
         warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
         out = outputs.start(files, problem)
-        found = calculate_backward(
-            problem.plan, problem.tensor.values, slope.values, problem.inputs, out=out, effort=effort
-        )
+        asked = BackwardProblem(problem.plan, problem.tensor.values, slope.values, problem.inputs)
+        found = calculate_backward(asked, out=out, effort=effort)
         answer = GradientsAnswer(found, problem.tensor, slope)
         fields = collect_fields(answer, settings.answer.fields)
         warnings = answer.warnings

@@ -62,7 +62,7 @@ def check_backward(
     if [*settings.source.inputs, asked["dy"], *paths.values()].count(STANDARD_STREAM) > 1:
         raise UsageError("standard input holds one of the tensors; the others need files")
     from normcli.answers.gradients_verdict import GradientsVerdict
-    from normcli.results.backward import require_derivative
+    from normcli.results.backward import BackwardProblem, require_derivative
     from normcli.tensors.tensor import Tensor
     from normcli.verify.gradients import check_gradients
     from normcli.verify.ulp import choose_tolerance
@@ -79,9 +79,8 @@ def check_backward(
         warnings = warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
         arrays = {name: tensor.values for name, tensor in tensors.items()}
         tolerate = functools.partial(choose_tolerance, **limits)
-        checked = check_gradients(
-            plan, problem.tensor.values, dy.values, arrays, problem.inputs, tolerate, effort
-        )
+        subject = BackwardProblem(plan, problem.tensor.values, dy.values, problem.inputs)
+        checked = check_gradients(subject, arrays, tolerate, effort)
     sources = {name: tensor.source for name, tensor in tensors.items()}
     print_document(GradientsVerdict(checked, problem.tensor, dy, sources, warnings), settings.answer)
     leave_with_verdict(ok=checked.ok)

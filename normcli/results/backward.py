@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
@@ -19,6 +19,25 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
+
+
+class BackwardProblem(NamedTuple):
+    """What a backward pass is of.
+
+    Parameters
+    ----------
+    plan : Plan
+        Made for the shape and dtype of `values`.
+    values, dy : ndarray
+        The tensor, and the derivative of a loss by what it is normalized to.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
+    """
+
+    plan: Plan
+    values: NDArray[Any]
+    dy: NDArray[Any]
+    inputs: Inputs = NO_INPUTS
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -121,29 +140,18 @@ def backward(
     if unknown:
         raise UsageError(f"backward has no option {unknown[0]!r}")
     asked = read_arguments(x, norm, options)
-    return calculate_backward(
-        asked.plan, asked.values, read_array(dy, "dy"), asked.inputs, out=out, effort=asked.effort
-    )
+    problem = BackwardProblem(asked.plan, asked.values, read_array(dy, "dy"), asked.inputs)
+    return calculate_backward(problem, out=out, effort=asked.effort)
 
 
 def calculate_backward(
-    plan: Plan,
-    values: NDArray[Any],
-    dy: NDArray[Any],
-    inputs: Inputs = NO_INPUTS,
-    *,
-    out: NDArray[Any] | None = None,
-    effort: Effort = DEFAULT_EFFORT,
+    problem: BackwardProblem, *, out: NDArray[Any] | None = None, effort: Effort = DEFAULT_EFFORT
 ) -> Gradients:
     """Carry out a plan's backward pass.
 
     Parameters
     ----------
-    plan : Plan
-        Made for the shape and dtype of `values`.
-    values, dy : ndarray
-    inputs : Inputs
-        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
+    problem : BackwardProblem
     out
         As of `backward`.
     effort : Effort
@@ -155,6 +163,7 @@ def calculate_backward(
     """
     from normcli.engine.backward import run_backward  # for those alone who ask for it
 
+    plan, values, dy, inputs = problem
     require_threads(effort)
     require_derivative(plan)
     if dy.shape != values.shape:

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
-    from normcli.norms.plan import Plan
-    from normcli.results.backward import Gradients
+    from normcli.results.backward import BackwardProblem, Gradients
     from normcli.verify.ulp import Tolerance
 
 PIECE = 1 << 14
@@ -54,11 +52,8 @@ class CheckedGradients(NamedTuple):
 
 
 def check_gradients(
-    plan: Plan,
-    values: NDArray[Any],
-    dy: NDArray[Any],
+    problem: BackwardProblem,
     actual: Mapping[str, NDArray[Any]],
-    inputs: Inputs,
     tolerate: Callable[..., Tolerance] = choose_tolerance,
     effort: Effort = DEFAULT_EFFORT,
 ) -> CheckedGradients:
@@ -66,11 +61,9 @@ def check_gradients(
 
     Parameters
     ----------
-    plan : Plan
-    values, dy : ndarray
+    problem : BackwardProblem
     actual : mapping of str to ndarray
         `dx`, `dgamma`, `dbeta`, or some of them.
-    inputs : Inputs
     tolerate : callable
         As of `check`; called with `scale`, the largest |expected|: gradients of a mean loss are small, and an
         absolute tolerance that is fixed would take any for right.
@@ -83,9 +76,12 @@ def check_gradients(
     UsageError
         If the norm has no such parameter.
     """
+    plan, inputs = problem.plan, problem.inputs
     gamma, beta = (None if a is None else a.astype(np.float64) for a in (inputs.gamma, inputs.beta))
-    wide = inputs._replace(gamma=gamma, beta=beta)
-    exact = calculate_backward(plan.change_spec(dtype="float64"), values, dy, wide, effort=effort)
+    wide = problem._replace(
+        plan=plan.change_spec(dtype="float64"), inputs=inputs._replace(gamma=gamma, beta=beta)
+    )
+    exact = calculate_backward(wide, effort=effort)
     comparisons, faults = {}, {}
     for name, array in actual.items():
         expected = exact.field(name)

@@ -7,6 +7,7 @@ import pytest
 
 from normcli import backward
 from normcli.errors import DataError, UsageError
+from normcli.results.backward import BackwardProblem
 from normcli.verify.gradients import check_gradients
 
 RNG = np.random.default_rng(0)
@@ -61,7 +62,7 @@ WRONG_DGAMMA = {
 def check(name, array, dtype="float32", norm="bn", **options):
     x, dy, gamma, beta = (a.astype(dtype) for a in (X, DY, GAMMA, BETA))
     right = backward(x, dy, norm, gamma=gamma, beta=beta, **options)
-    return check_gradients(right.plan, x, dy, {name: array.astype(dtype)}, right.inputs)
+    return check_gradients(BackwardProblem(right.plan, x, dy, right.inputs), {name: array.astype(dtype)})
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -87,7 +88,7 @@ def test_what_is_right_has_no_fault(dtype):
     x, dy, gamma = (a.astype(dtype) for a in (X, DY, GAMMA))
     right = backward(x, dy, "bn", gamma=gamma)
     actual = {"dx": right.dx, "dgamma": right.dgamma, "dbeta": right.dbeta}
-    found = check_gradients(right.plan, x, dy, actual, right.inputs)
+    found = check_gradients(BackwardProblem(right.plan, x, dy, right.inputs), actual)
     assert found.ok
     assert found.faults == {}
     assert all(comparison.max_ulp <= 0.5 for comparison in found.comparisons.values())
@@ -97,7 +98,7 @@ def test_small_gradients_are_not_tolerated_away():
     """1e-5 beside a loss that is a mean over millions would take anything for right."""
     x, dy = X.astype("f4"), (DY * 1e-9).astype("f4")
     right = backward(x, dy, "bn")
-    found = check_gradients(right.plan, x, dy, {"dx": right.dx * 0}, right.inputs)
+    found = check_gradients(BackwardProblem(right.plan, x, dy, right.inputs), {"dx": right.dx * 0})
     assert not found.ok
 
 
@@ -111,7 +112,7 @@ def test_what_no_fault_explains_has_no_sentence(array):
 def test_faults_that_are_the_same_on_the_data_are_both_named():
     dy = DY - mean(DY)
     right = backward(X, dy, "bn")
-    found = check_gradients(right.plan, X, dy, {"dx": dy / P.divisor}, right.inputs)
+    found = check_gradients(BackwardProblem(right.plan, X, dy, right.inputs), {"dx": dy / P.divisor})
     assert found.faults["dx"] == (
         "dx: the x̂ · mean(dy · gamma · x̂) term is missing, or on these data the same: the statistics are taken as "
         "constants: it is dy · gamma / divisor."
@@ -123,7 +124,7 @@ def test_faults_that_are_the_same_on_the_data_are_both_named():
 )
 def test_other_norms_are_judged_by_the_same_expressions(norm, options):
     right = backward(X, DY, norm, **options)
-    found = check_gradients(right.plan, X, DY, {"dx": -right.dx}, right.inputs)
+    found = check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": -right.dx})
     assert found.faults["dx"] == "dx: its sign is turned."
     from normcli.verify.faults import make_terms
 
@@ -135,6 +136,6 @@ def test_other_norms_are_judged_by_the_same_expressions(norm, options):
 def test_what_does_not_fit_is_refused():
     right = backward(X, DY, "lp")
     with pytest.raises(UsageError, match="lp has no gamma"):
-        check_gradients(right.plan, X, DY, {"dgamma": np.ones(4)}, right.inputs)
+        check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dgamma": np.ones(4)})
     with pytest.raises(DataError, match=r"dx has the shape \(2,\); it takes \(6, 4, 5\)"):
-        check_gradients(right.plan, X, DY, {"dx": np.ones(2)}, right.inputs)
+        check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": np.ones(2)})
