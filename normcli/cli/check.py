@@ -130,12 +130,13 @@ def _explain(problem: Problem, actual: Tensor) -> str:
     """Return what made the actual tensor, as far as the data show."""
     from normcli.verify.identify import Question, identify
     from normcli.verify.other_sentence import format_stored
-    from normcli.verify.sentence import format_sentence
+    from normcli.verify.sentence import USUAL_REFERENCE, format_sentence
 
     letters = problem.plan.grid.layout.letters
     question = Question(problem.tensor.values, actual.values, **problem.parameters, layout=letters)
     found = identify(question)
-    return format_sentence(found) + format_stored(found, problem.inputs.given)
+    reference = problem.plan.spec.like or USUAL_REFERENCE
+    return format_sentence(found, reference) + format_stored(found, problem.inputs.given)
 
 
 def _report(

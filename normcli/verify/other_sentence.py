@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.norms.layout import Layout
     from normcli.numerics.solution import Given
+    from normcli.verify.affine import AffineStep
     from normcli.verify.evaluation import Evaluation
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification
@@ -84,7 +85,7 @@ def _format_plain(found: Identification, plain: PlainMap, layout: Layout) -> str
     possible = [*found.known]
     if not plain.axes:
         possible += _list_names(found.doubtful)
-    sentences = [f"{said}: no statistic of this tensor is seen in it."]
+    sentences = [f"{said}: no norm's statistics of this tensor are seen in it."]
     if found.evaluation is not None and plain.axes:
         sentences.append(format_evaluation(found.evaluation))
         possible += ["any norm's evaluation with stored statistics", "a scaler fitted elsewhere"]
@@ -95,11 +96,17 @@ def _format_plain(found: Identification, plain: PlainMap, layout: Layout) -> str
 
 
 def format_evaluation(evaluation: Evaluation) -> str:
-    """Return the stored statistics that would make a plain map: `evaluation: running mean ≈ …`."""
+    """Return the stored statistics that would make a plain map: `As evaluation: running mean ≈ …`."""
     mean, square = _format_numbers(evaluation.mean), _format_numbers(evaluation.square)
-    return (
-        f"As evaluation: running mean ≈ {mean}, running variance + eps ≈ {square}{WAYS[evaluation.affine.way]}."
-    )
+    step = evaluation.affine
+    words = f"{WAYS[step.way]}{_format_absent(step)}"
+    return f"As evaluation: running mean ≈ {mean}, running variance + eps ≈ {square}{words}."
+
+
+def _format_absent(step: AffineStep) -> str:
+    """Return what gamma and beta have to be where they are not known: `, if gamma is 1 and beta 0`."""
+    neutral = [name for name, v in (("gamma is 1", step.scale), ("beta is 0", step.shift)) if v is None]
+    return f", if {' and '.join(neutral)}" if neutral else ""
 
 
 _AGREEING = 1e-3
@@ -155,7 +162,7 @@ def _list_alike(found: Identification, plain: PlainMap, layout: Layout) -> Itera
         axes = _format_axes(plain.axes, layout)
         whose = _join([*hidden, "any norm whose groups hold whole ones"])
         more = ", or more than one sample" if shape[0] == 1 else ""
-        yield f"A gamma and a beta for each index of {axes} would hide {whose}: they would tell{more}."
+        yield f"A gamma and a beta for each index of {axes} would hide {whose}: given, they would tell{more}."
 
 
 def _format_formula(plain: PlainMap) -> str:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification, Question
 
-_REFERENCE = "torch"
-"""The framework whose result is shown beside y, where that is another."""
+USUAL_REFERENCE = "torch"
+"""The framework whose result is shown beside y where that is another, and none was asked for."""
 
 _BEYOND_ROUNDING = 4.0
 """So many times the match's own distance is more than another order of the same arithmetic makes."""
@@ -37,8 +37,15 @@ _MOST_OTHERS = 3
 """Other matches that a sentence names."""
 
 
-def format_sentence(found: Identification) -> str:
-    """Return what was found, in a sentence or two."""
+def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> str:
+    """Return what was found, in a sentence or two.
+
+    Parameters
+    ----------
+    found : Identification
+    reference : str
+        The framework whose result is shown beside y, where that is another.
+    """
     asked = found.question
     layout = make_layout(asked.layout, asked.x.ndim)
     if found.reason is not None:
@@ -52,7 +59,7 @@ def format_sentence(found: Identification) -> str:
         equal = [
             match for match in others if match.is_usual >= best.is_usual and match.by_default >= best.by_default
         ]
-        exactness = f"{_format_exactness(best)}{_format_reference(best, asked)}"
+        exactness = f"{_format_exactness(best)}{_format_reference(best, asked, reference)}"
         return f"y is {described}{exactness}.{_format_others(equal, layout)}{sample}"
     near = found.nearest
     if near is None:
@@ -153,18 +160,18 @@ def format_share(share: float) -> str:
     return f"{'> 99.99' if percent == '100' and share < 1.0 else percent} %"
 
 
-def _format_reference(match: Match, asked: Question) -> str:
-    """Return what torch's convention gives exactly where it differs most, if by more than any rounding."""
+def _format_reference(match: Match, asked: Question, reference: str) -> str:
+    """Return what a framework gives exactly where that differs most, if by more than any rounding."""
     x = asked.x
     fitted = match.window is not None or match.affine == ESTIMATED
-    if fitted or _REFERENCE in match.like or x.size > MOST_VALUES:
+    if fitted or reference in match.like or x.size > MOST_VALUES:
         return ""
     try:
         theirs = normalize(
-            x, match.norm, axes=match.axes, groups=match.groups, like=_REFERENCE,
+            x, match.norm, axes=match.axes, groups=match.groups, like=reference,
             gamma=asked.gamma, beta=asked.beta, p=match.p if find_norm(match.norm)[0].p is None else None,
         ).normalized  # fmt: skip
-    except NormError:  # torch has no such norm, or not of such a shape
+    except NormError:  # it has no such norm, or not of such a shape
         return ""
     with np.errstate(all="ignore"):
         mine, theirs = asked.y.transpose(match.order).astype(np.float64), theirs.astype(np.float64)
@@ -174,7 +181,7 @@ def _format_reference(match: Match, asked: Question) -> str:
         return ""
     index = _format_index(place)
     return (
-        f"; by {_REFERENCE}'s convention exact is {theirs[place]:.9g} at {index}, where y has {mine[place]:.9g}"
+        f"; by {reference}'s convention exact is {theirs[place]:.9g} at {index}, where y has {mine[place]:.9g}"
     )
 
 

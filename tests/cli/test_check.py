@@ -170,6 +170,17 @@ def test_a_mismatch_is_explained_by_the_convention_that_made_it(normcli, tmp_pat
     assert normcli(*arguments, "--like", "annotated-transformer", "-f", "json").json["sentence"] is None
 
 
+def test_the_convention_that_is_asked_for_is_the_one_that_is_spoken_of(normcli, tmp_path):
+    x = np.random.default_rng(5).normal(0.0, 2.0, (8, 50)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "g.npy", x[0])
+    np.save(tmp_path / "y.npy", normalize(x, "rms", gamma=x[0], like="keras").normalized)
+    arguments = ["-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy", "--gamma", tmp_path / "g.npy"]
+    sentence = normcli("check", "rms", *arguments, "--like", "gemma", "-f", "json").json["sentence"]
+    assert "by gemma's convention exact is" in sentence
+    assert "torch's" not in sentence
+
+
 def test_a_verb_without_its_norm_says_so_in_a_line(normcli):
     for verb in ("check", "golden"):
         ran = normcli(verb)

@@ -122,6 +122,7 @@ def test_scalers_that_are_no_norm_are_named_as_possibilities(scale, words):
     found = identify(Question(x, scale(x)))
     assert found.kind is Kind.AFFINE
     assert any(words in name for name in found.known), found.known
+    assert "no norm's statistics of this tensor are seen in it" in format_sentence(found)  # a scaler's may be
 
 
 def test_one_sample_for_each_gamma_shows_no_grouping():
@@ -133,7 +134,7 @@ def test_one_sample_for_each_gamma_shows_no_grouping():
         "A gamma and a beta for each index of axis c would hide bn, in or any norm whose groups hold"
         in sentence
     )
-    assert "they would tell, or more than one sample" in sentence
+    assert "given, they would tell, or more than one sample" in sentence
     assert identify(asked._replace(gamma=gamma, beta=beta)).kind is Kind.NORM
 
 

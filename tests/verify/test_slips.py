@@ -8,7 +8,7 @@ import pytest
 from normcli import normalize
 from normcli.numerics.solution import Given
 from normcli.verify.identify import Kind, Question, identify
-from normcli.verify.other_sentence import format_stored
+from normcli.verify.other_sentence import format_evaluation, format_stored
 from normcli.verify.sentence import format_sentence
 
 RNG = np.random.default_rng(4)
@@ -45,6 +45,21 @@ def test_stored_statistics_are_read_off(given):
     np.testing.assert_allclose(found.evaluation.mean.ravel(), mean, rtol=1e-5)
     np.testing.assert_allclose(found.evaluation.square.ravel(), var + 1e-3, rtol=1e-5)
     assert "evaluation: running mean ≈" in format_sentence(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        pytest.param({}, ", if gamma is 1 and beta is 0.", id="neither"),
+        pytest.param({"gamma": GAMMA}, ", then gamma, if beta is 0.", id="gamma"),
+        pytest.param({"beta": BETA}, ", then beta, if gamma is 1.", id="beta"),
+        pytest.param({"gamma": GAMMA, "beta": BETA}, ", then gamma and beta.", id="both"),
+    ],
+)
+def test_stored_statistics_are_what_they_are_for_the_gamma_and_beta_that_are_said(given, words):
+    stored = {"running_mean": np.arange(5.0), "running_var": np.arange(1.0, 6.0)}
+    found = identify(Question(X, normalize(X, "bn", **stored, **given).normalized, **given))
+    assert words in format_evaluation(found.evaluation)
 
 
 STORED = Given(*(np.random.default_rng(seed).uniform(0.5, 3.0, 5) for seed in (6, 7)))
