@@ -132,7 +132,7 @@ def _explain(problem: Problem, actual: Tensor) -> str:
     from normcli.verify.other_sentence import format_stored
     from normcli.verify.sentence import USUAL_REFERENCE, format_sentence
 
-    letters = problem.plan.grid.layout.letters
+    letters = problem.plan.grid.layout.text
     question = Question(problem.tensor.values, actual.values, **problem.parameters, layout=letters)
     found = identify(question)
     reference = problem.plan.spec.like or USUAL_REFERENCE

@@ -62,7 +62,7 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
         "norm": plan.norm.name,
         "formula": plan.formula,
         **subject,
-        "layout": grid.layout.letters,
+        "layout": grid.layout.text,
         **({} if grid.columns is None else describe_members(grid, "columns")),
         **describe_members(grid, "axes", "kept", "group_count", "group_size"),
         **({} if grid.groups is None else describe_members(grid, "groups", "group_order")),

@@ -86,7 +86,7 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
         axes=plan.grid.axes,
         keep=None,
         feature_axes=None if features is None else layout.resolve(features, "feature_axes"),
-        layout=layout.letters,
+        layout=layout.text,
         p=plan.spec.p if find_option("p").belongs_to(plan.norm) else None,
         dtype=None,
     )

@@ -18,6 +18,12 @@ DEFAULT_LAYOUTS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
 CHANNEL_LAST_LAYOUTS = {2: "NC", 3: "NLC", 4: "NHWC", 5: "NDHWC"}
 """The same where a convention has the channel last."""
 
+CHANNEL_WORDS = frozenset({"c", "channel", "channels", "band", "bands", "feature", "features"})
+"""The words that name a channel axis."""
+
+BATCH_WORDS = frozenset({"n", "b", "batch", "sample", "samples"})
+"""The words that name a batch axis."""
+
 _TOKEN = re.compile(r"(?P<number>[+-]?\d{1,18})|(?P<letter>[A-Za-z])|[^\s,()\[\]]")
 """A number or a letter of an axis, or a character that is neither and that separates nothing."""
 
@@ -33,15 +39,28 @@ class Layout(NamedTuple):
         One letter per axis in upper case, or None if the axes have numbers only.
     channel_last : bool
         Whether the channel is the last axis where no letter names it; it is axis 1 otherwise.
+    words : tuple of str or None
+        The names of the axes where they are words, as of an xarray `DataArray`; `letters` is None then.
     """
 
     ndim: int
     letters: str | None
     channel_last: bool = False
+    words: tuple[str, ...] | None = None
+
+    @property
+    def text(self) -> str | None:
+        """What `make_layout` makes it of: `NCHW`, `time,lat,lon`; None where axes have numbers only."""
+        return self.letters if self.words is None else ",".join(self.words) + "," * (self.ndim == 1)
 
     @property
     def channel(self) -> int | None:
-        """The channel axis: `C`, else the layout's last letter, else axis 1 (or the last); None without one."""
+        """The channel axis: `C`, else the layout's last letter, else axis 1 (or the last); None without one.
+
+        Among words it is the first of `CHANNEL_WORDS`, or none.
+        """
+        if self.words is not None:
+            return self._find_word(CHANNEL_WORDS, None)
         if "C" in (self.letters or ""):
             return self.names.index("c")
         channel = 1 if self.letters is None and not self.channel_last else self.ndim - 1
@@ -49,9 +68,17 @@ class Layout(NamedTuple):
 
     @property
     def batch(self) -> int | None:
-        """The batch axis: the first of `N` and `B`, else axis 0; None for a tensor without axes."""
+        """The batch axis: the first of `N` and `B`, else axis 0; None for a tensor without axes.
+
+        Among words it is the first of `BATCH_WORDS`, else axis 0.
+        """
+        if self.words is not None:
+            return self._find_word(BATCH_WORDS, 0)
         named = (axis for axis, letter in enumerate(self.letters or "") if letter in "NB")
         return next(named, 0 if self.ndim else None)
+
+    def _find_word(self, wanted: frozenset[str], default: int | None) -> int | None:
+        return next((axis for axis, word in enumerate(self.words or ()) if word.lower() in wanted), default)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +86,9 @@ class Layout(NamedTuple):
         return tuple(map(self.name, range(self.ndim)))
 
     def name(self, axis: int) -> str:
-        """Return what an axis is called in labels: its letter in lower case, or `axis0`."""
+        """Return what an axis is called in labels: its letter in lower case, its word, or `axis0`."""
+        if self.words is not None:
+            return self.words[axis]
         return f"axis{axis}" if self.letters is None else self.letters[axis].lower()
 
     def resolve(self, spec: AxisSpec, option: str) -> tuple[int, ...]:
@@ -68,7 +97,7 @@ class Layout(NamedTuple):
         Parameters
         ----------
         spec : str, int or iterable of both
-            Letters of the layout, numbers (negative ones count from the end), or a mixture.
+            Letters or words of the layout, numbers (negative ones count from the end), or a mixture.
         option : str
             The option's name, for the message.
 
@@ -77,10 +106,12 @@ class Layout(NamedTuple):
         UsageError
             If an axis is unknown, out of range or named twice.
         """
-        axes = [self._resolve_token(token, option) for token in _split(spec, option)]
+        split = _split if self.words is None else _split_words
+        axes = [self._resolve_token(token, option) for token in split(spec, option)]
+        labels = self.letters or self.words
         for axis in axes:
             if axes.count(axis) > 1:
-                name = f"axis {axis}" if self.letters is None else f"axis {self.letters[axis]} ({axis})"
+                name = f"axis {axis}" if labels is None else f"axis {labels[axis]} ({axis})"
                 raise UsageError(f"{option} names {name} twice")
         return tuple(sorted(axes))
 
@@ -90,6 +121,10 @@ class Layout(NamedTuple):
                 have = f"0 to {self.ndim - 1} (or −{self.ndim} to −1)" if self.ndim else "none"
                 raise UsageError(f"{option}: axis {token} is out of range; the tensor's axes are {have}")
             return token % self.ndim
+        if self.words is not None:
+            if token not in self.words:
+                raise UsageError(f"{option}: there is no axis {token!r} among {', '.join(self.words)}")
+            return self.words.index(token)
         if self.letters is None:
             raise UsageError(f"{option}: axis {token!r} needs a layout; without one, name axes by number")
         if token.upper() not in self.letters:
@@ -103,7 +138,7 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
     Parameters
     ----------
     text : str or None
-        One letter per axis, in any case.
+        One letter per axis, in any case; or a word for each, with commas between (and behind a single one).
     ndim : int
         The tensor's rank.
     channel_last : bool
@@ -112,7 +147,7 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
     Raises
     ------
     UsageError
-        If `text` is not one distinct letter per axis.
+        If `text` is not one distinct letter, or word, per axis.
 
     Examples
     --------
@@ -122,20 +157,38 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
     'NCL'
     >>> make_layout(None, 3, channel_last=True).letters
     'NLC'
+    >>> make_layout("time,lat,lon", 3).resolve("lat,lon", "axes")
+    (1, 2)
     """
     if text is None:
         defaults = CHANNEL_LAST_LAYOUTS if channel_last else DEFAULT_LAYOUTS
         return Layout(ndim, defaults.get(ndim), channel_last)
-    letters = text.strip().upper()
-    if not re.fullmatch("[A-Z]*", letters):
-        raise UsageError(f"layout {text!r} is not one letter per axis, such as NCHW")
-    if len(letters) != ndim:
+    is_words = "," in text
+    labels = tuple(_split_words(text.rstrip(", "), "layout")) if is_words else tuple(text.strip().upper())
+    if not all(re.fullmatch(r"[^\W\d][^,()\[\]]*" if is_words else "[A-Z]", str(label)) for label in labels):
         raise UsageError(
-            f"layout {text!r} names {format_count(len(letters), 'axis', 'axes')}; the tensor has {ndim}"
+            f"layout {text!r} is not one letter per axis, such as NCHW, or words with commas between"
         )
-    if len(set(letters)) != ndim:
-        raise UsageError(f"layout {text!r} has a letter twice")
-    return Layout(ndim, letters)
+    if len(labels) != ndim:
+        raise UsageError(
+            f"layout {text!r} names {format_count(len(labels), 'axis', 'axes')}; the tensor has {ndim}"
+        )
+    if len(set(labels)) != ndim:
+        raise UsageError(f"layout {text!r} has a {'word' if is_words else 'letter'} twice")
+    return (
+        Layout(ndim, None, words=tuple(map(str, labels)))
+        if is_words
+        else Layout(ndim, "".join(map(str, labels)))
+    )
+
+
+def _split_words(spec: AxisSpec, option: str) -> list[str | int]:
+    if isinstance(spec, int):
+        return [spec]
+    if not isinstance(spec, str):
+        return [token for part in spec for token in _split_words(part, option)]
+    words = [word.strip() for word in spec.strip(" ()[]").split(",") if word.strip()]
+    return [int(word) if re.fullmatch(r"[+-]?\d{1,18}", word) else word for word in words]
 
 
 def _split(spec: AxisSpec, option: str) -> list[str | int]:

@@ -183,7 +183,8 @@ _MODES = (EpsMode.INSIDE.value, EpsMode.OUTSIDE.value)
 
 OPTIONS = (
     Option(
-        "layout", OptionKind.TEXT, "One letter an axis: NCHW, NLC, bnd. [default: by rank]", metavar="LETTERS"
+        "layout", OptionKind.TEXT, "A letter an axis, NCHW, or words: time,lat,lon. [default: by rank]",
+        metavar="LETTERS",
     ),
     Option(
         "axes", OptionKind.AXES, "The axes to reduce, by letter or number: CHW, 1,2,3 or -1; () is none.",

@@ -345,9 +345,11 @@ def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tup
         return (_require_channel(layout),)
     if rule is AxesRule.GIVEN:
         raise UsageError("this convention has no default axes; give them (--axes)")
-    batch, channel = {layout.batch}, {layout.channel}
+    batch = {layout.batch}
+    if rule is AxesRule.ALL_BUT_BATCH:
+        return tuple(axis for axis in every if axis not in batch)
+    channel = {layout.channel if layout.words is None else _require_channel(layout)}
     kept = {
-        AxesRule.ALL_BUT_BATCH: batch,
         AxesRule.ALL_BUT_BATCH_AND_CHANNEL: batch | channel,
         AxesRule.CHANNEL_GROUPS: batch - channel,
     }.get(rule, channel)
@@ -355,6 +357,8 @@ def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tup
 
 
 def _require_channel(layout: Layout) -> int:
+    if layout.channel is None and layout.words is not None:
+        raise UsageError(f"none of the axes {', '.join(layout.words)} is called channel; give axes (--axes)")
     if layout.channel is None:
         axes = format_count(layout.ndim, "axis", "axes")
         raise UsageError(f"a tensor of {axes} has no channel axis; name it with a layout such as NC")

@@ -259,7 +259,7 @@ def normalize(
     axes, keep : str, int or sequence of both, optional
         The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
     layout : str, optional
-        One letter per axis. Default: NC, NCL, NCHW, NCDHW by rank.
+        One letter per axis, or words with commas between: `time,lat,lon`. Default: NC, NCL, NCHW, NCDHW by rank.
     feature_axes : str, int or sequence of both, optional
         The axes that gamma and beta lie along, instead of the norm's.
     groups : int, optional

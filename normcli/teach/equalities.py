@@ -217,7 +217,7 @@ def _drop_layout(request: Request, plan: Plan, layout: str | None) -> Request:
         other = _try_plan(short._replace(layout=layout), plan)
         if other and is_same(plan, other) and plan.parameters.axes == other.parameters.axes:
             return short
-    return request._replace(axes=lettered, layout=letters)
+    return request._replace(axes=lettered, layout=plan.grid.layout.text)
 
 
 def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
@@ -230,7 +230,7 @@ def _list_candidates(row: Norm, plan: Plan) -> Iterator[Request]:
     chosen["eps"] = eps
     if not eps or chosen.get("eps_mode") not in find_option("eps_mode").choices:
         chosen["eps_mode"] = None
-    base = Request(row.name, layout=plan.grid.layout.letters)._replace(**chosen)
+    base = Request(row.name, layout=plan.grid.layout.text)._replace(**chosen)
     if find_option("groups").belongs_to(row):
         channel = plan.grid.layout.channel
         counts = () if channel is None else (1, plan.grid.shape[channel])

@@ -264,7 +264,7 @@ def _describe_convention(plan: Plan) -> dict[str, Any]:
     return {
         "name": plan.norm.name,
         "formula": plan.formula,
-        "layout": grid.layout.letters,
+        "layout": grid.layout.text,
         **{name: getattr(grid, name) for name in ("axes", "kept", "groups", "group_count", "group_size")},
         **{name: getattr(spec, name) for name in ("eps", "eps_mode", "ddof")},
         "p": find_option("p").describe(spec.p),

@@ -82,3 +82,54 @@ def test_letters_need_a_layout():
 def test_names():
     assert [make_layout("NCL", 3).name(i) for i in range(3)] == ["n", "c", "l"]
     assert make_layout(None, 6).name(5) == "axis5"
+
+
+WORDS = make_layout("time,channel,lon", 3)
+
+
+def test_words_name_axes():
+    assert (WORDS.names, WORDS.batch, WORDS.channel) == (("time", "channel", "lon"), 0, 1)
+    assert make_layout(WORDS.text, 3) == WORDS
+    assert make_layout("sample,", 1).names == ("sample",)
+    assert make_layout(make_layout("sample,", 1).text, 1).names == ("sample",)
+    assert make_layout("x,batch", 2).batch == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "axes"),
+    [
+        pytest.param("lon,time", (0, 2), id="words"),
+        pytest.param("lon", (2,), id="one word"),
+        pytest.param(("time", 1), (0, 1), id="a mixture"),
+        pytest.param("0, lon", (0, 2), id="a number in a text"),
+        pytest.param(-1, (2,), id="an integer"),
+        pytest.param("()", (), id="none"),
+    ],
+)
+def test_words_resolve(spec, axes):
+    assert WORDS.resolve(spec, "axes") == axes
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param("lat", "no axis 'lat' among time, channel, lon", id="unknown"),
+        pytest.param("lon,2", r"names axis lon \(2\) twice", id="twice"),
+    ],
+)
+def test_words_refuse(spec, message):
+    with pytest.raises(UsageError, match=message):
+        WORDS.resolve(spec, "axes")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("time,lat", "names 2 axes; the tensor has 3", id="too short"),
+        pytest.param("time,lat,lat", "has a word twice", id="twice"),
+        pytest.param("time,2,lat", "not one letter per axis", id="a number"),
+    ],
+)
+def test_make_layout_refuses_words(text, message):
+    with pytest.raises(UsageError, match=message):
+        make_layout(text, 3)

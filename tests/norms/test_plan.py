@@ -135,6 +135,14 @@ def test_many_groups_or_no_values_are_no_error(shape, count):
     assert make_plan(Request("bn"), shape, np.dtype("f8")).grid.group_count == count
 
 
+def test_a_channel_among_words_is_named_and_not_guessed():
+    with pytest.raises(UsageError, match="none of the axes time, lat, lon is called channel"):
+        make_plan(Request("bn", layout="time,lat,lon"), (3, 4, 5), np.dtype("f8"))
+    plan = make_plan(Request("bn", layout="time,band,lon"), (3, 4, 5), np.dtype("f8"))
+    assert plan.grid.axes == (0, 2)
+    assert plan.grid.group_name(1) == "band=1"
+
+
 def test_a_norm_that_needs_a_channel_says_so():
     with pytest.raises(UsageError, match="no channel axis"):
         make_plan(Request("gn", groups=1), (4,), np.dtype("f8"))
