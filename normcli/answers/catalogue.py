@@ -166,9 +166,13 @@ def _format_axes(row: Convention) -> str:
         parts += [] if row.extra_neighbour is None else [f"even: the extra one {row.extra_neighbour}"]
     elif row.group_order is GroupOrder.INTERLEAVED:
         parts.append("interleaved")
+    elif row.trails:
+        parts.append("or more trailing ones")
     return ", ".join(((row.axes or norm.axes).value, *parts))
 
 
 def _format_parameters(row: Convention) -> str:
-    rule = (row.parameters or NORMS[row.norm].parameters).value
-    return f"{rule}, as {row.gamma_offset} + gamma" if row.gamma_offset else rule
+    parts = [(row.parameters or NORMS[row.norm].parameters).value]
+    parts += ["gamma alone"] if row.takes_beta is False else []
+    parts += [f"as {row.gamma_offset} + gamma"] if row.gamma_offset else []
+    return ", ".join(parts)

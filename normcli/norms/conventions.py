@@ -63,10 +63,14 @@ class Convention(NamedTuple):
         Of the variance in the output.
     axes : AxesRule or None
         The axes reduced by default.
+    trails : bool
+        Whether it reduces any number of trailing axes, as its caller says.
     channel : {"first", "last"} or None
         Where the channel axis is, from which the default layout follows.
     parameters : ParameterRule or None
         The shape of gamma and beta; `NONE` where the framework's norm has none.
+    takes_beta : bool or None
+        False where the framework's norm has a gamma alone.
     group_order : GroupOrder or None
     gamma_offset : int
         Added to gamma before it multiplies.
@@ -105,8 +109,10 @@ class Convention(NamedTuple):
     eps_mode: EpsMode | None = None
     ddof: int | None = None
     axes: AxesRule | None = None
+    trails: bool = False
     channel: Literal["first", "last"] | None = None
     parameters: ParameterRule | None = None
+    takes_beta: bool | None = None
     group_order: GroupOrder | None = None
     gamma_offset: int = 0
     rounds_before_gamma: bool = False

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from normcli.norms.grid import Grid
     from normcli.norms.plan import Plan, Window
     from normcli.norms.table import Norm
+    from normcli.verify.affine import AffineStep
     from normcli.verify.evidence import Model
     from normcli.verify.hypothesis import Hypothesis, Scope
     from normcli.verify.windows import FittedWindow
@@ -159,14 +160,14 @@ def _name_hypothesis(
     named: list[tuple[Norm, tuple[str, ...], bool]] = []
     for norm in rows:
         like = _find_like(norm, hypothesis, scope.dtype, trace)
-        own = _has_own_eps(norm, model) and any(_reduces_so(norm, grid, channel) for channel in scope.channels)
+        own = _has_own_eps(norm, model) and any(_is_own(norm, hypothesis, axis) for axis in scope.channels)
         if like or own:
             chosen = [find_convention(framework, norm.name).axes for framework in like]
             named.append((norm, like, own or any(axes is not AxesRule.GIVEN for axes in chosen)))
     if any(by_default for *_, by_default in named):
         return named
     if len(grid.kept) == 1:  # the output axis of weights, which may be any
-        weights = [norm for norm in rows if norm.parameters is ParameterRule.KEPT and _has_own_eps(norm, model)]
+        weights = [norm for norm in rows if _is_of_weights(norm, hypothesis) and _has_own_eps(norm, model)]
         already = [norm for norm, *_ in named]
         named += [(norm, (), False) for norm in weights if norm not in already]
     if not named:  # a choice of axes that is nobody's default
@@ -205,16 +206,44 @@ def _has_own_eps(norm: Norm, model: Model) -> bool:
     return norm.eps_mode in (EpsMode.INSIDE, model.eps_mode)
 
 
-def _reduces_so(norm: Norm, grid: Grid, channel: int) -> bool:
-    shape = grid.shape
-    if norm.axes is AxesRule.LAST:  # of any number of axes, as its parameters allow
-        wide = [axis for axis, length in enumerate(shape) if length > 1]
-        return grid.split is None and list(grid.axes) == [axis for axis in wide if axis >= grid.axes[0]]
-    request = Request(norm=norm.name, layout=_make_layout(len(shape), channel))
+def _is_own(norm: Norm, hypothesis: Hypothesis, channel: int) -> bool:
+    """Whether these are the groups, and the shapes of gamma and beta, that a norm has by default."""
+    grid = hypothesis.sample.grid
+    request = Request(norm.name, layout=_make_layout(len(grid.shape), channel))
+    if norm.axes is AxesRule.LAST:
+        if not _is_trailing(grid):
+            return False
+        request = request._replace(axes=grid.axes)
     if norm.axes is AxesRule.CHANNEL_GROUPS:
         request = request._replace(groups=grid.groups or 1, group_order=grid.group_order)
-    plan = _try_plan(request, shape)
-    return plan is not None and plan.grid.canonical == grid
+    plan = _try_plan(request, grid.shape)
+    return plan is not None and plan.grid.canonical == grid and _takes(norm, plan, hypothesis.affine)
+
+
+def _is_of_weights(norm: Norm, hypothesis: Hypothesis) -> bool:
+    """Whether a norm's groups are those of any one axis of weights, as its gamma is."""
+    if norm.parameters is not ParameterRule.KEPT:
+        return False
+    grid = hypothesis.sample.grid
+    plan = _try_plan(Request(norm.name, axes=grid.axes), grid.shape)
+    return plan is not None and _takes(norm, plan, hypothesis.affine)
+
+
+def _is_trailing(grid: Grid) -> bool:
+    """Whether the axes reduced are the last ones, however many; axes of length 1 do not count."""
+    wide = [axis for axis, length in enumerate(grid.shape) if length > 1]
+    return grid.split is None and list(grid.axes) == [axis for axis in wide if axis >= grid.axes[0]]
+
+
+def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
+    """Whether gamma and beta, as far as there are any, are of the shape that a norm's or framework's own have."""
+    if affine.scale is None and affine.shift is None:
+        return True
+    has_none = ParameterRule.NONE in (owner.parameters, plan.parameters.rule)
+    if has_none or (affine.shift is not None and False in (owner.takes_beta, plan.norm.takes_beta)):
+        return False
+    held = [values for values in (affine.scale, affine.shift) if values is not None]
+    return all(values.size == 1 or values.shape == plan.parameters.full_shape for values in held)
 
 
 def _try_plan(request: Request, shape: tuple[int, ...], dtype: np.dtype[Any] = _ANY_DTYPE) -> Plan | None:
@@ -243,12 +272,13 @@ def _find_like(norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: 
     found = []
     for framework in list_frameworks(norm.name):
         convention = find_convention(framework, norm.name)
+        is_chosen = convention.axes is AxesRule.GIVEN or (convention.trails and _is_trailing(grid))
         request = Request(
             norm.name,
             groups=_count_groups(norm, grid),
             like=framework,
             eps=choose_eps(model.low, model.high) if convention.eps is EpsRule.GIVEN else None,
-            axes=grid.axes if convention.axes is AxesRule.GIVEN else None,
+            axes=grid.axes if is_chosen else None,
         )
         plan = _try_plan(request, grid.shape, dtype)
         if (
@@ -258,6 +288,7 @@ def _find_like(norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: 
             and adds_one in (None, plan.spec.gamma_offset == 1)
             and rounds in (None, plan.spec.rounds_before_gamma)
             and plan.grid.canonical == grid
+            and _takes(convention, plan, affine)
         ):
             found.append(framework)
     return tuple(found)

@@ -214,3 +214,34 @@ def test_gamma_is_found_where_eps_outweighs_the_variances(centred):
     y = rest / np.sqrt((rest**2).mean(1, keepdims=True) + 1e-5) * gamma
     match = ask(x, y.astype("f4")).matches[0]
     assert (match.norm, match.affine, match.eps) == ("ln" if centred else "rms", "estimated", 1e-5)
+
+
+# -- frameworks are named whose own gamma and beta have such shapes
+
+
+@pytest.mark.parametrize(
+    ("norm", "axes", "parameters", "eps", "like", "unlike"),
+    [
+        pytest.param("ln", (1, 2), {"gamma": (6, 7), "beta": (6, 7)}, 1e-5, {"torch", "onnx"}, {"jax"}, id="both axes"),
+        pytest.param("ln", (1, 2), {"gamma": (7,)}, 1e-6, {"flax-linen", "flax-nnx"}, {"torch"}, id="the last of them"),
+        pytest.param("gn", (1, 2), {"gamma": (6, 1)}, 1e-5, {"torch", "onnx"}, {"onnx-18"}, id="channels"),
+        pytest.param("ln", (1, 2), {}, 1e-5, {"torch", "jax"}, set(), id="none"),
+        pytest.param("rms", (2,), {"gamma": (7,)}, 1e-5, {"mlx", "equinox"}, set(), id="gamma alone"),
+        pytest.param("rms", (2,), {"gamma": (7,), "beta": (7,)}, 1e-5, {"equinox"}, {"mlx", "onnx"}, id="a beta"),
+        pytest.param("lp", (1,), {"gamma": ()}, None, set(), {"torch"}, id="no gamma at all"),
+    ],
+)  # fmt: skip
+def test_frameworks_are_named_whose_gamma_and_beta_have_that_shape(norm, axes, parameters, eps, like, unlike):
+    x, rng = make((5, 6, 7)), np.random.default_rng(1)
+    gamma, beta = (
+        rng.uniform(0.5, 2.0, parameters[name]) if name in parameters else None for name in ("gamma", "beta")
+    )
+    wide = x.astype("f8")
+    centred = wide - (wide.mean(axes, keepdims=True) if norm in ("ln", "gn") else 0.0)
+    average = np.sum if norm == "lp" else np.mean
+    y = centred / np.sqrt(average(centred**2, axes, keepdims=True) + (eps or 0.0))
+    y = (y * (1.0 if gamma is None else gamma) + (0.0 if beta is None else beta)).astype("f4")
+    found = identify(Question(x, y, gamma, beta))
+    named = {name for match in found.matches if match.norm == norm for name in match.like}
+    assert like <= named
+    assert not named & unlike
