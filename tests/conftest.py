@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from normcli.cli.run import run
+from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
 from normcli.engine.geometry import Geometry
 from normcli.norms.plan import Plan, make_plan
 
@@ -113,6 +114,14 @@ def normcli(capsysbinary, monkeypatch):
         return Ran(code, captured.out, captured.err.decode())
 
     return call
+
+
+@pytest.fixture(scope="module", params=[NUMPY] if find_kernel() is None else [NUMPY, COMPILED])
+def either_kernel(request):
+    """Run tests by each kernel that is there: `usefixtures("either_kernel")`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, request.param)
+        yield request.param
 
 
 @pytest.fixture

@@ -18,9 +18,18 @@ struct affine {
 #define TOP_BITS (~((1LL << 27) - 1))
 #define EXPONENT_BITS (0x7ffLL << 52)
 
-static void prepare_short(const struct batch *batch, struct operands *o)
+/* `_find_beyond` */
+static bool is_beyond(double value)
+{
+    const double size = fabs(value);
+    return size != 0.0 && size <= DBL_MAX && !(size >= 0x1p-300 && size <= 0x1p300);
+}
+
+/* Groups whose numbers are beyond are left. */
+static void prepare_short(struct batch *batch, struct operands *o)
 {
     for (int g = 0; g < BATCH; g++) {
+        if (is_beyond(batch->divisor[0][g]) || is_beyond(batch->mean[0][g])) batch->left[g] = -1;
         const double hi = batch->divisor[0][g], inverse = 1.0 / hi;
         const double capped = inverse < 0x1p1022 ? inverse : 0x1p1022;
         o->factor[g] = (hi > 0.0 ? capped : inverse) * (1.0 + 0x1p-48);
@@ -49,13 +58,18 @@ static void prepare_exact(const struct batch *batch, struct operands *o)
     }
 }
 
+/* Gamma is NaN where it or beta is beyond. */
+static void prepare_short_affine(struct affine *a, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        if (is_beyond(a->gamma[i]) || is_beyond(a->beta[i])) a->gamma[i] = NAN;
+}
+
 /* What `_prepare` leaves of gamma: NaN where products could leave float64's range. */
 static void prepare_gamma(struct affine *a, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double size = fabs(a->gamma[i]);
-        const bool inside = size == 0.0 || (size >= 0x1p-300 && size <= 0x1p300);
-        const double gamma = inside ? a->gamma[i] : NAN;
+        const double gamma = is_beyond(a->gamma[i]) ? NAN : a->gamma[i];
         const double shifted = SPLITTER * gamma, high = shifted - (shifted - gamma);
         a->top[i] = high, a->low[i] = gamma - high;
         a->step[i] = from_bits(get_bits(gamma) & EXPONENT_BITS);
@@ -76,7 +90,7 @@ ALWAYS int64_t apply_short(const void *x, enum kind in, void *y, enum kind out, 
         value = from_bits(get_bits(value) & ~((1LL << 8) - 1));
         if (a) {
             value += a->beta[i];
-            missed[i] = fabs(value) < 0x1p-12 * fabs(a->beta[i]) ? -1 : 0;
+            missed[i] = (fabs(value) < 0x1p-12 * fabs(a->beta[i])) | (a->gamma[i] != a->gamma[i]) ? -1 : 0;
             any |= missed[i];
         }
         if (out == F64) ((double *)y)[i] = value;

@@ -49,6 +49,12 @@ static void spread(const struct parameter *p, ptrdiff_t group, ptrdiff_t i, ptrd
     }
 }
 
+static void prepare_affine(const struct task *task, struct affine *a, ptrdiff_t n)
+{
+    if (!task->rule.exact_results) prepare_short_affine(a, n);
+    else if (task->gamma.values) prepare_gamma(a, n);
+}
+
 static const struct affine *find_affine(const struct task *task, struct memory *m, ptrdiff_t group, ptrdiff_t i, ptrdiff_t n)
 {
     const struct parameter *gamma = &task->gamma, *beta = &task->beta;
@@ -58,7 +64,7 @@ static const struct affine *find_affine(const struct task *task, struct memory *
     if (m->holds.n == n && m->holds.i == i && m->holds.at[0] == at[0] && m->holds.at[1] == at[1]) return &m->affine;
     spread(gamma, group, i, n, 1.0, m->affine.gamma);
     spread(beta, group, i, n, -0.0, m->affine.beta);
-    if (task->rule.exact_results && gamma->values) prepare_gamma(&m->affine, n);
+    prepare_affine(task, &m->affine, n);
     m->holds.at[0] = at[0], m->holds.at[1] = at[1], m->holds.i = i, m->holds.n = n;
     return &m->affine;
 }
@@ -142,7 +148,7 @@ static const struct affine *find_affine_across(const struct task *task, struct m
         spread(gamma, first + g, i, 1, 1.0, m->affine.gamma + g);
         spread(beta, first + g, i, 1, -0.0, m->affine.beta + g);
     }
-    if (task->rule.exact_results && gamma->values) prepare_gamma(&m->affine, count);
+    prepare_affine(task, &m->affine, count);
     return &m->affine;
 }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.compiled import find_kernel
-from normcli.numerics.kernel import Parameters, is_moderate
+from normcli.numerics.kernel import Parameters
 from normcli.numerics.solution import solve
 from normcli.numerics.whole import (
     apply_to_rows,
@@ -147,9 +147,7 @@ class CompiledRun:
             return np.broadcast_to(here[..., 0], lengths).reshape(-1)
 
         here, parameters = solution.take(spread), self._lay_parameters(tile, along)
-        known = (here.divisor.hi, here.mean.hi, *(None if p is None else p.values for p in parameters))
-        exact = run.exact_output or not all(map(is_moderate, known))
-        left = apply_to_rows(self._kernel, x, out, here, parameters, exact=exact)
+        left = apply_to_rows(self._kernel, x, out, here, parameters, exact=run.exact_output)
         if left.size:
             index = np.unravel_index(left, x.shape[:2])
             rows = x[index].reshape(left.size, -1)
@@ -232,7 +230,5 @@ def open_compiled(run: Run) -> CompiledRun | None:
         or not (run.sink is None or is_served(run.sink.dtype))
         or any(values.lies_in_file for values in parameters)
     ):
-        return None
-    if not run.exact_output and not all(is_moderate(values.flat) for values in parameters):
         return None
     return CompiledRun(run, kernel)

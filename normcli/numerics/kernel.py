@@ -11,6 +11,7 @@ the quotient is then T·H, which is exact, and T·L + r/divisor, whose error is 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,6 +79,8 @@ class _Operands(NamedTuple):
     step : ndarray or None
         The power of two in gamma.
     beta : ndarray or None
+    beyond : ndarray of bool or None
+        Which values are not calculated by the sequence for short floats. None for no value.
     """
 
     shift: Any = None
@@ -94,8 +97,9 @@ class _Operands(NamedTuple):
     gamma_low: Any = None
     step: Any = None
     beta: Any = None
+    beyond: Any = None
 
-    def map(self, function: Callable[..., Floats]) -> _Operands:
+    def map(self, function: Callable[..., Any]) -> _Operands:
         """Return the operands with a function (an index, a reshape) applied to each array."""
         return _Operands(*(None if a is None else function(a) for a in self))
 
@@ -130,23 +134,12 @@ def apply(
         Flat indices into raw, in C order, of the values that are not decided: beta cancels so much of them that
         what is kept of the divisor does not suffice. None if there are none.
     """
-    if not exact:
-        exact = not all(map(is_moderate, (solution.divisor.hi, solution.mean.hi, *parameters)))
     mean = solution.mean if solution.centred else None
     elements = Elements(raw, mean, solution.divisor, *parameters)
     if solution.scale is not None:
         x, low = (None if a is None else np.ldexp(a, solution.scale) for a in widen_exactly(raw))
         elements = elements._replace(x=x, low=low)
     return _apply(elements, out, work, exact=exact)
-
-
-def is_moderate(values: Floats | None) -> bool:
-    """Whether doubles are enough for 24 bits of what values make: nothing leaves their range on the way."""
-    if values is None:
-        return True
-    size = np.abs(values)
-    inside = ((size > _LEAST_GAMMA) & (size < _LARGEST_GAMMA)) | (size == 0.0) | ~np.isfinite(size)
-    return bool(np.all(inside))
 
 
 def apply_affine(out: NDArray[Any], parameters: Parameters, work: Workspace) -> None:
@@ -270,8 +263,15 @@ _TOP_BITS = ~((1 << 27) - 1)
 """The bits of a double that hold its sign, exponent and first 26 bits."""
 
 _LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-600, 2.0**600
-_LEAST_GAMMA, _LARGEST_GAMMA = 2.0**-300, 2.0**300
+_LEAST, _LARGEST = 2.0**-300, 2.0**300
 """With others, intermediate results could leave float64: values are then calculated by themselves."""
+
+
+def _find_beyond(values: Floats) -> Selected:
+    """Return which numbers are too small or too large; 0, infinities and NaN are not."""
+    size = np.abs(values)
+    return np.asarray((size != 0.0) & np.isfinite(size) & ~((size >= _LEAST) & (size <= _LARGEST)))
+
 
 _GRID_BITS = 24
 """Values less than 2^(52 − 24) divisors are cut at 2⁻²⁴ of the divisor's power of two."""
@@ -293,8 +293,7 @@ def _prepare(elements: Elements) -> _Operands:
     low = (((1.0 - top * of_divisor) - top * (hi - of_divisor)) - top * divisor.lo) * factor
     operands = _Operands(top=top, low=low, factor=factor, beta=beta)
     if gamma is not None:
-        size = np.abs(gamma)
-        gamma = np.where((size == 0.0) | ((size >= _LEAST_GAMMA) & (size <= _LARGEST_GAMMA)), gamma, np.nan)
+        gamma = np.where(_find_beyond(gamma), np.nan, gamma)
         halves = split(gamma)
         operands = operands._replace(
             gamma=gamma, gamma_top=halves.hi, gamma_low=halves.lo, step=find_power_of_two(gamma)
@@ -337,7 +336,9 @@ def _prepare_short(elements: Elements) -> _Operands:
     # A divisor below 2^-1024 is one of equal values: 0 · ∞ would not be 0.
     factor = np.where(divisor_hi > 0.0, np.minimum(1.0 / divisor_hi, 2.0**1022), 1.0 / divisor_hi)
     factor *= _TIES_UPWARDS
-    return _Operands(centre=centre, second=second, factor=factor, gamma=gamma, beta=beta)
+    found = [_find_beyond(a) for a in (divisor_hi, centre, gamma, beta) if a is not None]
+    beyond = functools.reduce(np.logical_or, found) if any(map(np.any, found)) else None
+    return _Operands(centre=centre, second=second, factor=factor, gamma=gamma, beta=beta, beyond=beyond)
 
 
 # -- the sequences: each returns which of its values it has not reached, or None
@@ -364,6 +365,8 @@ def _apply_short(raw: NDArray[Any], out: NDArray[Any], operands: _Operands, work
         np.add(y, beta, out=y)
         size = np.abs(y, out=work.get("size", raw.shape))
         missed = _find_any(np.less(size, _CANCELS_SHORT * np.abs(beta)))
+    if operands.beyond is not None:
+        missed = _join(missed, np.broadcast_to(operands.beyond, raw.shape))
     store(out, y)
     return missed
 

@@ -11,10 +11,11 @@ from normcli import normalize
 from normcli.engine import passes
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure, run
-from normcli.engine.walk import Effort
+from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.numerics.solution import Given
 from tests.marks import slowly
 
 SHAPES = [
@@ -77,6 +78,35 @@ def test_the_same_bits_for_any_threads_tiles_and_passes(shape, axes, dtype, norm
     monkeypatch.setattr("normcli.numerics.kernel.CHUNK", 1000)
     monkeypatch.setattr("normcli.numerics.leaves.CHUNK", 1000)
     assert equal(run(plan, x, effort=Effort(threads=2)), plain)
+
+
+FAR = {"gamma": (4, 2.0**400), "beta": (6, -(2.0**500)), "mean": (7, 2.0**-500), "variance": (9, 2.0**700)}
+"""Of some channels a number that makes values leave the range of doubles, or nearly."""
+
+
+@pytest.mark.usefixtures("either_kernel")
+def test_what_is_far_from_1_does_not_change_the_bits_of_others():
+    x = (1000 / 3 + np.random.default_rng(7).uniform(-0.2, 0.2, (3000, 12))).astype("float32")
+    ordinary = {"gamma": 3.0, "beta": -1000.0, "mean": 0.0, "variance": 1.0}  # beta cancels nearly everything
+    usual = {name: np.full(12, value) for name, value in ordinary.items()}
+    numbers = {
+        name: np.where(np.arange(12) == channel, far, usual[name]) for name, (channel, far) in FAR.items()
+    }
+    plan = make_plan(Request("bn"), x.shape, x.dtype)
+
+    def evaluate(gamma, beta, mean, variance, effort=DEFAULT_EFFORT):
+        return run(plan, x, Inputs(gamma, beta, Given(mean, variance)), effort=effort)[0]
+
+    whole = evaluate(**numbers)
+    for effort in (
+        Effort(2),
+        Effort(1, block=500),
+        Effort(3, block=100, whole=64),
+        Effort(1, block=1, whole=1),
+    ):
+        np.testing.assert_array_equal(evaluate(**numbers, effort=effort), whole)
+    others = np.delete(np.arange(12), [channel for channel, _ in FAR.values()])
+    np.testing.assert_array_equal(whole[:, others], evaluate(**usual)[:, others])
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 5, 6, 4), (3, 100, 5), (2, 1, 9)], ids=str)
