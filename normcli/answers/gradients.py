@@ -126,8 +126,7 @@ class GradientsAnswer:
     def _list_parameters(self, view: View) -> Table:
         """Return the table of dgamma and dbeta."""
         found, grid, parameters = self.gradients, self.gradients.plan.grid, self.gradients.plan.parameters
-        found_by_name = {name: found.field(name) for name in GRADIENTS[1:]}
-        columns = {name: values for name, values in found_by_name.items() if values is not None}
+        columns = {name: self.field(name) for name in found.plan.norm.gradient_names[1:]}
         names = [grid.layout.name(axis) for axis in parameters.axes]
 
         def make_row(number: int) -> Row:

@@ -51,12 +51,21 @@ class GradientsVerdict:
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header, and of each array its verdict, the worst value, and how it is wrong."""
         exact, plan = self.checked.gradients, self.checked.gradients.plan
-        more = [("dy", list_facts(self.dy))]
+        title = f"check backward {plan.norm.name} · {plan.norm.title}"
+        given = name_inputs(exact.inputs)
+        yield build_header(title, plan, list_facts(self.tensor), view, given, self.list_facts())
+        yield from self.judge(view)
+
+    def list_facts(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the lines of a header about dy and what is held against the exact gradients."""
+        lines = [("dy", list_facts(self.dy))]
         for name, comparison in self.checked.comparisons.items():
             facts = (make_printable(self.sources[name]), *list_tolerance(comparison.tolerance))
-            more.append((f"actual {name}", facts))
-        title = f"check backward {plan.norm.name} · {plan.norm.title}"
-        yield build_header(title, plan, list_facts(self.tensor), view, name_inputs(exact.inputs), more)
+            lines.append((f"actual {name}", facts))
+        return lines
+
+    def judge(self, view: View) -> Iterator[Section]:
+        """Return of each array its verdict, the worst value, and how it is wrong."""
         for name, comparison in self.checked.comparisons.items():
             yield build_line(name, comparison)
             if comparison.worst is not None and not comparison.ok:
@@ -74,9 +83,13 @@ class GradientsVerdict:
         return {
             **describe_plan(self.checked.gradients.plan, subject),
             "ok": self.checked.ok,
-            "gradients": {name: self._describe(name) for name in self.checked.comparisons},
+            "gradients": self.describe(),
             "warnings": list(self.warnings),
         }
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return the verdicts as members of JSON, by what was compared."""
+        return {name: self._describe(name) for name in self.checked.comparisons}
 
     def records(self) -> Iterator[Mapping[str, Any]]:
         """Return one object for each array compared."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.answers.gradients_verdict import GradientsVerdict
     from normcli.documents.document import Section, View
     from normcli.norms.plan import Plan
     from normcli.tensors.tensor import Tensor
@@ -72,6 +73,8 @@ class Verdict:
         Of degenerate groups.
     sentence : str or None
         Which norm the actual tensor is instead, where that was found.
+    gradients : GradientsVerdict or None
+        Of the backward pass beside it, where golden files have one.
     """
 
     plan: Plan
@@ -81,6 +84,12 @@ class Verdict:
     checked: Checked
     warnings: Sequence[str] = ()
     sentence: str | None = None
+    gradients: GradientsVerdict | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return self.checked.ok and (self.gradients is None or self.gradients.checked.ok)
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header, and for each array its verdict, worst value, distances and worst groups."""
@@ -95,6 +104,8 @@ class Verdict:
                 yield self._build_groups(comparison, view)
         if self.sentence is not None:
             yield Line((self.sentence,))
+        if self.gradients is not None:
+            yield from self.gradients.judge(view)
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as one object; `groups` are those with mismatches, in order."""
@@ -102,24 +113,32 @@ class Verdict:
         return {
             **describe_plan(self.plan, {"input": describe_tensor(self.tensor)}),
             **describe_selection(self.checked.selection),
-            "ok": self.checked.ok,
+            "ok": self.ok,
             "check": comparisons.pop(NORMALIZED, None),
             "statistics": comparisons,
+            **({} if self.gradients is None else {"gradients": self.gradients.describe()}),
             "sentence": self.sentence,
             "warnings": list(self.warnings),
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
-        """Return one object for each group with a mismatch, of each thing compared."""
+        """Return one object for each group with a mismatch, of each thing compared; one for each gradient."""
         for name, comparison in self.checked.comparisons.items():
             for group in comparison.groups or ():
                 yield {"compared": name, **self._describe_group(group)}
+        for name, comparison in self._find_wrong_gradients():
+            nowhere = dict.fromkeys(self.plan.grid.kept_names)
+            yield {"compared": name, "group": nowhere, **describe_members(comparison, "mismatches", "max_ulp")}
 
     def rows(self) -> Iterator[Sequence[Any]]:
         """Return one line for each group with a mismatch: what was compared, its index, how many, how far."""
         return flatten_records(
             self.records(), ("compared", *self.plan.grid.kept_names, "mismatches", "max_ulp")
         )
+
+    def _find_wrong_gradients(self) -> list[tuple[str, Comparison]]:
+        found = {} if self.gradients is None else self.gradients.checked.comparisons
+        return [(name, comparison) for name, comparison in found.items() if not comparison.ok]
 
     # -- for a reader
 
@@ -129,6 +148,8 @@ class Verdict:
             label = "actual" if name == NORMALIZED else f"actual {name}"
             facts = (make_printable(self.sources[name]), *list_tolerance(comparison.tolerance))
             more.append((label, facts))
+        if self.gradients is not None:
+            more += self.gradients.list_facts()
         title = f"check {self.plan.norm.name} · {self.plan.norm.title}"
         return build_header(title, self.plan, list_facts(self.tensor), view, self.parameters, more)
 

@@ -37,6 +37,11 @@ DY_OPTIONS = (
 """Where dy comes from."""
 
 
+def ask_for_backward(text: str) -> tuple[options.Option, ...]:
+    """Return the options of a verb that has a backward pass beside its own; `text` is the help of the flag."""
+    return (option("--backward", is_flag=True, help=text), *DY_OPTIONS)
+
+
 def _list_options(named: NamedNorm) -> Sequence[options.Option]:
     return [
         *DY_OPTIONS,
@@ -104,10 +109,16 @@ def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: 
         with name_subject("--dy"):
             return load_actual(path, settings, problem.plan.grid.columns)
     from normcli.results.backward import draw_gradient
+
+    return draw_gradient(problem.plan, choose_seed(settings, seed))
+
+
+def choose_seed(settings: Settings, seed: int | None) -> int:
+    """Return the seed that dy is drawn with."""
     from normcli.tensors.recipe import Recipe
 
     of_input = Recipe(()).seed if settings.source.seed is None else settings.source.seed
-    return draw_gradient(problem.plan, of_input + 1 if seed is None else seed)
+    return of_input + 1 if seed is None else seed
 
 
 BACKWARD = Verb(

@@ -22,8 +22,9 @@ from normcli.printable import make_printable
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from normcli.answers.gradients_verdict import GradientsVerdict
     from normcli.cli.settings import AnswerOptions, Settings
     from normcli.documents.document import Document
     from normcli.norms.plan import Plan
@@ -145,6 +146,7 @@ def _report(
     checked: Checked,
     sources: Mapping[str, str],
     sentence: str | None = None,
+    gradients: GradientsVerdict | None = None,
 ) -> None:
     """Warn of the input, and print what was compared and where it came from; `sentence` says what made it."""
     from normcli.answers.verdict import Verdict
@@ -152,8 +154,8 @@ def _report(
 
     warnings = warn_of_input(settings.run, problem, checked)
     given = name_inputs(problem.inputs)
-    verdict = Verdict(problem.plan, problem.tensor, given, sources, checked, warnings, sentence)
-    print_verdict(verdict, settings.answer, ok=checked.ok)
+    verdict = Verdict(problem.plan, problem.tensor, given, sources, checked, warnings, sentence, gradients)
+    print_verdict(verdict, settings.answer, ok=verdict.ok)
 
 
 def print_verdict(document: Document, answer: AnswerOptions, *, ok: bool) -> None:
@@ -186,11 +188,21 @@ def _verify(folder: str, settings: Settings) -> None:
     from normcli.verify.golden import verify_golden
 
     with settings.run.open_effort() as effort:
-        plan, tensor, inputs, checked, note = verify_golden(Path(folder), effort)
+        (plan, tensor, inputs, dy), checked, gradients, note = verify_golden(Path(folder), effort)
     if note is not None:
         settings.run.warn(folder, note)
-    sources = {name: str(Path(folder, f"{name}.npy")) for name in checked.comparisons}
-    _report(settings, Problem(tensor, plan, inputs), checked, sources)
+    verdict = None
+    if dy is not None and gradients is not None:
+        from normcli.answers.gradients_verdict import GradientsVerdict
+
+        verdict = GradientsVerdict(gradients, tensor, dy, _locate(folder, gradients.comparisons))
+    problem = Problem(tensor, plan, inputs)
+    _report(settings, problem, checked, _locate(folder, checked.comparisons), gradients=verdict)
+
+
+def _locate(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """Return the golden files of some names."""
+    return {name: os.path.join(folder, f"{name}.npy") for name in names}  # noqa: PTH118
 
 
 CHECK = Verb(

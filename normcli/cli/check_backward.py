@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from click import option
 
-from normcli.cli.backward import DY_OPTIONS, load_gradient
+from normcli.cli.backward import ask_for_backward, load_gradient
 from normcli.cli.destination import leave_with_verdict, print_document
 from normcli.cli.problem import load_problem, warn_of_input
 from normcli.cli.sources import load_actual
@@ -16,13 +16,13 @@ from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.writers import GRADIENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from normcli.cli import options
     from normcli.cli.settings import Settings
 
-OPTIONS = (
-    option("--backward", is_flag=True, help="Check the gradients that a backward pass makes of --dy."),
-    *DY_OPTIONS,
+OPTIONS: Sequence[options.Option] = (
+    *ask_for_backward("Check the gradients that a backward pass makes of --dy."),
     *(option(f"--actual-{name}", metavar="FILE", help=f"The {name} to check.") for name in GRADIENTS),
 )
 

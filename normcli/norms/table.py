@@ -212,6 +212,11 @@ class Norm(NamedTuple):
         return ("gamma", "beta") if self.takes_beta else ("gamma",)
 
     @property
+    def gradient_names(self) -> tuple[str, ...]:
+        """What a backward pass makes: `("dx", "dgamma", "dbeta")` or fewer; `()` where there is none."""
+        return () if self.is_by_order else ("dx", *(f"d{name}" for name in self.parameter_names))
+
+    @property
     def spans_range(self) -> bool:
         """Whether each group comes to lie from 0 to 1, which gamma and beta make any other range."""
         return self.centre is Centre.MINIMUM and self.divisor == RANGE

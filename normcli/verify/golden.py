@@ -1,7 +1,7 @@
 """Golden files: a norm's input, parameters and exact results as `.npy`, with a manifest of how they were made.
 
-For the test suite of another project. The folder stands for itself: what was calculated is in the manifest, so
-that it can be calculated again.
+With a dy, those of the backward pass too. For the test suite of another project. The folder stands for itself:
+what was calculated is in the manifest, so that it can be calculated again.
 """
 
 from __future__ import annotations
@@ -11,23 +11,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_bfloat16, is_short_float
-from normcli.engine.inputs import NO_INPUTS
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.numerics.solution import Given
+from normcli.results.backward import BackwardProblem, calculate_backward
 from normcli.results.inputs import fit_inputs
 from normcli.results.result import calculate
 from normcli.tensors.files import load
 from normcli.tensors.npy import start_npy, write_npy
 from normcli.verify.check import NORMALIZED, Checked, check
+from normcli.verify.gradients import CheckedGradients, check_gradients
 from normcli.verify.manifest import (
+    DY,
     INPUT,
     MANIFEST,
     MASK,
     PARAMETERS,
     RUNNING,
     Manifest,
+    Subject,
     describe_array,
     describe_plan,
     digest_file,
@@ -41,11 +44,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
-    from normcli.norms.plan import Plan
     from normcli.results.result import Result
-    from normcli.tensors.tensor import Tensor
     from normcli.verify.ulp import Tolerance
 
 _LONG_ULP = 1.0
@@ -57,29 +57,29 @@ class Golden(NamedTuple):
 
     Parameters
     ----------
-    plan : Plan
-    tensor : Tensor
-        The input.
-    inputs : Inputs
-        Gamma, beta, running statistics and which values count.
+    subject : Subject
     checked : Checked
         The golden values held against newly calculated ones.
+    gradients : CheckedGradients or None
+        Likewise those of the backward pass, where there are any.
     note : str or None
         What a reader of the manifest should know of it.
     """
 
-    plan: Plan
-    tensor: Tensor
-    inputs: Inputs
+    subject: Subject
     checked: Checked
+    gradients: CheckedGradients | None = None
     note: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return self.checked.ok and (self.gradients is None or self.gradients.ok)
 
 
 def write_golden(
     folder: Path,
-    plan: Plan,
-    tensor: Tensor,
-    inputs: Inputs = NO_INPUTS,
+    subject: Subject,
     recipe: Mapping[str, Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
 ) -> Result:
@@ -88,42 +88,46 @@ def write_golden(
     Parameters
     ----------
     folder : Path
-    plan : Plan
-    tensor : Tensor
-    inputs : Inputs
-        Gamma and beta are written in the dtype of the result if that holds them exactly, else in their own.
+    subject : Subject
+        Gamma and beta are written in the dtype of the result if that holds them exactly, else in their own;
+        their derivatives in the same.
     recipe : mapping or None
-        How the input was generated, if it was.
+        How the input, the parameters and dy were generated, those that were.
     effort : Effort
 
     Raises
     ------
     UsageError
-        If the input or the result is bfloat16, which `.npy` has no word for.
+        If the input, dy or the result is bfloat16, which `.npy` has no word for, or there is a dy and the norm
+        has no derivative.
     """
-    values = tensor.values
-    dtype = plan.choose_output_dtype(values.dtype)
-    if is_bfloat16(dtype) or is_bfloat16(values.dtype):
+    plan, tensor, inputs, dy = subject
+    values, dtype = tensor.values, plan.choose_output_dtype(tensor.values.dtype)
+    if any(map(is_bfloat16, (dtype, values.dtype, *([] if dy is None else [dy.values.dtype])))):
         raise UsageError("golden files are .npy, which has no bfloat16; choose another dtype")
-    out = None
+    gamma, beta = (None if array is None else _narrow(array, dtype) for array in (inputs.gamma, inputs.beta))
+    inputs, outs = inputs._replace(gamma=gamma, beta=beta), {}
     if isinstance(values, np.memmap):  # what does not fit into memory is written as it is calculated
-        with _locate(folder, NORMALIZED).open("w+b") as stream:
-            out = start_npy(stream, plan.grid.shape, dtype)
-    result = calculate(plan, values, inputs, out=out, effort=effort)
-    affine = {"gamma": inputs.gamma, "beta": inputs.beta}
+        for name in (NORMALIZED, *(() if dy is None else ("dx",))):
+            with _locate(folder, name).open("w+b") as stream:
+                outs[name] = start_npy(stream, plan.grid.shape, dtype)
+    result = calculate(plan, values, inputs, out=outs.get(NORMALIZED), effort=effort)
     files: dict[str, NDArray[Any] | None] = {
         INPUT: values,
-        **{name: None if array is None else _narrow(array, dtype) for name, array in affine.items()},
+        **inputs.parameters,
         **dict(zip(RUNNING, inputs.given or (), strict=False)),
         MASK: None if inputs.selection is None else inputs.selection.mask,
         NORMALIZED: result.normalized,
         **result.statistics,
     }
+    if dy is not None:
+        problem = BackwardProblem(plan, values, dy.values, inputs)
+        gradients = calculate_backward(problem, out=outs.get("dx"), effort=effort)
+        files |= {DY: dy.values, **{name: gradients.field(name) for name in plan.norm.gradient_names}}
     arrays = {name: array for name, array in files.items() if array is not None}
-    for name, array in arrays.items():
-        if name != NORMALIZED or out is None:
-            with _locate(folder, name).open("wb") as stream:
-                write_npy(stream, array)
+    for name in arrays.keys() - outs.keys():
+        with _locate(folder, name).open("wb") as stream:
+            write_npy(stream, arrays[name])
     described = {
         name: {**describe_array(name, array), "sha256": digest_file(_locate(folder, name))}
         for name, array in arrays.items()
@@ -153,8 +157,7 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     arrays = {name: saved.values for name, saved in tensors.items()}
     parameters = {name: arrays[name] for name in PARAMETERS if name in arrays}
     running = Given(*(arrays[name] for name in RUNNING)) if RUNNING[0] in arrays else None
-    actual = {name: array for name, array in arrays.items() if name not in (INPUT, *PARAMETERS, *RUNNING, MASK)}
-    tensor = tensors[INPUT]
+    tensor, dy = tensors[INPUT], tensors.get(DY)
     try:
         selection = manifest.read_selection(arrays.get(MASK))
         plan = make_plan(manifest.request, tensor.values.shape, tensor.values.dtype)
@@ -162,14 +165,23 @@ def verify_golden(folder: Path, effort: Effort = DEFAULT_EFFORT) -> Golden:
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
     manifest.require_agreement(plan, inputs, arrays)
-    manifest.require_origin(plan, tensor, inputs)
+    subject, gradients = Subject(plan, tensor, inputs, dy), None
+    manifest.require_origin(subject)
+    forward, backward = (
+        {name: arrays[name] for name in names if name in arrays}
+        for names in ((NORMALIZED, *plan.norm.statistics), plan.norm.gradient_names)
+    )
     try:
-        checked = check(plan, tensor.values, actual, inputs, _choose_tolerance, effort)
+        checked = check(plan, tensor.values, forward, inputs, _choose_tolerance, effort)
+        if dy is not None:
+            problem = BackwardProblem(plan, tensor.values, dy.values, inputs)
+            gradients = check_gradients(problem, backward, _choose_tolerance, effort)
     except (UsageError, DataError) as error:
         raise DataError(f"{manifest.path} does not fit its files: {error}") from error
-    if checked.ok:
+    golden = Golden(subject, checked, gradients, manifest.note)
+    if golden.ok:
         manifest.require_intact()
-    return Golden(plan, tensor, inputs, checked, manifest.note)
+    return golden
 
 
 def _locate(folder: Path, name: str) -> Path:
@@ -182,8 +194,8 @@ def _narrow(parameter: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return narrow if np.array_equal(narrow, parameter, equal_nan=True) else parameter
 
 
-def _choose_tolerance(dtype: np.dtype[Any]) -> Tolerance:
-    return choose_tolerance(dtype, max_ulp=ROUNDED_ONCE if is_short_float(dtype) else _LONG_ULP)
+def _choose_tolerance(dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
+    return choose_tolerance(dtype, max_ulp=ROUNDED_ONCE if is_short_float(dtype) else _LONG_ULP, scale=scale)
 
 
 def _require_whole(folder: Path, files: Mapping[str, Any]) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from normcli.dtypes import get_eps, is_float
+from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import DataError, UsageError
 from normcli.norms.options import OPTIONS, find_option
 from normcli.norms.request import NanRule, Request
 from normcli.norms.table import find_norm
 from normcli.printable import shorten
+from normcli.results.backward import draw_gradient
 from normcli.results.inputs import SelectionRequest
 from normcli.tensors.generate import draw_affine, generate
 from normcli.tensors.json_items import RepeatedNameError, make_object
@@ -40,7 +42,7 @@ _WITHOUT_HASH = "normcli-golden/1"
 
 MANIFEST = "manifest.json"
 
-INPUT = "input"
+INPUT, DY = "input", "dy"
 PARAMETERS, RUNNING, MASK = ("gamma", "beta"), ("running_mean", "running_var"), "mask"
 """The files of what goes in; those of the statistics and of what comes out have the names of `check`."""
 
@@ -58,6 +60,26 @@ _MOST_SKIPPED = 10**6
 
 _DRAWN_WITHIN = 8.0
 """How many machine epsilons drawn values may be apart: the logarithms of systems differ in their last bits."""
+
+
+class Subject(NamedTuple):
+    """What golden files are of.
+
+    Parameters
+    ----------
+    plan : Plan
+    tensor : Tensor
+        The input.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count.
+    dy : Tensor or None
+        The derivative of a loss by the normalized tensor, where the files have a backward pass.
+    """
+
+    plan: Plan
+    tensor: Tensor
+    inputs: Inputs = NO_INPUTS
+    dy: Tensor | None = None
 
 
 class Manifest:
@@ -116,17 +138,19 @@ class Manifest:
         except UsageError as error:
             raise DataError(f"{self.path} does not fit its files: {error}") from error
         files = self.members.get("files")
-        needed = (INPUT, NORMALIZED, *norm.statistics)
+        needed = [INPUT, NORMALIZED, *norm.statistics]
+        of_backward = (DY, *norm.gradient_names) if norm.gradient_names else ()
         if not isinstance(files, dict):
             raise DataError(f"{self.path} names no files")
         for name, entry in files.items():
-            if name not in (*needed, *PARAMETERS, *RUNNING, MASK):
+            if name not in (*needed, *PARAMETERS, *RUNNING, MASK, *of_backward):
                 raise DataError(f"{self.path}: {name!r} is the name of no golden file of {norm.name}")
             if not isinstance(entry, dict):
                 raise DataError(f"{self.path}: files.{name} is no object")
+        for together in (RUNNING, of_backward):
+            if files.keys() & set(together):
+                needed += together
         unlisted = [name for name in needed if name not in files]
-        if len(files.keys() & set(RUNNING)) == 1:
-            unlisted += [name for name in RUNNING if name not in files]
         if unlisted:
             raise DataError(f"{self.path}: files does not list {', '.join(unlisted)}")
         return files
@@ -193,8 +217,8 @@ class Manifest:
             said = {member: value for member, value in self.files[name].items() if member != _HASH}
             yield from _compare(f"files.{name}", said, _to_json(described), complete=complete)
 
-    def require_origin(self, plan: Plan, tensor: Tensor, inputs: Inputs) -> None:
-        """Raise `DataError` unless the recipe, if there is one, gives the input and the parameters."""
+    def require_origin(self, subject: Subject) -> None:
+        """Raise `DataError` unless the recipe, if there is one, gives the input, the parameters and dy."""
         recipe = self.members.get("recipe")
         for name in ("normcli", "source"):
             if not isinstance(self.members.get(name), str):
@@ -204,15 +228,17 @@ class Manifest:
         if not isinstance(recipe, dict):
             raise DataError(f"{self.path}: recipe is {_format(recipe)}, and no object")
         try:
-            wrong = self._follow(dict(recipe), plan, tensor, inputs)
+            wrong = self._follow(dict(recipe), subject)
         except (UsageError, DataError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{self.path}: recipe is none that can be followed: {error}") from error
         if wrong is not None:
             raise DataError(f"{self.path}: {wrong}")
 
-    def _follow(self, recipe: dict[str, Any], plan: Plan, tensor: Tensor, inputs: Inputs) -> str | None:
+    def _follow(self, recipe: dict[str, Any], subject: Subject) -> str | None:
         """Return what does not come of a recipe."""
+        plan, tensor, inputs, dy = subject
         seed, rng = recipe.pop("affine_seed", None), recipe.get("rng") or DEFAULT_RNG
+        dy_seed = recipe.pop("dy_seed", None)
         if "shape" in recipe:
             made = _read_recipe(recipe)
             if made.shape != tensor.values.shape:
@@ -225,7 +251,7 @@ class Manifest:
                 )
             if not _are_close(tensor.values, generate(made).values):
                 return "the recipe does not give input.npy"
-        elif recipe.keys() != {"rng"}:
+        elif recipe.keys() != (set() if seed is None else {"rng"}) or seed is dy_seed is None:
             return "recipe has no shape"
         if seed is not None:
             dtype = "float64" if plan.request.dtype == "float64" else None
@@ -235,6 +261,10 @@ class Manifest:
                 kept = getattr(inputs, name)
                 if kept is None or not _are_close(kept, plan.fit_parameter(name, drawn[name])):
                     return f"recipe.affine_seed does not give {name}.npy"
+        if dy_seed is not None:
+            drawn_dy = draw_gradient(plan, _require_integer(dy_seed)).values
+            if dy is None or not _are_close(dy.values, drawn_dy):
+                return f"recipe.dy_seed does not give {DY}.npy"
         return None
 
 

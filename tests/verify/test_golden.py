@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 
-from normcli import NORMS, normalize
+from normcli import NORMS, backward, normalize
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 3, 2)
@@ -349,3 +349,103 @@ def test_a_manifest_that_is_no_regular_file_is_refused(folder, normcli):
     ran = normcli("check", folder)
     assert (ran.code, ran.raw) == (3, b"")
     assert "is no regular file" in ran.err
+
+
+@pytest.fixture
+def with_gradients(tmp_path, normcli):
+    folder = tmp_path / "g"
+    recipe = ["--shape", "3,4,5", "--dist", "normal", "--dtype", "float32"]
+    ran = normcli("golden", "ln", *recipe, "--affine-seed", 1, "--backward", "-o", folder)
+    assert (ran.code, ran.raw, ran.err) == (0, b"", "")
+    return folder
+
+
+def read(folder, *names):
+    return [np.load(folder / f"{name}.npy") for name in names]
+
+
+def test_a_backward_pass_is_written_beside_the_forward_one(with_gradients):
+    x, dy, gamma, beta = read(with_gradients, "input", "dy", "gamma", "beta")
+    found = backward(x, dy, "ln", gamma=gamma, beta=beta)
+    for name, of in (("dx", x), ("dgamma", gamma), ("dbeta", beta)):
+        (kept,) = read(with_gradients, name)
+        assert kept.dtype == of.dtype
+        np.testing.assert_array_equal(kept, getattr(found, name))
+    np.testing.assert_array_equal(
+        *read(with_gradients, "normalized"), normalize(x, "ln", gamma=gamma, beta=beta).normalized
+    )
+    manifest = json.loads((with_gradients / "manifest.json").read_text())
+    assert list(manifest["files"])[-4:] == ["dy", "dx", "dgamma", "dbeta"]
+    assert (manifest["recipe"]["affine_seed"], manifest["recipe"]["dy_seed"]) == (1, 43)
+
+
+def change_file(folder, name, change):
+    path = folder / f"{name}.npy"
+    array = np.load(path)
+    np.save(path, change(array))
+
+    def hash_anew(manifest):
+        manifest["files"][name]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        manifest["sha256"] = hash_members(manifest)
+
+    rewrite(folder, hash_anew)
+
+
+@pytest.mark.parametrize("name", ["dx", "dgamma", "dbeta"])
+def test_a_wrong_gradient_is_exit_code_1_and_said_how(name, with_gradients, normcli):
+    change_file(with_gradients, name, np.negative)
+    ran = normcli("check", with_gradients)
+    assert ran.code == 1
+    assert f"{name}: its sign is turned." in ran.lines
+    found = normcli("check", with_gradients, "-f", "json").json
+    assert (found["ok"], found["check"]["ok"]) == (False, True)
+    assert [key for key, entry in found["gradients"].items() if not entry["ok"]] == [name]
+    header, line = normcli("check", with_gradients, "-f", "csv").lines
+    assert (header.split(",")[0], line.split(",")[0]) == ("compared", name)
+
+
+def test_another_dy_is_not_that_of_the_recipe(with_gradients, normcli):
+    change_file(with_gradients, "dy", np.negative)
+    ran = normcli("check", with_gradients)
+    assert (ran.code, ran.out) == (3, "")
+    assert "recipe.dy_seed does not give dy.npy" in ran.err
+
+
+def test_gradients_without_the_others_are_no_golden_files(with_gradients, normcli):
+    rewrite(with_gradients, lambda manifest: manifest["files"].pop("dgamma"))
+    ran = normcli("check", with_gradients)
+    assert (ran.code, ran.out) == (3, "")
+    assert "files does not list dgamma" in ran.err
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("norm", [name for name, norm in NORMS.items() if norm.gradient_names])
+def test_the_backward_pass_of_every_norm_verifies(norm, mapped, normcli, tmp_path, monkeypatch):
+    rng = np.random.default_rng(2)
+    for name in ("x", "dy"):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=SHAPE).astype("f4"))
+    if mapped:
+        monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
+    given = ["-i", tmp_path / "x.npy", "--dy", tmp_path / "dy.npy"]
+    given += ["--groups", 2] if options_for(norm, SHAPE) else []
+    assert normcli("golden", norm, *given, "--backward", "-o", tmp_path / "g").code == 0
+    ran = normcli("check", tmp_path / "g", "-f", "json")
+    assert (ran.code, ran.err, ran.json["ok"]) == (0, "", True)
+    assert tuple(ran.json["gradients"]) == NORMS[norm].gradient_names
+    assert json.loads((tmp_path / "g" / "manifest.json").read_text())["recipe"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("minmax", "--shape", "3,4", "--backward"), 2, "minmax has no backward pass"),
+        (("ln", "--shape", "3,4", "--dy", "missing.npy"), 3, "--dy: missing.npy"),
+        (("ln", "--shape", "3,4", "--dy", "1,2,3"), 3, "--dy: 1,2,3"),
+        (("ln", "-i", "-", "--dy", "-"), 2, "standard input holds one of the tensors"),
+    ],
+)
+def test_a_backward_pass_that_cannot_be_leaves_nothing(arguments, code, told, normcli, tmp_path):
+    ran = normcli("golden", *arguments, "-o", tmp_path / "g")
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
+    assert told in ran.err
+    assert os.listdir(tmp_path) == []
