@@ -69,9 +69,8 @@ class GradientsVerdict:
         for name, comparison in self.checked.comparisons.items():
             yield build_line(name, comparison)
             if comparison.worst is not None and not comparison.ok:
-                place = " ".join(f"{axis}={i}" for axis, i in self._locate(name, comparison.worst).items())
-                lines = (("at", (place or "the only value",)), *format_element(comparison, view))
-                yield Facts("worst value", lines)
+                at = ("at", self._name_place(name, comparison.worst))
+                yield Facts("worst value", (at, *format_element(comparison, view)))
             if name in self.checked.faults:
                 yield Line((self.checked.faults[name],))
             if name == "dx" and comparison.compared:
@@ -115,6 +114,15 @@ class GradientsVerdict:
 
     def _describe_worst(self, name: str, worst: Element) -> Mapping[str, Any]:
         return {"index": self._locate(name, worst), **describe_members(worst, "expected", "actual", "ulp")}
+
+    def _name_place(self, name: str, worst: Element) -> tuple[str, ...]:
+        """Return the index of a value, and of dx the group that it belongs to."""
+        place = " ".join(f"{axis}={i}" for axis, i in self._locate(name, worst).items()) or "the only value"
+        plan = self.checked.gradients.plan
+        if name != "dx" or plan.spec.window is not None:
+            return (place,)
+        index = np.unravel_index(np.asarray(worst.place), plan.grid.shape)
+        return place, f"group {plan.grid.group_name(int(plan.grid.locate_groups(index)))}"
 
     def _locate(self, name: str, worst: Element) -> dict[str, int]:
         """Return the index of a value, by the names of its axes."""

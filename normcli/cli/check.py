@@ -101,7 +101,13 @@ def _run(
         tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
         checked = check(plan, values, arrays, problem.inputs, tolerate, effort)
     sources = {name: tensor.source for name, tensor in tensors.items()}
-    sentence = None if checked.ok or NORMALIZED not in tensors else _explain(problem, tensors[NORMALIZED])
+    sentence = None
+    if not checked.ok and NORMALIZED in tensors:
+        from normcli.verify.sentence import explain_actual
+
+        sentence = explain_actual(
+            plan, values, tensors[NORMALIZED].values, problem.parameters, problem.inputs.given
+        )
     _report(settings, problem, checked, sources, sentence)
 
 
@@ -125,19 +131,6 @@ def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor
     with name_subject(f"{option} {path}"):
         require_shape(plan, name, tensor.values)
     return tensor
-
-
-def _explain(problem: Problem, actual: Tensor) -> str:
-    """Return what made the actual tensor, as far as the data show."""
-    from normcli.verify.identify import Question, identify
-    from normcli.verify.other_sentence import format_stored
-    from normcli.verify.sentence import USUAL_REFERENCE, format_sentence
-
-    letters = problem.plan.grid.layout.text
-    question = Question(problem.tensor.values, actual.values, **problem.parameters, layout=letters)
-    found = identify(question)
-    reference = problem.plan.spec.like or USUAL_REFERENCE
-    return format_sentence(found, reference) + format_stored(found, problem.inputs.given)
 
 
 def _report(

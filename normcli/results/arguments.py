@@ -13,6 +13,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.solution import Given
+from normcli.results.foreign import read_foreign
 from normcli.results.inputs import SelectionRequest, fit_inputs
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ def read_array(x: ArrayLike, name: str) -> NDArray[Any]:
     if isinstance(x, np.ma.MaskedArray):
         raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
     try:
-        array = np.asarray(x)
-    except (ValueError, TypeError, RuntimeError) as error:
+        array = read_foreign(x)
+    except (ValueError, TypeError, RuntimeError, BufferError) as error:
         raise DataError(f"{name} is not a rectangular array of numbers") from error
     require_real(array.dtype, name)
     return array

@@ -134,11 +134,9 @@ def backward(
     >>> found.dgamma.round(4), found.dbeta
     (array([-1.2247,  0.    ,  0.    ]), array([1., 0., 0.]))
     """
-    from normcli.results.result import normalize  # its keywords are the options
+    from normcli.results.result import require_options  # and so `normalize`, whose keywords they are
 
-    unknown = [name for name in options if name not in (normalize.__kwdefaults__ or {})]
-    if unknown:
-        raise UsageError(f"backward has no option {unknown[0]!r}")
+    require_options("backward", options)
     asked = read_arguments(x, norm, options)
     problem = BackwardProblem(asked.plan, asked.values, read_array(dy, "dy"), asked.inputs)
     return calculate_backward(problem, out=out, effort=asked.effort)

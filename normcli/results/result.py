@@ -11,14 +11,14 @@ import numpy as np
 from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs, Selection
 from normcli.engine.run import measure, run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
-from normcli.errors import DegenerateError, MissingStatisticError
+from normcli.errors import DegenerateError, MissingStatisticError, UsageError
 from normcli.norms.request import Fill
 from normcli.results.arguments import read_arguments, require_threads
 from normcli.results.degenerate import Degeneracy, find_degeneracies
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -328,6 +328,14 @@ def normalize(
     options = locals()  # nothing else is bound yet: the arguments by their names
     asked = read_arguments(x, norm, options)
     return calculate(asked.plan, asked.values, asked.inputs, out=out, effort=asked.effort)
+
+
+def require_options(function: str, options: Iterable[str], but: Container[str] = ()) -> None:
+    """Raise `UsageError` if another function is given an option that is none of `normalize`'s."""
+    known = normalize.__kwdefaults__ or {}
+    unknown = [name for name in options if name not in known or name in but]
+    if unknown:
+        raise UsageError(f"{function} has no option {unknown[0]!r}")
 
 
 def calculate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,16 +13,21 @@ from normcli.norms.layout import make_layout
 from normcli.norms.table import EpsMode, EpsRule, find_norm
 from normcli.results.result import normalize
 from normcli.verify.affine import ESTIMATED, WAYS
-from normcli.verify.other_sentence import OF_OTHER_MAPS, format_other_map
+from normcli.verify.identify import Question, identify
+from normcli.verify.other_sentence import OF_OTHER_MAPS, format_other_map, format_stored
 from normcli.verify.search import MOST_VALUES
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
     from normcli.norms.layout import Layout
+    from normcli.norms.plan import Plan
+    from normcli.numerics.solution import Given
     from normcli.verify.hypothesis import Match
-    from normcli.verify.identify import Identification, Question
+    from normcli.verify.identify import Identification
 
 USUAL_REFERENCE = "torch"
 """The framework whose result is shown beside y where that is another, and none was asked for."""
@@ -35,6 +40,29 @@ _SHORT_DIGITS, _LONG_DIGITS = 10, 18
 
 _MOST_OTHERS = 3
 """Other matches that a sentence names."""
+
+
+def explain_actual(
+    plan: Plan,
+    values: NDArray[Any],
+    actual: NDArray[Any],
+    parameters: Mapping[str, NDArray[Any] | None],
+    given: Given | None = None,
+) -> str:
+    """Return what made somebody's tensor, as far as the data show, in a sentence or two.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the norm that it should be.
+    values, actual : ndarray
+    parameters : mapping of str to ndarray or None
+        gamma and beta, of any shape that the plan takes.
+    given : Given or None
+        Running statistics.
+    """
+    found = identify(Question(values, actual, **parameters, layout=plan.grid.layout.text))
+    return format_sentence(found, plan.spec.like or USUAL_REFERENCE) + format_stored(found, given)
 
 
 def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> str:

@@ -1,0 +1,14 @@
+"""For the tests of somebody's kernels: is this the norm of that, exactly, and if not, what is it?
+
+>>> import numpy as np
+>>> from normcli.testing import assert_matches
+>>> x = np.arange(12, dtype=np.float32).reshape(3, 4)
+>>> y = (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True)
+>>> assert_matches(y, x, "ln", eps=0.0, max_ulp=2)
+"""
+
+from __future__ import annotations
+
+from normcli.testing.matching import assert_backward_matches, assert_matches
+
+__all__ = ["assert_backward_matches", "assert_matches"]

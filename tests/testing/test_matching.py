@@ -1,0 +1,168 @@
+"""Assertions for the tests of kernels: what they take, what they say, and what they refuse."""
+
+from __future__ import annotations
+
+import traceback
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from normcli import backward, normalize
+from normcli.errors import DataError, UsageError
+from normcli.testing import assert_backward_matches, assert_matches
+
+RNG = np.random.default_rng(17)
+X = RNG.normal(3.0, 2.0, (2, 3, 16)).astype(np.float32)
+DY = RNG.normal(1.0, 1.0, X.shape).astype(np.float32)
+GAMMA = RNG.normal(1.0, 0.5, 16).astype(np.float32)
+EPS = 1e-5
+
+
+def fail(assertion, *arguments, **options):
+    """Return the message of an assertion that fails."""
+    with pytest.raises(AssertionError) as caught:
+        assertion(*arguments, **options)
+    return str(caught.value)
+
+
+def port(x=X, ddof=0):
+    """A port of layer norm, which divides by n − ddof."""
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True, ddof=ddof) + np.float32(EPS))
+
+
+@pytest.mark.parametrize("dtype", ["float16", bfloat16, "float32", "float64"])
+@pytest.mark.parametrize("norm", ["ln", "bn", "rms", "lp", "lrn"])
+def test_what_is_exact_passes_to_half_an_ulp(norm, dtype):
+    x = X.astype(dtype)
+    assert_matches(normalize(x, norm).normalized, x, norm, max_ulp=0.501)
+    exact = backward(x, DY, norm)
+    parameters = {name: exact.field(name) for name in ("dgamma", "dbeta")}
+    assert_backward_matches(exact.dx, x, DY, norm, max_ulp=0.501, **parameters)
+
+
+def test_every_option_of_normalize_is_one_of_the_assertions():
+    options = {"like": "llama", "gamma": GAMMA.astype(np.float16), "layout": "bnd"}
+    x = X.astype(np.float16)
+    assert_matches(normalize(x, "rms", **options).normalized, x, "rms", max_ulp=0.501, **options)
+    fail(assert_matches, normalize(x, "rms", **options).normalized, x, "rms", max_ulp=0.501)
+    with pytest.raises(UsageError, match="assert_matches has no option 'ep'"):
+        assert_matches(X, X, "ln", ep=1)
+    with pytest.raises(UsageError, match="assert_matches has no option 'out'"):
+        assert_matches(X, X, "ln", out=X)
+
+
+def test_the_message_is_the_report_of_check():
+    message = fail(assert_matches, port(ddof=1), X, "ln", layout="bnd")
+    first, blank, *report = message.splitlines()
+    assert first.startswith("ln: 96 of 96 values differ, by up to ")
+    assert first.endswith(" ulp of float32")
+    assert (blank, report[0]) == ("", "check ln · layer normalization")
+    words = " ".join(report)
+    assert "worst value at        b=" in words
+    assert "ulp of float32   values   share" in words
+    assert "6 of 6 groups differ" in words
+    assert "and ddof 1" in words
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_the_message_fits_a_terminal_of_80_columns_behind_the_margin_of_pytest(backwards):
+    message = fail(assert_matches, port(ddof=1), X, "ln", gamma=GAMMA)
+    if backwards:
+        message = fail(assert_backward_matches, -backward(X, DY, "ln").dx, X, DY, "ln", dgamma=GAMMA)
+        assert "group n=" in message
+    first, *report = message.splitlines()
+    assert len(report) > 10
+    assert max(map(len, report)) <= 76
+
+
+def test_the_worst_gradient_is_named_with_its_group_and_its_fault():
+    exact = backward(X, DY, "ln", gamma=GAMMA, layout="bnd")
+    wrong = {"dgamma": exact.dbeta, "dbeta": exact.dbeta}
+    message = fail(assert_backward_matches, -exact.dx, X, DY, "ln", gamma=GAMMA, layout="bnd", **wrong)
+    assert message.startswith("ln: dx: 96 of 96 values differ")
+    assert "; dgamma: 16 of 16 values differ" in message
+    assert "dx: its sign is turned." in message
+    assert "dgamma: it is dbeta: the two are exchanged." in message
+    assert "✓ dbeta: 16 values agree" in message
+
+
+def test_a_wrong_shape_or_dtype_fails_before_any_value_is_compared():
+    assert "actual has the shape (2, 3, 15); x has (2, 3, 16)" in fail(assert_matches, X[..., 1:], X, "ln")
+    assert "dgamma has the shape (3,); it takes (16,)" in fail(
+        assert_backward_matches, None, X, DY, "ln", dgamma=np.ones(3)
+    )
+    message = fail(assert_matches, port().astype(np.float16), X, "ln")
+    assert message == "ln: actual is float16; ln of float32 gives float32 (dtype='float16' says otherwise)"
+    half = normalize(X, "ln", dtype="float16").normalized
+    assert_matches(half, X, "ln", dtype="float16", max_ulp=0.501)
+    assert "dx is float64; ln of float32" in fail(assert_backward_matches, X.astype("f8"), X, DY, "ln")
+
+
+def test_requests_that_make_no_sense_are_errors_and_no_failures():
+    with pytest.raises(UsageError, match="max-ulp takes the place of rtol"):
+        assert_matches(X, X, "ln", max_ulp=1, rtol=1e-3)
+    with pytest.raises(UsageError, match="there is nothing to check"):
+        assert_backward_matches(None, X, DY, "ln")
+    with pytest.raises(UsageError, match="robust has no backward pass"):
+        assert_backward_matches(X, X, DY, "robust")
+    with pytest.raises(DataError, match="dy has the shape"):
+        assert_backward_matches(X, X, DY[0], "ln")
+
+
+def test_nothing_of_this_package_is_in_what_pytest_shows():
+    try:
+        assert_matches(port(ddof=1), X, "ln")
+    except AssertionError as error:
+        frames = list(traceback.walk_tb(error.__traceback__))
+    inner = [frame for frame, _ in frames if "normcli" in frame.f_globals["__name__"]]
+    assert len(inner) >= 2
+    assert all(frame.f_locals.get("__tracebackhide__") for frame in inner)
+
+
+class OnAnotherDevice:
+    """An array that is copied by `get()`, as CuPy's are, and by nothing else."""
+
+    def __init__(self, values):
+        self._values = values
+        self.dtype = values.dtype
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("implicit conversion is not allowed; use get()")
+
+    def get(self):
+        return self._values
+
+
+class ByDLPack:
+    """An array that is shared by DLPack alone."""
+
+    def __init__(self, values):
+        self._values = values
+        self.dtype = values.dtype
+
+    def __dlpack__(self, **options):
+        return self._values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._values.__dlpack_device__()
+
+
+class WithNumpy:
+    """An array that is copied by `numpy()`."""
+
+    def __init__(self, values):
+        self._values = values
+        self.dtype = values.dtype
+
+    def numpy(self):
+        return self._values
+
+
+@pytest.mark.parametrize("make", [OnAnotherDevice, ByDLPack, WithNumpy])
+def test_arrays_of_other_libraries(make):
+    y, dx = port(), backward(X, DY, "ln").dx
+    assert_matches(make(y), make(X), "ln")
+    assert_backward_matches(make(dx), make(X), make(DY), "ln")
+    assert "sign is turned" in fail(assert_backward_matches, make(-dx), make(X), make(DY), "ln")
+    assert "actual is float64" in fail(assert_matches, make(y.astype("f8")), make(X), "ln")
