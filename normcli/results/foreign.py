@@ -12,11 +12,13 @@ from normcli.dtypes import find_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
+
 _REFUSALS = (TypeError, ValueError, RuntimeError, BufferError, AttributeError)
 """What libraries raise where NumPy cannot read an array of theirs."""
 
 
-def read_foreign(x: Any) -> Any:
+def read_foreign(x: Any) -> NDArray[Any]:
     """Return what NumPy reads of an array, whichever library it is of, as an ndarray.
 
     Parameters
@@ -36,8 +38,7 @@ def read_foreign(x: Any) -> Any:
 
     References
     ----------
-    NumPy 2 `__array__`; the array API's DLPack (2023.12); `torch.Tensor.detach`, `.cpu` (PyTorch 2.13); `cupy.ndarray.get`
-    (CuPy 13).
+    `__array__` (NumPy 2); DLPack (array API 2023.12); `Tensor.detach`, `.cpu` (PyTorch 2.13); `ndarray.get` (CuPy 13).
 
     Examples
     --------

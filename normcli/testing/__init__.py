@@ -1,4 +1,4 @@
-"""For the tests of somebody's kernels: is this the norm of that, exactly, and if not, what is it?
+"""Assertions for the tests of kernels: that this is the norm of that, and where it is not, what it is.
 
 >>> import numpy as np
 >>> from normcli.testing import assert_matches

@@ -1,4 +1,4 @@
-"""Somebody's result and gradients held against the exact ones; what differs fails with the report of `check`."""
+"""Somebody's results and gradients held against exact ones; what differs fails with the report of `check`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def assert_matches(
     Parameters
     ----------
     actual : array_like
-        What a kernel made of `x`, of its shape and of the dtype that `normalize` gives: that of `x`, or `dtype`.
+        What a kernel made of `x`, of its shape and of the dtype that `normalize` gives: its own, or `dtype`.
     x : array_like
         The tensor that was normalized. Both may be of NumPy, ml_dtypes, torch, JAX, CuPy and others alike.
     norm : str
@@ -82,17 +82,16 @@ def assert_matches(
     ...     assert_matches([[-0.75, -0.375, 1.125]], x, "ln", eps=0, max_ulp=2)
     ... except AssertionError as error:
     ...     print(str(error).splitlines()[0])
-    ln: 3 of 3 values differ, by up to 1.583e+15 ulp of float64
+    ln: 3 of 3 values differ, by up to 1.584e+15 ulp of float64
     """
     __tracebackhide__ = True
-    limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
     asked = _read("assert_matches", x, norm, options)
     plan, values, array = asked.plan, asked.values, read_array(actual, "actual")
     expected = plan.choose_output_dtype(values.dtype)
     if array.shape != plan.grid.shape:
         raise AssertionError(f"{plan.norm.name}: actual has the shape {array.shape}; x has {plan.grid.shape}")
     _require_dtype(plan, "actual", array, expected, is_array=hasattr(actual, "dtype"))
-    tolerate = functools.partial(choose_tolerance, **limits)
+    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     found = check(plan, values, {NORMALIZED: array}, asked.inputs, tolerate, asked.effort)
     if found.ok:
         return
@@ -154,7 +153,6 @@ def assert_backward_matches(
     True
     """
     __tracebackhide__ = True
-    limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
     asked = _read("assert_backward_matches", x, norm, options)
     plan, values, dy = asked.plan, asked.values, read_array(dy, "dy")
     require_derivative(plan)
@@ -168,7 +166,7 @@ def assert_backward_matches(
     if "dx" in arrays:
         expected = plan.choose_output_dtype(values.dtype)
         _require_dtype(plan, "dx", arrays["dx"], expected, is_array=hasattr(dx, "dtype"))
-    tolerate = functools.partial(choose_tolerance, **limits)
+    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     problem = BackwardProblem(plan, values, dy, asked.inputs)
     found = check_gradients(problem, arrays, tolerate, asked.effort)
     if found.ok:
@@ -189,10 +187,9 @@ def _require_dtype(
     """Fail where a kernel's output is of another dtype than it should be: ulp are counted in its own."""
     __tracebackhide__ = True
     if is_array and actual.dtype.newbyteorder("=") != expected:
-        asked = f"{plan.norm.name} of {plan.tensor_dtype.name} gives {expected.name}"
-        raise AssertionError(
-            f"{plan.norm.name}: {name} is {actual.dtype.name}; {asked} (dtype={actual.dtype.name!r} says otherwise)"
-        )
+        norm, found = plan.norm.name, actual.dtype.name
+        asked = f"{norm} of {plan.tensor_dtype.name} gives {expected.name}"
+        raise AssertionError(f"{norm}: {name} is {found}; {asked} (dtype={found!r} says otherwise)")
 
 
 def _require_shapes(plan: Plan, arrays: Mapping[str, NDArray[Any]]) -> None:

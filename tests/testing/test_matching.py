@@ -71,7 +71,7 @@ def test_the_message_fits_a_terminal_of_80_columns_behind_the_margin_of_pytest(b
     if backwards:
         message = fail(assert_backward_matches, -backward(X, DY, "ln").dx, X, DY, "ln", dgamma=GAMMA)
         assert "group n=" in message
-    first, *report = message.splitlines()
+    _, *report = message.splitlines()
     assert len(report) > 10
     assert max(map(len, report)) <= 76
 
