@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from normcli.dtypes import OUTPUT_DTYPES, require_real
+from normcli.dtypes import OUTPUT_DTYPES
 from normcli.engine.walk import Effort
-from normcli.errors import DataError, UsageError
+from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.solution import Given
-from normcli.results.foreign import read_foreign
+from normcli.results.arrays import Give, Taken, keep, take
 from normcli.results.inputs import SelectionRequest, fit_inputs
+from normcli.tensors.columns import match_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +35,7 @@ class Arguments(NamedTuple):
     values: NDArray[Any]
     inputs: Inputs
     effort: Effort
+    give: Give = keep
 
 
 def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
@@ -56,10 +58,13 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     given = options.get
     dtype = _convert("dtype", given("dtype"), _name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
     request = Request.collect(norm, {**options, "dtype": dtype})
-    values = read_array(x, "x")
-    plan = make_plan(request, values.shape, values.dtype)
+    taken = take(x, "x")
+    values = taken.values
+    if request.layout is None and taken.layout is not None:
+        request = request._replace(layout=taken.layout)
+    plan = make_plan(request, values.shape, values.dtype, taken.columns)
     named = {name: given(name) for name in ("gamma", "beta", "mask")}
-    arrays = {name: read_array(array, name) for name, array in named.items() if array is not None}
+    arrays = {name: _arrange(array, name, taken) for name, array in named.items() if array is not None}
     padded = _convert(
         "lengths", given("lengths"), lambda counts: tuple(map(operator.index, counts)), "are no integers"
     )
@@ -67,7 +72,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     running = _pair_running(given("running_mean"), given("running_var"))
     inputs = fit_inputs(plan, values, arrays, running, selection)
     threads = _convert("threads", given("threads"), operator.index, "is not an integer")
-    return Arguments(plan, values, inputs, Effort(threads=threads))
+    return Arguments(plan, values, inputs, Effort(threads=threads), taken.give)
 
 
 def require_threads(effort: Effort) -> None:
@@ -104,11 +109,12 @@ def read_array(x: ArrayLike, name: str) -> NDArray[Any]:
     DataError
         If it is none.
     """
-    if isinstance(x, np.ma.MaskedArray):
-        raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
-    try:
-        array = read_foreign(x)
-    except (ValueError, TypeError, RuntimeError, BufferError) as error:
-        raise DataError(f"{name} is not a rectangular array of numbers") from error
-    require_real(array.dtype, name)
-    return array
+    return take(x, name).values
+
+
+def _arrange(x: ArrayLike, name: str, whole: Taken) -> NDArray[Any]:
+    """Return what goes with a table as an array, its columns by name in the order of the table's."""
+    taken = take(x, name)
+    if taken.columns is None or whole.columns is None or taken.columns == whole.columns:
+        return taken.values
+    return taken.values[..., match_names(taken.columns, whole.columns, name)]

@@ -14,6 +14,7 @@ from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DegenerateError, MissingStatisticError, UsageError
 from normcli.norms.request import Fill
 from normcli.results.arguments import read_arguments, require_threads
+from normcli.results.arrays import Give, keep
 from normcli.results.degenerate import Degeneracy, find_degeneracies
 from normcli.results.promises import Check, check_promises
 
@@ -72,6 +73,8 @@ class Result:
         Threads and progress of what is calculated later: the normalized tensor, and the check.
     counts : ndarray of float64 or None
         How many values of each group count, of `Grid.stats_shape`; None where all do, or nothing was measured.
+    give : callable
+        Makes of an array what the caller's own was: a tensor of another library, a table.
     """
 
     plan: Plan
@@ -80,17 +83,29 @@ class Result:
     inputs: Inputs = NO_INPUTS
     effort: Effort = DEFAULT_EFFORT
     counts: NDArray[np.float64] | None = None
+    give: Give = keep
+
+    @property
+    def normalized(self) -> Any:
+        """The normalized tensor, of the input's shape, after gamma and beta if they are given.
+
+        A NumPy array, or what `x` was: a tensor of PyTorch or JAX, a table with the same index and columns.
+        """
+        return self.give(self._y)
+
+    @property
+    def standardized(self) -> Any:
+        """x̂ in the output's dtype: the normalized tensor without gamma and beta; as `normalized` otherwise."""
+        return self.give(self._x_hat)
 
     @functools.cached_property
-    def normalized(self) -> NDArray[Any]:
-        """The normalized tensor, of the input's shape, after gamma and beta if they are given."""
+    def _y(self) -> NDArray[Any]:
         return run(self.plan, self.input, self.inputs, effort=self.effort)[0]
 
     @functools.cached_property
-    def standardized(self) -> NDArray[Any]:
-        """x̂ in the output's dtype: the normalized tensor without gamma and beta."""
+    def _x_hat(self) -> NDArray[Any]:
         if not self.inputs.scales:
-            return self.normalized
+            return self._y
         bare = self.inputs._replace(gamma=None, beta=None)
         return run(self.plan, self.input, bare, effort=self.effort)[0]
 
@@ -164,7 +179,7 @@ class Result:
     def degeneracies(self) -> tuple[Degeneracy, ...]:
         """The degenerate kinds of groups in the input, each once."""
         bounded = self.running is None and not self.inputs.scales and self.plan.norm.divisor.bounded
-        output = None if bounded and not self._carries_others else self.normalized
+        output = None if bounded and not self._carries_others else self._y
         found = find_degeneracies(self.plan, self.input, self.statistics, output, self.inputs, self.counts)
         if self.running is not None or self.plan.spec.like is None:
             return found
@@ -194,7 +209,7 @@ class Result:
         if self.running is not None:
             return ()
         if self.selection is None:
-            return check_promises(self.plan, self.statistics, self.standardized, self.effort, None)
+            return check_promises(self.plan, self.statistics, self._x_hat, self.effort, None)
         inputs, selection = Inputs(selection=self.selection._replace(fill=Fill.NAN)), Selection(omits_nan=True)
         values = run(self.plan, self.input, inputs, effort=self.effort)[0]
         return check_promises(self.plan, self.statistics, values, self.effort, selection)
@@ -253,13 +268,15 @@ def normalize(
     Parameters
     ----------
     x : array_like
-        Real numbers: integers are what they are, booleans count as 0 and 1.
+        Real numbers: integers are what they are, booleans count as 0 and 1. Also a tensor of PyTorch, JAX or
+        another library of the array API, a DataFrame or Series of pandas or polars, a DataArray of xarray.
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     axes, keep : str, int or sequence of both, optional
         The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
     layout : str, optional
-        One letter per axis, or words with commas between: `time,lat,lon`. Default: NC, NCL, NCHW, NCDHW by rank.
+        One letter per axis, or words: `time,lat,lon`. Default: NC, NCL, NCHW, NCDHW by rank; of xarray its
+        dimensions.
     feature_axes : str, int or sequence of both, optional
         The axes that gamma and beta lie along, instead of the norm's.
     groups : int, optional
@@ -327,7 +344,7 @@ def normalize(
     """
     options = locals()  # nothing else is bound yet: the arguments by their names
     asked = read_arguments(x, norm, options)
-    return calculate(asked.plan, asked.values, asked.inputs, out=out, effort=asked.effort)
+    return calculate(asked.plan, asked.values, asked.inputs, out=out, effort=asked.effort, give=asked.give)
 
 
 def require_options(function: str, options: Iterable[str], but: Container[str] = ()) -> None:
@@ -346,6 +363,7 @@ def calculate(
     out: NDArray[Any] | None = None,
     effort: Effort = DEFAULT_EFFORT,
     statistics_alone: bool = False,
+    give: Give = keep,
 ) -> Result:
     """Normalize an array by a plan.
 
@@ -363,6 +381,8 @@ def calculate(
         Threads, and who watches.
     statistics_alone : bool
         Leave the normalized tensor until it is asked for.
+    give : callable
+        As of `Result`.
 
     Raises
     ------
@@ -374,7 +394,7 @@ def calculate(
     if statistics_alone:
         statistics = measure(plan, values, inputs, effort)
     else:
-        kept["normalized"], statistics = run(plan, values, inputs, out, effort)
-    result = Result(plan, values, statistics, inputs, effort, statistics.pop(COUNT, None))
+        kept["_y"], statistics = run(plan, values, inputs, out, effort)
+    result = Result(plan, values, statistics, inputs, effort, statistics.pop(COUNT, None), give)
     result.__dict__.update(kept)  # where the cached property keeps it
     return result

@@ -66,7 +66,7 @@ def normalize_group(result: Result, group: int) -> NDArray[Any]:
     plan = result.plan
     selection = plan.grid.select_group(group)
     if _has_whole(result):
-        return result.normalized.reshape(plan.grid.view_shape)[selection].reshape(-1)
+        return np.asarray(result.normalized).reshape(plan.grid.view_shape)[selection].reshape(-1)
     every = range(plan.grid.group_size)
     inputs, effort = result.inputs, result.effort
     return engine.normalize_group(plan, result.input, group, every, inputs, effort).values

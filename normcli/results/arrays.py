@@ -1,0 +1,221 @@
+"""Arrays and tables of other libraries: taken as NumPy's, and results given back as what they came as.
+
+No library is imported here: one that has not been imported has made no array.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import LARGEST_EXACT, is_bfloat16, require_real
+from normcli.errors import DataError, UsageError
+from normcli.printable import make_printable
+from normcli.results.foreign import read_foreign
+from normcli.tensors.columns import list_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+    from numpy.typing import NDArray
+
+Give = Callable[["NDArray[Any]"], Any]
+
+
+def keep(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as it is: what is given back to those who came with NumPy's, or with lists."""
+    return values
+
+
+class Taken(NamedTuple):
+    """An argument as an array.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of an integer, boolean or float dtype.
+    give : callable
+        Makes of an array of the same shape what the argument was.
+    columns : tuple of str or None
+        The names of the last axis, of a table.
+    layout : str or None
+        The names of all axes, as `make_layout` takes them.
+    """
+
+    values: NDArray[Any]
+    give: Give = keep
+    columns: tuple[str, ...] | None = None
+    layout: str | None = None
+
+
+def take(x: Any, name: str) -> Taken:
+    """Return an argument as an array of real numbers, with what its library knows of it.
+
+    Parameters
+    ----------
+    x : array_like
+        A NumPy array, or what becomes one; an array of PyTorch, JAX or another library that has
+        `__array_namespace__`; a table or a column of pandas or polars; a DataArray of xarray.
+    name : str
+        What messages call it.
+
+    Raises
+    ------
+    DataError
+        If it holds no real numbers: of a table, the columns are named that hold others.
+    MissingExtraError
+        If it is a tensor of bfloat16 of PyTorch, and the library is missing that has this dtype for NumPy.
+
+    Examples
+    --------
+    >>> take([[1, 2], [3, 4]], "x").values
+    array([[1, 2],
+           [3, 4]])
+    """
+    taken = Taken(x) if type(x) is np.ndarray else _find_reader(x)(x, name)
+    require_real(taken.values.dtype, name)
+    return taken
+
+
+def _find_reader(x: Any) -> Callable[[Any, str], Taken]:
+    for module, kind, reader in _READERS:
+        library = sys.modules.get(module)
+        if library is not None and isinstance(x, getattr(library, kind, ())):
+            return reader
+    return _take_array
+
+
+# -- arrays
+
+
+def _take_array(x: Any, name: str) -> Taken:
+    """Take what has no names."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array, whose mask would be lost; fill it first")
+    try:
+        return Taken(read_foreign(x), _find_way_back(x))
+    except (ValueError, TypeError, RuntimeError, BufferError) as error:
+        raise DataError(f"{name} is not a rectangular array of numbers") from error
+
+
+def _find_way_back(x: Any) -> Give:
+    """Return what makes an array of the library of `x` of one of NumPy's."""
+    if isinstance(x, np.ndarray):
+        return keep
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return partial(_give_torch, torch, x.device)
+    if hasattr(x, "__array_namespace__"):
+        return partial(_give_array, x.__array_namespace__(), getattr(x, "device", None))
+    return keep
+
+
+def _give_torch(torch: Any, device: Any, values: NDArray[Any]) -> Any:
+    if is_bfloat16(values.dtype):  # which torch knows under its own name alone
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16).to(device)
+    return torch.from_numpy(values).to(device)
+
+
+def _give_array(library: ModuleType, device: Any, values: NDArray[Any]) -> Any:
+    """Return an array of the array API standard, unless the library has no such dtype."""
+    given = library.asarray(values, device=device)
+    if str(given.dtype).rpartition(".")[2] != values.dtype.name:
+        raise UsageError(
+            f"the result is {values.dtype.name}, which {library.__name__} makes {given.dtype}: choose a dtype"
+        )
+    return given
+
+
+# -- tables
+
+
+def _take_pandas(table: Any, name: str) -> Taken:
+    pandas = sys.modules["pandas"]
+    _refuse_columns(name, [str(c) for c, dtype in table.dtypes.items() if not _is_number(pandas, dtype)])
+    columns = tuple(map(str, table.columns))
+    values = _merge_pandas(table.dtypes.tolist(), table)
+    _warn_of_rounding(name, values, [dtype.kind in "iu" for dtype in table.dtypes])
+    return Taken(values, lambda y: pandas.DataFrame(y, index=table.index, columns=table.columns), columns)
+
+
+def _take_series(series: Any, name: str) -> Taken:
+    pandas = sys.modules["pandas"]
+    _refuse_columns(name, [] if _is_number(pandas, series.dtype) else [str(series.name)])
+    values = _merge_pandas([series.dtype], series)
+    return Taken(values, lambda y: pandas.Series(y, index=series.index, name=series.name))
+
+
+def _is_number(pandas: Any, dtype: Any) -> bool:
+    types = pandas.api.types
+    return bool(types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype))
+
+
+def _merge_pandas(dtypes: Sequence[Any], table: Any) -> NDArray[Any]:
+    """Return the values in one dtype that holds all of them, with NaN for what is missing."""
+    common = np.result_type(*(getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes or [np.float64]))
+    if common.kind == "f" or not np.asarray(table.isna()).any():
+        return np.asarray(table.to_numpy(dtype=common, **({"na_value": np.nan} if common.kind == "f" else {})))
+    return np.asarray(table.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _take_polars(table: Any, name: str) -> Taken:
+    polars = sys.modules["polars"]
+    _refuse_columns(
+        name, [column for column, dtype in table.schema.items() if not _is_polars_number(polars, dtype)]
+    )
+    columns, values = tuple(table.columns), table.to_numpy()
+    _warn_of_rounding(name, values, [dtype.is_integer() for dtype in table.dtypes])
+    return Taken(values, lambda y: polars.DataFrame(y, schema=list(columns), orient="row"), columns)
+
+
+def _take_polars_series(series: Any, name: str) -> Taken:
+    polars = sys.modules["polars"]
+    _refuse_columns(name, [] if _is_polars_number(polars, series.dtype) else [series.name])
+    return Taken(series.to_numpy(), lambda y: polars.Series(series.name, y))
+
+
+def _is_polars_number(polars: Any, dtype: Any) -> bool:
+    return bool(dtype.is_float() or dtype.is_integer() or dtype == polars.Boolean)
+
+
+def _warn_of_rounding(name: str, values: NDArray[Any], whole: Sequence[bool]) -> None:
+    """Warn where columns of whole numbers lost digits beside floats or missing cells."""
+    if values.dtype.kind == "f" and (np.abs(values[:, np.asarray(whole, dtype=bool)]) >= LARGEST_EXACT).any():
+        message = (
+            f"{name}: whole numbers of 2^53 and more are rounded to float64, as other cells are no such numbers"
+        )
+        warnings.warn(message, stacklevel=2)
+
+
+def _refuse_columns(name: str, columns: Sequence[str]) -> None:
+    if columns:
+        raise DataError(f"{name} has columns that hold no numbers: {list_names(columns)}; leave them out")
+
+
+# -- named axes
+
+
+def _take_xarray(array: Any, name: str) -> Taken:
+    """Take a DataArray: its dimensions are the layout; as letters, where each is one and a channel is there."""
+    taken = _take_array(array.data, name)
+    dims = tuple(map(str, array.dims))
+    is_lettered = all(re.fullmatch("[A-Za-z]", dim) for dim in dims) and "C" in map(str.upper, dims)
+    layout = "".join(dims) if is_lettered else ",".join(map(make_printable, dims)) + "," * (len(dims) == 1)
+    return Taken(taken.values, lambda y: array.copy(data=y), layout=layout or None)
+
+
+_READERS = (
+    ("pandas", "DataFrame", _take_pandas),
+    ("pandas", "Series", _take_series),
+    ("polars", "DataFrame", _take_polars),
+    ("polars", "Series", _take_polars_series),
+    ("xarray", "DataArray", _take_xarray),
+)
+"""The libraries' classes, by module and name, and what takes each."""

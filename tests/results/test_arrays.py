@@ -1,0 +1,185 @@
+"""What goes in comes out: arrays and tables of other libraries."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.errors import DataError, UsageError
+from normcli.results.arrays import keep, take
+
+X = np.array([[1.0, 2.0], [3.0, 6.0]])
+Y = np.array([[-1.0, -1.0], [1.0, 1.0]])
+
+
+class Array:
+    """As small a library of the array API as there can be."""
+
+    float64 = "other.float64"
+
+    def __init__(self, values, device="gpu:1"):
+        self.values, self.device = values, device
+        self.dtype = f"other.{values.dtype.name}"
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+    def __array_namespace__(self):
+        return SimpleNamespace(asarray=lambda values, device: Array(values, device), __name__="other")
+
+
+class Narrow(Array):
+    def __array_namespace__(self):
+        return SimpleNamespace(asarray=lambda values, device: Narrow(values.astype("f4")), __name__="narrow")
+
+
+@pytest.mark.parametrize("x", [X, X.tolist(), tuple(map(tuple, X))], ids=["array", "lists", "tuples"])
+def test_what_is_of_no_library_comes_back_as_an_array(x):
+    assert take(x, "x").give is keep
+    assert type(normalize(x, "bn", eps=0).normalized) is np.ndarray
+
+
+def test_an_array_of_the_standard_comes_back_on_its_device():
+    result = normalize(Array(X), "bn", eps=0, gamma=Array(np.ones(2)), beta=Array(np.zeros(2)))
+    assert type(result.normalized) is Array
+    assert type(result.standardized) is Array
+    assert result.normalized.device == "gpu:1"
+    assert (result.normalized.values == Y).all()
+    assert result.check
+    assert not result.warnings
+
+
+def test_a_dtype_that_the_library_lacks_is_no_silent_rounding():
+    with pytest.raises(UsageError, match="float64, which narrow makes other.float32: choose a dtype"):
+        _ = normalize(Narrow(X), "bn").normalized
+    assert normalize(Narrow(X), "bn", dtype="float32").normalized.values.dtype == np.float32
+
+
+def test_nothing_is_imported_for_it():
+    for name in ("pandas", "polars", "torch", "jax", "xarray"):
+        assert name not in sys.modules or take(X, "x").give is keep
+
+
+# -- tables, which the extra `peers` brings
+
+
+@pytest.fixture
+def pandas():
+    return pytest.importorskip("pandas")
+
+
+@pytest.mark.peers
+def test_a_table_of_pandas_comes_back_with_its_index(pandas):
+    frame = pandas.DataFrame({"height": [1, 3], "weight": [2.0, 6.0]}, index=["ann", "bob"])
+    result = normalize(frame, "zscore")
+    assert result.plan.grid.group_name(1) == "c=1 weight"
+    pandas.testing.assert_frame_equal(
+        result.normalized, pandas.DataFrame(Y, index=["ann", "bob"], columns=["height", "weight"])
+    )
+
+
+@pytest.mark.peers
+def test_a_column_of_pandas_comes_back_as_one(pandas):
+    series = pandas.Series([1, 3], index=[7, 8], name="height")
+    pandas.testing.assert_series_equal(
+        normalize(series, "zscore").normalized, pandas.Series([-1.0, 1.0], index=[7, 8], name="height")
+    )
+
+
+@pytest.mark.peers
+def test_gamma_goes_by_the_names_of_columns(pandas):
+    frame = pandas.DataFrame({"a": [1.0, 3.0], "b": [2.0, 6.0]})
+    gamma = pandas.DataFrame({"b": [10.0], "a": [1.0]})
+    assert normalize(frame, "bn", eps=0, gamma=gamma).normalized.to_numpy().tolist() == [[-1, -10], [1, 10]]
+    with pytest.raises(DataError, match="gamma has other columns than a, b: there is no b"):
+        normalize(frame, "bn", gamma=gamma.rename(columns={"b": "c"}))
+
+
+@pytest.mark.peers
+def test_missing_values_of_pandas_are_nan(pandas):
+    frame = pandas.DataFrame({"a": pandas.array([1, None, 3], dtype="Int64")})
+    assert normalize(frame, "zscore", nan="omit").mean.tolist() == [2.0]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("dtype", ["Int64", "int64"])
+def test_whole_numbers_stay_whole(pandas, dtype):
+    frame = pandas.DataFrame({"t": pandas.array([2**62 + 1, 2**62 + 3], dtype=dtype)})
+    assert take(frame, "x").values.tolist() == [[2**62 + 1], [2**62 + 3]]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("values", [["x", "y"], [1j, 2j]], ids=["text", "complex"])
+def test_columns_that_hold_no_numbers_are_named(pandas, values):
+    with pytest.raises(DataError, match="x has columns that hold no numbers: species; leave them out"):
+        normalize(pandas.DataFrame({"a": [1.0, 2.0], "species": values}), "zscore")
+    with pytest.raises(DataError, match="species"):
+        normalize(pandas.Series(values, name="species"), "zscore")
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_rounded_whole_numbers_are_warned_of(library):
+    table = pytest.importorskip(library).DataFrame({"t": [2**62 + 1, 3], "b": [0.5, 1.0]})
+    with pytest.warns(UserWarning, match=r"x: whole numbers of 2\^53 and more are rounded"):
+        normalize(table, "zscore")
+
+
+@pytest.mark.peers
+def test_polars():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": [1, 3], "b": [2.0, 6.0]})
+    assert normalize(frame, "zscore").normalized.equals(polars.DataFrame({"a": Y[:, 0], "b": Y[:, 1]}))
+    assert normalize(frame["a"], "zscore").normalized.equals(polars.Series("a", [-1.0, 1.0]))
+    assert np.isnan(take(polars.DataFrame({"a": [1, None]}), "x").values).tolist() == [[False], [True]]
+    with pytest.raises(DataError, match="hold no numbers: s;"):
+        normalize(polars.DataFrame({"a": [1], "s": ["x"]}), "zscore")
+
+
+@pytest.mark.peers
+def test_dimensions_of_xarray_are_the_layout():
+    xarray = pytest.importorskip("xarray")
+    x = xarray.DataArray(X[:, :, None], dims=("time", "lat", "lon"), coords={"time": [5, 6]}, name="t")
+    result = normalize(x, "zscore", axes="time,lon")
+    assert result.plan.grid.group_name(1) == "lat=1"
+    assert result.normalized.name == "t"
+    assert result.normalized.coords["time"].to_numpy().tolist() == [5, 6]
+    assert (result.normalized.to_numpy() == Y[:, :, None]).all()
+    assert normalize(xarray.DataArray(X, dims=("N", "C")), "bn").plan.grid.layout.letters == "NC"
+    assert normalize(xarray.DataArray(X[0], dims=("time",)), "zscore").plan.grid.layout.words == ("time",)
+
+
+# -- live frameworks
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_a_tensor_of_torch_comes_back_as_one(name):
+    torch = pytest.importorskip("torch")
+    dtype = getattr(torch, name)
+    x = torch.tensor(X, dtype=dtype, requires_grad=True)
+    y = normalize(x, "bn", eps=0).normalized
+    assert (y.dtype, y.device, y.tolist()) == (dtype, x.device, Y.tolist())
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+def test_an_array_of_jax_comes_back_as_one(name):
+    numpy = pytest.importorskip("jax.numpy")
+    x = numpy.asarray(X, dtype=name)
+    y = normalize(x, "bn", eps=0).normalized
+    assert (type(y), y.dtype, y.tolist()) == (type(x), x.dtype, Y.tolist())
+    if name == "float32":
+        with pytest.raises(UsageError, match=r"float64, which jax.numpy makes float32: choose a dtype"):
+            _ = normalize(numpy.arange(4).reshape(2, 2), "bn").normalized
+
+
+@pytest.mark.peers
+def test_a_strict_array_of_the_standard():
+    strict = pytest.importorskip("array_api_strict")
+    y = normalize(strict.asarray(X), "bn", eps=0).normalized
+    assert (type(y), np.asarray(y).tolist()) == (type(strict.asarray(X)), Y.tolist())
