@@ -1,0 +1,148 @@
+"""What kernels make of a row's statistics: the order of casts and products up to the result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.algorithms.fused import fuse
+from normcli.norms.divisors import LENGTH
+from normcli.norms.table import Centre, EpsMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from normcli.algorithms.moments import Moments
+    from normcli.algorithms.sums import Values
+    from normcli.norms.plan import Plan
+
+    Write = Callable[["Elements"], Values]
+    """Returns y in the dtype of the sums or of the result; a cast to the latter follows."""
+
+
+class Formula(NamedTuple):
+    """What a norm calculates of each group.
+
+    Parameters
+    ----------
+    centres : bool
+        Whether the mean is subtracted.
+    averages : bool
+        Whether squares are averaged; a length is the root of their sum.
+    eps : float or None
+    eps_mode : EpsMode or None
+    ddof : int
+    """
+
+    centres: bool
+    averages: bool
+    eps: float | None
+    eps_mode: EpsMode | None
+    ddof: int = 0
+
+    @classmethod
+    def of(cls, plan: Plan) -> Formula:
+        """Return what a plan's norm calculates."""
+        spec, norm = plan.spec, plan.norm
+        return cls(norm.centre is Centre.MEAN, norm.divisor != LENGTH, spec.eps, spec.eps_mode, spec.ddof)
+
+    def find_divisor(self, square: Values) -> Values:
+        """Return what rows are divided by, of their variances, in the same dtype; 1 where that is 0."""
+        eps, mode, root = square.dtype.type(self.eps or 0.0), self.eps_mode, np.sqrt(square)
+        ways: Mapping[EpsMode | None, Callable[[], Values]] = {
+            None: lambda: np.where(root == 0.0, square.dtype.type(1.0), root),
+            EpsMode.INSIDE: lambda: np.sqrt(square + eps),
+            EpsMode.OUTSIDE: lambda: root + eps,
+            EpsMode.FLOOR: lambda: np.maximum(root, eps),
+            EpsMode.SQUARE_FLOOR: lambda: np.sqrt(np.maximum(square, eps)),
+        }
+        return ways[mode]()
+
+
+class Elements(NamedTuple):
+    """What is known when the elements of rows are calculated.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (groups, values)
+        In the dtype of the sums.
+    mean, divisor : ndarray, shape (groups, 1)
+        In the same.
+    gamma, beta : ndarray or None
+        As they were given, and broadcast against the rows.
+    dtype : dtype
+        Of the result.
+    """
+
+    rows: Values
+    mean: Values
+    divisor: Values
+    gamma: Values | None
+    beta: Values | None
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(
+        cls, rows: Values, moments: Moments, formula: Formula, affine: tuple[Values | None, Values | None],
+        dtype: np.dtype[Any],
+    ) -> Elements:  # fmt: skip
+        """Return the elements of rows whose moments are known."""
+        divisor = formula.find_divisor(moments.square)
+        return cls(rows, moments.mean[:, None], divisor[:, None], *affine, dtype)
+
+    @property
+    def inverse(self) -> Values:
+        """1 over the divisor, rounded."""
+        inverse: Values = self.divisor.dtype.type(1.0) / self.divisor
+        return inverse
+
+    def scale(self, values: Values) -> Values:
+        """Return values times gamma, plus beta, in the dtype of the values."""
+        for parameter, operate in ((self.gamma, np.multiply), (self.beta, np.add)):
+            if parameter is not None:
+                values = operate(values, parameter.astype(values.dtype))
+        return values
+
+
+def write_once(given: Elements) -> Values:
+    """Return (x − mean) · (1/divisor), times gamma, plus beta."""
+    return given.scale((given.rows - given.mean) * given.inverse)
+
+
+def write_divided(given: Elements) -> Values:
+    """Return (x − mean) / divisor, times gamma, plus beta."""
+    return given.scale((given.rows - given.mean) / given.divisor)
+
+
+def write_scaled(given: Elements) -> Values:
+    """Return (x − mean) · (gamma/divisor), plus beta."""
+    factor = given._replace(beta=None).scale(given.inverse)
+    return given._replace(gamma=None).scale((given.rows - given.mean) * factor)
+
+
+def write_folded(given: Elements) -> Values:
+    """Return x · (gamma/divisor) + (beta − mean · gamma/divisor)."""
+    factor = given._replace(beta=None).scale(given.inverse)
+    shift = given._replace(gamma=None).scale(-given.mean * factor)
+    return given.rows * factor + shift
+
+
+def write_fused(given: Elements) -> Values:
+    """Return (x − mean) · (1/divisor), times gamma plus beta rounded once."""
+    values = (given.rows - given.mean) * given.inverse
+    if given.gamma is None or given.beta is None:
+        return given.scale(values)
+    gamma, beta = (np.broadcast_to(p.astype(values.dtype), values.shape) for p in (given.gamma, given.beta))
+    return fuse(values, gamma, beta)
+
+
+def write_before_gamma(given: Elements) -> Values:
+    """Return x̂ rounded to the result's dtype, times gamma, plus beta in that dtype."""
+    return given.scale(((given.rows - given.mean) * given.inverse).astype(given.dtype))
+
+
+def write_from_rounded(given: Elements) -> Values:
+    """Return (x − mean) · (1/divisor), times gamma, plus beta, all in the result's dtype."""
+    rows, mean, inverse = (values.astype(given.dtype) for values in (given.rows, given.mean, given.inverse))
+    return given.scale((rows - mean) * inverse)

@@ -1,0 +1,91 @@
+"""Orders in which a kernel adds the values of a row: each sum is rounded to the dtype of the values."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Values = NDArray[Any]
+    Add = Callable[[Values], Values]
+    """Adds rows, of shape (groups, values), to one number for each, of their dtype."""
+
+_PAIRWISE_LEAF, _PAIRWISE_LANES = 128, 8
+"""NumPy's: so many values are added in so many lanes; more are split in halves."""
+
+
+def add_in_turn(rows: Values) -> Values:
+    """Add from first to last.
+
+    Examples
+    --------
+    >>> float(add_in_turn(np.full((1, 4000), 1.0, np.float16))[0])
+    2048.0
+    """
+    return add_up(rows)[:, -1]
+
+
+def add_up(rows: Values) -> Values:
+    """Return every partial sum from first to last."""
+    sums: Values = np.add.accumulate(rows, axis=1, dtype=rows.dtype)
+    return sums
+
+
+def add_by_halves(rows: Values) -> Values:
+    """Add the second half to the first until one number is left, as threads of a block do in shared memory.
+
+    Rows are filled up with zeros to a power of two.
+    """
+    count = 1 << max(0, rows.shape[1] - 1).bit_length()
+    while count > 1:
+        count //= 2
+        left, right = rows[:, :count], rows[:, count:]
+        if right.shape[1] < count:
+            added = left[:, : right.shape[1]] + right
+            rows = np.concatenate([added, left[:, right.shape[1] :]], axis=1)
+        else:
+            rows = left + right
+    return rows[:, 0]
+
+
+def add_in_lanes(lanes: int) -> Add:
+    """Return what adds every so many values in turn, and these sums by halves: a loop of threads over a row."""
+    return functools.partial(_add_in_lanes, lanes)
+
+
+def _add_in_lanes(lanes: int, rows: Values) -> Values:
+    groups, count = rows.shape
+    steps = -(-count // lanes)
+    filled = np.zeros((groups, steps * lanes), rows.dtype)
+    filled[:, :count] = rows
+    sums = np.add.accumulate(filled.reshape(groups, steps, lanes), axis=1, dtype=rows.dtype)[:, -1]
+    return add_by_halves(sums)
+
+
+def add_pairwise(rows: Values) -> Values:
+    """Add as `numpy.add.reduce` does along contiguous float32 or float64: halves, down to leaves of 8 lanes.
+
+    Source: NumPy 2.4, numpy/_core/src/umath/loops_utils.h.src, `pairwise_sum`.
+    """
+    count = rows.shape[1]
+    if count > _PAIRWISE_LEAF:
+        half = count // 2
+        half -= half % _PAIRWISE_LANES
+        return add_pairwise(rows[:, :half]) + add_pairwise(rows[:, half:])
+    if count < _PAIRWISE_LANES:
+        return add_in_turn(rows)
+    even = count - count % _PAIRWISE_LANES
+    steps = rows[:, :even].reshape(len(rows), -1, _PAIRWISE_LANES)
+    sums = np.add.accumulate(steps, axis=1, dtype=rows.dtype)[:, -1]
+    while sums.shape[1] > 1:
+        sums = sums[:, ::2] + sums[:, 1::2]
+    total = sums[:, 0]
+    for place in range(even, count):
+        total = total + rows[:, place]
+    return total

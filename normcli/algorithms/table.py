@@ -1,0 +1,134 @@
+"""The tables of algorithms, of cast orders, and of what frameworks do. To add one, add a row.
+
+A computation is named `ALGORITHM:DTYPE`, or `ALGORITHM:DTYPE:CAST`: two-pass:float32.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from normcli.algorithms import elements, moments, sums
+from normcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from normcli.algorithms.elements import Write
+    from normcli.algorithms.moments import Measure
+    from normcli.algorithms.sums import Add
+
+Item = TypeVar("Item")
+
+
+class Algorithm(NamedTuple):
+    """How mean and variance are accumulated.
+
+    Parameters
+    ----------
+    name : str
+    words : str
+        How a sentence says it.
+    add : Add
+        The order of addition.
+    measure : Measure
+        The formula of norms that centre.
+    takes_squares : bool
+        Whether it is also a way to add the squares of norms that do not centre.
+    in_turn : bool
+        Whether sums grow from the first value to the last, so that it can be said where one overflows.
+    """
+
+    name: str
+    words: str
+    add: Add
+    measure: Measure
+    takes_squares: bool = False
+    in_turn: bool = False
+
+
+_ALGORITHMS = (
+    Algorithm(
+        "one-pass", "E[x²] − E[x]² in one pass", sums.add_in_turn, moments.measure_one_pass,
+        takes_squares=True, in_turn=True,
+    ),
+    Algorithm(
+        "one-pass-clamped", "E[x²] − E[x]² in one pass, at least 0", sums.add_in_turn,
+        moments.measure_one_pass_clamped, in_turn=True,
+    ),
+    Algorithm(
+        "shifted", "one pass over x less the first value", sums.add_in_turn, moments.measure_shifted,
+        in_turn=True,
+    ),
+    Algorithm(
+        "two-pass", "the mean first, then E[(x − mean)²]", sums.add_in_turn, moments.measure_two_pass,
+        in_turn=True,
+    ),
+    Algorithm(
+        "tree", "two passes, each half added to the other", sums.add_by_halves, moments.measure_two_pass,
+        takes_squares=True,
+    ),
+    Algorithm("pairwise", "two passes, added as NumPy does", sums.add_pairwise, moments.measure_two_pass,
+        takes_squares=True,),
+    Algorithm("welford", "Welford's recurrence", sums.add_in_turn, moments.measure_welford),
+    Algorithm(
+        "chunked-welford", "Welford's recurrence in 32 threads, merged by halves", sums.add_by_halves,
+        moments.measure_chunked_welford,
+    ),
+)  # fmt: skip
+
+ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType({row.name: row for row in _ALGORITHMS})
+"""The common algorithms by name, in the order of what they cost: operations a value, then reads."""
+
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+"""What sums are kept in, the cheapest first."""
+
+
+class Cast(NamedTuple):
+    """What is rounded when, on the way from the statistics to the result."""
+
+    name: str
+    words: str
+    write: Write
+    needs_gamma: bool = False
+
+
+_CASTS = (
+    Cast("once", "rounded once at the end", elements.write_once),
+    Cast("statistics", "mean and divisor rounded first", elements.write_from_rounded),
+    Cast("before-gamma", "x̂ rounded before gamma", elements.write_before_gamma, needs_gamma=True),
+)
+
+CASTS: Mapping[str, Cast] = MappingProxyType({row.name: row for row in _CASTS})
+"""The cast orders by name."""
+
+
+def find_algorithm(name: str) -> Algorithm:
+    """Return the row of that name.
+
+    Raises
+    ------
+    UsageError
+        If there is none, with what is similar.
+    """
+    return _find(name, ALGORITHMS, "algorithm")
+
+
+def find_cast(name: str) -> Cast:
+    """Return the row of that name, or raise `UsageError`."""
+    return _find(name, CASTS, "cast order")
+
+
+def find_dtype(name: str) -> str:
+    """Return the name of a dtype of sums, or raise `UsageError`."""
+    return _find(name, {dtype: dtype for dtype in DTYPES}, "dtype of sums")
+
+
+def _find(name: str, rows: Mapping[str, Item], what: str) -> Item:
+    if name in rows:
+        return rows[name]
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), rows, n=2)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(rows)}"
+    raise UsageError(f"there is no {what} {name!r}; {hint}")
