@@ -37,6 +37,9 @@ TINY = [[1e-17, 2e-17, 0.0], [1.0, 2.0, 3.0]]
 TINY_COLUMN = [[1e-17, 1.0], [0.0, 2.0], [4e-17, 3.0]]
 NEARLY_FLAT = [[1e6, 1.0], [1e6 + 1e-9, 2.0], [1e6 + 2e-10, 3.0], [1e6 + 1e-9, 4.0]]
 NEARLY_FLAT_ROW = [[1e6], [1e6 + 1e-10], [1e6]]
+NEARLY_FLAT_QUARTILES = [[1e8], [1e8], [1e8], [1e8 + 2.0**-26]]
+FAR_COLUMN = [[1e8], [1e8 + 2.0**-26], [1e8 + 2.0**-25], [1e8 + 2.0**-26 * 3]]
+INFINITE = [[1.0, 1.0], [np.inf, 2.0], [3.0, 3.0]]
 HOLEY = [[1.0, 1.0], [np.nan, 2.0], [3.0, 3.0], [4.0, 7.0]]
 """Tensors by what is special about them."""
 
@@ -100,8 +103,11 @@ def edge(norm, framework, values, *dtypes, module=None, **options):
 
 
 @edge("bn", "torch", [[1.0, 2.0, 3.0]])
-def torch_batch_norm(x):
-    return peers.torch_batch_norm(x)
+@edge("bn", "torch", FLAT_COLUMN, eps=0.0)
+def torch_batch_norm(x, eps=1e-5):
+    import torch
+
+    return run_torch(torch.nn.BatchNorm1d(x.shape[1], eps=eps), x)
 
 
 @edge("in", "torch", [[[1.0], [2.0]]])
@@ -332,13 +338,18 @@ for _norm, _name in (
     ("robust", "RobustScaler"),
 ):
     edge(_norm, "sklearn", HOLEY, "float64")(sklearn_scaler(_name))
+    edge(_norm, "sklearn", INFINITE, "float64")(sklearn_scaler(_name))
     edge(_norm, "sklearn", FLAT_COLUMN, "float64")(sklearn_scaler(_name))
     edge(_norm, "sklearn", TINY_COLUMN, "float32", "float64")(sklearn_scaler(_name))
 edge("zscore", "sklearn", NEARLY_FLAT, "float64")(sklearn_scaler("StandardScaler"))
-edge("lp", "sklearn", TINY, "float64")(sklearn_scaler("Normalizer"))
+edge("robust", "sklearn", NEARLY_FLAT_QUARTILES, "float64")(sklearn_scaler("RobustScaler"))
+edge("minmax", "sklearn", FAR_COLUMN, "float64")(sklearn_scaler("MinMaxScaler"))
+for _values in (TINY, INFINITE, HOLEY):
+    edge("lp", "sklearn", _values, "float64")(sklearn_scaler("Normalizer"))
 
 
 @edge("zscore", "scipy", NEARLY_FLAT_ROW, "float64")
 @edge("zscore", "scipy", FLAT_COLUMN, "float64")
+@edge("zscore", "scipy", [[3.0, 4.0]], "float64")
 def scipy_zscore(x):
     return peers.scipy_zscore(x)

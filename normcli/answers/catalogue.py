@@ -147,8 +147,9 @@ def _list_notes(row: Convention) -> Iterator[str]:
         yield f"Of half precision, eps{square} are in half precision."
     if row.omits_nan:
         yield "NaN is omitted."
-    if row.refuses_one is not None:
-        yield f"Training refuses one value {row.refuses_one.value}."
+    if row.divides_first:
+        yield "Centre / divisor is subtracted from x / divisor, which cancels far from zero."
+    yield from (f"It refuses {refusal.value}." for refusal in row.refuses)
 
 
 def _format_eps(eps: float | EpsRule | None) -> str:

@@ -170,10 +170,10 @@ def warn_of_input(run: RunOptions, problem: Problem, measured: Result | Checked)
     DegenerateError
         If there is anything, under `--strict`.
     """
-    from normcli.results.degenerate import find_degeneracies
+    from normcli.results.departures import find_all_degeneracies
 
     plan, statistics, counts = problem.plan, measured.statistics, measured.counts
-    found = find_degeneracies(plan, problem.tensor.values, statistics, None, problem.inputs, counts)
+    found = find_all_degeneracies(plan, problem.tensor.values, statistics, None, problem.inputs, counts)
     warnings = [str(kind) for kind in found]
     run.warn_of_groups(plan.norm.name, warnings)
     return warnings

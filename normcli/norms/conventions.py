@@ -15,8 +15,8 @@ from normcli.norms.table import (
     FlatRule,
     GroupOrder,
     ParameterRule,
+    Refusal,
     ShortRule,
-    SingleRule,
     ZeroRule,
 )
 
@@ -86,8 +86,9 @@ class Convention(NamedTuple):
         What of half precision is kept in half precision, eps with it; None where it is float32.
     one_pass : bool
         Whether the variance is E[x²] − E[x]², which is lost far from zero.
-    refuses_one : SingleRule or None
-        Which single values training refuses.
+    divides_first : bool
+        Whether it subtracts centre / divisor from x / divisor, which cancels far from zero.
+    refuses : tuple of Refusal
     size, alpha, exponent, k : optional
         The defaults of a window.
     extra_neighbour : ExtraNeighbour or None
@@ -121,7 +122,8 @@ class Convention(NamedTuple):
     omits_nan: bool = False
     short: ShortRule | None = None
     one_pass: bool = False
-    refuses_one: SingleRule | None = None
+    divides_first: bool = False
+    refuses: tuple[Refusal, ...] = ()
     size: int | None = None
     alpha: float | None = None
     exponent: float | None = None
@@ -147,7 +149,7 @@ _WORDS: Mapping[str, type[enum.Enum]] = {
     "zero_rule": ZeroRule,
     "flat_rule": FlatRule,
     "short": ShortRule,
-    "refuses_one": SingleRule,
+    "refuses": Refusal,
     "extra_neighbour": ExtraNeighbour,
 }
 """The fields whose words in the file are the names of members, in lower case."""
@@ -162,6 +164,8 @@ def _read_rows() -> tuple[Convention, ...]:
 def _read(field: str, value: Any) -> Any:
     if isinstance(value, dict):
         return RunningRule(**value)
+    if isinstance(value, list):
+        return tuple(_read(field, word) for word in value)
     return _WORDS[field][value.upper()] if field in _WORDS and isinstance(value, str) else value
 
 

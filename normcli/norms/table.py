@@ -91,7 +91,7 @@ class FlatRule(enum.Enum):
     """Which groups count as constant though their divisor is not 0; the value says how small it is."""
 
     SMALL = "below 10 machine epsilons"
-    SMALL_IN_FLOAT64 = "below 10 machine epsilons of float64"
+    SMALL_OF_ROUNDED = "of quartiles rounded to float64 below 10 of its machine epsilons"
     TWO_PASSES = "within the rounding errors of its two passes"
     BESIDE_MEAN = "within a machine epsilon of the mean"
 
@@ -103,11 +103,14 @@ class ShortRule(enum.Enum):
     SQUARE = "square"
 
 
-class SingleRule(enum.Enum):
-    """Which single values are refused: one that is all of a group, or all of a group in the whole batch."""
+class Refusal(enum.Enum):
+    """What a framework refuses to do, or to take."""
 
-    IN_GROUP = "a group"
-    IN_BATCH = "a group of the whole batch"
+    ONE_IN_GROUP = "to train on one value a group"
+    ONE_IN_BATCH = "to train on one value a group of the whole batch"
+    EPS_0 = "to train with an eps of 0"
+    INFINITY = "infinities"
+    NAN = "NaN"
 
 
 class GroupOrder(enum.StrEnum):

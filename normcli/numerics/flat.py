@@ -45,8 +45,10 @@ def find_flat(plan: Plan, statistics: Mapping[str, Floats], count: Any) -> Selec
     eps = get_eps(_DOUBLE if rule in _IN_FLOAT64 or dtype.itemsize > _DOUBLE.itemsize else dtype)
     with np.errstate(all="ignore"):
         match rule:
-            case FlatRule.SMALL | FlatRule.SMALL_IN_FLOAT64:
+            case FlatRule.SMALL:
                 flat = spread < _MANY * eps
+            case FlatRule.SMALL_OF_ROUNDED:
+                flat = statistics["q3"] - statistics["q1"] < _MANY * eps
             case FlatRule.TWO_PASSES:
                 var, mean = statistics["var"], statistics["mean"]
                 flat = var <= count * eps * var + (count * mean * eps) ** 2
@@ -57,7 +59,7 @@ def find_flat(plan: Plan, statistics: Mapping[str, Floats], count: Any) -> Selec
         return np.asarray(flat & (spread > 0.0))
 
 
-_IN_FLOAT64 = (FlatRule.SMALL_IN_FLOAT64, FlatRule.TWO_PASSES)
+_IN_FLOAT64 = (FlatRule.SMALL_OF_ROUNDED, FlatRule.TWO_PASSES)
 """The rules whose machine epsilon is float64's for every input."""
 
 

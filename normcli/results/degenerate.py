@@ -173,9 +173,14 @@ class _Search:
         self._report("overflow", suspect, "is beyond float64: its statistics are not finite")
         self._judge_output(normalized)
 
+    @property
+    def _makes_nan(self) -> bool:
+        """Whether 0 divided by a divisor of 0 is NaN."""
+        return self.plan.spec.zero_rule is ZeroRule.NAN and not self.plan.spec.eps
+
     def _judge_flat_groups(self, flat: GroupNumbers) -> None:
-        norm, spec = self.plan.norm, self.plan.spec
-        size, is_nan = norm.divisor.size, spec.zero_rule is ZeroRule.NAN and not spec.eps
+        norm, spec, is_nan = self.plan.norm, self.plan.spec, self._makes_nan
+        size = norm.divisor.size
         if norm.divisor.resists_outliers:
             values = "NaN" if is_nan else norm.format_zero(spec.zero_rule)
             kind, consequence = "constant", f"has the {size} 0: its normalized values are {values}"
@@ -210,7 +215,8 @@ class _Search:
         """Return the consequence for groups of one value, or of no more than ddof."""
         ddof, size = self.plan.spec.ddof, self.plan.norm.divisor.size
         if not ddof:
-            return f"holds a single value{which}: its {size} is 0 and its normalized value 0"
+            value = "NaN" if self._makes_nan else "0"
+            return f"holds a single value{which}: its {size} is 0 and its normalized value {value}"
         held = (
             "no more values that count than that" if which else format_count(self.plan.grid.group_size, "value")
         )

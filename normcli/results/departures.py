@@ -2,56 +2,72 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.dtypes import get_eps, get_largest, is_float, is_half, is_short_float
-from normcli.norms.conventions import find_convention
-from normcli.norms.table import ShortRule, SingleRule
-from normcli.results.degenerate import Degeneracy
+from normcli.engine.inputs import NO_INPUTS
+from normcli.norms.table import Refusal, ShortRule
+from normcli.results.degenerate import Degeneracy, find_degeneracies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
+    from normcli.engine.inputs import Inputs
     from normcli.norms.conventions import Convention
     from normcli.norms.plan import Plan
 
 _KIND = "departure"
 
 _LOST = 2.0**-10
-"""The part of a variance that rounding errors of one pass may be before it is said."""
+"""The part of a variance, or of a divisor, that rounding errors may be before it is said."""
 
 
-def find_departures(plan: Plan, statistics: Mapping[str, Floats]) -> tuple[Degeneracy, ...]:
-    """Return where the framework that is followed gives another result, or none.
+def find_all_degeneracies(
+    plan: Plan,
+    values: NDArray[Any],
+    statistics: Mapping[str, Floats],
+    normalized: NDArray[Any] | None,
+    inputs: Inputs = NO_INPUTS,
+    counts: Floats | None = None,
+) -> tuple[Degeneracy, ...]:
+    """Return the degenerate kinds of groups, and where the framework that is followed gives something else.
 
-    Parameters
-    ----------
-    plan : Plan
-    statistics : mapping of str to ndarray
-        Each group's own, of `Grid.stats_shape`.
+    The parameters are those of `find_degeneracies`.
     """
-    if plan.spec.like is None or not plan.grid.group_count:
-        return ()
+    found = find_degeneracies(plan, values, statistics, normalized, inputs, counts)
+    if plan.spec.like is None or inputs.given is not None or not plan.grid.group_count:
+        return found
+    from normcli.norms.conventions import find_convention  # a long table, loaded only if asked for
+
     convention = find_convention(plan.spec.like, plan.norm.name)
     with np.errstate(all="ignore"):
         return (
-            *_find_refusal(plan, convention),
+            *found,
+            *_find_refusals(plan, convention, found),
             *_find_one_pass(plan, convention, statistics),
+            *_find_cancellation(plan, convention, statistics),
             *_find_overflow(plan, convention, statistics),
         )
 
 
-def _find_refusal(plan: Plan, convention: Convention) -> Iterator[Degeneracy]:
-    rule = convention.refuses_one
-    grid = plan.grid.running if rule is SingleRule.IN_BATCH else plan.grid
-    if rule is not None and grid.group_size == 1:
-        sentence = (
-            f"{convention.framework} refuses to train on one value {rule.value}: here is the definition's"
-        )
-        yield Degeneracy(_KIND, None, plan.grid.group_count, sentence)
+def _find_refusals(plan: Plan, convention: Convention, found: Collection[Degeneracy]) -> Iterator[Degeneracy]:
+    kinds = {kind.kind for kind in found}
+    met = {
+        Refusal.ONE_IN_GROUP: plan.grid.group_size == 1,
+        Refusal.ONE_IN_BATCH: plan.grid.running.group_size == 1,
+        Refusal.EPS_0: plan.spec.eps == 0.0,
+        Refusal.INFINITY: "infinite" in kinds,
+        Refusal.NAN: "nan" in kinds,
+    }
+    for refusal in convention.refuses:
+        if met[refusal]:
+            sentence = f"{convention.framework} refuses {refusal.value}: here is the definition's result"
+            yield Degeneracy(_KIND, None, plan.grid.group_count, sentence)
 
 
 def _find_one_pass(
@@ -59,7 +75,7 @@ def _find_one_pass(
 ) -> Iterator[Degeneracy]:
     if not convention.one_pass:
         return
-    dtype = np.dtype(np.float32 if is_short_float(plan.tensor_dtype) else np.float64)
+    dtype = _choose_arithmetic(plan)
     lost = get_eps(dtype) / 2.0 * (statistics["mean"] * statistics["rstd"]) ** 2
     yield from _describe(
         plan,
@@ -67,6 +83,26 @@ def _find_one_pass(
         f"lies far from zero: {convention.framework} takes its variance as E[x²] − E[x]², which {dtype} has no "
         "digits for; this is the exact one",
     )
+
+
+def _find_cancellation(
+    plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
+) -> Iterator[Degeneracy]:
+    if not convention.divides_first:
+        return
+    dtype, divisor = _choose_arithmetic(plan), plan.norm.divisor
+    centre, size = statistics[plan.norm.centre.value], statistics[divisor.spread or ""]
+    lost = get_eps(dtype) / 2.0 * np.abs(centre) / size
+    yield from _describe(
+        plan,
+        np.isfinite(lost) & (lost > _LOST) & (size > 0.0),
+        f"lies far from zero: {convention.framework} subtracts {plan.norm.centre.value} / {divisor.size} from "
+        f"x / {divisor.size}, which {dtype} has no digits for; this is the exact result",
+    )
+
+
+def _choose_arithmetic(plan: Plan) -> np.dtype[Any]:
+    return np.dtype(np.float32 if is_short_float(plan.tensor_dtype) else np.float64)
 
 
 def _find_overflow(

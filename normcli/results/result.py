@@ -15,7 +15,7 @@ from normcli.errors import DegenerateError, MissingStatisticError, UsageError
 from normcli.norms.request import Fill
 from normcli.results.arguments import read_arguments, require_threads
 from normcli.results.arrays import Give, keep
-from normcli.results.degenerate import Degeneracy, find_degeneracies
+from normcli.results.departures import find_all_degeneracies
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from normcli.norms.layout import AxisSpec
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
+    from normcli.results.degenerate import Degeneracy
 
 Item = TypeVar("Item")
 
@@ -180,12 +181,7 @@ class Result:
         """The degenerate kinds of groups in the input, each once."""
         bounded = self.running is None and not self.inputs.scales and self.plan.norm.divisor.bounded
         output = None if bounded and not self._carries_others else self._y
-        found = find_degeneracies(self.plan, self.input, self.statistics, output, self.inputs, self.counts)
-        if self.running is not None or self.plan.spec.like is None:
-            return found
-        from normcli.results.departures import find_departures  # for those alone who follow a framework
-
-        return (*found, *find_departures(self.plan, self.statistics))
+        return find_all_degeneracies(self.plan, self.input, self.statistics, output, self.inputs, self.counts)
 
     @property
     def _carries_others(self) -> bool:

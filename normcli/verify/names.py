@@ -236,7 +236,7 @@ def _is_trailing(grid: Grid) -> bool:
 
 
 def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
-    """Whether gamma and beta, as far as there are any, are of the shape that a norm's or framework's own have."""
+    """Whether gamma and beta, as far as there are any, have the shape of a norm's or framework's own."""
     if affine.scale is None and affine.shift is None:
         return True
     has_none = ParameterRule.NONE in (owner.parameters, plan.parameters.rule)

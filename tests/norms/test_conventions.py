@@ -365,7 +365,25 @@ def test_a_nearly_constant_column_is_applied_as_it_was_fitted(normcli, tmp_path)
         ),
         pytest.param(
             ("bn", "--like", "torch", "--data", "[[1, 2]]"),
-            "normcli: bn: torch refuses to train on one value a group: here is the definition's\n", id="one value",
+            "normcli: bn: torch refuses to train on one value a group: here is the definition's result\n", id="one value",
+        ),
+        pytest.param(
+            ("bn", "--like", "torch", "--eps", "0", "--data", "[[1, 2], [3, 5]]"),
+            "normcli: bn: torch refuses to train with an eps of 0: here is the definition's result\n", id="no eps",
+        ),
+        pytest.param(
+            ("maxabs", "--like", "sklearn", "--data", '[[1], ["inf"]]'),
+            "normcli: maxabs: sklearn refuses infinities: here is the definition's result\n", id="infinity",
+        ),
+        pytest.param(
+            ("minmax", "--like", "sklearn", "--data", "[[1e9], [1000000000.000001]]"),
+            "subtracts min / range from x / range, which float64 has no digits for; this is the exact result\n",
+            id="cancels",
+        ),
+        pytest.param(
+            ("zscore", "--like", "scipy", "--data", "[[3]]"),
+            "normcli: zscore: group c=0 holds a single value: its variance is 0 and its normalized value NaN\n",
+            id="a single value",
         ),
         pytest.param(
             ("minmax", "--like", "sklearn", "--data", "[[0], [1e-17]]"),
@@ -378,6 +396,13 @@ def test_what_is_not_followed_is_said(options, sentence, normcli):
     ran = normcli(*options)
     assert ran.code == 0
     assert ran.err.endswith(sentence) if sentence else ran.err == ""
+
+
+def test_what_is_not_followed_is_said_by_every_verb(normcli, tmp_path):
+    far = ["--like", "flax-linen", "--data", "[[1e9, 1000000001]]"]
+    normcli("ln", *far, "-o", tmp_path / "y.npy")
+    ran = normcli("check", "ln", *far, "--actual", tmp_path / "y.npy")
+    assert (ran.code, "flax-linen takes its variance as E[x²] − E[x]²" in ran.err) == (0, True)
 
 
 def test_what_is_not_followed_is_an_error_under_strict(normcli):
