@@ -84,7 +84,7 @@ class Geometry:
         groups = math.prod(n for n, kind in zip(dims, reduced, strict=True) if not kind)
         reduced_runs = [run for run, kind in enumerate(reduced) if kind]
         within = math.prod(dims[reduced_runs[-1] + 1 :])
-        longest = min(MAX_LEAF, max(SHORTEST_LEAF, INNER // within))
+        longest = min(MAX_LEAF, max(SHORTEST_LEAF, INNER // max(1, within)))
         cut, chunk, inner = None, 0, 1
         for run in reversed(reduced_runs):
             if inner * dims[run] > longest:

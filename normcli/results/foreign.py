@@ -38,7 +38,8 @@ def read_foreign(x: Any) -> NDArray[Any]:
 
     References
     ----------
-    `__array__` (NumPy 2); DLPack (array API 2023.12); `Tensor.detach`, `.cpu` (PyTorch 2.13); `ndarray.get` (CuPy 13).
+    `__array__` (NumPy 2), DLPack (array API 2023.12), `Tensor.detach` and `cpu` (PyTorch 2.13), `ndarray.get`
+    (CuPy 13).
 
     Examples
     --------

@@ -10,5 +10,6 @@
 from __future__ import annotations
 
 from normcli.testing.matching import assert_backward_matches, assert_matches
+from normcli.testing.provocations import Provocation, provocations
 
-__all__ = ["assert_backward_matches", "assert_matches"]
+__all__ = ["Provocation", "assert_backward_matches", "assert_matches", "provocations"]

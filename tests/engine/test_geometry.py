@@ -71,3 +71,7 @@ def test_the_records_of_a_group_do_not_grow_with_it():
     counts = [len(Geometry.of((n, 64, 56, 56), (0, 2, 3)).segment_sizes) for n in (1 << 10, 1 << 14)]
     assert max(counts) <= 1024
     assert Geometry.of((1 << 14, 64, 56, 56), (0, 2, 3)).segment_sizes.sum() == (56 * 56) << 14
+
+
+def test_tensors_without_values_have_a_geometry():
+    assert Geometry.of((3, 4, 0), (0, 1)).dims == (12, 0)

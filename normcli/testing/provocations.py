@@ -1,0 +1,250 @@
+"""The inputs on which kernels fail: each is a tensor, its parameters, and a gradient that hides nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import find_type, get_eps, get_largest
+from normcli.errors import NormError
+from normcli.norms.options import find_option
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import find_norm
+from normcli.results.result import normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.norms.plan import Plan
+
+    Shape = tuple[int, ...]
+
+_GROUP_SIZES = (1, 2, 3, 7, 8, 9, 31, 32, 33, 127, 128, 129, 1023, 1024, 1025)
+"""On either side of the powers of two that blocks, warps and pairwise sums are made of."""
+
+_USUAL_SIZE = 96
+"""Values in a group where the values matter and their number does not; no power of two."""
+
+_RANKS = ((7,), (3, 4), (2, 3, 5), (2, 4, 3, 5), (2, 4, 3, 2, 5))
+
+_EMPTY = ((0, 4), (3, 0), (0, 4, 5), (3, 4, 0))
+
+_LARGEST_HALF = get_largest("float16")
+
+_LEAST_EXPONENTS = {"float16": -24, "bfloat16": -133, "float32": -149, "float64": -1074}
+"""The exponent of the smallest subnormal number: IEEE 754, and bfloat16 likewise."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Provocation:
+    """One input that kernels fail on.
+
+    Parameters
+    ----------
+    name : str
+        What is special about it; for a test's id: `parametrize("case", provocations(…), ids=str)`.
+    x : ndarray
+        The tensor.
+    dy : ndarray
+        Of the shape and dtype of `x`: the derivative of a loss by the normalized tensor. Neither the mean of
+        dy · gamma nor that of its product with x̂ is small, and no two rows are alike.
+    gamma, beta : ndarray or None
+        Of the norm's own shape and the dtype of `x`, no two values alike, some of gamma negative; None where the
+        norm has none.
+    options : mapping of str to object
+        What `assert_matches` takes beside `x`: gamma and beta, and what `provocations` was given.
+    """
+
+    name: str
+    x: NDArray[Any]
+    dy: NDArray[Any]
+    gamma: NDArray[Any] | None = None
+    beta: NDArray[Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<Provocation: {self.name}, {self.x.shape}, {self.x.dtype.name}>"
+
+
+def provocations(
+    norm: str = "bn", dtype: str = "float32", *, seed: int = 0, **options: Any
+) -> list[Provocation]:
+    """Return the inputs on which kernels of a norm fail.
+
+    Groups of 1, 2, 3 and of one less, as many and one more than powers of two; a mean far above the spread, and
+    as far as the dtype has it; constant groups; one value far out; subnormals, and values whose squares are;
+    values whose squares pass float16's largest, and the dtype's; groups unlike each other; tensors of 1 to 5
+    axes, not contiguous, and without values.
+
+    Parameters
+    ----------
+    norm : str
+        A name of the table `normcli.NORMS`, or an alias of one.
+    dtype : {"float16", "bfloat16", "float32", "float64"}
+        Of all arrays.
+    seed : int
+        Of the values: the same for the same seed.
+    **options
+        Those of `normcli.normalize`: `axes`, `groups`, `layout`, `like` …. Shapes that they do not fit are left
+        out. Without `groups`, a norm that needs them has 2.
+
+    Returns
+    -------
+    list of Provocation
+
+    Raises
+    ------
+    UsageError
+        If there is no such norm, or a request that makes no sense whatever the shape.
+
+    Examples
+    --------
+    >>> cases = provocations("ln", "float16")
+    >>> len(cases), cases[4]
+    (37, <Provocation: group size 8, (3, 8), float16>)
+    >>> from normcli.testing import assert_matches
+    >>> for case in cases:
+    ...     y = normalize(case.x, "ln", **case.options).normalized
+    ...     assert_matches(y, case.x, "ln", max_ulp=0.501, **case.options)
+    """
+    row = find_norm(norm)[0]
+    if find_option("groups").belongs_to(row):
+        options = {"groups": 2, **options}
+    maker = _Maker(norm, np.dtype(find_type(dtype)), options, np.random.default_rng(seed))
+    maker.plan((2, 4, 6, 6))  # raises what is wrong whatever the shape
+    return list(maker.make_all())
+
+
+class _Values(NamedTuple):
+    """Values of a kind: what it is called, and how they are made of standard normal ones, group by group."""
+
+    name: str
+    make: Callable[[Floats], Floats]
+
+
+class _Maker:
+    """Makes the cases of a norm and a dtype."""
+
+    def __init__(
+        self, norm: str, dtype: np.dtype[Any], options: Mapping[str, Any], rng: np.random.Generator
+    ) -> None:
+        self._norm, self._dtype, self._options, self._rng = norm, dtype, options, rng
+
+    def plan(self, shape: Shape) -> Plan:
+        """Return the plan of a shape; raise `NormError` if it does not fit."""
+        chosen = {name: value for name, value in self._options.items() if name in Request._fields}
+        return make_plan(Request.collect(self._norm, chosen), shape, self._dtype)
+
+    def make_all(self) -> Iterator[Provocation]:
+        """Yield every case."""
+        for size in _GROUP_SIZES:
+            yield from self._make(f"group size {size}", self._find_shape(size))
+        usual = self._find_shape(_USUAL_SIZE)
+        for kind in self._list_values():
+            yield from self._make(kind.name, usual, kind.make)
+        for shape in _RANKS:
+            yield from self._make(f"rank {len(shape)}", shape)
+        yield from self._make("transposed", usual, arrange=lambda x: np.asfortranarray(x))
+        yield from self._make("every other value", usual, arrange=_spread_out)
+        for shape in _EMPTY:
+            yield from self._make(f"no values, shape {'×'.join(map(str, shape))}", shape)
+
+    def _list_values(self) -> Iterator[_Values]:
+        """Yield the kinds of values: each from standard normal ones, of shape (groups, size)."""
+        name = self._dtype.name
+        digits = 1 - int(math.log2(get_eps(self._dtype)))
+        smallest, largest = 2.0 ** _LEAST_EXPONENTS[name], get_largest(name)
+        half, most = 2.0 ** ((digits + 1) // 2), 2.0 ** (digits - 2)
+        yield _Values(f"mean {half:g} times the spread", lambda z: z + half)
+        yield _Values(f"mean {most:g} times the spread", lambda z: z + most)
+        yield _Values("constant groups", lambda z: np.broadcast_to(_ramp(z) / 10.0, z.shape))
+        yield _Values("one constant group", lambda z: np.where(_ramp(z) == 1.0, 0.1, z))
+        yield _Values("all zeros", np.zeros_like)
+        yield _Values("one value far out", lambda z: z + half**2 / 8.0 * (np.arange(z.shape[1]) == 1))
+        yield _Values("groups unlike each other", lambda z: (z + 1.0) * 4.0 ** -_ramp(z))
+        yield _Values("subnormals", lambda z: z * smallest * 8.0)
+        yield _Values("squares that are subnormal", lambda z: z * math.sqrt(smallest) * 2.0)
+        yield _Values("squares beyond float16", lambda z: (z + 4.0) * math.sqrt(_LARGEST_HALF) / 2.0)
+        yield _Values(f"edge of {name}", lambda z: np.clip(z / 2.0, -1.0, 1.0) * largest)
+
+    def _find_shape(self, size: int) -> Shape:
+        """Return a shape with several groups of a size; the first that fits where there is none."""
+        fitting = []
+        for shape in ((3, size), (size, 3), (2, 2, size), (2, 3, size), (2, size, 3), (size,)):
+            try:
+                grid = self.plan(shape).grid
+            except NormError:
+                continue
+            fitting.append((grid.group_size == size, grid.group_count > 1, shape))
+        return max(fitting, key=lambda found: found[:2])[2] if fitting else (3, size)
+
+    def _make(
+        self,
+        name: str,
+        shape: Shape,
+        make: Callable[[Floats], Floats] = lambda z: z + 2.0,
+        arrange: Callable[[NDArray[Any]], NDArray[Any]] = lambda x: x,
+    ) -> Iterator[Provocation]:
+        """Yield a case, if the norm takes tensors of its shape."""
+        try:
+            plan = self.plan(shape)
+        except NormError:
+            return
+        x = arrange(self._draw(plan, make))
+        drawn = {name: self._draw_parameter(name, plan.parameters.shape) for name in plan.norm.parameter_names}
+        dy = arrange(self._draw_gradient(plan, x, drawn.get("gamma")))
+        yield Provocation(name, x, dy, drawn.get("gamma"), drawn.get("beta"), {**drawn, **self._options})
+
+    def _draw(self, plan: Plan, make: Callable[[Floats], Floats]) -> NDArray[Any]:
+        """Return values of a plan's shape, made group by group."""
+        grid = plan.grid
+        if grid.reach is not None or not math.prod(grid.shape):
+            flat: Floats = make(self._rng.normal(size=(1, max(2, math.prod(grid.shape)))))[0]
+            return flat[: math.prod(grid.shape)].reshape(grid.shape).astype(self._dtype)
+        kept, reduced = grid.kept_view_axes, grid.view_axes
+        values = make(self._rng.normal(size=(grid.group_count, grid.group_size)))
+        order = (*kept, *reduced)
+        parted = values.reshape([grid.view_shape[axis] for axis in order])
+        view = parted.transpose([order.index(axis) for axis in range(len(order))])
+        return np.ascontiguousarray(view).reshape(grid.shape).astype(self._dtype)
+
+    def _draw_parameter(self, name: str, shape: Shape) -> NDArray[Any]:
+        """Return a gamma of 0.5 to 2 in size and either sign, or a beta."""
+        if name != "gamma":
+            return np.asarray(self._rng.normal(size=shape)).astype(self._dtype)
+        sign = self._rng.choice([-1.0, 1.0, 1.0], size=shape)
+        drawn: NDArray[Any] = sign * self._rng.uniform(0.5, 2.0, size=shape)
+        return drawn.astype(self._dtype)
+
+    def _draw_gradient(self, plan: Plan, x: NDArray[Any], gamma: NDArray[Any] | None) -> NDArray[Any]:
+        """Return a dy of which dy · gamma, and its product with x̂, have means as large as their values."""
+        xhat = normalize(x, self._norm, **self._options, dtype="float64").normalized
+        along = np.clip(np.nan_to_num(xhat, posinf=0.0, neginf=0.0), -4.0, 4.0)
+        dy = (self._rng.normal(size=x.shape) + 1.0 + along).reshape(plan.grid.view_shape)
+        if gamma is not None:
+            scale = gamma.astype(np.float64) + plan.spec.gamma_offset
+            dy = dy / scale.reshape(plan.parameters.view_shape)
+        drawn: NDArray[Any] = dy.reshape(x.shape).astype(self._dtype)
+        return drawn
+
+
+def _ramp(z: Floats) -> Floats:
+    """Return the numbers of groups, from 1, as a column."""
+    return np.arange(1.0, z.shape[0] + 1.0)[:, None]
+
+
+def _spread_out(x: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of the same values, which lie one apart in memory."""
+    wide: NDArray[Any] = np.full((*x.shape[:-1], 2 * x.shape[-1]), np.nan, x.dtype)
+    wide[..., ::2] = x
+    return wide[..., ::2]

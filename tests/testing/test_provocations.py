@@ -1,0 +1,137 @@
+"""The inputs on which kernels fail: what there is among them, and that none of them hides a fault."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import NORMS, backward, normalize
+from normcli.dtypes import OUTPUT_DTYPES, get_largest
+from normcli.errors import UsageError
+from normcli.testing import assert_matches, provocations
+from normcli.verify.faults import make_terms
+
+
+@pytest.mark.parametrize(
+    ("norm", "dtype"), [*((norm, "float32") for norm in NORMS), *(("bn", dtype) for dtype in OUTPUT_DTYPES)]
+)
+def test_every_norm_and_dtype_has_them_and_what_is_exact_passes(norm, dtype):
+    cases = provocations(norm, dtype)
+    names = [str(case) for case in cases]
+    assert len(set(names)) == len(names) >= 30
+    for case in cases:
+        assert {case.x.dtype.name, case.dy.dtype.name} == {dtype}
+        assert np.isfinite(case.x.astype(np.float64)).all()
+        assert case.dy.shape == case.x.shape
+        assert_matches(
+            normalize(case.x, norm, **case.options).normalized, case.x, norm, max_ulp=0.51, **case.options
+        )
+
+
+@pytest.mark.parametrize("norm", ["ln", "bn", "gn", "in", "wn"])
+def test_group_sizes_are_those_around_powers_of_two(norm):
+    found = set()
+    for case in provocations(norm):
+        if str(case).startswith("group size"):
+            result = normalize(case.x, norm, **case.options)
+            assert str(case) == f"group size {result.group_size}"
+            assert result.group_count > 1
+            found.add(result.group_size)
+    assert found >= {n + off for n in (8, 32, 128, 1024) for off in (-1, 0, 1)} | {1, 2, 3}
+
+
+def find(name, norm="ln", dtype="float32"):
+    (case,) = (case for case in provocations(norm, dtype) if str(case).startswith(name))
+    return case
+
+
+def test_each_is_what_its_name_says():
+    assert find("edge of float16", dtype="float16").x.max() == get_largest("float16")
+    squares = find("squares beyond float16", dtype="float16").x.astype(np.float64) ** 2
+    assert np.median(squares) > get_largest("float16")
+    assert 0 < np.abs(find("subnormals").x).max() < np.finfo(np.float32).tiny
+    tiny = find("squares that are subnormal").x
+    assert np.abs(tiny).max() > np.finfo(np.float32).tiny
+    assert np.median(tiny**2) < np.finfo(np.float32).tiny
+    assert np.ptp(find("constant groups").x, axis=1).tolist() == [0.0, 0.0, 0.0]
+    assert np.count_nonzero(np.ptp(find("one constant group").x, axis=1)) == 2
+    far = find("one value far out").x
+    assert (np.abs(far).max(1) > 1e4 * np.median(np.abs(far), axis=1)).all()
+    unlike = find("groups unlike").x.std(1)
+    assert unlike.max() > 10 * unlike.min()
+    assert {case.x.ndim for case in provocations("ln") if str(case).startswith("rank")} == {1, 2, 3, 4, 5}
+    assert {case.x.size for case in provocations("ln") if str(case).startswith("no values")} == {0}
+    for name in ("transposed", "every other value"):
+        case = find(name)
+        assert not case.x.flags.c_contiguous
+        assert not case.dy.flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", OUTPUT_DTYPES)
+def test_means_are_as_far_above_the_spread_as_one_pass_and_the_dtype_bear(dtype):
+    cases = [case for case in provocations("ln", dtype) if "times the spread" in str(case)]
+    result = [normalize(case.x.astype(np.float64), "ln") for case in cases]
+    ratios = [float(np.abs(r.mean / r.std).min()) for r in result]
+    digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[dtype]
+    assert ratios[0] ** 2 > 2.0 ** (digits - 1)  # E[x²] − E[x]² has no digit left
+    assert ratios[1] > 2.0 ** (digits - 3)
+
+
+WITHOUT_SPREAD = (
+    "group size 1",
+    "group size 2",
+    "constant",
+    "one constant",
+    "all zeros",
+    "no values",
+    "subnormals",
+)
+
+
+@pytest.mark.parametrize("norm", ["ln", "bn", "gn", "rms", "ws"])
+def test_no_gradient_hides_a_term(norm):
+    """Without either term dx is off by a twentieth at least, and by no mere rounding."""
+    shown = 0
+    for case in provocations(norm, "float32"):
+        if str(case).startswith(WITHOUT_SPREAD):
+            continue
+        exact = backward(case.x.astype(np.float64), case.dy, norm, **case.options)
+        terms = make_terms(exact)
+        right = np.linalg.norm(exact.dx)
+        wrongs = [terms.differentiate(b=0.0), terms.g / terms.divisor]
+        if terms.centres:
+            wrongs.append(terms.differentiate(a=0.0))
+        for wrong in wrongs:
+            if (1e-5 / terms.divisor**2).max() < 0.1:  # where eps outweighs the variance, there is no term
+                assert np.linalg.norm(wrong.reshape(case.x.shape) - exact.dx) > 0.05 * right, str(case)
+                shown += 1
+    assert shown > 30
+
+
+def test_options_are_those_of_normalize_and_shapes_that_do_not_fit_are_left_out():
+    cases = provocations("gn", "float16", groups=4, like="torch")
+    assert {case.options["groups"] for case in cases} == {4}
+    assert {case.options["like"] for case in cases} == {"torch"}
+    assert len(cases) < len(provocations("gn", "float16"))
+    assert {case.x.ndim for case in provocations("ln", layout="NCHW")} == {4}
+    with pytest.raises(UsageError, match="banana"):
+        provocations("banana")
+    with pytest.raises(UsageError, match="eps -1"):
+        provocations("ln", eps=-1.0)
+
+
+def test_the_same_seed_gives_the_same_values():
+    first, again, other = (provocations("ln", seed=seed) for seed in (1, 1, 2))
+    for one, same, another in zip(first, again, other, strict=True):
+        np.testing.assert_array_equal(one.x, same.x)
+        np.testing.assert_array_equal(one.dy, same.dy)
+        if one.x.size and "zeros" not in str(one):
+            assert (one.dy != another.dy).any()
+
+
+def test_gamma_and_beta_tell_places_apart():
+    case = find("rank 2")
+    assert len(set(case.gamma.tolist())) == case.gamma.size == len(set(case.beta.tolist()))
+    assert case.options["gamma"] is case.gamma
+    assert (find("group size 1023").gamma < 0).any()
+    assert find("rank 2", "lp").gamma is None
