@@ -56,8 +56,8 @@ class Provocation:
         Of the shape and dtype of `x`: the derivative of a loss by the normalized tensor. Neither the mean of
         dy · gamma nor that of its product with x̂ is small, and no two rows are alike.
     gamma, beta : ndarray or None
-        Of the norm's own shape and the dtype of `x`, no two values alike, some of gamma negative; None where the
-        norm has none.
+        Of the norm's own shape and the dtype of `x`, no two values alike, and some of gamma negative; None where
+        there is none.
     options : mapping of str to object
         What `assert_matches` takes beside `x`: gamma and beta, and what `provocations` was given.
     """
