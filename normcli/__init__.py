@@ -13,19 +13,28 @@ from normcli.version import __version__
 TYPE_CHECKING = False  # as in `typing`, whose import would come before anything can catch Ctrl-C
 if TYPE_CHECKING:
     from normcli.errors import NormError
+    from normcli.library.judging import Judgement, check, identify
+    from normcli.library.statistics import Statistics, apply, fit, invert, load, merge
     from normcli.norms.table import NORMS
     from normcli.results.backward import Gradients, backward
     from normcli.results.result import Result, normalize
 
-__all__ = ["NORMS", "Gradients", "NormError", "Result", "__version__", "backward", "normalize"]
+__all__ = [
+    "NORMS", "Gradients", "Judgement", "NormError", "Result", "Statistics", "__version__", "apply", "backward",
+    "check", "fit", "identify", "invert", "load", "merge", "normalize",
+]  # fmt: skip
 
 _HOMES = {
-    "Gradients": "normcli.results.backward",
-    "NORMS": "normcli.norms.table",
-    "NormError": "normcli.errors",
-    "Result": "normcli.results.result",
-    "backward": "normcli.results.backward",
-    "normalize": "normcli.results.result",
+    name: module
+    for module, names in {
+        "normcli.errors": ("NormError",),
+        "normcli.library.judging": ("Judgement", "check", "identify"),
+        "normcli.library.statistics": ("Statistics", "apply", "fit", "invert", "load", "merge"),
+        "normcli.norms.table": ("NORMS",),
+        "normcli.results.backward": ("Gradients", "backward"),
+        "normcli.results.result": ("Result", "normalize"),
+    }.items()
+    for name in names
 }
 """Where each public name lives; it is imported on first use, so that the command line starts quickly."""
 

@@ -96,7 +96,7 @@ def write_stats(path: str, stats: Stats, rounded: Mapping[str, NDArray[Any]]) ->
     DataError
         If writing fails; what stood there before still does.
     """
-    members = _describe(stats)
+    members = describe_stats(stats)
     with open_whole(path) as stream:
         write_npz(stream, members | _choose_rounded(rounded, members))
 
@@ -110,7 +110,8 @@ def _choose_rounded(rounded: Mapping[str, NDArray[Any]], members: Container[str]
     return {name: array for name, array in named.items() if name not in members}
 
 
-def _describe(stats: Stats) -> dict[str, NDArray[Any]]:
+def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
+    """Return the members that hold all there is of statistics, without what is rounded."""
     request, sums = stats.subject.request, stats.sums
     shape = stats.subject.plan(1).grid.stats_shape
     members: dict[str, Any] = {
@@ -222,7 +223,7 @@ def read_stats(path: str) -> Stats:
 
 def _hold_rounded(members: Members, stats: Stats) -> None:
     """Refuse rounded statistics that the exact sums do not give; files of earlier versions may have fewer."""
-    for name, exact in _choose_rounded(round_stats(stats).fields, _describe(stats)).items():
+    for name, exact in _choose_rounded(round_stats(stats).fields, describe_stats(stats)).items():
         if name in members:
             said = members.take_floats(name, exact.shape)
             right = np.isclose(said, exact, rtol=_ROUNDING, atol=0.0, equal_nan=True)

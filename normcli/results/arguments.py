@@ -56,7 +56,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     if not isinstance(norm, str):
         raise UsageError(f"norm {norm!r} is not a name")
     given = options.get
-    dtype = _convert("dtype", given("dtype"), _name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
+    dtype = _convert("dtype", given("dtype"), name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
     request = Request.collect(norm, {**options, "dtype": dtype})
     taken = take(x, "x")
     values = taken.values
@@ -97,7 +97,8 @@ def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) 
         raise UsageError(f"{name} {value!r} {fault}") from error
 
 
-def _name_dtype(dtype: DTypeLike) -> str:
+def name_dtype(dtype: DTypeLike) -> str:
+    """Return what an output's dtype is called."""
     return dtype if isinstance(dtype, str) and dtype in OUTPUT_DTYPES else np.dtype(dtype).name
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.norms.layout import AxisSpec
+    from normcli.norms.names import EpsModeName, FillName, FrameworkName, GroupOrderName, NanName, NormName
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
     from normcli.results.degenerate import Degeneracy
@@ -229,17 +230,17 @@ class Result:
 
 
 def normalize(
-    x: ArrayLike,
-    norm: str = "bn",
+    x: Any,
+    norm: NormName = "bn",
     *,
     axes: AxisSpec | None = None,
     keep: AxisSpec | None = None,
     layout: str | None = None,
     feature_axes: AxisSpec | None = None,
     groups: int | None = None,
-    group_order: str | None = None,
+    group_order: GroupOrderName | None = None,
     eps: float | None = None,
-    eps_mode: str | None = None,
+    eps_mode: EpsModeName | None = None,
     ddof: int | None = None,
     dtype: DTypeLike | None = None,
     gamma: ArrayLike | None = None,
@@ -249,13 +250,13 @@ def normalize(
     alpha: float | None = None,
     exponent: float | None = None,
     k: float | None = None,
-    like: str | None = None,
+    like: FrameworkName | None = None,
     running_mean: ArrayLike | None = None,
     running_var: ArrayLike | None = None,
     mask: ArrayLike | None = None,
     lengths: Sequence[int] | None = None,
-    nan: str | None = None,
-    fill: str | None = None,
+    nan: NanName | None = None,
+    fill: FillName | None = None,
     out: NDArray[Any] | None = None,
     threads: int | None = None,
 ) -> Result:

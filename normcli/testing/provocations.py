@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
+    from normcli.norms.names import NormName
     from normcli.norms.plan import Plan
 
     Shape = tuple[int, ...]
@@ -56,7 +57,7 @@ class Provocation:
         Of the shape and dtype of `x`: the derivative of a loss by the normalized tensor. Neither the mean of
         dy · gamma nor that of its product with x̂ is small, and no two rows are alike.
     gamma, beta : ndarray or None
-        Of the norm's own shape and the dtype of `x`, no two values alike, and some of gamma negative; None where
+        Of the norm's own shape and the dtype of `x`, no two values alike, some of gamma negative; None where
         there is none.
     options : mapping of str to object
         What `assert_matches` takes beside `x`: gamma and beta, and what `provocations` was given.
@@ -228,7 +229,8 @@ class _Maker:
 
     def _draw_gradient(self, plan: Plan, x: NDArray[Any], gamma: NDArray[Any] | None) -> NDArray[Any]:
         """Return a dy of which dy · gamma, and its product with x̂, have means as large as their values."""
-        xhat = normalize(x, self._norm, **self._options, dtype="float64").normalized
+        norm = cast("NormName", self._norm)
+        xhat = normalize(x, norm, **self._options, dtype="float64").normalized
         along = np.clip(np.nan_to_num(xhat, posinf=0.0, neginf=0.0), -4.0, 4.0)
         dy = (self._rng.normal(size=x.shape) + 1.0 + along).reshape(plan.grid.view_shape)
         if gamma is not None:

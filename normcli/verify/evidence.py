@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from normcli.norms.divisors import DIVISORS, Divisor, Measurement
-from normcli.norms.request import NanRule
 from normcli.norms.table import NORMS, Centre, EpsMode, ZeroRule
 from normcli.results.result import normalize
 from normcli.verify.lengths import USUAL_P, fit_lengths, intersect
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Selected
+    from normcli.norms.names import NanName, NormName
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,8 @@ ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) f
 def standardize(rows: NDArray[Any], divisor: Divisor) -> Standard:
     """Return groups, shape (groups, group_size), without centre (if there is one) and scale."""
     row = ROWS[divisor]
-    result = normalize(rows, row.name, axes=1, eps=None if row.eps is None else 0.0, nan=_choose_rule(rows))
+    name = cast("NormName", row.name)
+    result = normalize(rows, name, axes=1, eps=None if row.eps is None else 0.0, nan=_choose_rule(rows))
     assert divisor.spread is not None  # of every standard
     size = result.statistics[divisor.spread]
     if row.zero_rule is ZeroRule.ONE:
@@ -112,9 +113,9 @@ def standardize(rows: NDArray[Any], divisor: Divisor) -> Standard:
     return Standard(rows, result.normalized, size, offset, divisor)
 
 
-def _choose_rule(rows: NDArray[Any]) -> NanRule | None:
+def _choose_rule(rows: NDArray[Any]) -> NanName | None:
     """Return what NaN does: rows with it are taken only where y has it too, and then it does not count."""
-    return NanRule.OMIT if np.isnan(rows).any() else None
+    return "omit" if np.isnan(rows).any() else None
 
 
 def bound_factors(standard: Standard, targets: Floats, slack: Floats) -> tuple[Floats, Floats] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.norms.layout import Layout
+    from normcli.norms.names import FrameworkName, NormName
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
     from normcli.verify.hypothesis import Match
@@ -196,7 +197,8 @@ def _format_reference(match: Match, asked: Question, reference: str) -> str:
         return ""
     try:
         theirs = normalize(
-            x, match.norm, axes=match.axes, groups=match.groups, like=reference,
+            x, cast("NormName", match.norm), axes=match.axes, groups=match.groups,
+            like=cast("FrameworkName", reference),
             gamma=asked.gamma, beta=asked.beta, p=match.p if find_norm(match.norm)[0].p is None else None,
         ).normalized  # fmt: skip
     except NormError:  # it has no such norm, or not of such a shape

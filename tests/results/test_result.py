@@ -11,9 +11,8 @@ from normcli.errors import DataError, UsageError
 
 
 def test_the_public_names_are_importable():
-    assert set(normcli.__all__) == {
-        "NORMS", "Gradients", "NormError", "Result", "__version__", "backward", "normalize",
-    }  # fmt: skip
+    assert {*normcli.__all__} == {*normcli._HOMES, "__version__"}
+    assert all(getattr(normcli, name) is not None for name in normcli.__all__)
     assert set(dir(normcli)) == set(normcli.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = normcli.nothing  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""Functions beside `normalize` and `backward`: fitted statistics, and verdicts on somebody's tensors."""

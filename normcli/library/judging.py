@@ -1,0 +1,192 @@
+"""Somebody's tensor, judged: whether it is a norm of another, and which norm it is."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from normcli.answers.identification import IdentificationAnswer
+from normcli.answers.verdict import Verdict
+from normcli.documents.document import View
+from normcli.documents.plans import name_inputs
+from normcli.errors import DataError
+from normcli.norms.layout import make_layout
+from normcli.norms.table import find_norm
+from normcli.results.arguments import read_arguments, read_array
+from normcli.results.arrays import take
+from normcli.results.result import require_options
+from normcli.tensors.tensor import Tensor
+from normcli.verify import check as checking
+from normcli.verify import identify as identification
+from normcli.verify.sentence import explain_actual, format_sentence
+from normcli.verify.ulp import choose_tolerance
+from normcli.writers.structured import write_json
+from normcli.writers.table import write
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from normcli.documents.document import Document
+    from normcli.norms.names import NormName
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Judgement(Generic[Found]):
+    """What `check` and `identify` return; printed, it is the report of the command of that name.
+
+    Parameters
+    ----------
+    ok : bool
+        Whether all agrees, or something reproduces the tensor.
+    found : Checked or Identification
+        What was found, as numbers: `comparisons` by name; `matches`, the best first.
+    document : Document
+        The answer, for any writer.
+    """
+
+    ok: bool
+    found: Found
+    document: Document
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        return f"<Judgement: {'ok' if self.ok else 'not ok'}>"
+
+    def __str__(self) -> str:
+        text = io.StringIO()
+        write(self.document, text, View())
+        return text.getvalue().rstrip("\n")
+
+    def data(self) -> dict[str, Any]:
+        """Return the JSON of the command's answer."""
+        text = io.StringIO()
+        write_json(self.document, text, View())
+        data: dict[str, Any] = json.loads(text.getvalue())
+        return data
+
+
+def check(
+    actual: Any,
+    x: Any,
+    norm: NormName = "bn",
+    *,
+    max_ulp: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    **options: Any,
+) -> Judgement[checking.Checked]:
+    """Hold a tensor against the exact norm of another.
+
+    Parameters
+    ----------
+    actual : array_like
+        What somebody made of `x`, of its shape. Ulp are those of its dtype.
+    x : array_like
+        As of `normalize`, which takes the tensors and tables of other libraries too.
+    norm : str
+        A name of the table `normcli.NORMS`, or an alias of one.
+    max_ulp : float, optional
+        How many units in the last place a value may be off. What is rounded once is within 0.5.
+    rtol, atol : float, optional
+        Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
+        `assert_close` takes for the dtype.
+    **options
+        Those of `normcli.normalize`, by the same names, and with the same defaults.
+
+    Returns
+    -------
+    Judgement
+        True if all agrees; otherwise its text says what made `actual` instead, as far as the data show.
+
+    Raises
+    ------
+    DataError
+        If `actual` is not of the shape of `x`, or one holds no real numbers.
+    UsageError
+        As `normalize`.
+
+    Examples
+    --------
+    >>> judgement = check([[-1.0, 1.0]], [[1.0, 3.0]], "ln", eps=0)
+    >>> judgement.ok, judgement.found.comparisons["normalized"].max_ulp
+    (True, 0.0)
+    >>> bool(check([[-1.0, 1.5]], [[1.0, 3.0]], "ln", eps=0))
+    False
+    """
+    require_options("check", options, but=("out",))
+    asked = read_arguments(x, norm, options)
+    plan, values, given, theirs = asked.plan, asked.values, asked.inputs, read_array(actual, "actual")
+    if theirs.shape != plan.grid.shape:
+        raise DataError(f"actual has the shape {theirs.shape}; x has {plan.grid.shape}")
+    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+    arrays = {checking.NORMALIZED: theirs}
+    found = checking.check(plan, values, arrays, given, tolerate, asked.effort)
+    sentence = None
+    if not found.ok:
+        affine = {"gamma": given.gamma, "beta": given.beta}
+        sentence = explain_actual(plan, values, theirs, affine, given.given)
+    tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
+    return Judgement(
+        found.ok, found, Verdict(plan, tensor, name_inputs(given), sources, found, sentence=sentence)
+    )
+
+
+def identify(
+    actual: Any,
+    x: Any,
+    *,
+    norm: NormName | None = None,
+    gamma: ArrayLike | None = None,
+    beta: ArrayLike | None = None,
+    layout: str | None = None,
+) -> Judgement[identification.Identification]:
+    """Find what made a tensor of another: norm, axes, eps, ddof, gamma and beta.
+
+    Parameters
+    ----------
+    actual : array_like
+        Of the shape of `x`, or with its axes in another order.
+    x : array_like
+    norm : str, optional
+        Look for this norm alone.
+    gamma, beta : array_like, optional
+        Without them, ones that fit are looked for, channel by channel.
+    layout : str, optional
+        One letter an axis, or words, that name the channel axis.
+
+    Returns
+    -------
+    Judgement
+        True if something reproduces `actual`; `found.matches` are the norms, the best first.
+
+    Raises
+    ------
+    DataError
+        If the tensors are not of one shape, or one holds no real numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(8, 6))
+    >>> y = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    >>> best = identify(y, x).found.matches[0]
+    >>> best.norm, best.axes, best.eps
+    ('ln', (1,), 1e-05)
+    """
+    taken, theirs = take(x, "x"), read_array(actual, "actual")
+    given = {name: read_array(a, name) for name, a in (("gamma", gamma), ("beta", beta)) if a is not None}
+    layout = layout or taken.layout
+    names = make_layout(layout, taken.values.ndim).names
+    wanted = None if norm is None else find_norm(norm)[0].name
+    question = identification.Question(taken.values, theirs, **given, layout=layout)
+    found = identification.identify(question, wanted)
+    source, other = Tensor(taken.values, "x"), Tensor(theirs, "actual")
+    answer = IdentificationAnswer(found, format_sentence(found), source, other, names)
+    return Judgement(bool(found.matches), found, answer)

@@ -1,0 +1,393 @@
+"""Exact statistics over any number of tensors: fitted, merged, kept, and used to normalize others."""
+
+from __future__ import annotations
+
+import copy
+import io
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.answers.statistics import StatisticsAnswer
+from normcli.documents.document import View
+from normcli.engine.run import run
+from normcli.engine.walk import Effort
+from normcli.errors import MissingStatisticError, UsageError
+from normcli.fitting import fit as fitting
+from normcli.fitting.statistics import round_stats, warn
+from normcli.fitting.stats_file import describe_stats, merge_stats, read_stats, write_stats
+from normcli.fitting.use import Use, invert_stats
+from normcli.norms.divisors import Measurement
+from normcli.norms.request import Choices, NanRule, Request
+from normcli.results.arguments import name_dtype, read_array
+from normcli.results.arrays import Taken, take
+from normcli.tensors.columns import match_names
+from normcli.tensors.many import Named
+from normcli.tensors.tensor import Tensor
+from normcli.writers.table import write
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+    from normcli.fitting.statistics import Rounded, Stats
+    from normcli.norms.layout import AxisSpec
+    from normcli.norms.names import EpsModeName, FrameworkName, GroupOrderName, NanName, NormName
+    from normcli.norms.plan import Plan
+
+_RENAMED = {"norm_length": "norm"}
+"""The name of a statistic here → its name elsewhere, where `Statistics` has another attribute of that name."""
+
+
+class Statistics:
+    """Statistics of a norm over any number of tensors, from exact sums: what `fit` and `load` return.
+
+    However the data were split, whatever their order, the statistics are the same to the bit.
+
+    Each statistic of the norm is an attribute, an array of float64 of the shape of the groups: `mean`, `var`,
+    `std`, `rstd` of `bn` and `zscore`, `min`, `max`, `range` of `minmax`, and so on; where there is a variance,
+    `var0`, `std0` and `var1`, `std1` by the divisors n and n − 1; `min`, `max`, `count` and `nan_count` of
+    every norm. A length is called `norm_length`. Units are those of the data, or their square, or its inverse.
+
+    Two of them are equal if all bits of their sums are, over however many tensors. They pickle without any
+    data.
+
+    Examples
+    --------
+    >>> from normcli import fit
+    >>> stats = fit([[1.0, 2.0], [3.0, 6.0]], "zscore")
+    >>> stats.mean
+    array([2., 4.])
+    >>> stats.apply([[2.0, 8.0]])
+    array([[0., 2.]])
+    >>> both = fit([[1.0, 2.0]], "zscore") | fit([[3.0, 6.0]], "zscore")
+    >>> both == stats
+    True
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # `update` changes it
+
+    def __init__(self, stats: Stats) -> None:
+        self._stats = stats
+        self._rounded: Rounded | None = None
+
+    # -- what they are of
+
+    @property
+    def norm(self) -> str:
+        """The short name of the norm."""
+        return self._stats.subject.request.norm
+
+    @property
+    def samples(self) -> int:
+        """The number of samples, along the batch axis."""
+        return self._stats.samples
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the places of the last axis, of tables; None without names."""
+        return self._stats.subject.columns
+
+    @property
+    def plan(self) -> Plan:
+        """Every choice that was made: axes, groups, eps and the rest; for a tensor of all samples."""
+        return self._round().plan
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A line for each kind of degenerate group: without values, constant, not finite."""
+        return warn(self._stats, self._round())
+
+    def _round(self) -> Rounded:
+        if self._rounded is None:
+            self._rounded = round_stats(self._stats)
+        return self._rounded
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        fields = self._round().fields
+        found = fields.get(_RENAMED.get(name, name))
+        if found is None:
+            raise MissingStatisticError(
+                f"{self.norm} has no statistic {name}; it has {', '.join(self._names())}"
+            )
+        return found
+
+    def _names(self) -> list[str]:
+        given = {there: here for here, there in _RENAMED.items()}
+        return [given.get(name, name) for name in self._round().fields]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._names()})
+
+    def __repr__(self) -> str:
+        lengths = ", ".join(
+            "N" if axis == self.plan.grid.layout.batch else str(n)
+            for axis, n in enumerate(self._stats.subject.shape)
+        )
+        return f"<Statistics: {self.norm} of ({lengths}), {self.samples:,} samples>"
+
+    def __str__(self) -> str:
+        text = io.StringIO()
+        write(StatisticsAnswer(self._stats, self._round()), text, View())
+        return text.getvalue().rstrip("\n")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        mine, theirs = (describe_stats(s._stats._replace(files=0)) for s in (self, other))
+        return mine.keys() == theirs.keys() and all(_is_same(mine[name], theirs[name]) for name in mine)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_stats": self._stats, "_rounded": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(copy.deepcopy(state))  # arrays of their own: those of joblib may be read-only
+
+    # -- more data
+
+    def update(self, x: Any, *, nan: NanName | None = None, threads: int | None = None) -> Statistics:
+        """Count another tensor, and return these statistics.
+
+        Parameters
+        ----------
+        x : array_like
+            Of the shape of the others but for the number of samples, and of their dtype; the columns of a table
+            go by their names.
+        nan : {"raise"}, optional
+            Refuse NaN in `x`; otherwise it does what `fit` was told.
+        threads : int, optional
+
+        Raises
+        ------
+        UsageError
+            If the statistics are quartiles, which follow from no sums.
+        DataError
+            If `x` is unlike the others.
+        """
+        subject = self._stats.subject
+        if subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
+            raise UsageError(f"{self.norm} has quartiles, which follow from no sums: fit all data at once")
+        rule = NanRule.OMIT if self._stats.omits_nan else NanRule.PROPAGATE
+        added = _fit(x, subject.request, nan or rule, threads, subject.columns)
+        self._stats = merge_stats(self._stats, added, "the statistics", "x")
+        self._rounded = None
+        return self
+
+    def __or__(self, other: Statistics) -> Statistics:
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        return Statistics(merge_stats(copy.deepcopy(self._stats), other._stats, "the one", "the other"))
+
+    # -- their use
+
+    def apply(
+        self,
+        x: Any,
+        *,
+        gamma: ArrayLike | None = None,
+        beta: ArrayLike | None = None,
+        eps: float | None = None,
+        dtype: DTypeLike | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Normalize a tensor with these statistics.
+
+        Parameters
+        ----------
+        x : array_like
+            With the groups that there are statistics of; other axes may have other lengths. The columns of a
+            table go by their names.
+        gamma, beta : array_like, optional
+            y = gamma · x̂ + beta.
+        eps : float, optional
+            Instead of that of the statistics.
+        dtype : dtype, optional
+            Of the result. Default: that of `x`, or float64 for integers.
+        threads : int, optional
+
+        Returns
+        -------
+        ndarray, or what `x` was
+            Of its shape; each element within 0.51 ulp of the exact one.
+
+        Raises
+        ------
+        DataError
+            If `x` has other groups, or other columns.
+        """
+        return self._use(x, {"gamma": gamma, "beta": beta}, eps, dtype, threads, inverts=False)
+
+    def invert(
+        self,
+        y: Any,
+        *,
+        gamma: ArrayLike | None = None,
+        beta: ArrayLike | None = None,
+        eps: float | None = None,
+        dtype: DTypeLike | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Undo `apply`: x = (y − beta) / gamma · divisor + mean, each rounded once.
+
+        Parameters, result and errors are those of `apply`; a gamma of 0 is a `UsageError`, for what it
+        multiplied is lost.
+        """
+        return self._use(y, {"gamma": gamma, "beta": beta}, eps, dtype, threads, inverts=True)
+
+    def _use(
+        self,
+        x: Any,
+        affine: Mapping[str, ArrayLike | None],
+        eps: float | None,
+        dtype: DTypeLike | None,
+        threads: int | None,
+        *,
+        inverts: bool,
+    ) -> Any:
+        given = {name: read_array(array, name) for name, array in affine.items() if array is not None}
+        use = Use(self._stats, **given, eps=eps, dtype=None if dtype is None else name_dtype(dtype))
+        taken, effort = take(x, "x"), Effort(threads=threads)
+        places = _find_places(taken, use.wanted)
+        values = taken.values if places is None else taken.values[..., places]
+        plan = use.plan("x", values)
+        if inverts:
+            result = invert_stats(use, plan, values, None, effort)[0]
+        else:
+            result = run(plan, values, use.fit_inputs(plan), None, effort)[0]
+        return taken.give(result if places is None else result[..., np.argsort(places)])
+
+    # -- kept
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a stats file (`.npz`), whole or not at all; `load` and the command line read it.
+
+        Raises
+        ------
+        DataError
+            If writing fails; what stood there before still does.
+        """
+        write_stats(str(path), self._stats, self._round().fields)
+
+
+def fit(
+    x: Any,
+    norm: NormName = "bn",
+    *,
+    axes: AxisSpec | None = None,
+    keep: AxisSpec | None = None,
+    layout: str | None = None,
+    feature_axes: AxisSpec | None = None,
+    groups: int | None = None,
+    group_order: GroupOrderName | None = None,
+    eps: float | None = None,
+    eps_mode: EpsModeName | None = None,
+    ddof: int | None = None,
+    p: float | None = None,
+    like: FrameworkName | None = None,
+    nan: NanName | None = None,
+    threads: int | None = None,
+) -> Statistics:
+    """Return the statistics of a norm over a tensor's samples, to be updated, merged, kept and used.
+
+    Parameters
+    ----------
+    x : array_like
+        As of `normalize`; a tensor of PyTorch or JAX, a table of pandas or polars, an xarray `DataArray` too.
+    norm : str
+        A name of the table `normcli.NORMS`, or an alias of one, whose statistics samples share.
+    axes, keep, layout, feature_axes, groups, group_order, eps, eps_mode, ddof, p, like
+        As of `normalize`.
+    nan : {"propagate", "omit", "raise"}, optional
+        What becomes of NaN, as of `normalize`.
+    threads : int, optional
+
+    Raises
+    ------
+    UsageError
+        If samples have statistics of their own (`ln`, `in`), or an option makes no sense.
+    DataError
+        If `x` holds no real numbers, or NaN that is refused.
+
+    Notes
+    -----
+    Sums are exact: each statistic is the exact value, rounded once to float64.
+
+    Examples
+    --------
+    >>> stats = fit([[1.0, 2.0], [3.0, 6.0]], "minmax")
+    >>> stats.min, stats.range
+    (array([1., 2.]), array([2., 4.]))
+    """
+    options = {name: value for name, value in locals().items() if name not in ("x", "norm", "nan", "threads")}
+    request = Request.collect(norm, options)
+    rule = NanRule.OMIT if Choices(request).pick("omits_nan") else NanRule.PROPAGATE
+    return Statistics(_fit(x, request, nan or rule, threads, None))
+
+
+def _fit(x: Any, request: Request, nan: str, threads: int | None, wanted: tuple[str, ...] | None) -> Stats:
+    """Return the statistics of one tensor, its columns in the order of the wanted names."""
+    taken = take(x, "x")
+    if request.layout is None and taken.layout is not None:
+        request = request._replace(layout=taken.layout)
+    is_table = taken.columns is not None  # whose columns have no dtype in common
+    tensor = Tensor(taken.values, "x", taken.columns, is_text=is_table)
+    tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
+    if nan not in [*map(str, NanRule)]:
+        raise UsageError(f"nan {nan!r} is none of {', '.join(NanRule)}")
+    policy = fitting.Policy(nan)
+    return fitting.fit(request, [Named("x", partial(_return, tensor))], policy, Effort(threads=threads)).stats
+
+
+def _return(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
+    return tensor
+
+
+def _find_places(taken: Taken, wanted: tuple[str, ...] | None) -> list[int] | None:
+    """Return where the wanted columns stand in a table; None where they stand in order, or have no names."""
+    if wanted is None or taken.columns is None or taken.columns == wanted:
+        return None
+    return match_names(taken.columns, wanted, "x")
+
+
+def _is_same(mine: NDArray[Any], theirs: NDArray[Any]) -> bool:
+    return mine.dtype == theirs.dtype and mine.shape == theirs.shape and mine.tobytes() == theirs.tobytes()
+
+
+def load(path: str | os.PathLike[str]) -> Statistics:
+    """Return the statistics of a stats file, which `Statistics.save` or `normcli fit` wrote.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or it is damaged, of another version, or no stats file.
+    """
+    return Statistics(read_stats(str(path)))
+
+
+def merge(first: Statistics, *others: Statistics) -> Statistics:
+    """Return the statistics over the data of all: the same, to the bit, in any order.
+
+    Raises
+    ------
+    DataError
+        If they are not of the same norm, options, shape, columns and dtype; or hold quartiles.
+    """
+    merged = first
+    for other in others:
+        merged |= other
+    return merged
+
+
+def apply(stats: Statistics, x: Any, **options: Any) -> Any:
+    """Normalize a tensor with statistics: `stats.apply(x, **options)`."""
+    return stats.apply(x, **options)
+
+
+def invert(stats: Statistics, y: Any, **options: Any) -> Any:
+    """Undo `apply`: `stats.invert(y, **options)`."""
+    return stats.invert(y, **options)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from normcli import apply, fit, invert, load, merge, normalize
+from normcli.errors import DataError, MissingStatisticError, UsageError
+
+X = np.array([[1.0, 2.0], [3.0, 6.0], [5.0, 7.0]])
+FITTED = ["bn", "zscore", "minmax", "midrange", "maxabs", "mvn"]
+
+
+@pytest.mark.parametrize("norm", FITTED)
+def test_statistics_are_those_of_the_norm_and_apply_normalizes_as_it_does(norm, rng):
+    x = rng.normal(size=(7, 4))
+    stats, result = fit(x, norm), normalize(x, norm)
+    for name, values in result.statistics.items():
+        assert (getattr(stats, "norm_length" if name == "norm" else name) == values).all()
+    assert (stats.apply(x) == result.normalized).all()
+    assert np.allclose(stats.invert(stats.apply(x)), x, rtol=1e-15, atol=1e-15)
+    assert (apply(stats, x) == stats.apply(x)).all()
+    assert (invert(stats, x) == stats.invert(x)).all()
+
+
+@pytest.mark.parametrize("norm", FITTED)
+def test_in_any_parts_and_order_they_are_the_same(norm, rng):
+    x = rng.normal(size=(9, 4)) * 10.0 ** rng.integers(-9, 9, size=(9, 1))
+    whole, parts = fit(x, norm), [fit(part, norm) for part in (x[5:], x[:2], x[2:5])]
+    assert merge(*parts) == whole
+    assert parts[1] | parts[0] | parts[2] == whole
+    assert fit(x[:4], norm).update(x[4:]) == whole
+    assert merge(*parts).samples == 9
+    assert whole != fit(x[:8], norm)
+    assert (whole == 3) is False
+
+
+def test_merging_leaves_both_as_they_were():
+    one, other = fit(X[:1], "zscore"), fit(X[1:], "zscore")
+    _ = one | other
+    assert (one.samples, one.mean.tolist()) == (1, [1.0, 2.0])
+    assert other == fit(X[1:], "zscore")
+    with pytest.raises(TypeError):
+        _ = one | 3
+
+
+def test_gamma_beta_eps_and_dtype():
+    stats = fit(X, "bn")
+    plain = stats.apply(X, eps=0.0)
+    y = stats.apply(X, eps=0.0, gamma=[2.0, 1.0], beta=[0.0, 1.0], dtype="float32")
+    assert y.dtype == np.float32
+    assert np.allclose(y, plain * [2.0, 1.0] + [0.0, 1.0], rtol=1e-7)
+    assert np.allclose(
+        stats.invert(y, eps=0.0, gamma=[2.0, 1.0], beta=[0.0, 1.0], dtype="float64"), X, rtol=1e-6
+    )
+    with pytest.raises(UsageError, match="gamma is 0"):
+        stats.invert(y, gamma=[0.0, 1.0])
+
+
+def test_they_are_kept_and_read_back(tmp_path, normcli):
+    path = tmp_path / "stats.npz"
+    stats = fit(X, "zscore")
+    stats.save(path)
+    assert load(path) == stats
+    assert normcli("merge", path, "--print", "mean").out.split() == ["3.0", "5.0"]
+    assert pickle.loads(pickle.dumps(stats)) == stats
+    with pytest.raises(DataError, match="there is no such file"):
+        load(tmp_path / "none.npz")
+
+
+def test_pickles_hold_no_data(rng):
+    x = rng.normal(size=(20_000, 3))
+    assert len(pickle.dumps(fit(x, "zscore"))) < 4096
+
+
+def test_they_print_as_a_table():
+    stats = fit(X, "zscore")
+    assert repr(stats) == "<Statistics: zscore of (N, 2), 3 samples>"
+    assert "c=1" in str(stats)
+    assert "mean" in dir(stats)
+
+
+def test_a_statistic_of_another_norm_is_named():
+    with pytest.raises(MissingStatisticError, match="minmax has no statistic mean; it has min, max, range"):
+        _ = fit(X, "minmax").mean
+    assert not hasattr(fit(X, "minmax"), "_nothing")
+
+
+@pytest.mark.parametrize(
+    ("norm", "options", "message"),
+    [
+        pytest.param("ln", {}, "there is nothing to fit", id="of each sample"),
+        pytest.param("zscore", {"nan": "skip"}, "nan 'skip' is none of propagate, omit, raise", id="nan"),
+        pytest.param("zcore", {}, "there is no norm 'zcore'", id="norm"),
+    ],
+)
+def test_requests_that_make_no_sense(norm, options, message):
+    with pytest.raises(UsageError, match=message):
+        fit(X, norm, **options)
+
+
+def test_quartiles_are_fitted_at_once():
+    stats = fit(X, "robust")
+    assert (stats.apply(X) == normalize(X, "robust").normalized).all()
+    with pytest.raises(UsageError, match="robust has quartiles, which follow from no sums"):
+        stats.update(X)
+    with pytest.raises(DataError, match="cannot be merged|quartiles"):
+        _ = stats | stats
+
+
+def test_nan_does_what_was_told():
+    x = np.array([[1.0, np.nan], [3.0, 4.0]])
+    assert fit(x, "zscore", nan="omit").mean.tolist() == [2.0, 4.0]
+    assert np.isnan(fit(x, "zscore").mean[1])
+    assert fit(x[1:], "zscore", nan="omit").update(x[:1]).mean.tolist() == [2.0, 4.0]
+    with pytest.raises(DataError, match="NaN"):
+        fit(x, "zscore", nan="raise")
+
+
+def test_other_tensors_are_refused():
+    stats = fit(X, "zscore")
+    with pytest.raises(DataError, match="shape"):
+        stats.update(np.ones((3, 5)))
+    with pytest.raises(DataError, match="groups"):
+        stats.apply(np.ones((3, 5)))
+
+
+def test_degenerate_groups_are_named():
+    assert fit([[1.0, 2.0], [1.0, 3.0]], "zscore").warnings == ("c=0: constant",)
+
+
+# -- what goes in comes out
+
+
+@pytest.mark.peers
+def test_tables_go_by_the_names_of_columns():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b"], index=[7, 8, 9])
+    stats = fit(frame, "zscore")
+    assert stats.columns == ("a", "b")
+    turned = stats.apply(frame[["b", "a"]])
+    assert (list(turned.columns), list(turned.index)) == (["b", "a"], [7, 8, 9])
+    pandas.testing.assert_frame_equal(turned[["a", "b"]], normalize(frame, "zscore").normalized)
+    assert fit(frame[:1], "zscore").update(frame[1:][["b", "a"]]) == stats
+    with pytest.raises(DataError, match="there is no b; there is also c"):
+        stats.apply(frame.rename(columns={"b": "c"}))
+
+
+@pytest.mark.peers
+def test_whole_numbers_and_others_are_of_one_table():
+    pandas = pytest.importorskip("pandas")
+    stats = fit(pandas.DataFrame({"a": [1, 2]}), "zscore").update(pandas.DataFrame({"a": [0.5]}))
+    assert stats.samples == 3
+
+
+@pytest.mark.peers
+def test_named_axes_of_xarray():
+    xarray = pytest.importorskip("xarray")
+    x = xarray.DataArray(X[:, :, None], dims=("time", "lat", "lon"))
+    stats = fit(x, "zscore", axes="time,lon")
+    assert stats.plan.grid.group_name(1) == "lat=1"
+    assert stats.apply(x).dims == x.dims
+
+
+@pytest.mark.peers
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(X, dtype=torch.bfloat16)
+    y = fit(x, "zscore").apply(x)
+    assert (type(y), y.dtype) == (torch.Tensor, torch.bfloat16)
