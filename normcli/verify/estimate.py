@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
 from normcli.verify.groups import put_back, take_groups
 from normcli.verify.hypothesis import Hypothesis, Sample
 from normcli.verify.plain import fit_lines
-from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,51 +51,68 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) 
             continue
         sample = Sample(grid, np.arange(grid.group_count), standardize(rows, divisor), take_groups(grid, y))
         for axes in _choose_parameter_axes(grid):
-            bits = _count_bits(grid, axes, dtype, is_centred=sample.standard.centred)
-            if bits >= CERTAIN:
+            if _count_numbers(grid, axes, is_centred=sample.standard.centred) > 0:
                 yield from _pursue(
-                    Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE, bits=bits)), y, axes, dtype
+                    Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE)), _Target(x, y, axes, dtype)
                 )
 
 
-def _count_bits(grid: Grid, axes: tuple[int, ...], dtype: np.dtype[Any], *, is_centred: bool) -> float:
-    """Return how many bits y shows of the groups' statistics beyond the numbers that are fitted.
+class _Target(NamedTuple):
+    """What gamma and beta are fitted to.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Of one shape.
+    axes : tuple of int
+        Those that gamma and beta run along.
+    dtype : numpy.dtype
+        In which y was rounded.
+    """
+
+    x: Floats
+    y: Floats
+    axes: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def _count_numbers(grid: Grid, axes: tuple[int, ...], *, is_centred: bool) -> int:
+    """Return how many numbers of the groups' statistics y may show beyond those that are fitted.
 
     Every group shows a factor, and where its 0 lies; a gamma and a beta for each group, or for all groups
     together, take as many away, and eps takes one. Single values with one gamma show no more than they are.
     """
     if is_centred and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
-        return 0.0
+        return 0
     numbers = 2 if is_centred else 1
     kept = dict(zip(grid.kept, grid.stats_shape, strict=True))
     taken = math.prod(kept.get(axis, 1) for axis in axes)
     lines = math.prod(length if axis in axes else kept.get(axis, 1) for axis, length in enumerate(grid.shape))
     shown = lines * min(numbers, math.prod(grid.shape) // lines)
     parameters = math.prod(grid.shape[axis] for axis in axes)
-    left = min(numbers * (grid.group_count - taken), shown - numbers * parameters) - 1
-    return max(0.0, left * -math.log2(_ROUNDINGS * get_eps(dtype)))
+    return min(numbers * (grid.group_count - taken), shown - numbers * parameters) - 1
 
 
-def _pursue(plain: Hypothesis, y: Floats, axes: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[Hypothesis]:
+def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Hypothesis]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
     least = float(plain.sample.standard.size.min(initial=math.inf)) ** 2
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
-    models = (plain.model._replace(low=eps, high=eps) for eps in shown)
-    rests = (_regress(plain._replace(model=model), y, axes, dtype)[1] for model in models)
-    if all(rest > _HOPEFUL * float(np.std(y)) for rest in rests):
+    rests = (_regress(_take_eps(plain, eps), target).rest for eps in shown)
+    if all(float(rest.max()) > _HOPEFUL * float(np.std(target.y)) for rest in rests):
         return
     tried = sorted(COMMON_EPS)
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
-        fitted = {}
-        for eps in tried:
-            hypothesis = plain._replace(model=plain.model._replace(eps_mode=mode, low=eps, high=eps))
-            affine, _, explained = _regress(hypothesis, y, axes, dtype)
-            if explained:
-                fitted[eps] = hypothesis._replace(affine=affine)
+        moved = plain._replace(model=plain.model._replace(eps_mode=mode))
+        fits = {eps: _regress(_take_eps(moved, eps), target) for eps in tried}
+        fitted = [eps for eps in COMMON_EPS if fits[eps].explains]
         if fitted:
-            best = next(fitted[eps] for eps in COMMON_EPS if eps in fitted)
-            high = math.inf if tried[-1] in fitted else max(fitted)
-            yield best._replace(model=best.model._replace(low=min(fitted), high=high))
+            best, high = fits[fitted[0]], math.inf if tried[-1] in fitted else max(fitted)
+            model = moved.model._replace(low=min(fitted), high=high, bits=_weigh(plain.sample, target, best))
+            yield plain._replace(model=model, affine=best.affine)
+
+
+def _take_eps(hypothesis: Hypothesis, eps: float) -> Hypothesis:
+    return hypothesis._replace(model=hypothesis.model._replace(low=eps, high=eps))
 
 
 def _choose_parameter_axes(grid: Grid) -> Iterator[tuple[int, ...]]:
@@ -112,18 +128,56 @@ def _choose_parameter_axes(grid: Grid) -> Iterator[tuple[int, ...]]:
         yield grid.axes
 
 
-def _regress(
-    hypothesis: Hypothesis, y: Floats, axes: tuple[int, ...], dtype: np.dtype[Any]
-) -> tuple[AffineStep, float, bool]:
-    """Return gamma and beta, the largest distance that they leave, and whether rounding explains all of it."""
+class _Fit(NamedTuple):
+    """A gamma and a beta that were fitted.
+
+    Parameters
+    ----------
+    affine : AffineStep
+    rest, allowed : ndarray
+        How far each value is off, and how far a correct kernel may be.
+    """
+
+    affine: AffineStep
+    rest: Floats
+    allowed: Floats
+
+    @property
+    def explains(self) -> bool:
+        """Whether rounding explains all of y."""
+        return bool(np.all(self.rest <= self.allowed))
+
+
+def _regress(hypothesis: Hypothesis, target: _Target) -> _Fit:
+    """Return the gamma and beta of least squares."""
     sample, is_centred = hypothesis.sample, hypothesis.sample.standard.centred
     h = put_back(sample.grid, hypothesis.standardize(hypothesis.model.low))
-    lines = fit_lines(h, y, axes, through_zero=not is_centred)
+    lines = fit_lines(h, target.y, target.axes, through_zero=not is_centred)
     gamma, beta = lines.scale, lines.shift
-    rest = np.abs(y - lines.apply(h))
-    offset = float(sample.standard.offset.max(initial=0.0))
-    terms = np.abs(y) + (np.abs(gamma) * (float(is_centred) + np.abs(h)) + np.abs(beta)) * (1.0 + offset)
-    roundings = _ROUNDINGS_OF_HALF if is_half(dtype) else _ROUNDINGS
-    excess = rest / (roundings * get_eps(dtype) * np.where(terms > 0.0, terms, 1.0))
+    offset = put_back(sample.grid, np.broadcast_to(sample.standard.offset[:, None], sample.standard.rows.shape))
+    scaled = np.abs(gamma) * (float(is_centred) + np.abs(h))
+    terms = np.abs(target.y) + (scaled + np.abs(beta)) * (1.0 + offset)
+    roundings = _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS
+    allowed = roundings * get_eps(target.dtype) * np.where(terms > 0.0, terms, 1.0)
     affine = AffineStep(ESTIMATED, gamma, beta if is_centred else None)
-    return affine, float(rest.max()), float(excess.max()) <= 1.0
+    return _Fit(affine, np.abs(target.y - lines.apply(h)), allowed)
+
+
+def _weigh(sample: Sample, target: _Target, fit: _Fit) -> float:
+    """Return the bits of evidence: what a map with as many numbers leaves, which knows nothing of the groups.
+
+    That map takes x as it is, or less its group's mean: then nothing is seen of what divides.
+    """
+    grid, standard = sample.grid, sample.standard
+    maps = [target.x]
+    if standard.centred:
+        maps.append(put_back(grid, standard.values * standard.size[:, None]))
+    numbers = _count_numbers(grid, target.axes, is_centred=standard.centred)
+    return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
+
+
+def _count_bits(grid: Grid, values: Floats, target: _Target, fit: _Fit) -> float:
+    """Return by how many bits of what is allowed a group is off, on average, in a line through some values."""
+    lines = fit_lines(values, target.y, target.axes, through_zero=fit.affine.shift is None)
+    off = take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed).max(axis=1)
+    return float(np.log2(np.maximum(off, 1.0)).mean())

@@ -28,7 +28,7 @@ from normcli.verify.ulp import choose_counting_dtype
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -164,8 +164,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
         found += [search.find_matches() for search in searches[1:]]
     best = min(fitting.level for fitting in found)
     fitting = rank_matches(match for one in found for match in one.matches if one.level == best)
-    matches = tuple(match for match in fitting if match.is_certain)
-    doubtful = tuple(match for match in fitting if not match.is_certain)
+    matches, doubtful = _part(fitting)
     blank = Identification(question, (), None, sampled, doubtful=doubtful)
     plain = find_global_map(x, searches[0].y, dtype)
     if plain is not None and (plain.is_simple or not matches):
@@ -179,9 +178,11 @@ def _identify(question: Question, norm: str | None) -> Identification:
         return blank
     plain = find_plain_map(x, searches[0].y, dtype)
     if gamma is None and beta is None and (plain is None or len(plain.axes) > 1):
-        matches = tuple(rank_matches(searches[0].estimate_matches()))  # of fewer numbers than such a map
+        estimated = rank_matches(searches[0].estimate_matches())  # of fewer numbers than such a map
+        matches, doubtful = _part(estimated, doubtful)
     if matches:
         return blank._replace(matches=matches, doubtful=())
+    blank = blank._replace(doubtful=doubtful)
     if plain is not None:
         return _read(blank, plain, searches[0])
     if doubtful:
@@ -191,6 +192,12 @@ def _identify(question: Question, norm: str | None) -> Identification:
         for a, b in zip(iterate_pieces(x), iterate_pieces(searches[0].y), strict=True)
     )
     return blank._replace(nearest=searches[0].find_nearest(), unchanged=same if 2 * same > x.size else None)
+
+
+def _part(ranked: Sequence[Match], doubtful: Sequence[Match] = ()) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+    """Return the certain ones of ranked matches, and the others behind those that are doubtful already."""
+    others = (*doubtful, *(match for match in ranked if not match.is_certain))
+    return tuple(match for match in ranked if match.is_certain), others
 
 
 def _read(blank: Identification, plain: PlainMap, search: Search) -> Identification:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.verify.levels import Level
 from normcli.verify.plain import PlainMap
 
 if TYPE_CHECKING:
@@ -142,9 +143,10 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
     is_whole : bool
         Whether x and y are all values: scalers are fitted to all.
     """
+    careless, iterated = (Level(dtype.name, 1.0, roundings) for roundings in (_ROUNDINGS, _ITERATED))
     for constants in CONSTANTS:
         for candidate in _place(constants, x.shape, found.axes):
-            if candidate.explains(x, y, dtype, _ROUNDINGS):
+            if candidate.explains(x, y, dtype, careless):
                 yield constants.words
                 break
     if len(found.axes) == 1 and x.ndim > 1 and not found.shift.any():
@@ -155,13 +157,13 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
     rows = x.transpose(*found.axes, *others).reshape(-1, math.prod(x.shape[axis] for axis in others))
     for scaler in SCALERS:
         a, b = (values.reshape(found.scale.shape) for values in scaler.fit(rows))
-        if PlainMap(found.axes, a, b).explains(x, y, dtype, _ROUNDINGS):
+        if PlainMap(found.axes, a, b).explains(x, y, dtype, careless):
             yield scaler.words
     if x.ndim >= 2 and not found.axes:
         for axis in (0, 1):
             a, b = _fit_spectral(np.moveaxis(x, axis, 0).reshape(1, x.shape[axis], -1))
             candidate = found._replace(scale=a.reshape(found.scale.shape), shift=np.zeros_like(found.shift))
-            if candidate.explains(x, y, dtype, _ITERATED):
+            if candidate.explains(x, y, dtype, iterated):
                 yield SPECTRAL
                 break
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import get_eps
+from normcli.dtypes import is_half
 from normcli.tensors.mapped import fetch
+from normcli.verify.levels import Level
 from normcli.verify.ulp import measure_unit
 from normcli.verify.weight import CERTAIN
 
@@ -38,7 +39,10 @@ _LEAST = 2.0**-60
 """Of numbers up to 1, smaller ones weigh no more than this one."""
 
 _ROUNDINGS = 3.0
-"""Roundings that a map may be off: a kernel's of x − mean, two products and a sum, and those of the fit."""
+"""Roundings of its terms that a map may be off: a kernel's of x − mean, two products and a sum."""
+
+_HALF_ROUNDINGS = 4.0
+"""Of a map of half precision that was calculated in float32; one of which the line is fitted is off by a unit."""
 
 _REFINEMENTS = 3
 """Times that what a line leaves is fitted again: then its numbers are those of least squares."""
@@ -71,13 +75,15 @@ class PlainMap(NamedTuple):
         """Return y."""
         return self.scale * x + self.shift
 
-    def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], roundings: float = _ROUNDINGS) -> bool:
-        """Whether y is what the map gives, but for so many roundings in a dtype."""
+    def explains(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> bool:
+        """Whether y, of a dtype, is what the map gives when it is calculated so well."""
         with np.errstate(all="ignore"):
-            rest = np.abs(y - self.apply(x))
-            slack = roundings * get_eps(dtype) * self.measure_terms(x, y) + measure_unit(np.zeros(1), dtype)
-            off = ~(rest <= slack)
-        return not bool((off & np.isfinite(x)).any())
+            explained = (np.abs(y - self.apply(x)) <= self.allow(x, y, dtype, level)) & np.isfinite(y)
+        return bool(explained[np.isfinite(x)].all())
+
+    def allow(self, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> Floats:
+        """Return how far each value of y may be off."""
+        return level.ulp * measure_unit(y, dtype) + level.measure(self.measure_terms(x, y))
 
     def measure_terms(self, x: Floats, y: Floats) -> Floats:
         """Return the size of what is added up for each value: its own terms, and its line's on average."""
@@ -99,19 +105,24 @@ def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pl
         In which y was rounded.
     """
     few, more = Block(x, y, _FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
-    for axes in _enumerate_axes(x.shape):
-        if few.fit(axes, dtype) is None:
-            continue
-        if (found := more.fit(axes, dtype)) is not None:
-            return found
-    return None
+    tried = itertools.product(_enumerate_axes(x.shape), list_levels(dtype))
+    return next(filter(None, (_fit(few, more, axes, dtype, level) for axes, level in tried)), None)
 
 
 def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
     """Return the plain map with one pair for all values that explains y, or None."""
-    if Block(x, y, _FEW_SAMPLED).fit((), dtype) is None:
-        return None
-    return Block(x, y, MOST_SAMPLED).fit((), dtype)
+    few, more = Block(x, y, _FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
+    return next(filter(None, (_fit(few, more, (), dtype, level) for level in list_levels(dtype))), None)
+
+
+def _fit(few: Block, more: Block, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
+    return more.fit(axes, dtype, level) if few.fit(axes, dtype, level) is not None else None
+
+
+def list_levels(dtype: np.dtype[Any]) -> tuple[Level, Level]:
+    """Return how well a map may have been calculated: rounded once to a dtype, or at every step."""
+    arithmetic = "float32" if is_half(dtype) else "float64"
+    return Level(arithmetic, 1.0, _HALF_ROUNDINGS), Level(dtype.name, 1.0, _ROUNDINGS)
 
 
 def _enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:
@@ -136,16 +147,17 @@ class Block:
         self._x, self._y, self._most = x, y, most
         self._taken: dict[Axes, tuple[Floats, Floats]] = {}
 
-    def fit(self, axes: Axes, dtype: np.dtype[Any]) -> PlainMap | None:
+    def fit(self, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
         """Return the map with a pair for each index of some axes, if it explains values enough to show it."""
         x, y = self.take(axes)
+        unit = level.ulp / level.measure(np.ones(1)) * measure_unit(y, dtype)
         for through_zero in (True, False):
-            fitted = fit_lines(x, y, axes, through_zero=through_zero)
-            if fitted.explains(x, y, dtype):
+            fitted = fit_lines(x, y, axes, unit, through_zero=through_zero)
+            if fitted.explains(x, y, dtype, level):
                 numbers = 1 if through_zero else 2
-                if _count_bits(x, y, fitted, numbers, dtype) < CERTAIN:
+                if _count_bits(fitted, fitted.allow(x, y, dtype, level), x, y, numbers) < CERTAIN:
                     return None
-                return fitted if axes else _simplify(fitted, x, y, dtype)
+                return fitted if axes else _simplify(fitted, x, y, dtype, level)
         return None
 
     def take(self, axes: Axes) -> tuple[Floats, Floats]:
@@ -178,7 +190,7 @@ def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
     return np.ascontiguousarray(fetch(values[..., first : first + lengths[-1]]), dtype=np.float64)
 
 
-def fit_lines(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> PlainMap:
+def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, through_zero: bool) -> PlainMap:
     """Return the lines of least squares, the distances counted in units of what rounding leaves of each value.
 
     Parameters
@@ -187,6 +199,8 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> PlainM
         Of one shape; pairs that are not finite do not count.
     axes : tuple of int
         There is a line for each index of these.
+    unit : ndarray or float
+        What rounding leaves of y, beside a part of the terms that are added up; in units of that part.
     through_zero : bool
         Whether the lines have no shift.
     """
@@ -196,6 +210,7 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> PlainM
         x, y = np.where(counted, x, 0.0), np.where(counted, y, 0.0)
         large_x, large_y = (math.frexp(float(np.abs(values).max(initial=0.0)))[1] for values in (x, y))
         x, y = np.ldexp(x, -large_x), np.ldexp(y, -large_y)  # whose squares do not overflow
+        unit = np.ldexp(unit, -large_y)
         weight = counted.astype(np.float64)
         scale = shift = np.zeros([n if axis in axes else 1 for axis, n in enumerate(x.shape)])
         for _ in range(1 + _REFINEMENTS):
@@ -209,22 +224,21 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, *, through_zero: bool) -> PlainM
             more = np.where(spread > 0.0, (moved * rest).sum(others, keepdims=True) / spread, 0.0)
             scale, shift = scale + more, shift + (mean - more * mean_x)
             terms = PlainMap(axes, scale, shift).measure_terms(x, y)
-            weight = np.where(counted, 1.0 / np.maximum(terms, _LEAST) ** 2, 0.0)
+            weight = np.where(counted, 1.0 / np.maximum(terms + unit, _LEAST) ** 2, 0.0)
     return PlainMap(axes, np.ldexp(scale, large_y - large_x), np.ldexp(shift, large_y))
 
 
-def _count_bits(x: Floats, y: Floats, fitted: PlainMap, numbers: int, dtype: np.dtype[Any]) -> float:
+def _count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers: int) -> float:
     """Return how many bits of y the map gives beyond the numbers of each line."""
     others = tuple(axis for axis in range(x.ndim) if axis not in fitted.axes)
     finite = np.isfinite(x) & np.isfinite(y)
-    slack = _ROUNDINGS * get_eps(dtype) * fitted.measure_terms(x, y)
     spread = np.abs(fitted.scale) * np.std(np.where(finite, x, 0.0), axis=others, keepdims=True)
-    bits = np.where(finite & (spread > 0.0), np.log2(np.maximum(spread / np.maximum(slack, 1e-300), 1.0)), 0.0)
+    bits = np.where(finite & (spread > 0.0), np.log2(np.maximum(spread / np.maximum(allowed, 1e-300), 1.0)), 0.0)
     in_line = max(1, math.prod(x.shape[axis] for axis in others))
     return float(bits.sum() * (max(0, in_line - numbers) / in_line))
 
 
-def _simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> PlainMap:
+def _simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], level: Level) -> PlainMap:
     """Return a map of one pair with as few digits as explain y."""
     a, b = float(fitted.scale.flat[0]), float(fitted.shift.flat[0])
     middle = float(np.mean(x[np.isfinite(x)]))
@@ -233,14 +247,14 @@ def _simplify(fitted: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> P
         rounded = float(f"{a:.{digits - 1}e}")
         moved = b + (a - rounded) * middle
         candidate = _make(fitted, rounded, moved, digits + _MOST_DIGITS)
-        if candidate.explains(x, y, dtype):
+        if candidate.explains(x, y, dtype, level):
             a, b, best = rounded, moved, candidate
             break
     used = best.digits - _MOST_DIGITS
     for digits in range(_MOST_DIGITS + 1):
         rounded = float(f"{b:.{digits - 1}e}") if digits else 0.0
         candidate = _make(fitted, a, rounded, used + digits)
-        if candidate.explains(x, y, dtype):
+        if candidate.explains(x, y, dtype, level):
             return candidate
     return best
 

@@ -25,6 +25,9 @@ _COMMON = 4.0
 _MOST = 50.0
 """No number is seen with more bits: a float64 has 53."""
 
+_LEAST_OF_SCALE = 10.0
+"""Bits of what divides that a match has to have: any factor would do after a mean that is seen."""
+
 _HALF_BIT = 0.5
 
 _SMALL_EPS = 0.2
@@ -110,9 +113,11 @@ def weigh(seen: Seen, *, eps: float, is_fitted: bool, is_odd: bool, numbers: int
     >>> weigh(one, eps=3.0, is_fitted=True, is_odd=False)
     0.0
     """
-    scale = 0.0 if is_odd else seen.count_scale(numbers + is_fitted)
     choice = _COMMON if eps > 0.0 and not is_fitted else 0.0
-    return max(0.0, seen.count_shift() + scale - choice)
+    scale = seen.count_scale(numbers + is_fitted) - choice
+    if is_odd:
+        return seen.count_shift()
+    return seen.count_shift() + scale if scale >= _LEAST_OF_SCALE else 0.0
 
 
 def _add(bits: Floats, statistic: Floats, width: float) -> float:
