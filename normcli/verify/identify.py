@@ -194,7 +194,9 @@ def _identify(question: Question, norm: str | None) -> Identification:
     return blank._replace(nearest=searches[0].find_nearest(), unchanged=same if 2 * same > x.size else None)
 
 
-def _part(ranked: Sequence[Match], doubtful: Sequence[Match] = ()) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+def _part(
+    ranked: Sequence[Match], doubtful: Sequence[Match] = ()
+) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
     """Return the certain ones of ranked matches, and the others behind those that are doubtful already."""
     others = (*doubtful, *(match for match in ranked if not match.is_certain))
     return tuple(match for match in ranked if match.is_certain), others

@@ -42,7 +42,7 @@ _ROUNDINGS = 3.0
 """Roundings of its terms that a map may be off: a kernel's of x − mean, two products and a sum."""
 
 _HALF_ROUNDINGS = 4.0
-"""Of a map of half precision that was calculated in float32; one of which the line is fitted is off by a unit."""
+"""Those of a map of half precision that was calculated in float32."""
 
 _REFINEMENTS = 3
 """Times that what a line leaves is fitted again: then its numbers are those of least squares."""
@@ -233,7 +233,9 @@ def _count_bits(fitted: PlainMap, allowed: Floats, x: Floats, y: Floats, numbers
     others = tuple(axis for axis in range(x.ndim) if axis not in fitted.axes)
     finite = np.isfinite(x) & np.isfinite(y)
     spread = np.abs(fitted.scale) * np.std(np.where(finite, x, 0.0), axis=others, keepdims=True)
-    bits = np.where(finite & (spread > 0.0), np.log2(np.maximum(spread / np.maximum(allowed, 1e-300), 1.0)), 0.0)
+    bits = np.where(
+        finite & (spread > 0.0), np.log2(np.maximum(spread / np.maximum(allowed, 1e-300), 1.0)), 0.0
+    )
     in_line = max(1, math.prod(x.shape[axis] for axis in others))
     return float(bits.sum() * (max(0, in_line - numbers) / in_line))
 

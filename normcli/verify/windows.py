@@ -158,14 +158,20 @@ def _fit(seen: _Seen, exponent: float) -> Iterator[tuple[float, float, float, fl
     slope, constant = _fit_line(size, middle)
     if not math.isfinite(constant):
         return
-    rounded = [float(f"{constant:.{digits}g}") for digits in (1, 2, 3)]
+    rounded = [float(f"{max(0.0, constant):.{digits}g}") for digits in (1, 2, 3)]
     for k in dict.fromkeys(itertools.chain(CONSTANTS, rounded)):
         doubt = _OWN_ROUNDINGS * high
         least, largest = float(((low - doubt - k) / size).max()), float(((high + doubt - k) / size).min())
         if 0.0 < least <= largest and math.isfinite(largest) and slope > 0.0:
-            bits = np.log2(np.maximum(largest * size / np.maximum(high - low, _LEAST_WIDTH), 1.0))
-            yield k, least, largest, float(bits.sum() - _FITTED * bits.max())
+            yield k, least, largest, _count_bits(size, np.maximum(high - low, _LEAST_WIDTH) / largest)
             return
+
+
+def _count_bits(size: Floats, width: Floats) -> float:
+    """Return how many bits of the sums that differ are seen: one that all values share shows nothing."""
+    _, first = np.unique(size.astype(np.float32), return_index=True)
+    bits = np.log2(np.maximum(np.abs(size - np.median(size)) / width, 1.0))[first]
+    return float(bits.sum() - _FITTED * bits.max())
 
 
 def _fit_line(x: Floats, y: Floats) -> tuple[float, float]:

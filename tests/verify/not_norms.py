@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
 import numpy as np
+
+from normcli.dtypes import find_type
 
 SHAPES = ((22, 7), (31,), (2, 26), (5, 3, 7), (1, 3, 5, 5))
 DTYPES = ("float32", "float64", "float16")
@@ -117,3 +120,74 @@ def make_plants():
             with np.errstate(all="ignore"):
                 y = np.ascontiguousarray(transform(rng, x.astype(np.float64)), dtype)
             yield Plant(f"{name}, {dtype}, {shape}", x, y)
+
+
+# -- far from zero, where a dtype leaves little of the differences
+
+
+def _draw_axes(rng, x):
+    """Return some axes, but never all."""
+    return tuple(rng.choice(x.ndim, size=rng.integers(0, x.ndim), replace=False))
+
+
+def _draw_numbers(rng, x, axes, low, high):
+    return rng.uniform(low, high, [n if axis in axes else 1 for axis, n in enumerate(x.shape)])
+
+
+def _map_lines(rng, x, *bounds, shift=0.0):
+    axes = _draw_axes(rng, x)
+    return _draw_numbers(rng, x, axes, *bounds) * x + shift * _draw_numbers(rng, x, axes, -1, 1)
+
+
+def _nearly_evaluate(rng, x):
+    """Return what stored statistics that are nearly those of x make of it."""
+    axes = _draw_axes(rng, x)
+    mean = x.mean() + 0.02 * x.std() * _draw_numbers(rng, x, axes, -1, 1)
+    return (x - mean) / (x.std() * _draw_numbers(rng, x, axes, 0.98, 1.02))
+
+
+FAR_MAPS = {
+    "affine": lambda r, x: _map_lines(r, x, -3, 3, shift=3.0),
+    "factors": lambda r, x: _map_lines(r, x, 0.01, 3),
+    "small factors": lambda r, x: _map_lines(r, x, 1e-4, 1e-2),
+    "factors near 1": lambda r, x: _map_lines(r, x, 0.99, 1.01),
+    "nearly evaluation": _nearly_evaluate,
+    "another mean": lambda r, x: (x - 0.95 * x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + 1e-9),
+    "a factor of each row": lambda r, x: (
+        (x - x.mean(-1, keepdims=True))
+        / (x.std(-1, keepdims=True) + 1e-9)
+        * _draw_numbers(r, x, tuple(range(x.ndim - 1)), 0.7, 1.3)
+    ),
+    "noise": lambda r, x: x + x.std() * r.normal(size=x.shape),
+    "another power": lambda r, x: x / ((x * x).mean(-1, keepdims=True) + 1e-5) ** 0.317,
+    "rotated": lambda r, x: x @ np.linalg.qr(r.normal(size=(x.shape[-1],) * 2))[0],
+    "summed up": lambda r, x: np.cumsum(x, -1),
+    "sine": lambda r, x: np.sin(x),
+}
+FAR_SHAPES = (
+    (2, 3),
+    (31,),
+    (1, 12),
+    (8, 2),
+    (22, 7),
+    (5, 3, 7),
+    (1, 1, 40),
+    (2, 8, 16),
+    (300, 4),
+    (2, 2, 2, 2),
+)
+FAR_DTYPES = ("bfloat16", "float16", "float32")
+MEANS = (10.0, 30.0, 50.0, 100.0, 1e5)
+DEVIATIONS = (0.01, 0.3, 1.0, 10.0)
+
+
+def make_far_plants():
+    """Yield every map of every shape once, in turn with every dtype, mean and deviation."""
+    for number, (shape, (name, transform)) in enumerate(itertools.product(FAR_SHAPES, FAR_MAPS.items())):
+        rng = np.random.default_rng([number, 15])
+        dtype = FAR_DTYPES[number % len(FAR_DTYPES)]
+        mean = rng.choice(MEANS[:-1] if dtype == "float16" else MEANS)
+        x = rng.normal(mean, rng.choice(DEVIATIONS), shape).astype(find_type(dtype))
+        with np.errstate(all="ignore"):
+            y = np.ascontiguousarray(transform(rng, x.astype(np.float64))).astype(x.dtype)
+        yield Plant(f"{name}, {dtype}, {shape}, about {mean:g}", x, y)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.dtypes import find_type
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.plain import find_plain_map
 from normcli.verify.sentence import format_sentence
 from tests.marks import slowly
-from tests.verify.not_norms import make_plants
+from tests.verify.not_norms import make_far_plants, make_plants
 
-PLANTS = list(make_plants())
+PLANTS = [*make_plants(), *make_far_plants()]
 EVERY = 13
 """Of so many plants the quick loop tries one."""
 
@@ -66,6 +67,26 @@ def test_an_eps_that_takes_up_the_factor_is_no_match():
     found = identify(Question(x, (x / root).astype("f4")))
     assert found.kind is Kind.AFFINE
     assert "54.76" not in format_sentence(found)
+
+
+@pytest.mark.parametrize("norm", ["ln", "rms"])
+@pytest.mark.parametrize("factor", [0.85, 0.3])
+def test_one_group_shows_no_eps(norm, factor):
+    """One number was fitted to one number: another factor is another eps."""
+    x = make((1, 40))
+    found = identify(Question(x, normalize(x, norm).normalized * np.float32(factor)))
+    assert found.kind is not Kind.NORM
+    assert identify(Question(x, normalize(x, norm).normalized)).kind is Kind.NORM
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("mean", [0.0, 30.0, 100.0])
+def test_maps_of_half_precision_are_found_far_from_zero(mean, dtype):
+    rng = np.random.default_rng(5)
+    x, a = rng.normal(mean, 2.0, (6, 5, 40)).astype(find_type(dtype)), rng.uniform(0.5, 2.0, (5, 1))
+    found = identify(Question(x, (a * x.astype("f8") - a).astype(x.dtype)))
+    assert (found.kind, found.plain.axes) == (Kind.AFFINE, (1,))
+    np.testing.assert_allclose(found.plain.scale.ravel(), a.ravel(), rtol=0.02)
 
 
 def test_a_large_eps_that_several_groups_share_is_told_and_no_match():
