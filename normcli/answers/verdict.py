@@ -72,7 +72,7 @@ class Verdict:
     warnings : sequence of str
         Of degenerate groups.
     sentence : str or None
-        Which norm the actual tensor is instead, where that was found.
+        Which norm the actual tensor is instead, or what else its bits show, where that was found.
     gradients : GradientsVerdict or None
         Of the backward pass beside it, where golden files have one.
     """

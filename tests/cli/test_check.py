@@ -181,6 +181,19 @@ def test_the_convention_that_is_asked_for_is_the_one_that_is_spoken_of(normcli, 
     assert "torch's" not in sentence
 
 
+def test_bits_of_other_roundings_are_remarked_on_and_no_difference(normcli, tmp_path):
+    rng = np.random.default_rng(5)
+    x, gamma = rng.normal(0.0, 2.0, (16, 50)).astype("f2"), rng.uniform(0.5, 2.0, 50).astype("f2")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "g.npy", gamma)
+    np.save(tmp_path / "y.npy", normalize(x, "rms", gamma=gamma, like="llama").normalized)
+    arguments = ["-i", tmp_path / "x.npy", "--actual", tmp_path / "y.npy", "--gamma", tmp_path / "g.npy"]
+    ran = normcli("check", "rms", *arguments, "--eps", "1e-6", "-f", "json")
+    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert "100 % of the values are equal where x̂ is rounded first" in ran.json["sentence"]
+    assert normcli("check", "rms", *arguments, "--like", "llama", "-f", "json").json["sentence"] is None
+
+
 def test_a_verb_without_its_norm_says_so_in_a_line(normcli):
     for verb in ("check", "golden"):
         ran = normcli(verb)

@@ -1,0 +1,89 @@
+"""Where a kernel of half precision rounds is told by the bits, within any tolerance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli.dtypes import find_type
+from normcli.engine.inputs import Inputs, Selection
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.verify.casts import find_other_casts
+from tests.marks import slowly
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(0.5, 2.0, (24, 6, 20))
+GAMMA, BETA = RNG.uniform(0.5, 2.0, 20), RNG.normal(size=20)
+
+ONCE, FIRST, EACH = "the result alone", "x̂ is rounded first", "rounded one by one"
+
+
+def standardize(x):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def run_kernel(order, x, gamma, beta):
+    """Return layer normalization with the roundings of an order, and all else in float64."""
+    kind, wide, gamma, beta = x.dtype, *(values.astype("f8") for values in (x, gamma, beta))
+    between = kind if order in (FIRST, EACH) else wide.dtype
+    product = standardize(wide).astype(between).astype("f8") * gamma
+    if order == EACH:
+        product = product.astype(kind).astype("f8")
+    return (product + beta).astype(kind)
+
+
+def ask(like, order, dtype="float16", x=X, **changes):
+    x, gamma, beta = (values.astype(find_type(dtype)) for values in (x, GAMMA, BETA))
+    y = run_kernel(order, x, gamma, beta)
+    plan = make_plan(Request("ln", like=like), x.shape, x.dtype)
+    return find_other_casts(plan, x, y, Inputs(gamma, beta)._replace(**changes))
+
+
+@pytest.mark.parametrize("dtype", ["float16", *slowly(["bfloat16"])])
+@pytest.mark.parametrize(
+    ("like", "order", "frameworks"),
+    [
+        pytest.param("torch", FIRST, "(as in mlx, onnx)", id="first"),
+        pytest.param("mlx", ONCE, "(as in torch, keras", id="once"),
+        pytest.param("torch", EACH, "", id="each"),
+        pytest.param("mlx", EACH, "", id="each, not first"),
+    ],
+)
+def test_the_order_is_named_of_which_the_bits_are(like, order, frameworks, dtype):
+    sentence = ask(like, order, dtype)
+    assert f"The bits are those of other roundings to {dtype}: " in sentence
+    found, own = sentence.split("of the values are equal where")[1].split("%")
+    assert order in found
+    assert frameworks in found
+    assert (ONCE if like == "torch" else FIRST) in own
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"like": "torch", "order": ONCE}, id="the right one"),
+        pytest.param({"like": "mlx", "order": FIRST}, id="the right one, rounded first"),
+        pytest.param({"like": "torch", "order": FIRST, "dtype": "float32"}, id="no half precision"),
+        pytest.param({"like": "torch", "order": FIRST, "x": X[:1, :1]}, id="too few values"),
+        pytest.param({"like": "torch", "order": FIRST, "selection": Selection(omits_nan=True)}, id="some do not count"),
+    ],
+)  # fmt: skip
+def test_nothing_is_said(asked):
+    assert ask(**asked) is None
+
+
+def test_neither_order_is_named_of_a_rougher_kernel():
+    x, gamma, beta = (values.astype("f2") for values in (X, GAMMA, BETA))
+    y = run_kernel(FIRST, x, gamma, beta)
+    rough = np.nextafter(y, np.where(RNG.random(y.shape) < 0.4, np.inf, y).astype("f2"))
+    assert find_other_casts(make_plan(Request("ln"), x.shape, x.dtype), x, rough, Inputs(gamma, beta)) is None
+
+
+def test_gemma_adds_1_before_gamma_multiplies():
+    x, gamma = X.astype("f2"), (GAMMA - 1.0).astype("f2")
+    wide = x.astype("f8")
+    rounded = (wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-6)).astype("f2").astype("f8")
+    y = (rounded * (1.0 + gamma.astype("f8"))).astype("f2")
+    plan = make_plan(Request("rms", like="gemma"), x.shape, x.dtype)
+    assert FIRST in find_other_casts(plan, x, y, Inputs(gamma))
