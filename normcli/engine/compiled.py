@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,13 @@ from normcli.compiled import find_kernel
 from normcli.numerics.kernel import Parameters
 from normcli.numerics.solution import solve
 from normcli.numerics.whole import (
+    Groups,
     apply_to_rows,
     is_plan_served,
     is_served,
+    make_rule,
     measure_parts,
+    name_statistics,
     normalize_groups,
 )
 
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from normcli.numerics.whole import RowParameter
     from normcli.numerics.workspace import Workspace
 
+    Shape = tuple[int, ...]
     Rows = tuple[RowParameter | None, RowParameter | None]
 
 
@@ -50,6 +55,9 @@ class CompiledRun:
         self._kept, self._reduced = geometry.kept_runs, geometry.reduced_runs
         self.measures = is_plan_served(run.plan, geometry.count)
         """Whether groups are measured and solved, too."""
+        if self.measures:
+            self._rule = make_rule(run.plan, geometry.count, exact=run.exact, exact_results=run.exact_output)
+            self._names = name_statistics(run.plan)
 
     def work_on(self, tile: Slices, work: Workspace) -> dict[str, Floats]:
         """Measure and normalize a tile of whole groups, and return their statistics."""
@@ -74,9 +82,8 @@ class CompiledRun:
         """Normalize groups of shape (outer, inner, parts, values), and return their statistics."""
         run = self._run
         parameters = self._lay_parameters(tile, self._reduced)
-        statistics, left = normalize_groups(
-            self._kernel, run.plan, x, out, parameters, work, exact=run.exact, exact_output=run.exact_output
-        )
+        numbers, left = normalize_groups(self._kernel, self._rule, Groups(x, out, *parameters), work)
+        statistics = {name: numbers[place] for name, place in self._names.items()}
         if not left.size:
             return statistics
         index = np.unravel_index(left, x.shape[:2])
@@ -147,7 +154,7 @@ class CompiledRun:
             return np.broadcast_to(here[..., 0], lengths).reshape(-1)
 
         here, parameters = solution.take(spread), self._lay_parameters(tile, along)
-        left = apply_to_rows(self._kernel, x, out, here, parameters, exact=run.exact_output)
+        left = apply_to_rows(self._kernel, Groups(x, out, *parameters), here, exact=run.exact_output)
         if left.size:
             index = np.unravel_index(left, x.shape[:2])
             rows = x[index].reshape(left.size, -1)
@@ -202,20 +209,27 @@ def _join(arrays: list[NDArray[Any]], kept: int) -> list[NDArray[Any]] | None:
     """Return views of arrays of one shape with two axes of groups and two of values; None if they do not do."""
     if all(a.flags.c_contiguous for a in arrays):
         return [a.reshape(1, -1, 1, math.prod(a.shape[kept:])) for a in arrays]
-    groups: list[tuple[int, ...]] = []
-    values: list[tuple[int, ...]] = []
-    for axis, (length, *strides) in enumerate(zip(arrays[0].shape, *(a.strides for a in arrays), strict=True)):
+    shape = _find_shape(arrays[0].shape, tuple([a.strides for a in arrays]), kept)
+    # Axes that lie behind each other are joined, which takes no copy.
+    return None if shape is None else [a.reshape(shape) for a in arrays]
+
+
+@functools.lru_cache(maxsize=64)
+def _find_shape(shape: Shape, strides: tuple[Shape, ...], kept: int) -> Shape | None:
+    """Return the shape of two axes of groups and two of values that arrays can take; None if there is none."""
+    groups: list[Shape] = []
+    values: list[Shape] = []
+    for axis, (length, *steps) in enumerate(zip(shape, *strides, strict=True)):
         runs = groups if axis < kept else values
         if length == 1:
             continue
-        if runs and [length * stride for stride in strides] == list(runs[-1][1:]):
+        if runs and [length * step for step in steps] == list(runs[-1][1:]):
             length *= runs.pop()[0]
-        runs.append((length, *strides))
+        runs.append((length, *steps))
     if len(groups) > 2 or len(values) > 2:
         return None
     lengths = [run[0] for run in groups], [run[0] for run in values]
-    shape = [n for own in lengths for n in (*[1] * (2 - len(own)), *own)]
-    return [a.reshape(shape) for a in arrays]  # joins axes that lie behind each other, which takes no copy
+    return tuple(n for own in lengths for n in (*[1] * (2 - len(own)), *own))
 
 
 def open_compiled(run: Run) -> CompiledRun | None:

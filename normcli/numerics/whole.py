@@ -68,83 +68,100 @@ def is_plan_served(plan: Plan, count: int) -> bool:
     return by_squares and plain and 0 < count < _LONGEST and find_freedom(plan, count) > 0
 
 
-def normalize_groups(
-    kernel: Kernel,
-    plan: Plan,
-    x: NDArray[Any],
-    out: NDArray[Any] | None,
-    parameters: tuple[RowParameter | None, RowParameter | None],
-    work: Workspace,
-    *,
-    exact: bool,
-    exact_output: bool,
-) -> tuple[dict[str, Floats], Integers]:
+class Rule(NamedTuple):
+    """What groups are divided by, and how exactly: `struct rule` of kernel.h, in its order."""
+
+    freedom: float
+    eps: float
+    eps_mode: int
+    zero_rule: int
+    centred: bool
+    exact: bool
+    exact_results: bool
+
+
+def make_rule(plan: Plan, count: int, *, exact: bool, exact_results: bool) -> Rule:
+    """Return the rule of groups that are measured, of so many values each.
+
+    Parameters
+    ----------
+    plan : Plan
+    count : int
+    exact, exact_results : bool
+        Whether more than 24 bits of the divisors are kept, and whether results have more.
+    """
+    spec = plan.spec
+    modes = _MODES.index(spec.eps_mode), _ZERO_RULES.index(spec.zero_rule)
+    centred = plan.norm.centre is Centre.MEAN
+    return Rule(find_freedom(plan, count), spec.eps or 0.0, *modes, centred, exact, exact_results)
+
+
+class Groups(NamedTuple):
+    """Groups, and what is made of them.
+
+    Parameters
+    ----------
+    x : ndarray, shape (outer, inner, parts, values)
+        Two axes of groups, and two of their values, of any strides.
+    out : ndarray or None
+        Of the shape of x; None if nothing is to be written.
+    gamma, beta : RowParameter or None
+    """
+
+    x: NDArray[Any]
+    out: NDArray[Any] | None
+    gamma: RowParameter | None = None
+    beta: RowParameter | None = None
+
+
+def normalize_groups(kernel: Kernel, rule: Rule, groups: Groups, work: Workspace) -> tuple[Floats, Integers]:
     """Normalize groups by what is measured of them.
 
     Parameters
     ----------
     kernel : Kernel
-    plan : Plan
-    x : ndarray, shape (outer, inner, parts, values)
-        Two axes of groups, and two of their values, of any strides.
-    out : ndarray or None
-        Of the shape of x; None if nothing is to be written.
-    parameters : tuple of RowParameter or None
-        Gamma and beta.
+    rule : Rule
+    groups : Groups
     work : Workspace
         Whose memory the statistics take.
-    exact, exact_output : bool
-        Whether more than 24 bits of the divisors are kept, and whether results have more.
 
     Returns
     -------
-    tuple of (dict, ndarray of int)
-        The statistics, and the numbers of the groups that the kernel has not decided: they have to be
-        normalized in another way.
+    tuple of (ndarray, ndarray of int)
+        Mean, square, its root and the divisor's inverse of each group, shape (4, groups); and the numbers of
+        the groups that the kernel has not decided: they have to be normalized in another way.
     """
-    spec, row = plan.spec, plan.norm.divisor
-    rule = (
-        find_freedom(plan, x.shape[2] * x.shape[3]),
-        spec.eps or 0.0,
-        _MODES.index(spec.eps_mode),
-        _ZERO_RULES.index(spec.zero_rule),
-        plan.norm.centre is Centre.MEAN,
-        exact,
-        exact_output,
-    )
-    numbers = work.get("numbers", (4, x.shape[0] * x.shape[1]))
-    left = kernel.normalize(_expose(x), None if out is None else _expose(out), None, numbers, *parameters, rule)
+    numbers = work.get("numbers", (4, groups.x.shape[0] * groups.x.shape[1]))
+    return numbers, _call(kernel, rule, groups, None, numbers)
+
+
+def name_statistics(plan: Plan) -> dict[str, int]:
+    """Return which of the four numbers of a group a plan's statistics are."""
+    row = plan.norm.divisor
     names = ("mean", row.square, row.spread, "rstd")
-    statistics = {name: values for name, values in zip(names, numbers, strict=True) if name in row.statistics}
-    return statistics, np.frombuffer(left, np.int64)
+    return {name: place for place, name in enumerate(names) if name in row.statistics}
 
 
-def apply_to_rows(
-    kernel: Kernel,
-    x: NDArray[Any],
-    out: NDArray[Any],
-    solution: Solution,
-    parameters: tuple[RowParameter | None, RowParameter | None],
-    *,
-    exact: bool,
-) -> Integers:
+def apply_to_rows(kernel: Kernel, rows: Groups, solution: Solution, *, exact: bool) -> Integers:
     """Normalize rows by what is known of them, as `kernel.apply`; return the numbers of those that are left.
 
     Parameters
     ----------
     kernel : Kernel
-    x, out : ndarray, shape (outer, inner, parts, values)
+    rows : Groups
     solution : Solution
         Without a scale, with one number for each row.
-    parameters : tuple of RowParameter or None
-        Gamma and beta.
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
     """
     table = np.array([*solution.mean, *solution.divisor])
-    rule = (1, 0.0, 0, 0, solution.centred, exact, exact)
-    left = kernel.normalize(_expose(x), _expose(out), table, None, *parameters, rule)
-    return np.frombuffer(left, np.int64)
+    return _call(kernel, Rule(1.0, 0.0, 0, 0, solution.centred, exact, exact), rows, table, None)
+
+
+def _call(kernel: Kernel, rule: Rule, groups: Groups, known: Floats | None, numbers: Floats | None) -> Integers:
+    x, out, *parameters = groups
+    exposed = _expose(x), None if out is None else _expose(out)
+    return np.frombuffer(kernel.normalize(*exposed, known, numbers, *parameters, rule), np.int64)
 
 
 def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leaves:
