@@ -47,7 +47,8 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and a misspelt n
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        return getattr(import_module(home), name)
+        globals()[name] = getattr(import_module(home), name)  # which is then found without this
+        return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
 
+    Ends = tuple[tuple[int, int], ...]
+
 
 _SMALL = 1 << 16
 """Of tensors of so many values it is remembered where gamma and beta lie."""
@@ -94,7 +96,7 @@ class _Places:
         return places
 
     @functools.lru_cache(maxsize=8)  # noqa: B019  # of the latest runs: mostly the same in all of their tiles
-    def find_span(self, along: tuple[int, ...], ends: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:
+    def find_span(self, along: tuple[int, ...], ends: Ends) -> tuple[int, int] | None:
         """Return the first place of a row, and how many neighbours share one; None if they lie otherwise."""
         parts = dict(zip(along, (slice(*pair) for pair in ends), strict=True))
         places = self.number(along, parts)
@@ -102,8 +104,25 @@ class _Places:
         span, rest = divmod(count, int(places[-1]) - first + 1)
         return None if rest or (places - first != np.arange(count) // max(span, 1)).any() else (first, span)
 
+    def find_rows(
+        self, along: tuple[int, ...], ends: Ends
+    ) -> tuple[NDArray[np.int64], int, NDArray[np.int64] | None]:
+        """Return where the rows of a tile begin, how many neighbours share a value, and where the values are.
+
+        Rows lie along some runs. The last is None where rows begin among all values, as they lie.
+        """
+        tile = tuple(slice(*pair) for pair in ends)
+        starts = self.number(tuple([run for run in self.runs if run not in along]), tile)
+        found = self.find_span(along, tuple([ends[run] for run in along]))
+        if found is not None:
+            first, span = found
+            return starts + first, span, None
+        each = np.add.outer(starts, self.number(along, tile))
+        return np.arange(len(starts)) * each.shape[1], 1, each.reshape(-1)
+
 
 _place_again = functools.lru_cache(maxsize=16)(_Places)
+_find_rows_again = functools.lru_cache(maxsize=16)(_Places.find_rows)
 """For small tensors, where finding it out takes longer than the arithmetic."""
 
 
@@ -119,9 +138,11 @@ class Spread:
     """
 
     def __init__(self, values: NDArray[Any], view_shape: tuple[int, ...], geometry: Geometry) -> None:
-        place = _place_again if math.prod(view_shape) <= _SMALL else _Places
-        self._places = place(values.shape, view_shape, geometry)
+        small = math.prod(view_shape) <= _SMALL
+        self._places = (_place_again if small else _Places)(values.shape, view_shape, geometry)
+        self._find_rows = _find_rows_again if small else _Places.find_rows
         self._values = values.reshape(self._places.lengths)
+        self._flat: NDArray[Any] | None = None
 
     def cut(self, tile: Slices, order: tuple[int, ...]) -> NDArray[Any]:
         """Return the values for a tile, with its runs in an order, to be broadcast against it."""
@@ -139,21 +160,13 @@ class Spread:
         """Whether the values are read from a file, part by part."""
         return isinstance(self._values, Mapped) and self._values.lies_in_file
 
-    @functools.cached_property
-    def flat(self) -> NDArray[Any]:
-        """All values, in C order."""
-        return np.ascontiguousarray(fetch(self._values)).reshape(-1)
-
     def lay_rows(self, tile: Slices, along: tuple[int, ...]) -> RowParameter:
         """Return the values for rows of a tile: one for each place along its other runs."""
-        places = self._places
-        starts = places.number(tuple([run for run in places.runs if run not in along]), tile)
-        found = places.find_span(along, tuple([(tile[run].start, tile[run].stop) for run in along]))
-        if found is not None:
-            first, span = found
-            return RowParameter(self.flat, starts + first, span)
-        each = np.add.outer(starts, places.number(along, tile))
-        return RowParameter(self.flat[each.reshape(-1)], np.arange(len(starts)) * each.shape[1], 1)
+        ends = tuple([(part.start, part.stop) for part in tile])
+        starts, span, index = self._find_rows(self._places, along, ends)
+        if self._flat is None:  # of several threads, each may find the same
+            self._flat = np.ascontiguousarray(fetch(self._values)).reshape(-1)
+        return RowParameter(self._flat if index is None else self._flat[index], starts, span)
 
 
 class ArraySource:
@@ -261,8 +274,9 @@ def _shorten_floats(values: NDArray[Any]) -> NDArray[Any]:
         return values.astype(np.float64)
 
 
-@contextlib.contextmanager
-def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Iterator[Source]:
+def open_source(
+    values: NDArray[Any], plan: Plan, geometry: Geometry
+) -> contextlib.AbstractContextManager[Source]:
     """Open the source of a tensor of the plan's shape: by position if it lies in a file.
 
     Raises
@@ -270,6 +284,13 @@ def open_source(values: NDArray[Any], plan: Plan, geometry: Geometry) -> Iterato
     DataError
         When the block ends, if the file has changed since it was opened: some tiles may be of another version.
     """
+    if isinstance(values, np.memmap):
+        return _open_map(values, plan, geometry)
+    return contextlib.nullcontext(ArraySource(values, plan.grid.view_shape, geometry))
+
+
+@contextlib.contextmanager
+def _open_map(values: np.memmap[Any, Any], plan: Plan, geometry: Geometry) -> Iterator[Source]:
     if _is_long(values.dtype) or not lies_in_file(values):
         yield ArraySource(values, plan.grid.view_shape, geometry)
     else:
@@ -284,18 +305,17 @@ def open_parameter(
     """Return gamma or beta, of `ParameterShapes.shape`, plus an offset, ready to be cut to tiles."""
     if values is None:
         return None
-    with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
-        values = np.asarray(values, dtype=np.float64)
+    values = np.asarray(values)
+    if values.dtype != np.float64:
+        with np.errstate(invalid="ignore"):  # a signalling NaN is one like any other
+            values = values.astype(np.float64)
     if offset:  # otherwise a zero keeps its sign
         values = values + offset
     return Spread(values.reshape(plan.parameters.view_shape), plan.grid.view_shape, geometry)
 
 
-@contextlib.contextmanager
-def open_sink(out: NDArray[Any], geometry: Geometry) -> Iterator[Sink]:
+def open_sink(out: NDArray[Any], geometry: Geometry) -> contextlib.AbstractContextManager[Sink]:
     """Open the sink that writes to an array: by position if it lies in a file."""
-    if not lies_in_file(out):
-        yield ArraySink(out, geometry)
-        return
-    with contextlib.closing(FileSink(out, geometry)) as sink:
-        yield sink
+    if lies_in_file(out):
+        return contextlib.closing(FileSink(out, geometry))
+    return contextlib.nullcontext(ArraySink(out, geometry))

@@ -226,6 +226,10 @@ class Plan:
         self, name: str, values: NDArray[np.generic], shape: tuple[int, ...], full_shape: tuple[int, ...]
     ) -> NDArray[np.generic]:
         """Return values in a shape, given in any that broadcasts to it or to its form at the tensor's rank."""
+        if values.shape == shape:  # what `broadcast_to` takes long to find out
+            fitted = values.view()
+            fitted.flags.writeable = False
+            return fitted
         candidates = [(values, shape), (values, full_shape)]
         if values.ndim == 2 and values.shape[1] == 1:
             candidates.append((values[:, 0], shape))
