@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
 
 
-def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
+def gather(plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = False) -> Sums:
     """Return the sums of a tensor's groups.
 
     Where a sample has several values of a group, its leaves are its own: so what is kept of it depends on its
@@ -36,13 +36,16 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
         Of the tensor's shape; its groups extend over the batch axis.
     values : ndarray
     effort : Effort
+    apart : bool
+        Each sample's are groups of their own, and the plan keeps the batch axis: of a block of a tensor, which
+        does not hold all values of its samples, whose deviations are found later.
     """
     sums = Sums.zeros(plan.grid.group_count)
     if values.size == 0:
         return sums
-    positions = find_positions(plan)
+    positions = () if apart else find_positions(plan)
     geometry = Geometry.of(plan.grid.view_shape, positions or plan.grid.view_axes)
-    gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions))
+    gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions), images=has_images(plan) and not apart)
     with open_source(values, plan, geometry) as source, np.errstate(all="ignore"):
         Run(plan, geometry, source, None, effort=effort).survey(gatherer.add)
     return sums
@@ -51,9 +54,9 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort) -> Sums:
 class _Gatherer:
     """Adds the batches of a survey to sums: exactly, so that their order does not matter."""
 
-    def __init__(self, plan: Plan, geometry: Geometry, sums: Sums, *, by_sample: bool) -> None:
+    def __init__(self, plan: Plan, geometry: Geometry, sums: Sums, *, by_sample: bool, images: bool) -> None:
         self.sums = sums
-        self._images = has_images(plan)
+        self._images = images
         self._leaf_count = len(geometry.leaf_sizes)
         self._pending: dict[int, tuple[Fixed, Fixed, list[float]]] = {}
         self._samples, self._inner = 1, 1

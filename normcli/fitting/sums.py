@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +13,7 @@ from normcli.errors import DataError
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre
 from normcli.numerics.divisor import choose_scale_where
-from normcli.numerics.fixed import Fixed
+from normcli.numerics.fixed import ALL, Fixed
 from normcli.numerics.lengths import Lengths
 from normcli.numerics.moments import Moments
 from normcli.numerics.order_statistics import make_extremes
@@ -33,6 +34,10 @@ _SMALL, _LARGE = 2.0**-400, 2.0**400
 
 _PAIR = 2.0**-105
 """An upper bound of what a pair leaves of a number, as a part of it."""
+
+
+_EXACT, _COUNTED = ("total", "square", "deviation"), ("count", "nan", "above", "below", "images")
+"""The fields that are sums of numbers, and of how many."""
 
 
 @dataclass(slots=True)
@@ -80,20 +85,38 @@ class Sums:
         for member in fields(self):
             held = getattr(self, member.name)
             if isinstance(held, Fixed):
-                part: Any = Fixed(held.digits[:, groups], held.low)
+                part: Any = held.take(groups)
             else:
                 part = held.map(lambda a: a[groups]) if isinstance(held, Pair) else held[groups]
             setattr(taken, member.name, part)
         return taken
 
-    def merge(self, other: Sums) -> None:
-        """Add the sums of other values: exact, so that neither order nor grouping changes a bit."""
-        for name in ("total", "square", "deviation"):
-            getattr(self, name).merge(getattr(other, name))
-        for name in ("count", "nan", "above", "below", "images"):
-            getattr(self, name).__iadd__(getattr(other, name))
-        lower_at(self.low, slice(None), other.low)
-        raise_at(self.high, slice(None), other.high)
+    def merge(self, other: Sums, groups: NDArray[np.intp] | slice = ALL) -> None:
+        """Add the sums of other values of some groups, each named once.
+
+        They are exact, so that neither order nor grouping changes a bit.
+        """
+        for name in _EXACT:
+            getattr(self, name).merge(getattr(other, name), groups)
+        for name in _COUNTED:
+            getattr(self, name)[groups] += getattr(other, name)
+        lower_at(self.low, groups, other.low)
+        raise_at(self.high, groups, other.high)
+
+    def fold(self, shape: tuple[int, ...], axis: int) -> Sums:
+        """Return the sums along an axis of groups that are numbered in C order of a shape."""
+        kept = tuple(1 if at == axis else length for at, length in enumerate(shape))
+        folded = Sums.zeros(math.prod(kept))
+        for name in _EXACT:
+            setattr(folded, name, getattr(self, name).fold(shape, axis))
+        for name in _COUNTED:
+            getattr(folded, name)[...] = np.add.reduce(getattr(self, name).reshape(shape), axis=axis).reshape(
+                -1
+            )
+        owners = np.broadcast_to(np.arange(math.prod(kept)).reshape(kept), shape).reshape(-1)
+        lower_at(folded.low, owners, self.low)
+        raise_at(folded.high, owners, self.high)
+        return folded
 
 
 class Solved(NamedTuple):

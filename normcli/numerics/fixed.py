@@ -18,6 +18,9 @@ DIGIT = 32
 MOST_PLACES = 80
 """Sums of doubles and of their squares have digits from -68 (2⁻²¹⁴⁸) to 66 (2²⁰⁴⁸ times their number)."""
 
+ALL = slice(None)
+"""All groups."""
+
 _MASK = np.int64((1 << DIGIT) - 1)
 
 _DOUBLE = 52
@@ -106,14 +109,24 @@ class Fixed:
             self.digits = np.pad(self.digits, ((below, above), (0, 0)))
             self.low -= below
 
-    def merge(self, other: Fixed) -> None:
-        """Add the numbers of another, group by group."""
+    def merge(self, other: Fixed, groups: NDArray[np.intp] | slice = ALL) -> None:
+        """Add the numbers of another to those of some groups, each named once."""
         other._normalize()
         self._normalize()
         self._reach(other.low, other.low + len(other.digits) + 1)
         at = other.low - self.low
-        self.digits[at : at + len(other.digits)] += other.digits
+        self.digits[at : at + len(other.digits), groups] += other.digits
         self._normalize()
+
+    def take(self, groups: NDArray[np.intp]) -> Fixed:
+        """Return the numbers of some groups, in an order."""
+        return Fixed(self.digits[:, groups], self.low)
+
+    def fold(self, shape: tuple[int, ...], axis: int) -> Fixed:
+        """Return the sums along an axis of groups that are numbered in C order of a shape."""
+        self._normalize()
+        digits = np.add.reduce(self.digits.reshape(-1, *shape), axis=axis + 1)
+        return Fixed(digits.reshape(len(self.digits), -1), self.low)
 
     def _normalize(self) -> None:
         """Carry: every digit but the highest is then from 0 to 2³² − 1, and the highest is smaller than 2³¹."""

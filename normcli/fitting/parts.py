@@ -1,0 +1,173 @@
+"""Statistics from blocks of a tensor: boxes that together hold each value once, in any order, on any machine.
+
+A block's sums are those of its own groups. Blocks that lie along a group add up; of a norm whose samples have
+deviations of their own, those that hold parts of the same samples are added first, sample by sample.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.errors import DataError
+from normcli.fitting.gather import gather
+from normcli.fitting.statistics import Stats
+from normcli.fitting.subject import has_images
+from normcli.fitting.sums import Sums, find_deviations
+from normcli.norms.plan import make_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from normcli.engine.walk import Effort
+    from normcli.fitting.subject import Subject
+    from normcli.norms.plan import Plan
+
+Box = tuple[slice, ...]
+"""Where a block lies in the tensor: a slice for each axis, without steps."""
+
+
+class Part(NamedTuple):
+    """The sums of a block.
+
+    Parameters
+    ----------
+    box : tuple of slice
+        Where it lies; along the axes that it was added up over, all of the tensor.
+    sums : Sums
+        Of its groups; or of each of its samples' own, where these are apart.
+    apart : bool
+    """
+
+    box: Box
+    sums: Sums
+    apart: bool = False
+
+
+def gather_part(
+    subject: Subject, shape: tuple[int, ...], box: Box, values: NDArray[Any], effort: Effort
+) -> Part:
+    """Return the sums of a block.
+
+    Parameters
+    ----------
+    subject : Subject
+        Of the tensor.
+    shape : tuple of int
+        The tensor's.
+    box : tuple of slice
+    values : ndarray
+        What lies there.
+    effort : Effort
+    """
+    plan = _plan_whole(subject, shape)
+    apart = has_images(plan) and not _holds_samples(plan, box)
+    return Part(
+        box, gather(_plan_block(subject, plan, values.shape, apart=apart), values, effort, apart=apart), apart
+    )
+
+
+def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -> Part:
+    """Return what blocks amount to that have the same groups, and whole samples together.
+
+    Parameters
+    ----------
+    subject, shape
+        As of `gather_part`.
+    parts : iterable of Part
+        Their samples may differ, but of those that are apart no two overlap otherwise than being the same.
+    """
+    plan = _plan_whole(subject, shape)
+    batch = plan.grid.layout.batch or 0
+    total: Part | None = None
+    slabs: dict[tuple[int, int], Part] = {}
+    for part in parts:
+        if part.apart:
+            samples = part.box[batch]
+            key = samples.start, samples.stop
+            slabs[key] = _add(slabs[key], part) if key in slabs else part
+        else:
+            total = part if total is None else _add(total, part)
+    for part in slabs.values():
+        found = _close_samples(subject, plan, part)
+        total = found if total is None else _add(total, found)
+    if total is None:
+        raise DataError("there is no block to fit")
+    every = tuple(
+        slice(0, length) if axis in plan.grid.axes else cut
+        for axis, (length, cut) in enumerate(zip(shape, total.box, strict=True))
+    )
+    return total._replace(box=every)
+
+
+def join_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part], *, omits_nan: bool) -> Stats:
+    """Return the statistics over a tensor, from blocks that hold each of its values once."""
+    plan = _plan_whole(subject, shape)
+    by_groups: dict[tuple[tuple[int, int], ...], list[Part]] = defaultdict(list)
+    for part in parts:
+        by_groups[tuple((part.box[axis].start, part.box[axis].stop) for axis in plan.grid.kept)].append(part)
+    sums = Sums.zeros(plan.grid.group_count)
+    for some in by_groups.values():
+        added = add_parts(subject, shape, some)
+        sums.merge(added.sums, number_groups(plan, added.box))
+    return Stats(subject, omits_nan, 1, shape[plan.grid.layout.batch or 0], sums)
+
+
+def number_groups(plan: Plan, box: Box) -> NDArray[np.intp]:
+    """Return the numbers of the groups that a block holds values of."""
+    numbers = np.arange(plan.grid.group_count).reshape(plan.grid.stats_shape)
+    split = None if plan.grid.split is None else plan.grid.split.axis
+    index = tuple(slice(None) if axis == split else box[axis] for axis in plan.grid.kept)
+    return numbers[index].reshape(-1)
+
+
+def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:
+    """Return the statistics of the groups that a block holds values of, as those of a tensor of its shape."""
+    plan = _plan_whole(stats.subject, shape)
+    lengths = tuple(
+        cut.stop - cut.start if axis in plan.grid.kept else n
+        for axis, (n, cut) in enumerate(zip(stats.subject.shape, box, strict=True))
+    )
+    columns = stats.subject.columns
+    if columns is not None and len(shape) - 1 in plan.grid.kept:
+        columns = columns[box[-1]]
+    subject = stats.subject._replace(shape=lengths, columns=columns)
+    return stats._replace(subject=subject, sums=stats.sums.take(number_groups(plan, box)))
+
+
+def _plan_whole(subject: Subject, shape: tuple[int, ...]) -> Plan:
+    return subject._replace(shape=shape).plan(shape[subject.plan(1).grid.layout.batch or 0])
+
+
+def _plan_block(subject: Subject, whole: Plan, shape: tuple[int, ...], *, apart: bool) -> Plan:
+    """Return the plan of a block: the tensor's, but for the shape, and the batch axis kept if samples are apart."""
+    batch = whole.grid.layout.batch
+    axes = tuple(axis for axis in whole.grid.axes if not (apart and axis == batch))
+    return make_plan(subject.request._replace(axes=axes), shape, whole.tensor_dtype)
+
+
+def _holds_samples(plan: Plan, box: Box) -> bool:
+    """Whether a block holds all values that its samples have in its groups."""
+    grid = plan.grid
+    return all(box[axis] == slice(0, grid.shape[axis]) for axis in grid.axes if axis != grid.layout.batch)
+
+
+def _add(first: Part, other: Part) -> Part:
+    first.sums.merge(other.sums)
+    return first
+
+
+def _close_samples(subject: Subject, whole: Plan, part: Part) -> Part:
+    """Return the sums of groups from those of each sample, now that all values of these samples are there."""
+    plan = _plan_block(subject, whole, tuple(cut.stop - cut.start for cut in part.box), apart=True)
+    sums = part.sums
+    some = np.flatnonzero(sums.count > 0)
+    deviations = find_deviations(sums.total, sums.square, sums.count.astype(np.float64))
+    sums.deviation.add(some, deviations[some][:, None])
+    sums.images[some] += 1
+    folded = sums.fold(plan.grid.stats_shape, plan.grid.kept.index(whole.grid.layout.batch or 0))
+    return Part(part.box, folded)

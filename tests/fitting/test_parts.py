@@ -1,0 +1,87 @@
+"""Statistics from blocks: the same bits, however a tensor is cut."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from normcli.engine.run import run
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.fitting.parts import add_parts, cut_stats, gather_part, join_parts
+from normcli.fitting.stats_file import describe_stats
+from normcli.fitting.subject import choose_subject
+from normcli.fitting.use import Use
+from normcli.norms.request import Request
+from normcli.tensors.tensor import Tensor
+from tests.fitting.test_fit import fit_arrays, make
+
+
+def cut_into(shape, chunks):
+    ranges = [[slice(a, min(a + c, n)) for a in range(0, n, c)] for n, c in zip(shape, chunks, strict=True)]
+    return list(itertools.product(*ranges))
+
+
+CASES = [
+    pytest.param(Request("bn"), (6, 4, 5, 3), id="bn"),
+    pytest.param(Request("zscore"), (13, 4), id="zscore"),
+    pytest.param(Request("zscore", axes=(0, 1), ddof=1), (6, 4, 5), id="some axes"),
+    pytest.param(Request("zscore", axes=(0, 1), layout="XBY"), (4, 6, 5), id="the batch is not first"),
+    pytest.param(Request("minmax"), (9, 3), id="minmax"),
+    pytest.param(Request("maxabs"), (9, 3), id="maxabs"),
+    pytest.param(Request("gn", groups=2, axes=(0, 1, 2)), (5, 4, 3), id="channel groups"),
+    pytest.param(Request("mvn", axes=(0, 1, 2, 3)), (4, 3, 5, 2), id="one group"),
+]
+
+
+@pytest.mark.parametrize("chunks", [(2, 2, 2, 2), (3, 9, 1, 2), (9, 9, 9, 9), (1, 1, 1, 1)])
+@pytest.mark.parametrize(("request_", "shape"), CASES)
+def test_blocks_of_any_shape_in_any_order_give_the_bits_of_one_fit(request_, shape, chunks, rng):
+    x = make(rng, shape, "float64")
+    x.reshape(-1)[3] = np.nan
+    x.reshape(-1)[-2] = np.inf
+    whole = fit_arrays([x], request_)
+    subject = choose_subject(request_, Tensor(x, "x"))
+    sizes = list(chunks[: x.ndim])
+    if request_.groups:
+        sizes[1] = x.shape[1]
+    boxes = cut_into(shape, sizes)
+    order = rng.permutation(len(boxes))
+    parts = [gather_part(subject, shape, boxes[i], x[boxes[i]], DEFAULT_EFFORT) for i in order]
+    found = join_parts(subject, shape, parts, omits_nan=False)
+    for name, member in describe_stats(whole).items():
+        assert describe_stats(found)[name].tobytes() == member.tobytes(), name
+
+
+def test_parts_add_up_as_a_tree(rng):
+    x = make(rng, (8, 3, 4), "float32")
+    request = Request("bn", layout="NCL")
+    subject = choose_subject(request, Tensor(x, "x"))
+    boxes = cut_into(x.shape, (2, 3, 2))
+    parts = [gather_part(subject, x.shape, box, x[box], DEFAULT_EFFORT) for box in boxes]
+    left, right = (add_parts(subject, x.shape, some) for some in (parts[:4], parts[4:]))
+    found = join_parts(subject, x.shape, [right, left], omits_nan=False)
+    assert all(
+        found_.tobytes() == member.tobytes()
+        for found_, member in zip(
+            describe_stats(found).values(), describe_stats(fit_arrays([x], request)).values(), strict=True
+        )
+    )
+
+
+@pytest.mark.parametrize(("request_", "shape"), CASES)
+def test_a_block_is_normalized_with_the_statistics_of_its_groups(request_, shape, rng):
+    x = make(rng, shape, "float32")
+    stats = fit_arrays([x], request_)
+    use = Use(stats)
+    plan = use.plan("x", x)
+    whole = run(plan, x, use.fit_inputs(plan))[0]
+    sizes = [2] * x.ndim
+    if request_.groups:
+        sizes[1] = x.shape[1]
+    for box in cut_into(shape, sizes):
+        part = Use(cut_stats(stats, shape, box))
+        block = np.ascontiguousarray(x[box])
+        plan = part.plan("x", block)
+        assert run(plan, block, part.fit_inputs(plan))[0].tobytes() == whole[box].tobytes()
