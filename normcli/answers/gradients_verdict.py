@@ -49,12 +49,13 @@ class GradientsVerdict:
     warnings: Sequence[str] = ()
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, and of each array its verdict, the worst value, and how it is wrong."""
+        """Return the header, the worst values and distances, and last of each array its verdict."""
         exact, plan = self.checked.gradients, self.checked.gradients.plan
         title = f"check backward {plan.norm.name} · {plan.norm.title}"
         given = name_inputs(exact.inputs)
         yield build_header(title, plan, list_facts(self.tensor), view, given, self.list_facts())
-        yield from self.judge(view)
+        yield from self.detail(view)
+        yield from self.judge()
 
     def list_facts(self) -> list[tuple[str, tuple[str, ...]]]:
         """Return the lines of a header about dy and what is held against the exact gradients."""
@@ -64,17 +65,21 @@ class GradientsVerdict:
             lines.append((f"actual {name}", facts))
         return lines
 
-    def judge(self, view: View) -> Iterator[Section]:
-        """Return of each array its verdict, the worst value, and how it is wrong."""
+    def detail(self, view: View) -> Iterator[Section]:
+        """Return the worst value of each array that differs, and the distances of dx."""
         for name, comparison in self.checked.comparisons.items():
-            yield build_line(name, comparison)
             if comparison.worst is not None and not comparison.ok:
                 at = ("at", self._name_place(name, comparison.worst))
-                yield Facts("worst value", (at, *format_element(comparison, view)))
-            if name in self.checked.faults:
-                yield Line((self.checked.faults[name],))
+                yield Facts(f"worst value of {name}", (at, *format_element(comparison, view)))
             if name == "dx" and comparison.compared:
                 yield build_histogram(comparison, view)
+
+    def judge(self) -> Iterator[Line]:
+        """Return of each array its verdict, and how it is wrong."""
+        for name, comparison in self.checked.comparisons.items():
+            yield build_line(name, comparison)
+            if name in self.checked.faults:
+                yield Line((self.checked.faults[name],))
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as one object."""

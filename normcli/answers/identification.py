@@ -18,6 +18,7 @@ from normcli.documents.document import (
 )
 from normcli.documents.excerpt import format_hidden
 from normcli.documents.plans import describe_tensor, list_facts
+from normcli.verify.affine import NO_AFFINE
 from normcli.verify.sentence import format_share
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from normcli.verify.plain import PlainMap
     from normcli.verify.slips import Slip
 
-_MOST_MATCHES = 12
+_MOST_LINES, _MOST_ON_SCREEN = 12, 4
+"""Lines of a table in a pipe, and in a terminal, where the verdict below it is to be seen."""
 
 _COLUMNS = (
     "norm",
@@ -47,7 +49,11 @@ _COLUMNS = (
     "max ulp",
     "max abs",
 )
+_ABSENT = "–"
 _NUMERIC = frozenset(("eps", "ddof", "equal", "max ulp", "max abs"))
+
+_NOTHING = frozenset((_ABSENT, NO_AFFINE.way, "0"))
+"""What says nothing: a table has no column of it alone."""
 
 _MEMBERS = (
     *("norm", "axes", "groups", "group_order", "eps", "eps_range", "eps_mode", "ddof", "p"),
@@ -112,11 +118,14 @@ class IdentificationAnswer:
         return iter((_COLUMNS, *map(self._to_cells, self.found.matches)))
 
     def _list_matches(self, view: View) -> Table:
-        matches = self.found.matches if view.full else self.found.matches[:_MOST_MATCHES]
         count = len(self.found.matches)
+        matches = self.found.matches[: _count_lines(count, view)]
         note = format_hidden(count - len(matches), count, "match", "matches")
-        rows = [Row(self._to_cells(match)) for match in matches]
-        return Table(None, _COLUMNS, tuple(name in _NUMERIC for name in _COLUMNS), rows, note)
+        every = [self._to_cells(match) for match in matches]
+        told = [i for i in range(len(_COLUMNS)) if not {cells[i] for cells in every} <= _NOTHING]
+        columns = tuple(_COLUMNS[i] for i in told)
+        rows = [Row(tuple(cells[i] for i in told)) for cells in every]
+        return Table(None, columns, tuple(name in _NUMERIC for name in columns), rows, note, wraps=True)
 
     def _list_lines(self, plain: PlainMap, view: View) -> Table:
         """Return a and b of each index, and the statistics that evaluation would have stored."""
@@ -126,7 +135,7 @@ class IdentificationAnswer:
             columns |= {"running mean": evaluation.mean, "running var + eps": evaluation.square}
         names = tuple(self.axis_names[axis] for axis in plain.axes)
         count = plain.scale.size
-        most = count if view.full else min(count, _MOST_MATCHES)
+        most = _count_lines(count, view)
         places = zip(
             *np.unravel_index(np.arange(most), [plain.scale.shape[a] for a in plain.axes]), strict=True
         )
@@ -160,15 +169,20 @@ class IdentificationAnswer:
         return (
             f"{match.norm}{groups}" + ("" if match.p is None else f" p {match.p:g}"),
             " ".join(self.axis_names[axis] for axis in match.axes),
-            *(eps if match.takes_eps else ("–",) * len(eps)),
+            *(eps if match.takes_eps else (_ABSENT,) * len(eps)),
             str(match.ddof),
             match.affine,
             match.precision,
-            ", ".join(match.like) or "–",
+            ", ".join(match.like) or _ABSENT,
             format_share(match.equal),
             f"{match.max_ulp:.3g}",
             f"{match.max_abs:.2e}",
         )
+
+
+def _count_lines(count: int, view: View) -> int:
+    """Return how many lines of a table are shown."""
+    return count if view.full else min(count, _MOST_LINES if view.width is None else _MOST_ON_SCREEN)
 
 
 def _format_column(values: Floats, most: int) -> list[str]:

@@ -92,20 +92,23 @@ class Verdict:
         return self.checked.ok and (self.gradients is None or self.gradients.checked.ok)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, and for each array its verdict, worst value, distances and worst groups."""
+        """Return the header, of each array its worst value, distances and worst groups, and last the verdicts."""
         yield self._build_header(view)
         for name, comparison in self.checked.comparisons.items():
-            yield build_line(name, comparison)
             if not comparison.ok:
                 yield self._build_worst(name, comparison, view)
             if name == NORMALIZED and comparison.compared:
                 yield build_histogram(comparison, view)
             if comparison.groups is not None and not comparison.ok and self.plan.grid.group_count > 1:
                 yield self._build_groups(comparison, view)
+        if self.gradients is not None:
+            yield from self.gradients.detail(view)
+        for name, comparison in self.checked.comparisons.items():
+            yield build_line(name, comparison)
         if self.sentence is not None:
             yield Line((self.sentence,))
         if self.gradients is not None:
-            yield from self.gradients.judge(view)
+            yield from self.gradients.judge()
 
     def data(self) -> Mapping[str, Any]:
         """Return the verdicts as one object; `groups` are those with mismatches, in order."""
@@ -162,7 +165,7 @@ class Verdict:
         if name == NORMALIZED:
             at = format_index(index, grid.layout) or "the only value"
             place = (at, f"group {group}") if self.plan.spec.window is None else (at,)
-        return Facts("worst value", (("at", place), *format_element(comparison, view)))
+        return Facts(f"worst value of {name}", (("at", place), *format_element(comparison, view)))
 
     def _build_groups(self, comparison: Comparison, view: View) -> Table:
         assert comparison.groups is not None

@@ -189,7 +189,7 @@ def _tabulate(section: Table, widths: Sequence[int], view: View) -> Iterator[Tex
 def _narrow(widths: Sequence[int], room: int) -> list[int]:
     """Return widths that fit, the widest columns cut to one width; none if that is too narrow to read."""
     left = room - len(GUTTER) * (len(widths) - 1) - 2
-    for most in range(max(widths), _NARROWEST - 1, -1):
+    for most in range(max(*widths, _NARROWEST), _NARROWEST - 1, -1):
         narrowed = [widths[0], *(min(width, most) for width in widths[1:])]
         if sum(narrowed) <= left:
             return narrowed

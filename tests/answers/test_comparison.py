@@ -124,6 +124,21 @@ def test_a_pipe_gets_whole_cells():
     assert " ".join(" ".join(narrow).split()).count("long") == 40
 
 
+def test_columns_that_are_all_narrow_are_set_over_several_tables():
+    names = tuple(f"column {number}" for number in range(12))
+    grid = Table(None, names, (False,) * 12, [Row(tuple("abcdefghijkl"))], wraps=True)
+
+    class One:
+        def sections(self, view):
+            yield grid
+
+    lines = render(One(), View(width=80)).splitlines()
+    assert [line.split("   ")[0].strip() for line in lines if line.startswith(("a", "column"))] == [
+        "column 0",
+        "a",
+    ] * 2
+
+
 def test_a_slice_is_the_first_matrix():
     text = render(compared(FOUR, (2, 4, 4, 4)), View(show=frozenset(("y",))))
     assert "rows h, columns w, at n=0 c=0" in text

@@ -59,7 +59,7 @@ def test_the_message_is_the_report_of_check():
     assert first.endswith(" ulp of float32")
     assert (blank, report[0]) == ("", "check ln · layer normalization")
     words = " ".join(report)
-    assert "worst value at        b=" in words
+    assert "worst value of normalized at        b=" in words
     assert "ulp of float32   values   share" in words
     assert "6 of 6 groups differ" in words
     assert "and ddof 1" in words

@@ -1,0 +1,49 @@
+"""The answer of `identify` as a reader sees it."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.answers.identification import IdentificationAnswer
+from normcli.documents.document import View
+from normcli.tensors.tensor import Tensor
+from normcli.verify.identify import Question, identify
+from normcli.verify.sentence import format_sentence
+from normcli.writers import write
+
+X = np.random.default_rng(5).normal(1.0, 2.0, (4, 6, 5, 5)).astype("f4")
+SCREEN = 24
+
+
+def answer(y):
+    found = identify(Question(X, y, layout="NCHW"))
+    return IdentificationAnswer(found, format_sentence(found), Tensor(X, "x.npy"), Tensor(y, "y.npy"), "nchw")
+
+
+def render(document, view):
+    text = io.StringIO()
+    write(document, "table", text, view)
+    return text.getvalue().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("y", "hidden"),
+    [
+        pytest.param(normalize(X, "ln", axes=(1, 2, 3)).normalized, "matches hidden", id="a norm"),
+        pytest.param(X * np.arange(1, 7, dtype="f4")[:, None, None] + 1, "lines hidden", id="a plain map"),
+    ],
+)
+def test_a_screen_holds_the_table_and_the_verdict_below_it(y, hidden):
+    document = answer(y)
+    lines, every = render(document, View(width=80)), render(document, View())
+    start = next(number for number, line in enumerate(lines) if line[:1] in "✓✗" and line)
+    told = " ".join(lines[start:])
+    assert told == f"{every[-1]}"
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < SCREEN + 5  # the table's end at least
+    assert any(hidden in line for line in lines)
+    assert not any(hidden in line for line in render(document, View(width=80, full=True)))
