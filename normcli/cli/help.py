@@ -177,6 +177,9 @@ def _list_words() -> Topic:
         "ulp": "unit in the last place: from a number to the next that its dtype can hold",
         "rounded once": "as if calculated with endless digits, then brought to the dtype in one step",
         "bit for bit": "equal in every bit, not only in the digits that are printed",
+        "equal": "of check and identify: the share of values that are the exact ones, rounded",
+        "fits": "of identify: between these two numbers every eps gives the values, as far as they show it",
+        "evaluation": "normalizing with statistics that were kept in training: y = a · x + b for each channel",
         "numpy-legacy": "the stream of numpy.random.seed and randint, as in notebooks; numpy is default_rng's",
         "like": "a framework's convention: its eps, ddof, axes and the rest; normcli conventions lists them",
     }
