@@ -48,7 +48,7 @@ class Kernel(NamedTuple):
         return str(self.module.VARIANTS[self.variant])
 
     @property
-    def normalize(self) -> Callable[..., bytes]:
+    def normalize(self) -> Callable[..., tuple[bytes, bytes]]:
         """Normalize whole groups."""
         return functools.partial(self.module.normalize, self.variant)
 

@@ -2,7 +2,6 @@
 #ifndef NORMCLI_APPLYING_H
 #define NORMCLI_APPLYING_H
 
-#include "elements.h"
 #include "loading.h"
 
 /* What values are calculated with: one number for each group of a batch. */

@@ -35,25 +35,38 @@ typedef int64_t mask __attribute__((vector_size(8 * LANES)));
 
 #define SPLITTER 0x8000001p0
 
-/* two_prod: p + e = a * b. */
-#define TWO_PROD(p, e, a, b)                                                                 \
-    do {                                                                                     \
-        const __typeof__(a) a_ = (a), b_ = (b), p_ = a_ * b_, c_ = SPLITTER * a_, d_ = SPLITTER * b_; \
-        const __typeof__(a) ah_ = c_ - (c_ - a_), al_ = a_ - ah_;                            \
-        const __typeof__(a) bh_ = d_ - (d_ - b_), bl_ = b_ - bh_;                            \
-        (e) = ((ah_ * bh_ - p_) + ah_ * bl_ + al_ * bh_) + al_ * bl_, (p) = p_;              \
-    } while (0)
+ALWAYS int64_t get_bits(double value)
+{
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
 
-/* pair_divide: q + e = (a + al) / (b + bl), to 2^-101 of it. */
-#define PAIR_DIVIDE(q, e, a, al, b, bl)                                            \
-    do {                                                                           \
-        const __typeof__(a) q_ = (a) / (b);                                        \
-        __typeof__((a) + (b)) product_, error_;                                            \
-        TWO_PROD(product_, error_, q_, b);                                         \
-        const __typeof__(a) rest_ = (((a) - product_) - error_) + ((al) - q_ * (bl)); \
-        const __typeof__(a) step_ = rest_ / (b);                                   \
-        QUICK_TWO_SUM(q, e, q_, step_);                                            \
-    } while (0)
+ALWAYS double from_bits(int64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* What p = a * b leaves of the product: the same bits either way, where nothing over- or underflows. */
+ALWAYS double find_rest(double a, double b, double p)
+{
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    return __builtin_fma(a, b, -p);
+#else
+    const double c = SPLITTER * a, d = SPLITTER * b, ah = c - (c - a), bh = d - (d - b), al = a - ah, bl = b - bh;
+    return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+#endif
+}
+
+/* two_prod: p + e = a * b. */
+ALWAYS void two_prod(vector *p, vector *e, vector a, vector b)
+{
+    const vector product = a * b;
+    for (int i = 0; i < LANES; i++) (*e)[i] = find_rest(a[i], b[i], product[i]);
+    *p = product;
+}
 
 ALWAYS vector fill(double value) { return (vector){0} + value; }
 ALWAYS vector choose(mask where, vector a, vector b) { return (vector)((where & (mask)a) | (~where & (mask)b)); }
@@ -76,6 +89,16 @@ ALWAYS bool is_any(mask where)
     return any != 0;
 }
 
+/* pair_divide: q + e = (a + al) / (b + bl), to 2^-101 of it. */
+ALWAYS void pair_divide(vector *q, vector *e, vector a, vector al, vector b, vector bl)
+{
+    const vector first = a / b;
+    vector product, error;
+    two_prod(&product, &error, first, b);
+    const vector rest = ((a - product) - error) + (al - first * bl), step = rest / b;
+    QUICK_TWO_SUM(*q, *e, first, step);
+}
+
 ALWAYS vector square_root(vector a)
 {
     vector root;
@@ -88,7 +111,7 @@ ALWAYS void pair_root(vector *r, vector *e, vector a, vector al)
 {
     const vector root = square_root(a);
     vector product, error;
-    TWO_PROD(product, error, root, root);
+    two_prod(&product, &error, root, root);
     const vector rest = ((a - product) - error) + al;
     const vector step = choose(root > 0.0, rest / (2.0 * root), fill(0.0));
     QUICK_TWO_SUM(*r, *e, root, step);
@@ -105,33 +128,16 @@ ALWAYS mask distill(vector *values, int count, int size)
     return left;
 }
 
-/* `_add` of columns.py: add a term to numbers that are sums of doubles; returns what they have no room for. */
-#define ADD(numbers, size, term)                                                          \
-    for (int add_ = 0; add_ < (size); add_++) TWO_SUM((numbers)[add_], term, (numbers)[add_], term)
+/* `_add` of columns.py: add a term to numbers that are sums of doubles; `left` is where they have no room for it. */
+ALWAYS void add(vector *numbers, int size, vector term, mask *left)
+{
+    for (int i = 0; i < size; i++) TWO_SUM(numbers[i], term, numbers[i], term);
+    *left |= term != 0.0;
+}
 
 /* Of doubles that are no subnormal numbers: the e of 2^(e-1) <= |a| < 2^e, as frexp has it, and 2^e. */
 ALWAYS mask find_exponent(vector a) { return (((mask)a >> 52) & 0x7ff) - 1022; }
 ALWAYS vector make_power(mask e) { return (vector)((e + 1023) << 52); }
-ALWAYS double power(int64_t e)
-{
-    const int64_t bits = (e + 1023) << 52;
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-ALWAYS int64_t get_bits(double value)
-{
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-ALWAYS double from_bits(int64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
+ALWAYS double power(int64_t e) { return from_bits((e + 1023) << 52); }
 
 #endif

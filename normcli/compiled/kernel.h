@@ -49,7 +49,7 @@ struct rule {
     bool exact_results; /* results have more than 24 bits */
 };
 
-/* What is known of the groups of a batch. */
+/* What is known of the groups of a batch, so far. */
 struct batch {
     double sum[3][BATCH], square[4][BATCH];
     double mean[3][BATCH], divisor[2][BATCH];
@@ -62,17 +62,24 @@ struct given {
     const double *mean[3], *divisor[2];
 };
 
+/* A value that is left to Python, which number it is in all groups, and what is known of its group. */
+struct missed {
+    double number, x, mean[3], divisor[2];
+};
+
 /* One call: memory that is used again for every batch, and what is asked for. */
 struct task {
     struct view in, out; /* out.data is NULL if nothing is to be written */
     struct parameter gamma, beta;
     struct rule rule;
     const struct given *given; /* NULL: the groups are measured */
-    double *statistics; /* of 4 rows, one number for each group; or NULL */
+    double *statistics[4]; /* where those of all groups go; or NULL */
     struct batch *batch;
     void *memory;
     int64_t *left; /* numbers of groups that are left to Python */
     ptrdiff_t left_count;
+    struct missed *missed; /* and values of the others */
+    ptrdiff_t missed_count, missed_most;
 };
 
 struct routines {

@@ -63,51 +63,38 @@ ALWAYS uint16_t narrow_to_bfloat16(double value)
 
 static const ptrdiff_t SIZES[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
 
-/* Returns n values that lie `step` bytes from each other as floats, or as doubles if they are: in `memory` unless
+/* For values k of n that lie `step` bytes from each other. */
+#define EACH(type, place, expression)                                         \
+    for (ptrdiff_t k = 0; k < n; k++) {                                       \
+        type *const at = (type *)(void *)((place) + k * step);                \
+        expression;                                                           \
+    }                                                                         \
+    break
+
+/* Return n values that lie `step` bytes from each other as floats, or as doubles if they are: in `memory` unless
  * they lie so. */
 static const void *load_values(const struct view *in, const char *from, ptrdiff_t step, ptrdiff_t n, void *memory)
 {
     float *floats = memory;
     double *doubles = memory;
+    if (step == SIZES[in->kind] && (in->kind == F64 || in->kind == F32)) return from;
     switch (in->kind) {
-    case F64:
-        if (step == sizeof(double)) return from;
-        for (ptrdiff_t k = 0; k < n; k++) memcpy(doubles + k, from + k * step, sizeof(double));
-        break;
-    case F32:
-        if (step == sizeof(float)) return from;
-        for (ptrdiff_t k = 0; k < n; k++) memcpy(floats + k, from + k * step, sizeof(float));
-        break;
-    case F16:
-        if (step == sizeof(uint16_t))
-            for (ptrdiff_t k = 0; k < n; k++) floats[k] = widen_half(((const uint16_t *)(const void *)from)[k]);
-        else
-            for (ptrdiff_t k = 0; k < n; k++) floats[k] = widen_half(*(const uint16_t *)(const void *)(from + k * step));
-        break;
-    case BF16:
-        for (ptrdiff_t k = 0; k < n; k++)
-            floats[k] = make_float((uint32_t)*(const uint16_t *)(const void *)(from + k * step) << 16);
-        break;
+    case F64: EACH(const double, from, doubles[k] = *at);
+    case F32: EACH(const float, from, floats[k] = *at);
+    case F16: EACH(const uint16_t, from, floats[k] = widen_half(*at));
+    case BF16: EACH(const uint16_t, from, floats[k] = make_float((uint32_t)*at << 16));
     }
     return memory;
 }
 
-/* Writes doubles to places that lie `step` bytes from each other. */
+/* Write doubles to places that lie `step` bytes from each other. */
 static void store_values(char *to, enum kind kind, ptrdiff_t step, const double *values, ptrdiff_t n)
 {
     switch (kind) {
-    case F64:
-        for (ptrdiff_t k = 0; k < n; k++) *(double *)(void *)(to + k * step) = values[k];
-        break;
-    case F32:
-        for (ptrdiff_t k = 0; k < n; k++) *(float *)(void *)(to + k * step) = (float)values[k];
-        break;
-    case F16:
-        for (ptrdiff_t k = 0; k < n; k++) *(uint16_t *)(void *)(to + k * step) = narrow_to_half(values[k]);
-        break;
-    case BF16:
-        for (ptrdiff_t k = 0; k < n; k++) *(uint16_t *)(void *)(to + k * step) = narrow_to_bfloat16(values[k]);
-        break;
+    case F64: EACH(double, to, *at = values[k]);
+    case F32: EACH(float, to, *at = (float)values[k]);
+    case F16: EACH(uint16_t, to, *at = narrow_to_half(values[k]));
+    case BF16: EACH(uint16_t, to, *at = narrow_to_bfloat16(values[k]));
     }
 }
 

@@ -4,22 +4,33 @@
 
 #include "loading.h"
 
-/* The sums of one group so far: sums of doubles, not yet in order, about 0. */
-struct sums {
-    double sum[3], square[4];
-    bool extreme;
+/* The sums of LANES groups so far: sums of doubles, not yet in order, about 0; and which groups they do not hold. */
+struct lanes {
+    vector sum[3], square[4];
+    mask left;
 };
 
-ALWAYS void add_to_sum(struct sums *sums, double term)
+ALWAYS struct lanes load_lanes(const struct batch *batch, int g)
 {
-    ADD(sums->sum, 3, term);
-    sums->extreme |= term != 0.0;
+    struct lanes lanes;
+    for (int k = 0; k < 3; k++) lanes.sum[k] = load(batch->sum[k] + g);
+    for (int k = 0; k < 4; k++) lanes.square[k] = load(batch->square[k] + g);
+    memcpy(&lanes.left, batch->left + g, sizeof lanes.left);
+    return lanes;
 }
 
-ALWAYS void add_to_square(struct sums *sums, double term)
+ALWAYS void store_lanes(struct batch *batch, int g, const struct lanes *lanes)
 {
-    ADD(sums->square, 4, term);
-    sums->extreme |= term != 0.0;
+    for (int k = 0; k < 3; k++) put(batch->sum[k] + g, lanes->sum[k]);
+    for (int k = 0; k < 4; k++) put(batch->square[k] + g, lanes->square[k]);
+    memcpy(batch->left + g, &lanes->left, sizeof lanes->left);
+}
+
+ALWAYS void add_lanes(struct lanes *lanes, const struct lanes *more, int sums, int squares)
+{
+    lanes->left |= more->left;
+    for (int k = 0; k < sums; k++) add(lanes->sum, 3, more->sum[k], &lanes->left);
+    for (int k = 0; k < squares; k++) add(lanes->square, 4, more->square[k], &lanes->left);
 }
 
 /* The e of 2^e >= n. */
@@ -31,7 +42,7 @@ static int find_log(ptrdiff_t n)
 }
 
 /* Where numbers below 2^top, multiples of 2^unit, are cut so that sums of 2^log of them stay exact. The upper
- * parts of `levels` cuts are multiples of 2^grid[k]; what the last one leaves has to fit into a double too. */
+ * parts of `levels` cuts are multiples of 2^(their exponent); what the last one leaves has to fit into a double too. */
 struct grid {
     double sigma[2];
     bool fits;
@@ -39,23 +50,25 @@ struct grid {
 
 static struct grid find_grid(int top, int unit, int log, int levels)
 {
-    struct grid grid;
-    for (int k = 0; k < 2; k++) {
-        const int cut = top + log - 51;
-        if (k < levels) {
-            grid.sigma[k] = 1.5 * power(cut + 52);
-            top = cut - 1;
-        } else {
-            grid.sigma[k] = 0.0;
-        }
+    struct grid grid = {{0.0, 0.0}, false};
+    for (int k = 0; k < levels; k++) {
+        grid.sigma[k] = 1.5 * power(top + log + 1);
+        top += log - 52;
     }
     grid.fits = top + log <= 52 + unit;
     return grid;
 }
 
-/* Doubles: x, x^2 and its rounding error are each cut `levels` times; 0 if the values are too far apart. */
-ALWAYS bool measure_doubles_on_grids(
-    const double *x, ptrdiff_t n, int top, int unit, bool need_sum, int levels, struct sums *sums)
+/* Add a number, cut on a grid, to three sums. */
+#define ADD_ON_GRID(sums, number, grid)                                                                   \
+    do {                                                                                                  \
+        const double t_ = ((number) + (grid).sigma[0]) - (grid).sigma[0], r_ = (number) - t_;             \
+        const double u_ = levels > 1 ? (r_ + (grid).sigma[1]) - (grid).sigma[1] : r_;                     \
+        sums##0 += t_, sums##1 += u_, sums##2 += levels > 1 ? r_ - u_ : 0.0;                              \
+    } while (0)
+
+/* Doubles: x, x^2 and its rounding error are each cut `levels` times; false if the values are too far apart. */
+ALWAYS bool measure_doubles_on_grids(const double *x, ptrdiff_t n, int top, int unit, bool need_sum, int levels, struct lanes *all)
 {
     const int log = find_log(n);
     const struct grid of_x = find_grid(top, unit, log, levels);
@@ -65,37 +78,21 @@ ALWAYS bool measure_doubles_on_grids(
     double s0 = 0.0, s1 = 0.0, s2 = 0.0, p0 = 0.0, p1 = 0.0, p2 = 0.0, e0 = 0.0, e1 = 0.0, e2 = 0.0;
 #pragma omp simd reduction(+ : s0, s1, s2, p0, p1, p2, e0, e1, e2)
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double value = x[i], p = value * value;
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-        const double e = __builtin_fma(value, value, -p);
-#else
-        const double c = SPLITTER * value, high = c - (c - value), low = value - high;
-        const double e = ((high * high - p) + (high + high) * low) + low * low;
-#endif
-        if (need_sum) {
-            const double t = (value + of_x.sigma[0]) - of_x.sigma[0], r = value - t;
-            const double u = levels > 1 ? (r + of_x.sigma[1]) - of_x.sigma[1] : 0.0;
-            s0 += t, s1 += levels > 1 ? u : r, s2 += levels > 1 ? r - u : 0.0;
-        }
-        const double t = (p + of_p.sigma[0]) - of_p.sigma[0], r = p - t;
-        const double u = levels > 1 ? (r + of_p.sigma[1]) - of_p.sigma[1] : 0.0;
-        p0 += t, p1 += levels > 1 ? u : r, p2 += levels > 1 ? r - u : 0.0;
-        const double v = (e + of_e.sigma[0]) - of_e.sigma[0], w = e - v;
-        const double z = levels > 1 ? (w + of_e.sigma[1]) - of_e.sigma[1] : 0.0;
-        e0 += v, e1 += levels > 1 ? z : w, e2 += levels > 1 ? w - z : 0.0;
+        const double value = x[i], p = value * value, e = find_rest(value, value, p);
+        if (need_sum) ADD_ON_GRID(s, value, of_x);
+        ADD_ON_GRID(p, p, of_p);
+        ADD_ON_GRID(e, e, of_e);
     }
-    add_to_square(sums, p0), add_to_square(sums, p1);
-    add_to_square(sums, e0), add_to_square(sums, e1);
-    if (levels > 1) add_to_square(sums, p2), add_to_square(sums, e2);
-    if (need_sum) add_to_sum(sums, s0), add_to_sum(sums, s1);
-    if (need_sum && levels > 1) add_to_sum(sums, s2);
+    const double sums[] = {s0, s1, s2}, squares[] = {p0, p1, e0, e1, p2, e2};
+    for (int k = 0; k <= levels && need_sum; k++) add(all->sum, 3, fill(sums[k]), &all->left);
+    for (int k = 0; k < 2 + 2 * levels; k++) add(all->square, 4, fill(squares[k]), &all->left);
     return true;
 }
 
 /* `_HIGHEST` and `_LOWEST` of records.py, as biased exponents, and what no float64 exceeds. */
 enum { HIGHEST = 1023 + 400, LOWEST = 1023 - 300, ENDLESS = 0x7ff };
 
-static void measure_doubles(const double *x, ptrdiff_t n, bool need_sum, struct sums *sums)
+static void measure_doubles(const double *x, ptrdiff_t n, bool need_sum, struct lanes *all)
 {
     int64_t largest = 0, least = INT64_MAX;
 #pragma omp simd reduction(max : largest) reduction(min : least)
@@ -105,19 +102,16 @@ static void measure_doubles(const double *x, ptrdiff_t n, bool need_sum, struct 
         least = other < least ? other : least;
     }
     if (largest == 0) return;
-    const int high = (int)(largest >> 52), low = (int)(least >> 52);
-    if (high >= HIGHEST || low <= LOWEST) {
-        sums->extreme = true;
-        return;
+    const int high = (int)(largest >> 52), low = (int)(least >> 52), top = high - 1022, unit = low - 1075;
+    if (high < HIGHEST && low > LOWEST) {
+        if (measure_doubles_on_grids(x, n, top, unit, need_sum, 1, all)) return;
+        if (measure_doubles_on_grids(x, n, top, unit, need_sum, 2, all)) return;
     }
-    const int top = high - 1022, unit = low - 1075;
-    if (measure_doubles_on_grids(x, n, top, unit, need_sum, 1, sums)) return;
-    if (measure_doubles_on_grids(x, n, top, unit, need_sum, 2, sums)) return;
-    sums->extreme = true;
+    all->left = ~(mask){0};
 }
 
 /* Floats: their squares are doubles. `memory` has room for a leaf of doubles. */
-static void measure_floats(const float *x, ptrdiff_t n, bool need_sum, struct sums *sums, double *memory)
+static void measure_floats(const float *x, ptrdiff_t n, bool need_sum, struct lanes *all, double *memory)
 {
     uint32_t largest = 0, least = UINT32_MAX;
 #pragma omp simd reduction(max : largest) reduction(min : least)
@@ -127,16 +121,12 @@ static void measure_floats(const float *x, ptrdiff_t n, bool need_sum, struct su
         least = other < least ? other : least;
     }
     if (largest == 0) return;
-    if (largest >= 0x7f800000u) {
-        sums->extreme = true;
-        return;
-    }
     const int high = (int)(largest >> 23), low = (int)((least + 1) >> 23), log = find_log(n);
     const int top = (high ? high : 1) - 126, unit = (low ? low : 1) - 150;
     const struct grid of_p = find_grid(2 * top, 2 * unit, log, 1);
-    if (top + log > 53 + unit || !of_p.fits) {
+    if (largest >= 0x7f800000u || top + log > 53 + unit || !of_p.fits) {
         for (ptrdiff_t i = 0; i < n; i++) memory[i] = (double)x[i];
-        measure_doubles(memory, n, need_sum, sums);
+        measure_doubles(memory, n, need_sum, all);
         return;
     }
     double sum = 0.0, p0 = 0.0, p1 = 0.0;
@@ -146,96 +136,136 @@ static void measure_floats(const float *x, ptrdiff_t n, bool need_sum, struct su
         const double value = (double)x[i], p = value * value, t = (p + sigma) - sigma;
         sum += value, p0 += t, p1 += p - t;
     }
-    if (need_sum) add_to_sum(sums, sum);
-    add_to_square(sums, p0), add_to_square(sums, p1);
+    if (need_sum) add(all->sum, 3, fill(sum), &all->left);
+    add(all->square, 4, fill(p0), &all->left), add(all->square, 4, fill(p1), &all->left);
 }
 
-/* Measures one group of any length. */
-static struct sums measure_group(const struct view *in, const char *group, bool need_sum, void *memory)
+/* Measure one group of any length, group g of a batch. `memory` has room for two leaves of doubles. */
+static void measure_group(const struct view *in, const char *from, bool need_sum, struct batch *batch, int g, double *memory)
 {
-    struct sums sums = {{0.0}, {0.0}, false};
-    for (ptrdiff_t part = 0; part < in->parts && !sums.extreme; part++, group += in->part_stride) {
-        for (ptrdiff_t i = 0; i < in->shape[2] && !sums.extreme; i += LEAF) {
+    struct lanes all = {0};
+    for (ptrdiff_t part = 0; part < in->parts && !all.left[0]; part++, from += in->part_stride) {
+        for (ptrdiff_t i = 0; i < in->shape[2] && !all.left[0]; i += LEAF) {
             const ptrdiff_t n = in->shape[2] - i < LEAF ? in->shape[2] - i : LEAF;
-            const void *x = load_values(in, group + i * in->strides[2], in->strides[2], n, memory);
-            double *more = (double *)memory + LEAF;
-            if (in->kind == F64) measure_doubles(x, n, need_sum, &sums);
-            else measure_floats(x, n, need_sum, &sums, more);
+            const void *x = load_values(in, from + i * in->strides[2], in->strides[2], n, memory);
+            if (in->kind == F64) measure_doubles(x, n, need_sum, &all);
+            else measure_floats(x, n, need_sum, &all, memory + LEAF);
         }
     }
-    return sums;
+    for (int k = 0; k < 3; k++) batch->sum[k][g] = all.sum[k][0];
+    for (int k = 0; k < 4; k++) batch->square[k][g] = all.square[k][0];
+    batch->left[g] = all.left[0];
 }
 
-/* Measures groups of n values that lie side by side: value i of group g is x[i * BATCH + g]. */
-ALWAYS void measure_lanes(const double *x, ptrdiff_t n, bool need_sum, bool doubles, bool few, struct batch *batch, int g)
+/* The sums of n values of each of LANES groups, value i of group g at x[i * BATCH + g], on a grid for each group;
+ * false if the values of one are too far apart. */
+ALWAYS bool measure_lanes_on_grids(const double *x, ptrdiff_t n, bool need_sum, bool doubles, struct lanes *lanes)
 {
-    const int sums = doubles ? 3 : 2, squares = doubles ? 4 : few ? 2 : 3;
-    vector sum[3], square[4], largest = fill(0.0), least = fill(0x1p1000);
-    mask left;
-    memcpy(&left, batch->left + g, sizeof left);
-    for (int k = 0; k < 3; k++) sum[k] = load(batch->sum[k] + g);
-    for (int k = 0; k < 4; k++) square[k] = load(batch->square[k] + g);
+    const int log = find_log(n);
+    mask largest = {0}, least = largest + INT64_MAX;
     for (ptrdiff_t i = 0; i < n; i++) {
-        const vector value = load(x + i * BATCH + g), size = absolute(value);
+        const mask size = (mask)absolute(load(x + i * BATCH)), other = (size - 1) & INT64_MAX; /* of 0, the largest */
+        largest = (mask)choose(size > largest, (vector)size, (vector)largest);
+        least = (mask)choose(other < least, (vector)other, (vector)least);
+    }
+    const mask high = (largest >> 52) | ((largest == 0) & 1023), low = least >> 52, top = high - 1022;
+    lanes->left |= doubles ? (high >= HIGHEST) | (low <= LOWEST) : high >= ENDLESS;
+    if (is_any(high - low > (doubles ? 78 - 53 : 52 - 24) - log)) return false; /* what find_grid has of these, too */
+    const vector of_x = 1.5 * make_power(top + (log + 1)), of_p = 1.5 * make_power(2 * top + (log + 1));
+    const vector of_e = 1.5 * make_power(2 * top + (log - 52));
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const vector value = load(x + i * BATCH);
         vector p, e;
-        largest = choose(size > largest, size, largest);
-        if (need_sum) {
-            vector term = value;
-            ADD(sum, sums, term);
-            left |= term != 0.0;
-        }
-        if (doubles) {
-            least = choose((size < least) & (size != 0.0), size, least);
-            TWO_PROD(p, e, value, value);
-            ADD(square, squares, e);
-            left |= e != 0.0;
-        } else {
-            p = value * value;
-        }
-        left |= ~(p < 0x1p800);
-        ADD(square, squares, p);
-        left |= p != 0.0;
+        two_prod(&p, &e, value, value);
+        const vector s = doubles ? (value + of_x) - of_x : value, t = (p + of_p) - of_p, u = (e + of_e) - of_e;
+        if (need_sum) lanes->sum[0] += s, lanes->sum[1] += value - s;
+        lanes->square[0] += t, lanes->square[1] += p - t;
+        if (doubles) lanes->square[2] += u, lanes->square[3] += e - u;
     }
-    if (doubles) left |= (least < 0x1p-300) & (largest > 0.0);
-    for (int k = 0; k < 3; k++) put(batch->sum[k] + g, sum[k]);
-    for (int k = 0; k < 4; k++) put(batch->square[k] + g, square[k]);
-    memcpy(batch->left + g, &left, sizeof left);
+    return true;
 }
 
-static void measure_side_by_side(const double *x, ptrdiff_t n, bool need_sum, enum kind kind, bool few, struct batch *batch, int count)
+/* The same at any distance, added to what is known. */
+ALWAYS void measure_lanes_apart(const double *x, ptrdiff_t n, bool need_sum, struct lanes *lanes)
 {
-    for (int g = 0; g < count; g += LANES) {
-        if (kind == F64) measure_lanes(x, n, need_sum, true, few, batch, g);
-        else if (few) measure_lanes(x, n, need_sum, false, true, batch, g);
-        else measure_lanes(x, n, need_sum, false, false, batch, g);
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const vector value = load(x + i * BATCH);
+        vector p, e;
+        two_prod(&p, &e, value, value);
+        if (need_sum) add(lanes->sum, 3, value, &lanes->left);
+        add(lanes->square, 4, p, &lanes->left), add(lanes->square, 4, e, &lanes->left);
     }
 }
 
-static void forget_sums(struct batch *batch)
+/* Measure n values of each of LANES groups; `more` adds them to what the batch has of these. */
+ALWAYS void measure_lanes(const double *x, ptrdiff_t n, bool need_sum, bool doubles, bool more, struct batch *batch, int g)
 {
-    memset(batch->sum, 0, sizeof batch->sum);
-    memset(batch->square, 0, sizeof batch->square);
-    memset(batch->left, 0, sizeof batch->left);
+    struct lanes known = {0}, here = {0};
+    if (more) known = load_lanes(batch, g);
+    if (!measure_lanes_on_grids(x + g, n, need_sum, doubles, &here)) {
+        known.left |= here.left;
+        measure_lanes_apart(x + g, n, need_sum, &known);
+    } else if (more) {
+        add_lanes(&known, &here, doubles ? 2 : 1, doubles ? 4 : 2);
+    } else {
+        known = here;
+    }
+    store_lanes(batch, g, &known);
 }
 
-/* Lays values i to i + n of groups side by side, as doubles. */
-static void turn(const struct view *in, char *const *groups, int count, ptrdiff_t i, ptrdiff_t n, double *values, void *memory)
+/* Neighbours that are worked on side by side, line by line: a line has `together` values of each, or fewer at the
+ * end, where they lie in memory one behind the other. */
+struct lines {
+    int groups, together;
+    ptrdiff_t count;
+};
+
+static struct lines find_lines(const struct view *view, int groups, bool dense)
 {
-    const bool is_double = in->kind == F64;
-    if (count < BATCH) memset(values, 0, (size_t)(n * BATCH) * sizeof *values);
-    if (n > 1 && in->strides[2] != SIZES[in->kind] && in->strides[1] == SIZES[in->kind] && groups[count - 1] - groups[0] == (count - 1) * in->strides[1]) {
-        for (ptrdiff_t k = 0; k < n; k++) { /* the values of neighbours are neighbours */
-            const void *x = load_values(in, groups[0] + (i + k) * in->strides[2], in->strides[1], count, memory);
-            for (int g = 0; g < count; g++) values[k * BATCH + g] = get(x, is_double ? F64 : F32, g);
+    const ptrdiff_t size = SIZES[view->kind], n = view->shape[2];
+    struct lines lines = {groups, 1, n};
+    if (!dense || view->strides[1] != size || view->strides[2] != groups * size) return lines;
+    while (2 * lines.together * groups <= BATCH) lines.together *= 2;
+    lines.count = (n + lines.together - 1) / lines.together;
+    return lines;
+}
+
+static ptrdiff_t count_line(const struct lines *lines, ptrdiff_t n, ptrdiff_t i)
+{
+    const ptrdiff_t rest = n - i * lines->together;
+    return lines->groups * (rest < lines->together ? rest : lines->together);
+}
+
+/* Measure groups side by side, a few lines at a time. */
+static void measure_across(const struct view *in, const char *from, const struct lines *lines, bool need_sum, struct batch *batch, double *values, void *memory)
+{
+    const int wide = lines->groups * lines->together;
+    const bool doubles = in->kind == F64;
+    for (ptrdiff_t part = 0; part < in->parts; part++, from += in->part_stride) {
+        for (ptrdiff_t first = 0; first < lines->count; first += SHORT) {
+            const ptrdiff_t n = lines->count - first < SHORT ? lines->count - first : SHORT;
+            for (ptrdiff_t i = 0; i < n; i++) {
+                double *to = values + i * BATCH;
+                const ptrdiff_t count = count_line(lines, in->shape[2], first + i);
+                const void *x = load_values(in, from + (first + i) * lines->together * in->strides[2], in->strides[1], count, memory);
+                for (ptrdiff_t k = 0; k < count; k++) to[k] = doubles ? ((const double *)x)[k] : (double)((const float *)x)[k];
+                for (ptrdiff_t k = count; k < BATCH; k++) to[k] = 0.0;
+            }
+            for (int g = 0; g < wide; g += LANES) {
+                if (doubles && need_sum) measure_lanes(values, n, true, true, first || part, batch, g);
+                else if (doubles) measure_lanes(values, n, false, true, first || part, batch, g);
+                else if (need_sum) measure_lanes(values, n, true, false, first || part, batch, g);
+                else measure_lanes(values, n, false, false, first || part, batch, g);
+            }
         }
-        return;
     }
-    for (int g = 0; g < count; g++) {
-        const void *x = load_values(in, groups[g] + i * in->strides[2], in->strides[2], n, memory);
-        if (is_double)
-            for (ptrdiff_t k = 0; k < n; k++) values[k * BATCH + g] = ((const double *)x)[k];
-        else
-            for (ptrdiff_t k = 0; k < n; k++) values[k * BATCH + g] = (double)((const float *)x)[k];
+    for (int half = wide / 2; half >= lines->groups; half /= 2) { /* the sums of values that lie together */
+        for (int g = 0; g < half; g += LANES) {
+            struct lanes lanes = load_lanes(batch, g);
+            const struct lanes more = load_lanes(batch, g + half);
+            add_lanes(&lanes, &more, 3, 4);
+            store_lanes(batch, g, &lanes);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ static const char STAMP[] =
     ;
 
 static const struct routines *const VARIANTS[] = {&routines_v4, &routines_v3, &routines_baseline};
-enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0], MOST_BUFFERS = 8 };
+enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0], MOST_BUFFERS = 10 };
 
 /* The buffers of one call, released together. */
 struct buffers {
@@ -93,19 +93,35 @@ static const struct routines *find_variant(int number)
     return NULL;
 }
 
-/* Two arrays: four statistics of each group to be written, or three doubles of each mean and two of each divisor. */
-static double *take_table(struct buffers *buffers, PyObject *object, int rows, Py_ssize_t groups, bool writable)
+/* Three doubles of each mean and two of each divisor. */
+static bool take_given(struct buffers *buffers, PyObject *object, Py_ssize_t groups, struct given *given)
 {
-    const Py_buffer *b = take(buffers, object, "d", 2, writable);
-    if (!b) return NULL;
-    if (b->shape[0] == rows && b->shape[1] == groups && b->strides[1] == 8 && b->strides[0] == groups * 8) return b->buf;
-    PyErr_Format(PyExc_ValueError, "a table is not of %d numbers for each group", rows);
-    return NULL;
+    const Py_buffer *b = take_flat(buffers, object, "d", 5 * groups * 8, false);
+    if (!b) return false;
+    const double *table = b->buf;
+    for (int k = 0; k < 3; k++) given->mean[k] = table + k * groups;
+    for (int k = 0; k < 2; k++) given->divisor[k] = table + (3 + k) * groups;
+    return true;
 }
 
-PyDoc_STRVAR(normalize_doc, "normalize(variant, in, out, given, statistics, gamma, beta, rule) -> bytes\n\n"
+/* Where each statistic is to be written; None for nowhere. */
+static bool take_statistics(struct buffers *buffers, PyObject *tuple, Py_ssize_t groups, double **statistics)
+{
+    PyObject *objects[4];
+    if (!PyArg_ParseTuple(tuple, "OOOO", objects, objects + 1, objects + 2, objects + 3)) return false;
+    for (int k = 0; k < 4; k++) {
+        if (objects[k] == Py_None) continue;
+        const Py_buffer *b = take_flat(buffers, objects[k], "d", groups * 8, true);
+        if (!b) return false;
+        statistics[k] = b->buf;
+    }
+    return true;
+}
+
+PyDoc_STRVAR(normalize_doc, "normalize(variant, in, out, given, statistics, gamma, beta, rule) -> (bytes, bytes)\n\n"
 "Normalize groups, by what is given of them or by what is measured; return the numbers (int64) of those that are\n"
-"left: of them nothing is written that holds.");
+"left, of which nothing is written that holds, and values of others that have to be calculated in pairs: for each\n"
+"seven doubles, its number in all groups, itself, and its group's mean and divisor.");
 
 static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
 {
@@ -122,15 +138,8 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
     const struct routines *routines = find_variant(variant);
     if (!routines || !take_view(&buffers, in, false, &task.in)) goto end;
     const Py_ssize_t groups = task.in.shape[0] * task.in.shape[1], n = task.in.parts * task.in.shape[2];
-    if (given != Py_None) {
-        const double *table = take_table(&buffers, given, 5, groups, false);
-        if (!table) goto end;
-        for (int k = 0; k < 3; k++) known.mean[k] = table + k * groups;
-        for (int k = 0; k < 2; k++) known.divisor[k] = table + (3 + k) * groups;
-        task.given = &known;
-    } else if (!(task.statistics = take_table(&buffers, statistics, 4, groups, true))) {
-        goto end;
-    }
+    if (given != Py_None) task.given = &known;
+    if (task.given ? !take_given(&buffers, given, groups, &known) : !take_statistics(&buffers, statistics, groups, task.statistics)) goto end;
     if (out != Py_None) {
         if (!take_view(&buffers, out, true, &task.out)) goto end;
         if (memcmp(task.in.shape, task.out.shape, sizeof task.in.shape) || task.in.parts != task.out.parts) {
@@ -148,16 +157,19 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
     task.batch = malloc(sizeof *task.batch);
     task.memory = malloc(count_memory());
     task.left = malloc((size_t)groups * sizeof *task.left);
-    if (task.batch && task.memory && task.left) {
+    task.missed_most = groups * n / 64 + 64;
+    task.missed = malloc((size_t)task.missed_most * sizeof *task.missed);
+    if (task.batch && task.memory && task.left && task.missed) {
         Py_BEGIN_ALLOW_THREADS
         routines->normalize(&task);
         Py_END_ALLOW_THREADS
-        result = PyBytes_FromStringAndSize((const char *)task.left, task.left_count * (Py_ssize_t)sizeof *task.left);
+        result = Py_BuildValue("y#y#", task.left, task.left_count * (Py_ssize_t)sizeof *task.left,
+                               task.missed, task.missed_count * (Py_ssize_t)sizeof *task.missed);
     } else {
         PyErr_NoMemory();
     }
 end:
-    free(task.batch), free(task.memory), free(task.left);
+    free(task.batch), free(task.memory), free(task.left), free(task.missed);
     release(&buffers);
     return result;
 }

@@ -38,7 +38,7 @@ ALWAYS mask is_decided(vector hi, vector lo, vector error)
 ALWAYS void subtract_product(vector *total, vector quotient, vector n)
 {
     vector product, error;
-    TWO_PROD(product, error, quotient, n);
+    two_prod(&product, &error, quotient, n);
     total[0] = (total[0] - product) - error; /* what a division leaves is a double */
     distill(total, 3, 3);
 }
@@ -50,7 +50,7 @@ ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
     const vector first = rest[0] / n;
     if (!exact && !is_any((sum[1] != 0.0) | (sum[2] != 0.0))) { /* what a division leaves is a double */
         vector product, error;
-        TWO_PROD(product, error, first, n);
+        two_prod(&product, &error, first, n);
         mean[0] = first, mean[1] = ((sum[0] - product) - error) / n;
         return (mask){0};
     }
@@ -76,17 +76,17 @@ ALWAYS void find_scatter(const vector *sum, const vector *square, vector n, bool
 {
     vector terms[14], double_sum = 2.0 * sum[0];
     int count = 4;
-    TWO_PROD(terms[0], terms[1], n, square[0]);
-    TWO_PROD(terms[2], terms[3], n, square[1]);
+    two_prod(&terms[0], &terms[1], n, square[0]);
+    two_prod(&terms[2], &terms[3], n, square[1]);
     const bool more = is_any((square[2] != 0.0) | (square[3] != 0.0) | (sum[1] != 0.0));
     if (more) {
-        TWO_PROD(terms[4], terms[5], n, square[2]);
-        TWO_PROD(terms[6], terms[7], n, square[3]);
-        TWO_PROD(terms[10], terms[11], double_sum, -sum[1]);
-        TWO_PROD(terms[12], terms[13], sum[1], -sum[1]);
+        two_prod(&terms[4], &terms[5], n, square[2]);
+        two_prod(&terms[6], &terms[7], n, square[3]);
+        two_prod(&terms[10], &terms[11], double_sum, -sum[1]);
+        two_prod(&terms[12], &terms[13], sum[1], -sum[1]);
         count = 8;
     }
-    TWO_PROD(terms[count], terms[count + 1], sum[0], -sum[0]);
+    two_prod(&terms[count], &terms[count + 1], sum[0], -sum[0]);
     const bool two = !exact && !more;
     const mask left = more ? distill(terms, 14, 3) : exact ? distill(terms, 6, 3) : distill(terms, 6, 2);
     if (two) terms[2] = fill(0.0);
@@ -101,9 +101,9 @@ ALWAYS mask divides(vector a, vector al, vector q, vector ql, vector d)
 {
     vector terms[6] = {a, al};
     vector p, e;
-    TWO_PROD(p, e, q, d);
+    two_prod(&p, &e, q, d);
     terms[2] = -p, terms[3] = -e;
-    TWO_PROD(p, e, ql, d);
+    two_prod(&p, &e, ql, d);
     terms[4] = -p, terms[5] = -e;
     const mask left = distill(terms, 6, 2);
     return ~left & (terms[0] == 0.0) & (terms[1] == 0.0);
@@ -169,7 +169,7 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
     }
     const vector freedom = fill(times * rule->freedom), zero = fill(0.0), one = fill(1.0);
     vector of_value[2], inverse[2], shown[2], hi, lo;
-    PAIR_DIVIDE(of_value[0], of_value[1], value[0], value[1], freedom, zero);
+    pair_divide(&of_value[0], &of_value[1], value[0], value[1], freedom, zero);
     const vector rounded = error + 0x1p-99;
     if (is_any(~is_decided(of_value[0], of_value[1], rounded))) /* which may be exact, and half way between doubles */
         error = choose(divides(value[0], value[1], of_value[0], of_value[1], freedom), error, rounded);
@@ -183,7 +183,7 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
     divisor[0] = choose(is_zero, one, divisor[0]);
     if (rule->zero == NOT_A_NUMBER) undecided |= is_zero;
     if (rule->zero == ONE) shown[0] = divisor[0];
-    PAIR_DIVIDE(hi, lo, one, zero, shown[0], shown[1]);
+    pair_divide(&hi, &lo, one, zero, shown[0], shown[1]);
     const mask endless = shown[0] == 0.0;
     inverse[0] = choose(endless, fill((double)INFINITY), hi), inverse[1] = choose(endless, zero, lo);
     vector low = zero;

@@ -59,33 +59,38 @@ class CompiledRun:
             self._rule = make_rule(run.plan, geometry.count, exact=run.exact, exact_results=run.exact_output)
             self._names = name_statistics(run.plan)
 
-    def work_on(self, tile: Slices, work: Workspace) -> dict[str, Floats]:
-        """Measure and normalize a tile of whole groups, and return their statistics."""
+    def work_on(self, tile: Slices, work: Workspace) -> None:
+        """Measure and normalize a tile of whole groups, and keep their statistics."""
         run = self._run
         order = self._kept + self._reduced
         raw = self._read(tile, order, work)
         place = None if run.sink is None else run.sink.open(tile, work)
         x, out = _lay(raw, None if place is None else place.transpose(order), len(self._kept))
-        statistics = self._normalize(x, out, tile, work)
+        with run.open_statistics(tile) as statistics:
+            self._normalize(x, out, statistics, tile, work)
         if run.sink is not None and place is not None and out is not None:
             _return(out, place.transpose(order))
             run.sink.put(tile, place, work)
-        return statistics
 
     def _read(self, tile: Slices, order: tuple[int, ...], work: Workspace) -> NDArray[Any]:
         raw = self._run.source.read(tile, order, work)
         return raw if is_served(raw.dtype) and raw.flags.aligned else self._run.load(raw, work)
 
     def _normalize(
-        self, x: NDArray[Any], out: NDArray[Any] | None, tile: Slices, work: Workspace
-    ) -> dict[str, Floats]:
-        """Normalize groups of shape (outer, inner, parts, values), and return their statistics."""
+        self,
+        x: NDArray[Any],
+        out: NDArray[Any] | None,
+        statistics: dict[str, Floats],
+        tile: Slices,
+        work: Workspace,
+    ) -> None:
+        """Normalize groups of shape (outer, inner, parts, values), and write their statistics."""
         run = self._run
         parameters = self._lay_parameters(tile, self._reduced)
-        numbers, left = normalize_groups(self._kernel, self._rule, Groups(x, out, *parameters), work)
-        statistics = {name: numbers[place] for name, place in self._names.items()}
+        places = tuple([None if name is None else statistics[name] for name in self._names])
+        left = normalize_groups(self._kernel, self._rule, Groups(x, out, *parameters), places)
         if not left.size:
-            return statistics
+            return
         index = np.unravel_index(left, x.shape[:2])
         rows = run.load(x[index].reshape(left.size, -1), work)
         solution = solve(run.plan, run.measure_groups(rows, tile, work), exact=run.exact)
@@ -96,7 +101,6 @@ class CompiledRun:
             some = _spread(parameters, left, rows.shape[1])
             run.normalize(rows, results, solution.take(lambda a: a[:, None]), some, work)
             out[index] = results.reshape(-1, *out.shape[2:])
-        return statistics
 
     def _lay_parameters(self, tile: Slices, along: tuple[int, ...]) -> Rows:
         run = self._run

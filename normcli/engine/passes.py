@@ -6,6 +6,7 @@ leaves, which are merged, and a second pass writes.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -32,7 +33,7 @@ from normcli.numerics.workspace import Workspace
 from normcli.tensors.pieces import forget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -324,7 +325,7 @@ class Run:
 
     def _work_on_whole_groups(self, tile: Slices, work: Workspace) -> None:
         if self.compiled is not None and self.compiled.measures:
-            self._keep_statistics(tile, self.compiled.work_on(tile, work))
+            self.compiled.work_on(tile, work)
             return
         raw, x, selected = self._load_selected(tile, work, self.order)
         solution, count = self._solve_tile(x, tile, work, selected)
@@ -385,12 +386,28 @@ class Run:
 
     def keep(self, statistics: dict[str, Floats], index: Slices, shape: tuple[int, ...]) -> None:
         """Keep the statistics of some groups, at an index of arrays of a shape."""
-        with self._lock:
-            for name in statistics:  # in the order in which they are shown
-                if name not in self.statistics:
-                    self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
+        self._allocate_statistics(statistics, shape)
         for name, values in statistics.items():
             self.statistics[name][index] = values
+            forget(self.statistics[name])
+
+    def _allocate_statistics(self, names: Iterable[str], shape: tuple[int, ...]) -> None:
+        with self._lock:
+            for name in names:  # in the order in which they are shown
+                if name not in self.statistics:
+                    self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
+
+    @contextlib.contextmanager
+    def open_statistics(self, tile: Slices) -> Iterator[dict[str, Floats]]:
+        """Give arrays of one axis for a tile's statistics, by their names; then keep what is in them."""
+        self._allocate_statistics(self.plan.norm.statistics, self.geometry.kept_shape)
+        index: Any = (*self.geometry.cut_groups(tile), ...)  # arrays without axes stay arrays
+        places = {name: values[index] for name, values in self.statistics.items()}
+        given = {name: np.ascontiguousarray(place).reshape(-1) for name, place in places.items()}
+        yield given
+        for name, place in places.items():
+            if not place.flags.c_contiguous:  # these were copies
+                place[...] = given[name].reshape(place.shape)
             forget(self.statistics[name])
 
     # -- two passes

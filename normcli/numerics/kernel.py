@@ -173,16 +173,14 @@ def _apply(elements: Elements, out: NDArray[Any], work: Workspace, *, exact: boo
         else:
             places = np.arange(raw.size)
         undecided = [
-            _calculate_again(elements, out, places[start : start + _TOGETHER])
+            calculate_again(elements, out, places[start : start + _TOGETHER])
             for start in range(0, len(places), _TOGETHER)
         ]
     found = [places for places in undecided if places is not None]
     return np.concatenate(found) if found else None
 
 
-def _calculate_again(
-    elements: Elements, out: NDArray[Any], places: NDArray[np.intp]
-) -> NDArray[np.intp] | None:
+def calculate_again(elements: Elements, out: NDArray[Any], places: NDArray[np.intp]) -> NDArray[np.intp] | None:
     """Calculate values at some places by themselves; return the places of those that are not decided."""
     shape = elements.x.shape
     index = np.unravel_index(places, shape)

@@ -10,7 +10,9 @@ from normcli.compiled import find_kernel
 from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, EpsMode, ZeroRule
-from normcli.numerics.pairs import distill
+from normcli.numerics.elements import Elements
+from normcli.numerics.kernel import calculate_again
+from normcli.numerics.pairs import Pair, Triple, distill
 from normcli.numerics.records import Leaves, count_values
 from normcli.numerics.solution import find_freedom
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
     from normcli.numerics.workspace import Workspace
+
+    Statistics = tuple[Floats | None, ...]
 
 _MODES = (None, EpsMode.INSIDE, EpsMode.OUTSIDE, EpsMode.FLOOR, EpsMode.SQUARE_FLOOR)
 _ZERO_RULES = (ZeroRule.ZERO, ZeroRule.ONE, ZeroRule.NAN)
@@ -114,32 +118,30 @@ class Groups(NamedTuple):
     beta: RowParameter | None = None
 
 
-def normalize_groups(kernel: Kernel, rule: Rule, groups: Groups, work: Workspace) -> tuple[Floats, Integers]:
-    """Normalize groups by what is measured of them.
+def normalize_groups(kernel: Kernel, rule: Rule, groups: Groups, statistics: Statistics) -> Integers:
+    """Normalize groups by what is measured of them; return the numbers of those that are left.
 
     Parameters
     ----------
     kernel : Kernel
     rule : Rule
     groups : Groups
-    work : Workspace
-        Whose memory the statistics take.
+    statistics : tuple of (ndarray or None)
+        Where mean, square, its root and the divisor's inverse of each group go, each of shape (groups,).
 
     Returns
     -------
-    tuple of (ndarray, ndarray of int)
-        Mean, square, its root and the divisor's inverse of each group, shape (4, groups); and the numbers of
-        the groups that the kernel has not decided: they have to be normalized in another way.
+    ndarray of int
+        The groups that the kernel has not decided: they have to be normalized in another way.
     """
-    numbers = work.get("numbers", (4, groups.x.shape[0] * groups.x.shape[1]))
-    return numbers, _call(kernel, rule, groups, None, numbers)
+    return _call(kernel, rule, groups, None, statistics)
 
 
-def name_statistics(plan: Plan) -> dict[str, int]:
-    """Return which of the four numbers of a group a plan's statistics are."""
+def name_statistics(plan: Plan) -> tuple[str | None, ...]:
+    """Return the names of the four numbers that the kernel has for a group; None for what is not shown."""
     row = plan.norm.divisor
     names = ("mean", row.square, row.spread, "rstd")
-    return {name: place for place, name in enumerate(names) if name in row.statistics}
+    return tuple([name if name in row.statistics else None for name in names])
 
 
 def apply_to_rows(kernel: Kernel, rows: Groups, solution: Solution, *, exact: bool) -> Integers:
@@ -154,14 +156,28 @@ def apply_to_rows(kernel: Kernel, rows: Groups, solution: Solution, *, exact: bo
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
     """
-    table = np.array([*solution.mean, *solution.divisor])
+    table = np.concatenate([*solution.mean, *solution.divisor])
     return _call(kernel, Rule(1.0, 0.0, 0, 0, solution.centred, exact, exact), rows, table, None)
 
 
-def _call(kernel: Kernel, rule: Rule, groups: Groups, known: Floats | None, numbers: Floats | None) -> Integers:
+def _call(
+    kernel: Kernel, rule: Rule, groups: Groups, known: Floats | None, statistics: Statistics | None
+) -> Integers:
+    """Call the kernel, calculate in pairs the values that it has missed, and return the groups left."""
     x, out, *parameters = groups
     exposed = _expose(x), None if out is None else _expose(out)
-    return np.frombuffer(kernel.normalize(*exposed, known, numbers, *parameters, rule), np.int64)
+    left, missed = map(np.frombuffer, kernel.normalize(*exposed, known, statistics, *parameters, rule))
+    numbers = left.view(np.int64)
+    if out is None or not missed.size:
+        return numbers
+    number, values, *mean, hi, lo = missed.reshape(-1, 7).T
+    group, place = np.divmod(number.astype(np.int64), x.shape[2] * x.shape[3])
+    affine = (None if p is None else p.values[p.starts[group] + place // p.span] for p in parameters)
+    elements = Elements(values, Triple(*mean) if rule.centred else None, Pair(hi, lo), *affine)
+    results = np.empty(number.shape, out.dtype)
+    undecided = calculate_again(elements, results, np.arange(len(number)))
+    out[(*np.unravel_index(group, x.shape[:2]), *np.unravel_index(place, x.shape[2:]))] = results
+    return numbers if undecided is None else np.union1d(numbers, group[undecided])
 
 
 def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leaves:

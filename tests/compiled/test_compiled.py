@@ -276,8 +276,9 @@ RULE = (3.0, 1e-5, 1, 0, True, True, True)
         pytest.param({"x": np.zeros(49, np.uint8)[1:].view(np.float64).reshape(1, 2, 1, 3)}, id="not aligned"),
         pytest.param({"out": np.zeros((1, 2, 1, 4))}, id="other shape"),
         pytest.param({"out": b"123"}, id="not writable"),
-        pytest.param({"numbers": np.zeros((4, 3))}, id="statistics of other groups"),
-        pytest.param({"given": np.zeros((5, 3))}, id="means of other groups"),
+        pytest.param({"numbers": (np.zeros(3),) * 4}, id="statistics of other groups"),
+        pytest.param({"numbers": (np.zeros(2),) * 3}, id="too few statistics"),
+        pytest.param({"given": np.zeros(15)}, id="means of other groups"),
         pytest.param({"gamma": (np.zeros(2), np.zeros(2, np.int64), 1)}, id="gamma too short"),
         pytest.param({"gamma": (np.zeros(3), np.array([0, 1]), 1)}, id="gamma begins too late"),
         pytest.param({"gamma": (np.zeros(3), np.array([0, -1]), 1)}, id="gamma begins too early"),
@@ -295,7 +296,7 @@ def test_wrong_buffers_are_refused(change):
         "x": np.ones((1, 2, 1, 3)),
         "out": np.zeros((1, 2, 1, 3)),
         "given": None,
-        "numbers": np.zeros((4, 2)),
+        "numbers": (np.zeros(2),) * 4,
     }
     given |= {"gamma": None, "beta": None, "rule": RULE} | change
     with pytest.raises((ValueError, TypeError, BufferError)):

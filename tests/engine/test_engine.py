@@ -277,7 +277,7 @@ def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
         calls.append(arguments)
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(passes.Run, "_keep_statistics", fail)
+    monkeypatch.setattr(passes.Run, "_work_on_whole_groups", fail)
     with pytest.raises(RuntimeError, match="broken"):
         run(
             make_plan(Request("ln"), (400, 500), np.dtype("f8")),
@@ -289,14 +289,14 @@ def test_a_failure_in_a_thread_reaches_the_caller(monkeypatch):
 
 def test_an_interrupt_stops_every_thread(monkeypatch):
     calls = []
-    real = passes.Run._keep_statistics
+    real = passes.Run._work_on_whole_groups
 
     def count(*arguments):
         calls.append(arguments)
         time.sleep(0.01)
         real(*arguments)
 
-    monkeypatch.setattr(passes.Run, "_keep_statistics", count)
+    monkeypatch.setattr(passes.Run, "_work_on_whole_groups", count)
     monkeypatch.setattr(
         "concurrent.futures.Future.result", lambda self: (_ for _ in ()).throw(KeyboardInterrupt)
     )
