@@ -15,10 +15,11 @@ from normcli.norms.table import Centre
 from normcli.numerics.divisor import choose_scale_where
 from normcli.numerics.fixed import ALL, Fixed
 from normcli.numerics.lengths import Lengths
-from normcli.numerics.moments import Moments
+from normcli.numerics.moments import find_moments
 from normcli.numerics.order_statistics import make_extremes
-from normcli.numerics.pairs import Pair, Triple, find_largest, lower_at, pair_negate, raise_at
-from normcli.numerics.rational import ExactSums, find_root, keep_mean, round_once, scale
+from normcli.numerics.pairs import Pair, find_largest, lower_at, pair_negate, raise_at
+from normcli.numerics.rational import ExactSums, find_root, round_once
+from normcli.numerics.records import make_leaves
 from normcli.printable import agree
 
 if TYPE_CHECKING:
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats, Integers
     from normcli.norms.plan import Plan
+    from normcli.numerics.moments import Moments
     from normcli.numerics.order_statistics import Extremes
 
 
 _SMALL, _LARGE = 2.0**-400, 2.0**400
 """Squares between these are no trouble as pairs."""
 
-_PAIR = 2.0**-105
-"""An upper bound of what a pair leaves of a number, as a part of it."""
+_DIGITS, _SQUARED_DIGITS = range(-480, 449), range(-960, 865)
+"""Exponents of digits, of sums and of sums of squares, whose squares and multiples stay within doubles."""
 
 
 _EXACT, _COUNTED = ("total", "square", "deviation"), ("count", "nan", "above", "below", "images")
@@ -168,17 +170,23 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
         k = choose_scale_where(length.hi, _SMALL, _LARGE)
         moments = Lengths(count, length if k is None else length.map(lambda a: np.ldexp(a, k)), k)
     else:
-        moments = _make_moments(plan, sums, count)
+        centred = plan.norm.centre is Centre.MEAN
+        moments = _make_moments(sums.total, sums.square, count, centred=centred)
         _set_not_finite(plan, moments, sums, unknown)
     image_std = None
     if images:
-        integers, exponent = sums.deviation.integers()
-        means = [
-            round_once(scale(Fraction(total, max(1, n)), exponent))
-            for total, n in zip(integers, sums.images.tolist(), strict=True)
-        ]
-        image_std = np.where(has_nan | (infinite > 0) | (sums.images == 0), np.nan, np.array(means))
+        means = _find_means(sums.deviation, sums.images)
+        image_std = np.where(has_nan | (infinite > 0) | (sums.images == 0), np.nan, means)
     return Solved(moments, low, high, image_std)
+
+
+def _find_means(total: Fixed, count: Integers) -> Floats:
+    """Return the quotients of numbers and counts, rounded once; NaN where the count is 0."""
+    moments = _make_moments(total, Fixed.zeros(len(count)), count.astype(np.float64), centred=True)
+    for group in np.flatnonzero(moments.undecided & (count > 0)).tolist():
+        moments.mean.hi[group] = round_once(moments.recall(group).mean())
+    means: Floats = moments.mean.hi
+    return means
 
 
 def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
@@ -225,23 +233,15 @@ def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[n
     moments.undecided[infinite | unknown] = False
 
 
-def _make_moments(plan: Plan, sums: Sums, count: Floats) -> Moments:
-    """Return the moments of each group, rounded from the exact sums."""
-    exact = make_exact(sums.total, sums.square, sums.count)
-    centred = plan.norm.centre is Centre.MEAN
-    rows = [(0.0,) * 5 for _ in exact]
-    undecided = np.zeros(len(exact), np.bool_)
-    for group, each in enumerate(exact):
-        if not each.count:
-            continue
-        square = each.scatter() * each.count if centred else each.sum_squares()
-        undecided[group] = not (square == 0 or _SMALL < square < _LARGE)
-        if not undecided[group]:
-            high = round_once(square)
-            mean = keep_mean(each.mean()) if centred else (0.0,) * 3
-            rows[group] = (*mean, high, round_once(square - Fraction(high)))
-    hi, mid, lo, square_hi, square_lo = np.array(rows, dtype=np.float64).reshape(-1, 5).T.copy()
-    times = count if centred else 1
-    error = np.full(len(exact), _PAIR)
-    mean, kept = Triple(hi, mid, lo), Pair(square_hi, square_lo)
-    return Moments(count, mean, kept, times, error, undecided, exact.__getitem__)
+def _make_moments(total: Fixed, square: Fixed, count: Floats, *, centred: bool) -> Moments:
+    """Return the moments of each group."""
+    sums, squares = total.distill(3, _DIGITS), square.distill(4, _SQUARED_DIGITS)
+    zero = np.zeros_like(count)
+    leaves = make_leaves(zero, sums.terms, squares.terms, sums.beyond | squares.beyond, count)
+    leaves.sum_left, leaves.square_left = sums.left, squares.left
+
+    def recall(group: int) -> ExactSums:
+        own, squares = (Fixed(each.digits[:, group : group + 1], each.low) for each in (total, square))
+        return make_exact(own, squares, count[group : group + 1].astype(np.int64))[0]
+
+    return find_moments(leaves, count, recall, centred=centred, short=False)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from normcli.numerics.pairs import distill_within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers
+    from normcli.dtypes import Floats, Integers, Selected
 
 DIGIT = 32
 """Bits of a digit: an int64 then has room for the carries of 2³⁰ additions."""
@@ -28,6 +30,24 @@ _DOUBLE = 52
 
 _MOST = 1 << 19
 """Values that are added at once: the sum of so many is exact in each digit."""
+
+
+class FewDoubles(NamedTuple):
+    """Numbers as sums of few doubles.
+
+    Parameters
+    ----------
+    terms : tuple of ndarray
+        The doubles.
+    left : ndarray
+        Upper bounds of what they leave of the numbers.
+    beyond : ndarray of bool
+        Which numbers have digits beyond those that were taken.
+    """
+
+    terms: tuple[Floats, ...]
+    left: Floats
+    beyond: Selected
 
 
 class Fixed:
@@ -155,17 +175,43 @@ class Fixed:
             digits = np.concatenate([digits[:-2], signed[None]])
         return Fixed(digits, self.low + start)
 
-    def round(self) -> Floats:
-        """Return about the number of each group: to a few roundings, and infinite or NaN beyond doubles."""
+    def _split_sign(self) -> tuple[Selected, Fixed]:
+        """Return which numbers are negative, and all without their signs: no digit then cancels another."""
         self._normalize()
         negative = self.digits[-1] < 0
         size = Fixed(np.where(negative, -self.digits, self.digits), self.low)
-        size._normalize()  # no digit is negative now, so that none cancels another
+        size._normalize()
+        return negative, size
+
+    def round(self) -> Floats:
+        """Return about the number of each group: to a few roundings, and infinite or NaN beyond doubles."""
+        negative, size = self._split_sign()
         with np.errstate(all="ignore"):
             about = np.zeros(size.digits.shape[1])
             for place in reversed(range(len(size.digits))):
                 about += np.ldexp(size.digits[place].astype(np.float64), DIGIT * (self.low + place))
         return np.where(negative, -about, about)
+
+    def distill(self, size: int, exponents: range) -> FewDoubles:
+        """Return the numbers as sums of few doubles.
+
+        Parameters
+        ----------
+        size : int
+            Of how many.
+        exponents : range
+            Of the powers of two whose digits are taken.
+        """
+        negative, sizes = self._split_sign()
+        sign = np.where(negative, -1.0, 1.0)
+        terms, beyond = [0.0 * sign], np.zeros(sign.shape, np.bool_)
+        for place in reversed(range(len(sizes.digits))):
+            exponent, digits = DIGIT * (sizes.low + place), sizes.digits[place]
+            if exponent in exponents:
+                terms.append(np.ldexp(sign * digits, exponent))
+            else:
+                beyond |= digits != 0
+        return FewDoubles(*distill_within(terms, size), beyond)
 
     def integers(self) -> tuple[list[int], int]:
         """Return an integer for each group and the exponent of 2 that all are multiplied by."""

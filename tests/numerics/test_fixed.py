@@ -72,3 +72,23 @@ def test_small_numbers_beside_large_ones_are_about_what_they_are():
     fixed = Fixed.zeros(len(numbers))
     fixed.add(np.arange(len(numbers)), np.ldexp(numbers, -100)[:, None], 100)
     np.testing.assert_allclose(fixed.round(), numbers, rtol=1e-15)
+
+
+@settings(deadline=None)
+@given(DOUBLES, st.integers(1, 4))
+def test_few_doubles_are_within_what_they_say_that_they_leave(values, size):
+    fixed = Fixed.zeros(2)
+    fixed.add(np.zeros(1, dtype=np.int64), np.array([values]))
+    found = fixed.distill(size, range(-640, 641))
+    exact, nothing = to_fractions(fixed)
+    terms = sum(Fraction(float(term[0])) for term in found.terms)
+    assert found.beyond[0] or abs(exact - terms) <= Fraction(float(found.left[0]))
+    assert (nothing, *(float(array[1]) for array in (*found.terms, found.left))) == (0,) * (size + 2)
+
+
+def test_numbers_with_digits_beyond_are_named():
+    fixed = Fixed.zeros(3)
+    fixed.add(np.arange(3), np.array([[1e200, 1.0], [-3.0, 0.5], [2.0**-300, 0.0]]))
+    found = fixed.distill(2, range(-64, 65))
+    assert found.beyond.tolist() == [True, False, True]
+    assert found.terms[0][1] == -2.5
