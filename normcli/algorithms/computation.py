@@ -100,7 +100,9 @@ class Computation(NamedTuple):
         array([-1.0606601 , -0.35355338], dtype=float32)
         """
         wide = self.accumulation.widen(rows)
-        return self.write(Elements.of(wide, self.accumulation.measure(wide, formula), formula, affine, dtype))
+        with np.errstate(all="ignore"):
+            moments = self.accumulation.measure(wide, formula)
+            return self.write(Elements.of(wide, moments, formula, affine, dtype))
 
     def write(self, given: Elements) -> Values:
         """Return y of rows whose statistics are known."""

@@ -28,6 +28,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "restore": ("restore", "See whether gamma = std and beta = mean can undo a norm."),
     "check": ("check", "Check a tensor against the exact result of a norm."),
     "identify": ("identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),
+    "doctor": ("doctor", "Find which algorithms are safe on a tensor in low precision."),
     "golden": ("golden", "Write input, parameters and exact results for another project's tests."),
     "fit": ("fit", "Fit a norm to files: exact statistics over all of them, mergeable."),
     "merge": ("fit", "Merge stats files, or print one."),

@@ -1,0 +1,78 @@
+"""`normcli doctor` as it is typed."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Rows of which the third is far from zero."""
+    x = np.random.default_rng(0).normal(0.0, 1.0, (6, 40)).astype(np.float32)
+    x[2] += 3000.0
+    np.save(tmp_path / "x.npy", x)
+    return tmp_path / "x.npy"
+
+
+def test_the_answer_names_the_cheapest_and_the_group_that_breaks_the_others(path, normcli):
+    ran = normcli("doctor", "ln", "-i", path, "--dtype", "float16")
+    assert (ran.code, ran.err) == (0, "")
+    assert "The cheapest that is safe in float16 is shifted:float32; group n=2 is the worst under" in ran.out
+    assert "beyond 65504" in ran.out
+    *report, _ = ran.out.strip().split("\n\n")
+    assert max(len(line) for part in report[1:] for line in part.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("required", "code", "words"),
+    [
+        pytest.param("two-pass:float32", 0, "✓ two-pass:float32 is safe", id="safe"),
+        pytest.param("one-pass:float32", 1, "✗ one-pass:float32 is not safe: 40 values", id="unsafe"),
+        pytest.param("two-pass:float32:statistics", 1, "✗ two-pass:float32:statistics", id="with a cast order"),
+        pytest.param("two-pass:float16:statistics", 1, "✗ two-pass:float16", id="of sums in the same dtype"),
+    ],
+)
+def test_what_is_required_decides_the_exit_code(required, code, words, path, normcli):
+    ran = normcli("doctor", "ln", "-i", path, "--dtype", "float16", "--require", required)
+    assert (ran.code, words in ran.out) == (code, True)
+    data = normcli("doctor", "ln", "-i", path, "--dtype", "float16", "--require", required, "-f", "json").json
+    assert data["ok"] is (code == 0)
+
+
+@pytest.mark.parametrize(("limit", "code"), [("1", 0), ("0.1", 1)])
+def test_max_ulp_takes_the_place_of_the_tolerance(limit, code, path, normcli):
+    arguments = ("--dtype", "float16", "--require", "two-pass:float64", "--max-ulp", limit)
+    assert normcli("doctor", "ln", "-i", path, *arguments).code == code
+
+
+def test_formats_hold_the_same_findings(path, normcli):
+    common = ("doctor", "rms", "-i", path, "--dtype", "float16")
+    data = normcli(*common, "-f", "json").json
+    lines = normcli(*common, "-f", "jsonl").out.splitlines()
+    rows = list(csv.DictReader(io.StringIO(normcli(*common, "-f", "csv").out)))
+    names = [row["name"] for row in data["algorithms"]]
+    assert [row["name"] for row in rows] == names
+    assert len(lines) == len(names) == len(set(names))
+    assert data["conditioning"]["Σx²"]["group"] == {"n": 2}
+    assert {"sums", "cast", "safe", "max_ulp", "overflow", "first_negative"} <= set(data["algorithms"][0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("ln", "--require", "onepass:float32"), "did you mean one-pass"),
+        (("ln", "--require", "two-pass:float12"), "did you mean"),
+        (("ln", "--max-ulp", "-1"), "max-ulp"),
+        (("minmax",), "adds nothing"),
+        (("ln", "--mask", "[1]"), "refused"),
+    ],
+)
+def test_what_is_asked_wrongly_is_one_line(arguments, words, path, normcli):
+    norm, *rest = arguments
+    ran = normcli("doctor", norm, "-i", path, *rest)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert words in ran.err
