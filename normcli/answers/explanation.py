@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +14,7 @@ from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, 
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts
 from normcli.teach.expression import Constant
 from normcli.teach.place import format_index
+from normcli.teach.story import RESULT
 from normcli.tensors.nested import describe_number, to_lists
 from normcli.tensors.pieces import iterate_pieces
 
@@ -40,9 +42,6 @@ _AT_ONCE = 8192
 
 _COLUMNS = ("step", "at", "symbol", "sentence", "text", "expression", "value")
 
-_OF_EACH = ("quotient", "round", "affine")
-"""The steps that each value of a group goes through by itself, before its result."""
-
 
 @dataclass(frozen=True)
 class Explanation:
@@ -58,6 +57,8 @@ class Explanation:
         Returns the whole result, for a page.
     digits : int or None
         Significant digits of the texts in JSON.
+    dy : Tensor or None
+        The derivative of a loss by the normalized tensor, where the story is that of a backward pass.
     """
 
     story: Story
@@ -65,28 +66,39 @@ class Explanation:
     parameters: Mapping[str, NDArray[Any] | None]
     calculate: Callable[[], Result]
     digits: int | None = None
+    dy: Tensor | None = None
 
     def sections(self, view: View) -> Iterator[Section]:
         """Return the header, the group, then a section for each step."""
         yield self._build_header(view)
         group = self.story.group
-        shared = [step for step in self.story.steps if step.outcome is None]
-        own = [step for step in self.story.steps if step.outcome is not None]
         together = self.story.at is None and group is not None
-        for number, step in enumerate(shared if together else [*shared, *own], start=1):
-            if step.name == "group" and group is not None:
-                yield self._list_members(f"{number}. {step.sentence}", group, view)
-            else:
-                equation = build_equation(step, view.digits, full=view.full)
-                yield Formulas(f"{number}. {step.sentence}", () if equation is None else (equation,))
+        shared = [step for step in self.story.steps if step.outcome is None]
+        alike = itertools.groupby(shared if together else self.story.steps, lambda step: step.sentence)
+        for number, (sentence, some) in enumerate(alike, start=1):
+            steps = list(some)
+            if steps[0].name == "group" and group is not None:
+                yield self._list_members(f"{number}. {sentence}", group, view)
+                continue
+            equations = (
+                build_equation(
+                    step,
+                    view.digits,
+                    full=view.full,
+                    index=step.outcome.index if step.outcome is not None and len(steps) > 1 else None,
+                )
+                for step in steps
+            )
+            yield Formulas(f"{number}. {sentence}", tuple(each for each in equations if each is not None))
         if together and group is not None:
+            own = [step for step in self.story.steps if step.outcome is not None]
             yield from _build_each(len(shared) + 1, own, group, view)
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON: the group with its values, and the steps."""
         story, group = self.story, self.story.group
         return {
-            **describe_plan(story.plan, {"input": describe_tensor(self.tensor)}),
+            **describe_plan(story.plan, {"input": describe_tensor(self.tensor), **self._describe_dy()}),
             "at": None if story.at is None else list(story.at),
             "running": story.running,
             "group": None if group is None else _describe_group(group),
@@ -119,16 +131,23 @@ class Explanation:
         """Return the result as a page, open at the value that was asked for."""
         return Page(self._title(), [self.calculate()], self.tensor, self.story.at)
 
+    def _describe_dy(self) -> Mapping[str, Any]:
+        return {} if self.dy is None else {"dy": describe_tensor(self.dy)}
+
     # -- for a reader
 
     def _title(self) -> str:
         norm = self.story.plan.norm
-        return f"explain {norm.name} · {norm.title}"
+        return f"explain {'' if self.dy is None else 'backward '}{norm.name} · {norm.title}"
 
     def _build_header(self, view: View) -> Facts:
         plan, group, at = self.story.plan, self.story.group, self.story.at
         source = list_facts(self.tensor, None if group is None else group.dtype)
-        asked = (("at", (format_index(at, plan.grid.layout),)),) if at else ()
+        asked: list[tuple[str, tuple[str, ...]]] = []
+        if self.dy is not None:
+            asked.append(("dy", list_facts(self.dy)))
+        if at:
+            asked.append(("at", (format_index(at, plan.grid.layout),)))
         return build_header(self._title(), plan, source, view, self.parameters, asked)
 
     def _list_members(self, title: str, group: MeasuredGroup, view: View) -> Table:
@@ -137,15 +156,17 @@ class Explanation:
         ends = cut_beyond(MOST_SHOWN, group.count, _HEAD, _TAIL, full=view.full)
         places = sorted({*ends.shown, *asked})
         colour = None if group.plan.spec.window is not None else group.number
-        width = 3 if asked else 2  # columns
         rows: dict[int, Row] = {}
         for place in places:
             where = format_index(group.index(place), group.plan.grid.layout) or "the only value"
-            value = format_number(Constant(group.value(place)), view.digits)
-            rows[place] = Row((where, value, "← this one" if place in asked else "")[:width], colour)
+            numbers = (format_number(Constant(number), view.digits) for number in group.list_numbers(place))
+            mark = ["← this one" if place in asked else ""] if asked else []
+            rows[place] = Row((where, *numbers, *mark), colour)
         note = format_hidden(group.count - len(places), group.count, "value")
-        columns, numeric = ("value", "x", ""), (False, True, False)
-        return Table(title, columns[:width], numeric[:width], _open_gaps(rows, places), note)
+        names = ("x",) if group.gradients is None else ("x", "dy")
+        columns = ("value", *names, *([""] if asked else []))
+        numeric = tuple(name in names for name in columns)
+        return Table(title, columns, numeric, _open_gaps(rows, places), note)
 
 
 def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: View) -> Iterator[Section]:
@@ -164,7 +185,7 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
     outcomes = [group.outcomes[i] for i in chosen.shown]
     places = [outcome.place for outcome in outcomes]
     note = format_hidden(group.count - len(outcomes), group.count, "value")
-    for name in _OF_EACH:
+    for name in dict.fromkeys(step.name for step in own if step.name != RESULT):
         steps = {step.outcome.place: step for step in own if step.name == name and step.outcome}
         equations = {
             place: build_equation(steps[place], view.digits, full=view.full, index=group.index(place))
@@ -178,12 +199,13 @@ def _build_each(number: int, own: Sequence[Step], group: MeasuredGroup, view: Vi
     rows: dict[int, Row] = {}
     for outcome in outcomes:
         where = format_index(outcome.index, group.plan.grid.layout) or "the only value"
-        numbers = map(Constant, (outcome.value, outcome.normalized))
-        texts = (format_number(number, view.digits) for number in numbers)
+        became = [outcome.normalized] if outcome.dx is None else [outcome.dy, outcome.dx]
+        texts = (format_number(Constant(n), view.digits) for n in (outcome.value, *became) if n is not None)
         rows[outcome.place] = Row((where, *texts), group.number)
     again = group.plan.spec.rounds_before_gamma and any(step.name == "round" for step in own)
     title = f"{number}. The results, rounded {'again' if again else 'once'}, to {group.dtype.name}."
-    yield Table(title, ("value", "x", "y"), (False, True, True), _open_gaps(rows, places), note)
+    columns = ("value", "x", "y") if group.gradients is None else ("value", "x", "dy", "dx")
+    yield Table(title, columns, (False, *(True,) * (len(columns) - 1)), _open_gaps(rows, places), note)
 
 
 def _open_gaps(items: Mapping[int, _Item], places: Sequence[int]) -> list[_Item | None]:
@@ -193,6 +215,7 @@ def _open_gaps(items: Mapping[int, _Item], places: Sequence[int]) -> list[_Item 
 
 
 def _describe_group(group: MeasuredGroup) -> Mapping[str, Any]:
+    dy = group.gradients
     return {
         "index": group.plan.grid.group_index(group.number),
         "count": group.count,
@@ -201,6 +224,7 @@ def _describe_group(group: MeasuredGroup) -> Mapping[str, Any]:
             for start in range(0, group.count, _AT_ONCE)
         ),
         "values": LongList(to_lists(piece) for piece in iterate_pieces(group.values)),
+        **({} if dy is None else {"dy": LongList(to_lists(piece) for piece in iterate_pieces(dy))}),
         "stats": {name: describe_number(value) for name, value in group.statistics.items()},
         "dtype": group.dtype.name,
     }

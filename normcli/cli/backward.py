@@ -12,10 +12,9 @@ from normcli.cli import options
 from normcli.cli.destination import collect_fields
 from normcli.cli.outputs import choose_outputs
 from normcli.cli.problem import Problem, load_problem, warn_of_input
-from normcli.cli.sources import load_actual
+from normcli.cli.sources import load_actual, require_one_stream
 from normcli.cli.verbs import NamedNorm, Verb
 from normcli.errors import UsageError, name_subject
-from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.writers import FORMATS, GRADIENT_PARTS, GRADIENTS
 
 if TYPE_CHECKING:
@@ -73,14 +72,12 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
     outputs = choose_outputs(settings.answer)
     if outputs.document is not None and outputs.document.format_name not in FORMATS:
         raise UsageError("gradients have no page and no picture; -o saves dx as .npy, .json, .csv and the like")
-    if [*settings.source.inputs, dy].count(STANDARD_STREAM) > 1:
-        raise UsageError("standard input holds one of the tensors; the other needs a file")
+    require_one_stream(settings, dy)
     from normcli.answers.gradients import GradientsAnswer
-    from normcli.results.backward import BackwardProblem, calculate_backward, require_derivative
+    from normcli.results.backward import BackwardProblem, calculate_backward
     from normcli.tensors.files import Saved
 
     problem = load_problem(settings)
-    require_derivative(problem.plan)
     slope = load_gradient(settings, problem, dy, dy_seed)
     with contextlib.ExitStack() as files, settings.run.open_effort() as effort:
         warn_of_input(settings.run, problem, problem.calculate(effort, statistics_alone=True))
@@ -102,14 +99,21 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
 
 
 def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: int | None) -> Tensor:
-    """Return dy: of a file, or drawn from a stream that the input is not drawn from."""
+    """Return dy: of a file, or drawn from a stream that the input is not drawn from.
+
+    Raises
+    ------
+    UsageError
+        If the norm has no derivative.
+    """
+    from normcli.results.backward import draw_gradient, require_derivative
+
+    require_derivative(problem.plan)
     if path is not None:
         if seed is not None:
             raise UsageError("--dy-seed is of a dy that is drawn; leave out --dy or --dy-seed")
         with name_subject("--dy"):
             return load_actual(path, settings, problem.plan.grid.columns)
-    from normcli.results.backward import draw_gradient
-
     return draw_gradient(problem.plan, choose_seed(settings, seed))
 
 

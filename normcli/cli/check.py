@@ -13,13 +13,12 @@ from click import option
 from normcli.cli import check_backward, options
 from normcli.cli.destination import leave_with_verdict, print_document
 from normcli.cli.problem import Problem, load_problem, warn_of_input
-from normcli.cli.sources import load_actual
+from normcli.cli.sources import load_actual, require_one_stream
 from normcli.cli.verbs import NamedNorm, Verb, make_command
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import UsageError, name_subject
 from normcli.norms.table import find_norm
 from normcli.printable import make_printable
-from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,8 +89,7 @@ def _run(
         check_backward.check_backward(settings, gradients, actual, limits)
         return
     paths = _find_actual(find_norm(settings.request.norm)[0], actual)
-    if [*settings.source.inputs, *paths.values()].count(STANDARD_STREAM) > 1:
-        raise UsageError("standard input holds one of the tensors; the others need files")
+    require_one_stream(settings, *paths.values())
     from normcli.verify.check import NORMALIZED, check
     from normcli.verify.ulp import choose_tolerance
 

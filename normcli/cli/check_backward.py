@@ -10,9 +10,8 @@ from click import option
 from normcli.cli.backward import ask_for_backward, load_gradient
 from normcli.cli.destination import leave_with_verdict, print_document
 from normcli.cli.problem import load_problem, warn_of_input
-from normcli.cli.sources import load_actual
+from normcli.cli.sources import load_actual, require_one_stream
 from normcli.errors import UsageError, name_subject
-from normcli.tensors.tensor import STANDARD_STREAM
 from normcli.writers import GRADIENTS
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from normcli.cli import options
     from normcli.cli.settings import Settings
+    from normcli.tensors.tensor import Tensor
 
 OPTIONS: Sequence[options.Option] = (
     *ask_for_backward("Check the gradients that a backward pass makes of --dy."),
@@ -59,17 +59,14 @@ def check_backward(
         raise UsageError(f"{wrong[0]} is of the forward pass; check it without --backward and --actual-dx")
     if not paths:
         raise UsageError("there is nothing to check: give --actual-dx FILE, --actual-dgamma or --actual-dbeta")
-    if [*settings.source.inputs, asked["dy"], *paths.values()].count(STANDARD_STREAM) > 1:
-        raise UsageError("standard input holds one of the tensors; the others need files")
+    require_one_stream(settings, asked["dy"], *paths.values())
     from normcli.answers.gradients_verdict import GradientsVerdict
-    from normcli.results.backward import BackwardProblem, require_derivative
-    from normcli.tensors.tensor import Tensor
+    from normcli.results.backward import BackwardProblem
     from normcli.verify.gradients import check_gradients
     from normcli.verify.ulp import choose_tolerance
 
     problem = load_problem(settings)
     plan = problem.plan
-    require_derivative(plan)
     dy = load_gradient(settings, problem, asked["dy"], asked["dy_seed"])
     tensors: dict[str, Tensor] = {}
     for name, path in paths.items():

@@ -7,40 +7,58 @@ from typing import TYPE_CHECKING
 from click import option
 
 from normcli.cli import options
+from normcli.cli.backward import ask_for_backward, load_gradient
 from normcli.cli.destination import choose_document_file
 from normcli.cli.problem import load_problem
+from normcli.cli.sources import require_one_stream
 from normcli.cli.verbs import SELECTION, Verb
-from normcli.writers import WRITERS
+from normcli.writers import FORMATS, WRITERS
 
 if TYPE_CHECKING:
     from normcli.cli.settings import Settings
     from normcli.teach.story import Story
 
 
-def _run(settings: Settings, at: str | None) -> None:
+def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_seed: int | None) -> None:
     """Show the arithmetic of one value, step by step, as on paper.
 
     Which values are in the group, what they add up to, what is divided by what, and how it is rounded. Without
     --at, that of the first group: what its values share, then each of them; of a long group the first and the
     last, and how many are not shown. Formulas of -f markdown show on GitHub; -f json has every number in full.
 
+    With --backward, that of dx: how a loss, whose derivative by the normalized tensor is --dy, changes with the
+    divisor, with the statistics and with the value, each by the chain rule.
+
     \b
       normcli explain ln --data '[[1,2,3,4]]' --at 0,0
+      normcli explain ln --data '[[1,2,3,4]]' --at 0,0 --backward --dy-seed 1
       normcli explain bn --shape 2,3,4,4 --at 0,1,2,3
       normcli explain gn --groups 2 -i x.npy -o story.md
     """
-    destination = choose_document_file(settings.answer, WRITERS)
+    asks_backward = backward or dy is not None or dy_seed is not None
+    destination = choose_document_file(settings.answer, FORMATS if asks_backward else WRITERS)
     from normcli.answers.explanation import Explanation
     from normcli.documents.plans import name_inputs
     from normcli.engine.walk import Effort
-    from normcli.teach.explain import explain
     from normcli.teach.place import parse_index
 
-    problem = load_problem(settings)
+    require_one_stream(settings, dy)
+    problem, slope = load_problem(settings), None
     plan, values = problem.plan, problem.tensor.values
     index = None if at is None else parse_index(at, plan.grid.shape, plan.grid.layout)
     effort = Effort(settings.run.threads)
-    story = explain(plan, values, problem.inputs, at=index, every=settings.answer.full, effort=effort)
+    every = settings.answer.full
+    if asks_backward:
+        from normcli.results.backward import BackwardProblem
+        from normcli.teach.backward import explain_backward
+
+        slope = load_gradient(settings, problem, dy, dy_seed)
+        subject = BackwardProblem(plan, values, slope.values, problem.inputs)
+        story = explain_backward(subject, at=index, every=every, effort=effort)
+    else:
+        from normcli.teach.explain import explain
+
+        story = explain(plan, values, problem.inputs, at=index, every=every, effort=effort)
     settings.run.warn_of_groups(plan.norm.name, _list_warnings(story))
     document = Explanation(
         story,
@@ -48,6 +66,7 @@ def _run(settings: Settings, at: str | None) -> None:
         name_inputs(problem.inputs),
         lambda: problem.calculate(effort),
         settings.answer.digits,
+        slope,
     )
     destination.write(document, settings.answer.view())
 
@@ -68,6 +87,7 @@ EXPLAIN = Verb(
             metavar="I,J,…",
             help="Which value: 0,1,-1 or n=0,c=1,l=-1. [default: the first group, whole]",
         ),
+        *ask_for_backward("Explain dx, the derivative of a loss by the value."),
         *options.of_problem(named),
         *options.ANSWER,
         *options.RUN,

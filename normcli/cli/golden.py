@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from normcli.cli import options
 from normcli.cli.backward import ask_for_backward, choose_seed, load_gradient
 from normcli.cli.problem import load_problem
-from normcli.cli.sources import make_recipe
+from normcli.cli.sources import make_recipe, require_one_stream
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
 from normcli.tensors.recipe import DEFAULT_RNG
-from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from normcli.cli.settings import Settings
@@ -34,9 +33,7 @@ def _run(settings: Settings, backward: bool, dy: str | None, dy_seed: int | None
     """
     if settings.answer.output is None:
         raise UsageError("golden needs a folder: -o DIR")
-    if [*settings.source.inputs, dy].count(STANDARD_STREAM) > 1:
-        raise UsageError("standard input holds one of the tensors; the other needs a file")
-    from normcli.results.backward import require_derivative
+    require_one_stream(settings, dy)
     from normcli.tensors.whole import open_folder, require_new_folder
     from normcli.verify.golden import write_golden
     from normcli.verify.manifest import Subject
@@ -45,7 +42,6 @@ def _run(settings: Settings, backward: bool, dy: str | None, dy_seed: int | None
     problem, recipe = load_problem(settings), _describe_recipe(settings)
     subject = Subject(problem.plan, problem.tensor, problem.inputs)
     if backward or dy is not None or dy_seed is not None:
-        require_derivative(problem.plan)
         subject = subject._replace(dy=load_gradient(settings, problem, dy, dy_seed))
         if dy is None:
             recipe["dy_seed"] = choose_seed(settings, dy_seed)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError, name_subject
+from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,12 @@ def load_input(settings: Settings) -> Tensor:
         parsed = _parse_values(source.data, "--data")
         return _note_remarks(Tensor(parsed.values, "--data", note=parsed.note), settings)
     return load_file(source.inputs[0], settings)
+
+
+def require_one_stream(settings: Settings, *others: str | None) -> None:
+    """Raise `UsageError` if standard input would have to hold several tensors: the input and others."""
+    if [*settings.source.inputs, *others].count(STANDARD_STREAM) > 1:
+        raise UsageError("standard input holds one of the tensors; the other needs a file")
 
 
 def load_actual(name: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:

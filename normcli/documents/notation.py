@@ -21,11 +21,13 @@ from normcli.teach.expression import (
     Fold,
     Maximum,
     Minimum,
+    Negative,
     Operation,
     Power,
     Product,
     Quotient,
     Root,
+    Sign,
     Sum,
     Symbol,
     Value,
@@ -78,13 +80,15 @@ _FORMS: Mapping[type[Operation], _Form] = {
     Power: _Form("{}^{}", (_ATOM, _ATOM), _POWER),
     Root: _Form("√{}", (_ATOM,), _POWER),
     Absolute: _Form("|{}|", (_OPEN,), _ATOM),
+    Sign: _Form("sign({})", (_OPEN,), _ATOM),
+    Negative: _Form("−{}", (_PRODUCT,), _OPEN),
 }
 
 
 class _Notation:
     """How expressions are written in plain text. Texts come with how strongly they hold together."""
 
-    name, gap = "text", "…"
+    name, gap, sigma = "text", "…", "Σ"
     extremes: Mapping[type[Fold], str] = {Maximum: "max", Minimum: "min"}
     forms = _FORMS
     square: str | None = "{}²"
@@ -120,6 +124,9 @@ class _Notation:
         return text, _OPEN if text.startswith("-") else _PRODUCT if "e" in text else _ATOM
 
     def fold(self, fold: Sum | Maximum | Minimum) -> tuple[str, int]:
+        if not fold.terms and fold.each is not None:
+            gap = "" if self.format(fold.each)[1] >= _POWER else " "
+            return f"{self.sigma}{gap}{self.wrap(fold.each, _PRODUCT)}", _PRODUCT
         shown, added = (
             cut_beyond(MOST_SHOWN, len(fold.terms), HEAD, TAIL, full=self.full),
             isinstance(fold, Sum),
@@ -136,7 +143,7 @@ class _Notation:
 class _Latex(_Notation):
     """Only with commands that GitHub's MathJax has."""
 
-    name, gap = "latex", r"\cdots"
+    name, gap, sigma = "latex", r"\cdots", r"\sum"
     extremes: Mapping[type[Fold], str] = {Maximum: r"\max", Minimum: r"\min"}
     square = None
     forms: Mapping[type[Operation], _Form] = {
@@ -146,6 +153,8 @@ class _Latex(_Notation):
         Power: _Form("{}^{{{}}}", (_ATOM, _OPEN), _POWER),
         Root: _Form(r"\sqrt{{{}}}", (_OPEN,), _ATOM),
         Absolute: _Form(r"\lvert {} \rvert", (_OPEN,), _ATOM),
+        Sign: _Form(r"\mathrm{{sign}}({})", (_OPEN,), _ATOM),
+        Negative: _Form("-{}", (_PRODUCT,), _OPEN),
     }
 
     def bracket(self, text: str) -> str:
@@ -168,6 +177,8 @@ class _Code(_Notation):
         Power: _Form("{} ** {}", (_ATOM, _ATOM), _POWER),
         Root: _Form("sqrt({})", (_OPEN,), _ATOM),
         Absolute: _Form("abs({})", (_OPEN,), _ATOM),
+        Sign: _Form("copysign(1, {0}) * ({0} != 0)", (_OPEN,), _PRODUCT),
+        Negative: _Form("-{}", (_PRODUCT,), _OPEN),
     }
 
     def number(self, number: Constant) -> tuple[str, int]:
@@ -189,7 +200,7 @@ def format_number(number: Constant, digits: int | None) -> str:
         return str(number.value)
     if digits == _MOST_DIGITS:  # as many as the shortest text needs that reads back to the same double
         return repr(number.value).removesuffix(".0").removeprefix("-" if number.value == 0 else "")
-    return format_statistic(number.value, digits)
+    return format_statistic(float(number.value), digits)
 
 
 def format_code(expression: Expression) -> str:
@@ -241,6 +252,10 @@ def build_equation(
     links = list(zip(signs, texts, formulas, strict=True))
     while len(links) > 1 and links[-1][1] == links[-2][1]:  # a sum of one term
         links.pop()
+    if step.formula is not None:
+        text_of, latex_of = (kind(None, full=full).wrap(step.formula, _OPEN) for kind in (_Notation, _Latex))
+        if text_of != step.symbol.text:
+            links.insert(0, (True, text_of, latex_of))
     return Equation(
         " ".join([text, *(f"{'=' if equal else '≈'} {written}" for equal, written, _ in links)]),
         (symbol, *(f"{'=' if equal else _APPROXIMATELY} {formula}" for equal, _, formula in links)),

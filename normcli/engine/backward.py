@@ -14,33 +14,24 @@ import numpy as np
 
 from normcli.dtypes import is_float
 from normcli.engine.blocks import Spread, open_source
+from normcli.engine.group_slopes import GroupSlopes
 from normcli.engine.inputs import Inputs
 from normcli.engine.parameter_sums import ParameterSums
 from normcli.engine.passes import Run
 from normcli.engine.run import measure, open_run
 from normcli.norms.request import Fill
 from normcli.norms.table import Centre
-from normcli.numerics.exact_slopes import (
-    NO_SLOPE,
-    round_fractions,
-    round_values,
-    solve_exactly,
-    solve_given_exactly,
-    take_sum,
-)
+from normcli.numerics.exact_slopes import round_fractions, round_values, take_sum
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, pair_multiply
 from normcli.numerics.slope_sums import Rows, Sums, expand, find_deviations
 from normcli.numerics.slopes import (
     ERROR,
     Derivatives,
-    clear,
     differentiate,
     find_p,
     find_shares,
     round_known,
-    solve_given_slopes,
-    solve_slopes,
 )
 
 if TYPE_CHECKING:
@@ -51,9 +42,9 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Slices
+    from normcli.engine.group_slopes import Solved
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
-    from normcli.numerics.exact_slopes import ExactSlope
     from normcli.numerics.slopes import Slopes
     from normcli.numerics.workspace import Workspace
 
@@ -141,13 +132,6 @@ class _Tile(NamedTuple):
         return Derivatives(value, np.where(self.used, found.error, 0.0), found.unclear & self.used)
 
 
-class _Solved(NamedTuple):
-    """What the groups of a tile are differentiated with, and what returns that exactly for one of its rows."""
-
-    slopes: Slopes
-    recall: Callable[[int], ExactSlope]
-
-
 class _BackwardRun(Run):
     """The passes of a norm of groups."""
 
@@ -165,13 +149,14 @@ class _BackwardRun(Run):
         self.by_groups = inputs.given is None and not varies
         self.fill = None if inputs.selection is None else inputs.selection.fill
         self.parameters: dict[int, ParameterSums] = {}
-        self.solved: _Solved | None = None  # of all groups, where they do not lie within tiles
+        self.solved: Solved | None = None  # of all groups, where they do not lie within tiles
         self.shift: Floats | None = None
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
         """Write dx, and add up what the derivatives by gamma and beta are made of."""
         self.dy = gradients
         with np.errstate(all="ignore"):
+            self.group_slopes = GroupSlopes(self.plan, self.inputs, values, self.walk.effort)
             if self.inputs.given is not None:
                 self._solve_given()
             elif not self.whole:
@@ -243,7 +228,7 @@ class _BackwardRun(Run):
         means = np.where(np.isfinite(means), means, 0.0)
         return means if low is None else np.rint(means)
 
-    def _write_tile(self, tile: _Tile, solved: _Solved, work: Workspace) -> None:
+    def _write_tile(self, tile: _Tile, solved: Solved, work: Workspace) -> None:
         """Write dx of a tile."""
         assert self.sink is not None
         place, rows, slopes = self.sink.open(tile.place, work), tile.rows, solved.slopes
@@ -266,33 +251,20 @@ class _BackwardRun(Run):
 
     # -- what groups are differentiated with
 
-    def _solve(self, tile: _Tile) -> _Solved:
+    def _solve(self, tile: _Tile) -> Solved:
         """Return what a tile's groups are differentiated with."""
         if self.solved is not None:
-            slopes, recall = self.solved
-            return _Solved(slopes.map(lambda a: a[tile.numbers]), lambda row: recall(int(tile.numbers[row])))
+            return self.solved.take(tile.numbers)
         sums = Sums(len(tile.numbers), self.p)
         sums.add(np.arange(len(tile.numbers)), tile.rows)
-        return self._solve_sums(sums)
-
-    def _solve_sums(self, sums: Sums) -> _Solved:
-        """Return what groups are differentiated with, from their sums."""
-        slopes = solve_slopes(self.plan, sums)
-        empty = np.zeros(sums.count.shape, np.bool_)
-        if self.fill not in (None, Fill.NORMALIZE):
-            empty = sums.count == 0
-            slopes = clear(slopes, empty)
-        return _Solved(slopes, lambda row: NO_SLOPE if empty[row] else solve_exactly(self.plan, sums, row))
+        return self.group_slopes.solve(sums, tile.numbers)
 
     def _solve_given(self) -> None:
         given = self.inputs.given
         assert given is not None
         mean, var = (self.plan.grid.spread_running(known).reshape(-1) for known in given)
         self.shift = mean
-        self.solved = _Solved(
-            solve_given_slopes(self.plan, given),
-            lambda group: solve_given_exactly(self.plan, float(var[group])),
-        )
+        self.solved = self.group_slopes.solve_given(given, var)
 
     def _solve_in_a_pass(self, values: NDArray[Any]) -> None:
         """Add up the sums of all groups, in a walk over them."""
@@ -314,7 +286,7 @@ class _BackwardRun(Run):
         first, *others = every.values()
         for other in others:
             first.merge(other)
-        self.solved = self._solve_sums(first)
+        self.solved = self.group_slopes.solve(first)
 
     # -- gamma and beta
 

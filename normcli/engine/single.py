@@ -95,21 +95,77 @@ def normalize_group(
     SingleGroup
         The same to the bit as the whole tensor's.
     """
+    part = _isolate(plan, group, inputs)
     dtype = plan.choose_output_dtype(values.dtype)
-    selected = plan.grid.select_group(group)
-    index = {axis: place for axis, place in enumerate(selected) if isinstance(place, int)}
     place = tuple(0 for _ in plan.grid.kept_view_axes)
-    if plan.spec.window is not None:  # groups are lines along its axis, of which each value has its own
-        along = plan.grid.view_axes[0]
-        wanted = [index.pop(along)]
-        place = tuple(wanted[0] if axis == along else 0 for axis in plan.grid.kept_view_axes)
+    if part.along is not None:
+        axis, at = part.along
+        wanted, place = [at], tuple(at if each == axis else 0 for each in plan.grid.kept_view_axes)
     among = find_geometry(plan)
-    alone = plan.restrict(tuple(1 if axis in index else n for axis, n in enumerate(plan.grid.view_shape)))
     lengths = tuple(n if reduced else 1 for n, reduced in zip(among.dims, among.reduced, strict=True))
     geometry = dataclasses.replace(among, dims=lengths)
-    members = _take(values.reshape(plan.grid.view_shape), index)
-    source = ArraySource(members, alone.grid.view_shape, geometry)
+    source = ArraySource(part.take(plan, values), part.plan.grid.view_shape, geometry)
     picker = _Picker(geometry, wanted, dtype)
+    effort = _choose_effort(values, among, effort)
+    statistics = run_source(part.plan, geometry, source, picker, part.inputs, effort)
+    return SingleGroup({name: float(array[place]) for name, array in statistics.items()}, picker.values)
+
+
+def differentiate_group(
+    plan: Plan, values: NDArray[Any], dy: NDArray[Any], group: int, inputs: Inputs = NO_INPUTS
+) -> NDArray[Any]:
+    """Return dx of the values of one group, flat, in C order of the view: as `run_backward` has it.
+
+    Of a window, that of every value on its line along the axis.
+
+    Parameters
+    ----------
+    plan : Plan
+    values, dy : ndarray
+        The whole tensors.
+    group : int
+    inputs : Inputs
+        Of which the selection is not used.
+    """
+    from normcli.engine.backward import run_backward  # for those alone who ask for it
+
+    part = _isolate(plan, group, inputs)
+    x, slope = (np.ascontiguousarray(part.take(plan, array)) for array in (values, dy))
+    return run_backward(part.plan, x, slope, part.inputs, None, DEFAULT_EFFORT).dx.reshape(-1)
+
+
+class _Part(NamedTuple):
+    """One group as a problem of its own.
+
+    Parameters
+    ----------
+    plan : Plan
+    inputs : Inputs
+        Gamma, beta and running statistics of the group.
+    places : mapping of int to int
+        The axes of the view of which it holds one place, and which.
+    along : tuple of int or None
+        Of a window: its axis, and where on it the value lies that the window belongs to.
+    """
+
+    plan: Plan
+    inputs: Inputs
+    places: Mapping[int, int]
+    along: tuple[int, int] | None
+
+    def take(self, plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the group's part of a tensor, at the view's rank."""
+        return _take(values.reshape(plan.grid.view_shape), self.places)
+
+
+def _isolate(plan: Plan, group: int, inputs: Inputs) -> _Part:
+    selected = plan.grid.select_group(group)
+    index = {axis: place for axis, place in enumerate(selected) if isinstance(place, int)}
+    along = None
+    if plan.spec.window is not None:  # groups are lines along its axis, of which each value has its own
+        axis = plan.grid.view_axes[0]
+        along = axis, index.pop(axis)
+    alone = plan.restrict(tuple(1 if axis in index else n for axis, n in enumerate(plan.grid.view_shape)))
     scale, shift = (
         None if parameter is None else _take(parameter.reshape(plan.parameters.view_shape), index)
         for parameter in (inputs.gamma, inputs.beta)
@@ -118,9 +174,7 @@ def normalize_group(
     if inputs.given is not None:
         own = (plan.grid.spread_running(known).reshape(-1)[group] for known in inputs.given)
         given = Given(*(np.full(alone.grid.running.stats_shape, known) for known in own))
-    effort = _choose_effort(values, among, effort)
-    statistics = run_source(alone, geometry, source, picker, Inputs(scale, shift, given), effort)
-    return SingleGroup({name: float(array[place]) for name, array in statistics.items()}, picker.values)
+    return _Part(alone, Inputs(scale, shift, given), index, along)
 
 
 def _take(array: NDArray[Any], index: Mapping[int, int]) -> NDArray[Any]:

@@ -71,6 +71,10 @@ class ExactSlope(NamedTuple):
             sign * raise_exactly(abs(deviation), self.p - 1) if needs_decimals(self.p) and deviation else sign
         )
 
+    def flatten(self, plan: Plan) -> ExactSlope:
+        """Return that of a group whose divisor counts as 0, though it is not."""
+        return self._replace(steepness=Fraction(0), inverse=_invert(plan, Fraction(0)))
+
     @property
     def share(self) -> Fraction | None:
         """Σ g · x̂ of the group."""

@@ -131,6 +131,16 @@ def clear(slopes: Slopes, empty: Selected) -> Slopes:
     return dataclasses.replace(cleared, peak=slopes.peak)
 
 
+def flatten(plan: Plan, slopes: Slopes, flat: Selected) -> Slopes:
+    """Return slopes of which the divisors of flat groups count as 0: see `normcli.numerics.flat`."""
+    inverse = 1.0 if plan.spec.zero_rule is ZeroRule.ONE else np.nan
+    return dataclasses.replace(
+        slopes,
+        steepness=_zero_where(flat, slopes.steepness),
+        inverse=Pair(np.where(flat, inverse, slopes.inverse.hi), np.where(flat, 0.0, slopes.inverse.lo)),
+    )
+
+
 def find_p(plan: Plan) -> float:
     """Return the exponent of the powers that a divisor is made of."""
     return 2.0 if plan.spec.p is None else plan.spec.p

@@ -209,7 +209,7 @@ def _is_beyond(root: float) -> bool:
 
 def _describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Any]]:
     """Return definitions, each without what is empty."""
-    fields = (definition._asdict().items() for definition in definitions)
+    fields = (definition._replace(slope=None)._asdict().items() for definition in definitions)
     return [{name: _describe_tree(part) for name, part in some if part} for some in fields]
 
 

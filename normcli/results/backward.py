@@ -39,6 +39,13 @@ class BackwardProblem(NamedTuple):
     dy: NDArray[Any]
     inputs: Inputs = NO_INPUTS
 
+    def require_sound(self) -> None:
+        """Raise `UsageError` if the norm has no derivative, `DataError` if dy is not of the tensor's shape."""
+        require_derivative(self.plan)
+        if self.dy.shape != self.values.shape:
+            shape = self.values.shape
+            raise DataError(f"dy has the shape {self.dy.shape}; it takes that of the input, {shape}")
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Gradients:
@@ -163,9 +170,7 @@ def calculate_backward(
 
     plan, values, dy, inputs = problem
     require_threads(effort)
-    require_derivative(plan)
-    if dy.shape != values.shape:
-        raise DataError(f"dy has the shape {dy.shape}; it takes that of the input, {values.shape}")
+    problem.require_sound()
     derived = run_backward(plan, values, dy, inputs, out, effort)
     return Gradients(plan, values, dy, *derived, inputs)
 

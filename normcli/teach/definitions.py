@@ -21,6 +21,7 @@ from normcli.teach.expression import (
     Product,
     Quotient,
     Root,
+    Sign,
     Sum,
     Symbol,
 )
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from normcli.teach.expression import Expression
 
 _X, _X_HAT, _N, _EPS, _DIVISOR = map(Symbol, ("x", "x̂", "n", "eps", "divisor"))
+
+_SHARE = Symbol("share")
+"""1 over how many values are as large as the length; 0 of the others."""
 
 
 class Definition(NamedTuple):
@@ -52,6 +56,8 @@ class Definition(NamedTuple):
     when : str or None
         When the definition applies. `zero`: if the value of that name is 0 so far. `exact`: at the eps of the
         result. `moved`: at any other eps. None: always.
+    slope : Expression or None
+        The derivative by a value of the group, where there is no formula that it could follow from.
     """
 
     name: str | None
@@ -59,6 +65,7 @@ class Definition(NamedTuple):
     words: str = ""
     value: Expression | None = None
     when: str | None = None
+    slope: Expression | None = None
 
 
 def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definition]:
@@ -124,7 +131,8 @@ def _define_length(plan: Plan, *, beyond: bool) -> Iterator[Definition]:
     p, norm = plan.spec.p, Symbol("norm")
     words = {0.0: "how many x are not 0", math.inf: "the largest |x|", -math.inf: "the smallest |x|"}
     if p in words:
-        yield Definition("‖x‖", words=words[p], value=norm)
+        slope = Product(_SHARE, Sign(_X)) if p else None
+        yield Definition("‖x‖", words=words[p], value=norm, slope=slope)
     else:
         powers = Sum((), each=make_power(_X, p or 0.0))
         yield Definition("‖x‖", take_root(powers, p or 0.0), value=norm)

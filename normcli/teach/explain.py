@@ -12,6 +12,8 @@ from normcli.teach.steps import build_story, name_group
 from normcli.teach.story import Step, Story
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from normcli.engine.inputs import Inputs
@@ -54,18 +56,33 @@ def explain(
     >>> [(step.symbol.text, step.value.value) for step in story.steps if step.value][:4]
     [('Σx', 10), ('μ', 2.5), ('Σ(x − μ)²', 5), ('σ²', 1.25)]
     """
-    if not plan.grid.group_count or not plan.grid.group_size:
-        sentence = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
-        if plan.grid.group_count:
-            name = name_group(plan.grid.group_name(0))
-            sentence = f"{name} holds no values: {plan.norm.divisor.words_for_empty}."
-        return Story(plan, None, None, (Step("nothing", sentence),))
+    nothing = tell_of_nothing(plan)
+    if nothing is not None:
+        return nothing
+    at, number, places = choose_group(plan, at, every=every)
+    group = measure_group(plan, values, inputs, number, places, effort)
+    return build_story(group, at, running=inputs.given is not None)
+
+
+def tell_of_nothing(plan: Plan) -> Story | None:
+    """Return the story of a tensor, or of groups, without values; None where there are any."""
+    if plan.grid.group_count and plan.grid.group_size:
+        return None
+    sentence = f"The tensor {plan.grid.shape} has no values: there is nothing to normalize."
+    if plan.grid.group_count:
+        name = name_group(plan.grid.group_name(0))
+        sentence = f"{name} holds no values: {plan.norm.divisor.words_for_empty}."
+    return Story(plan, None, None, (Step("nothing", sentence),))
+
+
+def choose_group(
+    plan: Plan, at: tuple[int, ...] | None, *, every: bool
+) -> tuple[tuple[int, ...] | None, int, Sequence[int]]:
+    """Return what is asked for, the number of its group, and those of its values that a story shows."""
     if at is None and plan.grid.reach is not None:
         at = (0,) * len(plan.grid.shape)
     if at is not None:
-        number, *places = find_group(plan, at)
-    else:
-        count = plan.grid.group_size
-        number, places = 0, [*range(count)] if every or count <= MOST_TERMS else [0, 1, 2, count - 1]
-    group = measure_group(plan, values, inputs, number, places, effort)
-    return build_story(group, at, running=inputs.given is not None)
+        number, place = find_group(plan, at)
+        return at, number, [place]
+    count = plan.grid.group_size
+    return None, 0, [*range(count)] if every or count <= MOST_TERMS else [0, 1, 2, count - 1]

@@ -24,9 +24,9 @@ _LARGEST_EXPONENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number; `exact` is False where it was rounded from another."""
+    """A number; `exact` is False where it was rounded from another. One that is printed is no fraction."""
 
-    value: float
+    value: float | Fraction
     exact: bool = True
 
 
@@ -136,8 +136,28 @@ class Absolute(Single):
     """A number without its sign."""
 
 
+class Sign(Single):
+    """The sign of a number: 1, 0 or -1."""
+
+
+class Negative(Single):
+    """A number with the other sign."""
+
+
 Expression = (
-    Constant | Symbol | Sum | Maximum | Minimum | Difference | Product | Quotient | Power | Root | Absolute
+    Constant
+    | Symbol
+    | Sum
+    | Maximum
+    | Minimum
+    | Difference
+    | Product
+    | Quotient
+    | Power
+    | Root
+    | Absolute
+    | Sign
+    | Negative
 )
 
 
@@ -211,6 +231,8 @@ _EXACT: Mapping[type[Operation], Callable[..., Fraction]] = {
     Product: operator.mul,
     Quotient: operator.truediv,
     Absolute: abs,
+    Sign: lambda number: Fraction((number > 0) - (number < 0)),
+    Negative: operator.neg,
 }
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.engine.single import normalize_group
+from normcli.engine.single import differentiate_group, normalize_group
 from normcli.numerics.rounding import widen
 from normcli.results.degenerate import find_degeneracies
 from normcli.tensors.mapped import fetch, require_unchanged
@@ -42,6 +42,8 @@ class Outcome:
         `gamma` and `beta`, those that are given.
     normalized : float
         The result, of the output's dtype.
+    dy, dx : float or None
+        The derivatives of a loss by the result and by the value, where a backward pass is explained.
     """
 
     place: int
@@ -50,6 +52,8 @@ class Outcome:
     scaled: float | None
     parameters: Mapping[str, float]
     normalized: float
+    dy: float | None = None
+    dx: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,10 @@ class MeasuredGroup:
     dtype : dtype
         Of the output.
     degeneracies : tuple of Degeneracy
+    gradients : ndarray or None
+        dy of the values, in the same order, where a backward pass is explained.
+    parameters : mapping of str to ndarray
+        gamma and beta of the values, in the same order, those that are given.
     """
 
     plan: Plan
@@ -78,6 +86,8 @@ class MeasuredGroup:
     outcomes: Sequence[Outcome]
     dtype: np.dtype[Any]
     degeneracies: tuple[Degeneracy, ...]
+    gradients: NDArray[Any] | None = None
+    parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -91,7 +101,13 @@ class MeasuredGroup:
 
     def value(self, place: int) -> float:
         """Return a value as Python's own number; whole numbers stay whole."""
-        return _get_number(self.values, np.unravel_index(place, self.values.shape))
+        return get_number(self.values, np.unravel_index(place, self.values.shape))
+
+    def list_numbers(self, place: int) -> list[float]:
+        """Return a value, and its dy where there is one."""
+        index = np.unravel_index(place, self.values.shape)
+        arrays = [self.values] if self.gradients is None else [self.values, self.gradients]
+        return [get_number(array, index) for array in arrays]
 
     def find_whole_number(self, rank: int) -> int | None:
         """Return the integer of a rank, from 0, which float64 may round; None of floats."""
@@ -146,14 +162,46 @@ def measure_group(
     for place, x_hat, y in zip(places, scaled, single.values.tolist(), strict=True):
         index = tuple(map(int, plan.grid.locate_values(number, np.asarray(place))))
         parameters = {name: _pick_parameter(plan, p, index) for name, p in inputs.parameters.items()}
-        outcomes.append(Outcome(place, index, _get_number(values, index), x_hat, parameters, float(y)))
+        outcomes.append(Outcome(place, index, get_number(values, index), x_hat, parameters, float(y)))
     members = plan.grid.take_group(values, number)
     require_unchanged(values)
     found = _find_degeneracies(plan, members, number, single, inputs)
     return MeasuredGroup(plan, number, members, single.statistics, outcomes, single.values.dtype, found)
 
 
-def _get_number(values: NDArray[Any], index: Sequence[Any]) -> float:
+def add_gradients(
+    group: MeasuredGroup, values: NDArray[Any], dy: NDArray[Any], inputs: Inputs
+) -> MeasuredGroup:
+    """Return a group with dy of its values, and with dx of those that outcomes are wanted of.
+
+    Parameters
+    ----------
+    group : MeasuredGroup
+    values, dy : ndarray
+        The whole tensors.
+    inputs : Inputs
+        As of `measure_group`.
+    """
+    grid = group.plan.grid
+    dx = differentiate_group(group.plan, values, dy, group.number, inputs)
+
+    def find_dx(outcome: Outcome) -> float:
+        place = outcome.place if grid.reach is None else outcome.index[grid.axes[0]]
+        return float(dx[place])
+
+    outcomes = [
+        replace(outcome, dy=get_number(dy, outcome.index), dx=find_dx(outcome)) for outcome in group.outcomes
+    ]
+    spread = {
+        name: np.broadcast_to(parameter.reshape(group.plan.parameters.view_shape), grid.view_shape)
+        for name, parameter in inputs.parameters.items()
+    }
+    of_group = {name: array[grid.select_group(group.number)].reshape(-1) for name, array in spread.items()}
+    gradients = grid.take_group(dy, group.number)
+    return replace(group, outcomes=outcomes, gradients=gradients, parameters=of_group)
+
+
+def get_number(values: NDArray[Any], index: Sequence[Any]) -> float:
     """Return a value of an array as Python's own number."""
     value = fetch(values[(*index, ...)]).item()
     return int(value) if isinstance(value, int) else float(value)  # of a long double too

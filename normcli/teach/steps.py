@@ -58,7 +58,7 @@ _DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
 _BEYOND = "It is beyond float64."
 
 
-class _Names(NamedTuple):
+class Names(NamedTuple):
     """How formulas write a square, its root and the sum of squares behind it, and a sentence about the sum."""
 
     square: Symbol
@@ -67,13 +67,13 @@ class _Names(NamedTuple):
     sentence: str
 
 
-_ABOUT_ZERO = _Names(
+ABOUT_ZERO = Names(
     Symbol("ms", r"\mathrm{ms}"),
     Symbol("rms", r"\mathrm{rms}"),
     Symbol("Σx²", r"\sum x^2"),
     "The squares, and their sum.",
 )
-_ABOUT_MEAN = _Names(
+ABOUT_MEAN = Names(
     Symbol("σ²", r"\sigma^2"),
     Symbol("σ", r"\sigma"),
     Symbol("Σ(x − μ)²", r"\sum (x - \mu)^2"),
@@ -88,7 +88,7 @@ _EPS_SENTENCES = {
 }
 
 
-class _NoNumberError(Exception):
+class NoNumberError(Exception):
     """A step has come to no number, so that those after it have nothing to go on with."""
 
 
@@ -127,14 +127,14 @@ def build_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, runn
     Statistics are those of the group's result. Sums are taken in rational arithmetic, or follow from the
     statistics where the group has more than `MOST_TERMS` values.
     """
-    return Story(group.plan, group, at, _StepList(group, running=running).build(), running)
+    return Story(group.plan, group, at, StepList(group, running=running).build(), running)
 
 
-class _StepList:
+class StepList:
     """The steps of one group, added one after another.
 
     Methods that return a number have added the steps that lead to it; where there is none, they
-    raise `_NoNumberError`.
+    raise `NoNumberError`.
     """
 
     def __init__(self, group: MeasuredGroup, *, running: bool) -> None:
@@ -147,13 +147,13 @@ class _StepList:
         """Return all steps."""
         self._introduce()
         found = None
-        with contextlib.suppress(_NoNumberError):
+        with contextlib.suppress(NoNumberError):
             self._require_finite()
             centre, divisor = self._find_centre_and_divisor()
             found = centre, self._replace_zero(divisor)
         for outcome in self.group.outcomes:
             if found is not None:
-                with contextlib.suppress(_NoNumberError):
+                with contextlib.suppress(NoNumberError):
                     self._normalize(outcome, *found)
             self._add_result(outcome)
         return tuple(self.steps)
@@ -166,7 +166,7 @@ class _StepList:
             self.steps.append(Step("group", self._describe_window()))
             return
         sentence = f"{name_group(group.name)} holds {self.counted}"
-        along = _enumerate([plan.grid.layout.name(axis) for axis in plan.grid.axes])
+        along = enumerate_words([plan.grid.layout.name(axis) for axis in plan.grid.axes])
         if group.count > 1 and along:
             sentence += f": they differ along {along}"
         if group.count > 1 and plan.grid.groups is not None:
@@ -190,7 +190,7 @@ class _StepList:
             return
         for consequence in found.values():
             self.steps.append(Step("not finite", f"{name_group(self.group.name)} {consequence}."))
-        raise _NoNumberError
+        raise NoNumberError
 
     def _find_centre_and_divisor(self) -> tuple[Constant | None, Constant]:
         """Return what is subtracted, None where nothing is, and what is divided by."""
@@ -204,7 +204,7 @@ class _StepList:
                 return None, self._find_power()
             case Measurement.MOMENTS:
                 mean = None if norm.centre is Centre.NOTHING else self._find_mean()
-                names = _ABOUT_ZERO if mean is None else _ABOUT_MEAN
+                names = ABOUT_ZERO if mean is None else ABOUT_MEAN
                 root = self.group.statistics[norm.divisor.spread or ""]
                 return mean, self._add_root(self._find_mean_square(mean, names, root), names, root)
 
@@ -259,7 +259,7 @@ class _StepList:
         sentence = f"The running {step.name}, which was given."
         return self._add_value(step._replace(sentence=sentence), value, exact=True)
 
-    def _find_mean_square(self, centre: Constant | None, names: _Names, root: float) -> Constant | None:
+    def _find_mean_square(self, centre: Constant | None, names: Names, root: float) -> Constant | None:
         """Add a mean of squares; None where it is beyond float64 and its root is not."""
         row, ddof = self.plan.norm.divisor, 0 if centre is None else self.spec.ddof
         square, freedom = self.group.statistics[row.square], self.group.count - ddof
@@ -285,7 +285,7 @@ class _StepList:
         step = step._replace(sentence=f"{step.sentence.removesuffix('.')}, less ddof {ddof}.")
         return self._add(step, Quotient(total, Difference(self.n, Constant(ddof))), value=square)
 
-    def _add_squares(self, known: Expression, names: _Names, centre: Constant | None = None) -> Constant | None:
+    def _add_squares(self, known: Expression, names: Names, centre: Constant | None = None) -> Constant | None:
         """Add the sum of the squared deviations from a centre, or from 0: see `_add_sum`."""
         step = Step("squares", names.sentence, names.squares)
         if centre is None:
@@ -299,14 +299,14 @@ class _StepList:
     def _find_length(self) -> Constant:
         p, length = self.spec.p, self.group.statistics["norm"]
         assert p is not None
-        symbol, known = _name_length(p), Constant(length)
+        symbol, known = name_length(p), Constant(length)
         step = Step("length", "The length.", symbol)
         if not math.isfinite(length):
             self._stop(step._replace(sentence="The length is beyond float64."))
         if p == 2.0:
             is_beyond = _is_beyond(length * length, length)
-            square = None if is_beyond else self._add_squares(Product(known, known), _ABOUT_ZERO)
-            return self._add_root(square, _ABOUT_ZERO._replace(square=_ABOUT_ZERO.squares, root=symbol), length)
+            square = None if is_beyond else self._add_squares(Product(known, known), ABOUT_ZERO)
+            return self._add_root(square, ABOUT_ZERO._replace(square=ABOUT_ZERO.squares, root=symbol), length)
         if math.isinf(p):
             which, fold = ("largest", Maximum) if p > 0.0 else ("smallest", Minimum)
             step = step._replace(sentence=f"The length: the {which} value, without its sign.")
@@ -328,7 +328,7 @@ class _StepList:
         make, known = functools.partial(make_power, p=p), make_power(length, p)
         total = self._add_sum(powers, make, known)
         if total is None:
-            return self._add_value(step, length.value)
+            return self._add_value(step, float(length.value))
         step = step._replace(sentence="The length: the root of that, with the same p.")
         return self._add(step, take_root(total, p), value=length.value)
 
@@ -337,10 +337,10 @@ class _StepList:
         window, statistics = self.spec.window, self.group.statistics
         assert window is not None
         step = Step("divisor", "The divisor: that to the power of the exponent.", _DIVISOR)
-        total = self._add_squares(Product(Constant(statistics["ms"]), Constant(window.size)), _ABOUT_ZERO)
+        total = self._add_squares(Product(Constant(statistics["ms"]), Constant(window.size)), ABOUT_ZERO)
         if total is None:
             if statistics["rstd"] == 0 or not math.isfinite(1.0 / statistics["rstd"]):
-                raise _NoNumberError
+                raise NoNumberError
             return self._add_value(step._replace(sentence="The divisor."), 1.0 / statistics["rstd"])
         size = Constant(window.divisor) if window.divisor != 1 else None
         sentence = f"The base of the power: k + α · Σx²{' / size' if size else ''}."
@@ -350,14 +350,14 @@ class _StepList:
 
     # -- eps and the root
 
-    def _add_root(self, square: Constant | None, names: _Names, root: float) -> Constant:
+    def _add_root(self, square: Constant | None, names: Names, root: float) -> Constant:
         """Add eps and the root, in their order.
 
         Parameters
         ----------
         square : Constant or None
             What the root is taken of; None where that is beyond float64.
-        names : _Names
+        names : Names
             What the square and its root are called.
         root : float
         """
@@ -373,7 +373,7 @@ class _StepList:
             return self._add_eps(size, names.root)
         under = self._join_eps(Power(size, Constant(2)) if square is None else square)
         if square is not None:
-            with contextlib.suppress(_NoNumberError):  # the root of a sum beyond float64 is in range again
+            with contextlib.suppress(NoNumberError):  # the root of a sum beyond float64 is in range again
                 under = self._add_eps(square, names.square)
         return self._add(step._replace(sentence="The divisor: the root of that.", symbol=_DIVISOR), Root(under))
 
@@ -455,9 +455,9 @@ class _StepList:
     # -- steps
 
     def _stop(self, step: Step) -> NoReturn:
-        """Add a step that says why there is no number, and raise `_NoNumberError`."""
+        """Add a step that says why there is no number, and raise `NoNumberError`."""
         self.steps.append(step._replace(symbol=None))
-        raise _NoNumberError
+        raise NoNumberError
 
     def _add_value(self, step: Step, value: float, *, exact: bool = False) -> Constant:
         """Add a step whose number is shown without arithmetic."""
@@ -505,7 +505,7 @@ class _StepList:
         value : Fraction or None
             What it comes to where that is known better than from the terms.
         """
-        with contextlib.suppress(_NoNumberError):
+        with contextlib.suppress(NoNumberError):
             try:
                 terms, total = self._make_terms(make, known)
                 chain = [Sum(terms, total, make(_X))]
@@ -557,12 +557,14 @@ _SUMMED_LENGTHS: Mapping[float, tuple[str, MakeTerm]] = {
 """By p, lengths that are sums: a sentence, and what makes a term of a value."""
 
 
-def _name_length(p: float) -> Symbol:
+def name_length(p: float) -> Symbol:
+    """Return how formulas write an ℓp length."""
     latex = {math.inf: r"\infty", -math.inf: r"{-\infty}"}.get(p, f"{{{p:g}}}")
     return Symbol(f"‖x‖{format_subscript(p)}", rf"\lVert x \rVert_{latex}")
 
 
-def _enumerate(words: Sequence[str]) -> str:
+def enumerate_words(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them: `n, h and w`."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 

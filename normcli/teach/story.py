@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from normcli.teach.group import MeasuredGroup, Outcome
 
 
+RESULT = "result"
+"""The name of the last step of a value: what it is, rounded to the output's dtype."""
+
+
 class Step(NamedTuple):
     """One step of the arithmetic.
 
@@ -26,6 +30,8 @@ class Step(NamedTuple):
         What it is equal to (or near): each element simpler than the one before, the value not among them.
     value : Constant or None
         What comes out; None where that is no finite number.
+    formula : Expression or None
+        What it is equal to, with names in place of numbers, where that is told.
     outcome : Outcome or None
         The value of the tensor that the step is about; None where it is about the whole group.
     """
@@ -36,6 +42,7 @@ class Step(NamedTuple):
     chain: tuple[Expression, ...] = ()
     value: Constant | None = None
     outcome: Outcome | None = None
+    formula: Expression | None = None
 
 
 @dataclass(frozen=True)

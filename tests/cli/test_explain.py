@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
 
@@ -255,3 +256,67 @@ def test_an_evaluation_is_explained_with_the_running_statistics(normcli):
     answer = normcli("bn", "--shape", "2,3,4,4", *given, "-f", "json").json
     assert story["steps"][-1]["value"] == answer["normalized"][0][1][0][1]
     assert normcli("explain", "bn", "--shape", "2,3,4,4", "--eval").code == 2
+
+
+BACKWARD = ("explain", "ln", "--data", "[[1,2,3,6]]", "--eps", "0.5", "--dy", "dy.npy")
+
+
+@pytest.fixture
+def dy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("dy.npy", np.array([[1.0, 0.0, 0.0, 2.0]]))
+
+
+def test_the_backward_pass_of_a_value(dy, normcli):
+    ran = normcli(*BACKWARD, "--at", "0,1", "--backward")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.lines[0] == "explain backward ln · layer normalization"
+    assert "dy       dy.npy   (1, 4)   float64" in ran.lines
+    assert "n=0 c=1   2    0   ← this one" in ran.lines
+    assert "   ∂L/∂σ² = ∂L/∂d / (2 · d) = (-1) / (2 · 2) = -0.25" in ran.lines
+    (expected,) = normcli("backward", "ln", *BACKWARD[2:], "--print", "dx").lines[1:2]
+    assert ran.lines[-1].split() == ["dx", "=", expected]
+
+
+def test_the_backward_pass_of_a_group_and_its_formats(dy, normcli):
+    ran = normcli(*BACKWARD)
+    assert [line.split() for line in ran.lines if line.startswith("value")] == [
+        ["value", "x", "dy"], ["value", "x", "dy", "dx"]
+    ]  # fmt: skip
+    found = normcli(*BACKWARD, "--gamma", "[1,2,3,4]", "-f", "json").json
+    assert found["dy"]["shape"] == [1, 4]
+    assert found["group"]["dy"] == [1.0, 0.0, 0.0, 2.0]
+    steps = {step["step"] for step in found["steps"]}
+    assert {"x̂", "slope", "dx", "dgamma", "result"} <= steps
+    for step in found["steps"]:
+        if step["expression"]:
+            assert eval(step["expression"], dict(vars(math))) == pytest.approx(step["value"], abs=1e-12)
+    formulas = normcli(*BACKWARD, "-f", "markdown").out
+    assert r"\frac{\partial L}{\partial \sigma^2}" in formulas
+
+
+@pytest.mark.parametrize("at", [[], ["--at", "1,3,2"]], ids=["group", "value"])
+@pytest.mark.parametrize("name", [name for name, norm in NORMS.items() if norm.gradient_names])
+def test_every_line_of_a_backward_pass_is_true(name, at, normcli):
+    drawn = ["--affine-seed", "1"] if NORMS[name].parameter_names else []
+    ran = normcli("explain", name, *GROUPS[name], "--shape", "2,4,3", *drawn, "--backward", *at)
+    assert (ran.code, ran.err) == (0, "")
+    lines = list_equations(ran.out)
+    assert any(line.startswith("dx") for line in lines)
+    assert sum(check_true(line, 8) for line in lines) >= 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("minmax", "--data", "1,2,3", "--backward"), 2, "minmax has no backward pass"),
+        (("ln", "--data", "1,2,3", "--dy", "dy.npy"), 3, "dy has the shape (1, 4)"),
+        (("ln", "-i", "-", "--dy", "-"), 2, "standard input holds one of the tensors"),
+        (("ln", "--data", "1,2,3", "--backward", "-o", "a.html"), 2, "html"),
+        (("ln", "--data", "1,2,3", "--dy", "dy.npy", "--dy-seed", "1"), 2, "leave out --dy or --dy-seed"),
+    ],
+)
+def test_a_backward_pass_that_cannot_be_explained_is_one_line(arguments, code, told, dy, normcli):
+    ran = normcli("explain", *arguments)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
+    assert told in ran.err

@@ -195,6 +195,24 @@ def test_a_constant_column_of_zscore_is_only_centred():
     require_exact(found)
 
 
+FLAT = np.array([[1.0, 1.0], [1.0 + 2**-52, 2.0], [1.0, 4.0]])
+
+
+@pytest.mark.parametrize("effort", [{}, {"threads": 2}])
+@pytest.mark.parametrize(("like", "expected"), [("sklearn", [-2.0, 0.0, 2.0]), ("scipy", [np.nan] * 3)])
+def test_a_column_that_counts_as_constant_is_differentiated_as_one(like, expected, effort):
+    """Scikit-learn only centres it; SciPy has NaN, and so no derivative."""
+    dy = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
+    found = backward(FLAT, dy, "zscore", like=like, **effort)
+    np.testing.assert_array_equal(found.dx[:, 0], expected)
+    np.testing.assert_array_equal(found.dx[:, 1], backward(FLAT, dy, "zscore").dx[:, 1])
+
+
+def test_so_is_a_short_row_of_a_length():
+    tiny = np.array([[3e-17, 4e-17], [3.0, 4.0]])
+    assert backward(tiny, np.ones((2, 2)), "lp", like="sklearn").dx[0].tolist() == [1.0, 1.0]
+
+
 def test_corners_are_those_of_torch():
     outside = backward([[1.0, 1.0]], [[1.0, 3.0]], "ln", eps=0.5, eps_mode="outside")
     assert outside.dx.tolist() == [[-2.0, 2.0]]

@@ -1,0 +1,85 @@
+"""What groups are differentiated with: from their sums, by their plan's rules for what is 0 or counts as it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.engine.inputs import COUNT, Inputs
+from normcli.engine.run import measure
+from normcli.norms.request import Fill
+from normcli.numerics.exact_slopes import NO_SLOPE, solve_exactly, solve_given_exactly
+from normcli.numerics.flat import find_flat
+from normcli.numerics.slopes import clear, flatten, solve_given_slopes, solve_slopes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.engine.walk import Effort
+    from normcli.norms.plan import Plan
+    from normcli.numerics.exact_slopes import ExactSlope
+    from normcli.numerics.slope_sums import Sums
+    from normcli.numerics.slopes import Slopes
+    from normcli.numerics.solution import Given
+
+
+class Solved(NamedTuple):
+    """What some groups are differentiated with, and what returns that exactly for one of them."""
+
+    slopes: Slopes
+    recall: Callable[[int], ExactSlope]
+
+    def take(self, numbers: Integers) -> Solved:
+        """Return that of groups of some numbers."""
+        slopes, recall = self
+        return Solved(slopes.map(lambda a: a[numbers]), lambda row: recall(int(numbers[row])))
+
+
+class GroupSlopes:
+    """Makes what groups are differentiated with.
+
+    Parameters
+    ----------
+    plan : Plan
+    inputs : Inputs
+    values : ndarray
+        The tensor: it is measured where groups of a small divisor count as constant.
+    effort : Effort
+    """
+
+    def __init__(self, plan: Plan, inputs: Inputs, values: NDArray[Any], effort: Effort) -> None:
+        self.plan = plan
+        fill = None if inputs.selection is None else inputs.selection.fill
+        self.leaves_empty = fill not in (None, Fill.NORMALIZE)
+        self.flat: Selected | None = None
+        if plan.spec.flat_rule is not None and inputs.given is None:
+            statistics = measure(plan, values, Inputs(selection=inputs.selection), effort)
+            count = statistics.pop(COUNT, np.float64(plan.grid.group_size))
+            self.flat = find_flat(plan, statistics, count).reshape(-1)
+
+    def solve(self, sums: Sums, numbers: Integers | slice = slice(None)) -> Solved:
+        """Return it from the sums of the groups of some numbers; by default of all."""
+        slopes, empty = solve_slopes(self.plan, sums), np.zeros(sums.count.shape, np.bool_)
+        flat = empty if self.flat is None else self.flat[numbers]
+        if flat.any():
+            slopes = flatten(self.plan, slopes, flat)
+        if self.leaves_empty:
+            empty = sums.count == 0
+            slopes = clear(slopes, empty)
+
+        def recall(row: int) -> ExactSlope:
+            if empty[row]:
+                return NO_SLOPE
+            exact = solve_exactly(self.plan, sums, row)
+            return exact.flatten(self.plan) if flat[row] else exact
+
+        return Solved(slopes, recall)
+
+    def solve_given(self, given: Given, var: Floats) -> Solved:
+        """Return it where mean and variance are given; `var` is that of each group."""
+        slopes = solve_given_slopes(self.plan, given)
+        return Solved(slopes, lambda group: solve_given_exactly(self.plan, float(var[group])))
