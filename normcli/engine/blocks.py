@@ -14,7 +14,7 @@ from normcli.engine.files import FileSink, FileSource, lies_in_file
 from normcli.engine.geometry import find_lengths
 from normcli.numerics.whole import RowParameter
 from normcli.tensors.mapped import Mapped, fetch, require_unchanged
-from normcli.tensors.pieces import forget
+from normcli.tensors.pieces import cut_boxes, forget
 from normcli.tensors.spool import make_scratch
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class ArraySource:
         view, geometry = self._view, self._geometry
         result = work.get("gathered", find_lengths(tile), self.dtype)
         boxes = [
-            _cut_boxes([view.shape[a] for a in run], part.start, part.stop)
+            cut_boxes([view.shape[a] for a in run], part.start, part.stop)
             for run, part in zip(geometry.members, tile, strict=True)
         ]
         for combination in itertools.product(*boxes):
@@ -225,25 +225,6 @@ def _collapse(view: NDArray[Any], geometry: Geometry) -> NDArray[Any] | None:
             if view.strides[outer] != view.strides[inner] * view.shape[inner]:
                 return None
     return view.reshape(geometry.dims)
-
-
-def _cut_boxes(shape: list[int], start: int, stop: int) -> Iterator[tuple[slice, Slices]]:
-    """Cut a range of flat numbers of a shape into boxes; yield where each lies in either."""
-    if not shape:
-        yield slice(0, 1), ()
-        return
-    inner = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    at = start
-    while at < stop:
-        index = [at // size % length for size, length in zip(inner, shape, strict=True)]
-        # The outermost axis of which whole rows follow.
-        axis = next(axis for axis, size in enumerate(inner) if at % size == 0 and stop - at >= size)
-        rows = min((stop - at) // inner[axis], shape[axis] - index[axis])
-        end = at + rows * inner[axis]
-        outside = (slice(i, i + 1) for i in index[:axis])
-        inside = (slice(0, length) for length in shape[axis + 1 :])
-        yield slice(at - start, end - start), (*outside, slice(index[axis], index[axis] + rows), *inside)
-        at = end
 
 
 class ArraySink:

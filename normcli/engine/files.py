@@ -39,6 +39,7 @@ def lies_in_file(array: NDArray[Any]) -> TypeGuard[np.memmap[Any, Any]]:
         isinstance(array, np.memmap)
         and array.flags.c_contiguous
         and _locate(array) is not None
+        and getattr(array, "has_positions", True)
         and not isinstance(array.base, np.memmap)
     )
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from normcli.numerics.order_statistics import Quartiles
     from normcli.tensors.many import Named
     from normcli.tensors.opened import Opened
+    from normcli.tensors.stores import StoreVersion
     from normcli.tensors.tensor import Tensor
 
 
@@ -37,7 +38,7 @@ class _Surveyed(NamedTuple):
     note: str | None
     columns: tuple[str, ...] | None
     kind: str
-    opened: Opened | None
+    opened: Opened | StoreVersion | None
 
 
 MUCH = 1 << 26
@@ -89,7 +90,7 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
     named: tuple[str, tuple[str, ...]] | None = None
     fitting: _Fitting | None = None
     stats: Stats | None = None
-    good: list[tuple[Named, Opened | None]] = []
+    good: list[tuple[Named, Opened | StoreVersion | None]] = []
     kinds: set[str] = set()
 
     def leave_out(problem: str) -> None:
@@ -140,7 +141,7 @@ def _format_problem(source: Named, error: BaseException) -> str:
 
 def _search_quartiles(
     stats: Stats,
-    sources: Sequence[tuple[Named, Opened | None]],
+    sources: Sequence[tuple[Named, Opened | StoreVersion | None]],
     load: Callable[[Named], Tensor],
     effort: Effort,
 ) -> Quartiles:

@@ -19,6 +19,7 @@ from normcli.tensors.columns import list_names
 from normcli.tensors.delimited import read_delimited, write_delimited
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.opened import Opened
+from normcli.tensors.places import find_place
 from normcli.tensors.spool import spool
 from normcli.tensors.tables import AS_FOUND, UNNAMED, Table
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
@@ -243,6 +244,12 @@ def load(specification: str, options: TableOptions = AS_FOUND) -> Tensor:
         return _load_stream(sys.stdin.buffer, STANDARD_INPUT_NAME, None, options)
     if "\0" in specification:
         raise DataError(f"{specification} is no file's name")
+    place = find_place(specification)
+    if place is not None:
+        from normcli.tensors.stores import load_store  # on use: few tensors lie in one
+
+        options.refuse(specification)
+        return _name_columns(load_store(place, specification), options.wanted)
     path, key = _split_key(specification)
     try:
         mode = path.stat().st_mode

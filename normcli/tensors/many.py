@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from normcli.errors import DataError
 from normcli.tensors.files import FORMATS, load
 from normcli.tensors.npz import find_arrays
+from normcli.tensors.places import find_place
 from normcli.tensors.safetensors import list_names
 from normcli.tensors.tables import AS_FOUND
 from normcli.tensors.tensor import STANDARD_STREAM
@@ -48,7 +49,9 @@ def expand(arguments: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for argument in arguments:
-        if os.path.isdir(argument):  # noqa: PTH112
+        if find_place(argument) is not None and not glob.has_magic(argument):
+            found.append(argument)
+        elif os.path.isdir(argument):  # noqa: PTH112
             inside = sorted(
                 str(path)
                 for path in Path(argument).iterdir()
@@ -58,7 +61,11 @@ def expand(arguments: Sequence[str]) -> list[str]:
                 raise DataError(f"{argument}: the folder holds no {', '.join(FORMATS)} file")
             found += inside
         elif not os.path.exists(argument) and glob.has_magic(argument):  # noqa: PTH110
-            fitting = sorted(path for path in glob.glob(argument, recursive=True) if os.path.isfile(path))  # noqa: PTH113, PTH207
+            fitting = sorted(
+                path
+                for path in glob.glob(argument, recursive=True)  # noqa: PTH207
+                if os.path.isfile(path) or find_place(path) is not None  # noqa: PTH113
+            )
             if not fitting:
                 raise DataError(f"{argument}: no file fits the pattern")
             found += fitting

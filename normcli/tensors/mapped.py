@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.opened import Opened
+    from normcli.tensors.stores import StoreVersion
 
 SMALLEST_MAPPED = 1 << 26
 """Arrays of so many bytes and more are not read into memory, but worked on where they lie, tile by tile."""
@@ -47,12 +48,16 @@ class Mapped(np.memmap[Any, Any]):
         Whether the file ends with the process, so that it need never reach the disk.
     opened : Opened or None
         What the file was when it was opened, where other processes may write to it. None of copies.
+    has_positions : bool
+        Whether the values lie in the file, and not elsewhere, in chunks of which they are made when they are
+        read (`normcli.tensors.stores`).
     """
 
     descriptor: int | None = None
     whole: Mapped | None = None
-    opened: Opened | None = None
+    opened: Opened | StoreVersion | None = None
     temporary: bool = False
+    has_positions: bool = True
 
     def __array_finalize__(self, source: Any) -> None:
         """Let views know the file too."""
@@ -264,9 +269,9 @@ class Region(NamedTuple):
             f"{self.byte_count} bytes; {available} are there"
         )
 
-    def map(self, stream: BinaryIO, mode: Literal["r", "r+"] = "r") -> Mapped:
-        """Return the array as a memory map; the stream may be closed while it is used."""
-        mapped = Mapped(stream, self.dtype, mode, self.offset, self.shape, self.order)
+    def map(self, stream: BinaryIO, mode: Literal["r", "r+"] = "r", kind: type[Mapped] | None = None) -> Mapped:
+        """Return the array as a memory map (of a kind); the stream may be closed while it is used."""
+        mapped = (kind or Mapped)(stream, self.dtype, mode, self.offset, self.shape, self.order)
         mapped.descriptor = os.dup(stream.fileno())
         weakref.finalize(mapped, os.close, mapped.descriptor)
         return mapped

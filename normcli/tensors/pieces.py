@@ -12,7 +12,7 @@ from normcli.errors import DataError
 from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -71,6 +71,25 @@ def _cut(shape: tuple[int, ...], size: int) -> Iterator[tuple[int | slice, ...]]
     else:
         for start in range(0, shape[0], size // row):
             yield (slice(start, start + size // row),)
+
+
+def cut_boxes(shape: Sequence[int], start: int, stop: int) -> Iterator[tuple[slice, tuple[slice, ...]]]:
+    """Cut a range of flat numbers of a shape into boxes; yield where each lies in either."""
+    if not shape:
+        yield slice(0, 1), ()
+        return
+    inner = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    at = start
+    while at < stop:
+        index = [at // size % length for size, length in zip(inner, shape, strict=True)]
+        # The outermost axis of which whole rows follow.
+        axis = next(axis for axis, size in enumerate(inner) if at % size == 0 and stop - at >= size)
+        rows = min((stop - at) // inner[axis], shape[axis] - index[axis])
+        end = at + rows * inner[axis]
+        outside = (slice(i, i + 1) for i in index[:axis])
+        inside = (slice(0, length) for length in shape[axis + 1 :])
+        yield slice(at - start, end - start), (*outside, slice(index[axis], index[axis] + rows), *inside)
+        at = end
 
 
 def forget(values: NDArray[Any]) -> None:

@@ -42,7 +42,7 @@ def spool(stream: BinaryIO, name: str) -> BinaryIO:
     if len(head) <= mapped.SMALLEST_MAPPED:
         return io.BytesIO(head)
     with _explain(name), contextlib.ExitStack() as opened:
-        spooled = opened.enter_context(_open_temporary())
+        spooled = opened.enter_context(open_temporary())
         while head:
             spooled.write(head)
             head = stream.read(_PIECE)
@@ -67,7 +67,7 @@ def store(stream: BinaryIO, region: mapped.Region, name: str) -> mapped.Mapped:
     DataError
         If the stream ends before the array does, or the temporary folder has no room.
     """
-    with _open_temporary() as stored:
+    with open_temporary() as stored:
         missing = region.byte_count
         with _explain(name):
             mapped.require_room(stored, missing)
@@ -108,7 +108,7 @@ def open_outgoing(target: BinaryIO) -> Iterator[BinaryIO]:
     DataError
         If the temporary folder has no room.
     """
-    with _open_temporary() as spooled:
+    with open_temporary() as spooled:
         with _explain("the output"):
             yield spooled
             spooled.seek(0)
@@ -129,7 +129,7 @@ def make_scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     region = mapped.Region(dtype, shape)
     if region.byte_count < SMALLEST_SCRATCH:
         return np.zeros(shape, dtype)
-    with _explain("the result"), _open_temporary() as stream:
+    with _explain("the result"), open_temporary() as stream:
         scratch = region.reserve(stream)
     scratch.temporary = True
     return scratch
@@ -169,7 +169,7 @@ class Collected:
         self._size += block.nbytes
         if self._size >= SMALLEST_SCRATCH:
             with _explain(self._name):
-                self._stream = self._stream or _open_temporary()
+                self._stream = self._stream or open_temporary()
                 self._stream.writelines(stored.data for stored in self._blocks)
             self._blocks.clear()
             self._size = 0
@@ -189,7 +189,8 @@ class Collected:
         return scratch
 
 
-def _open_temporary() -> BinaryIO:
+def open_temporary() -> BinaryIO:
+    """Open a temporary file without a name."""
     import tempfile  # slow to import, and small tensors need none
 
     return cast("BinaryIO", tempfile.TemporaryFile())

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.opened import Opened
+    from normcli.tensors.stores import StoreVersion
     from normcli.tensors.tables import Table
 
 STANDARD_STREAM = "-"
@@ -43,7 +44,7 @@ class Tensor(NamedTuple):
         The table that they are columns of: a result is written among its other columns.
     is_text : bool
         Whether the source was text, whose numbers are of no dtype.
-    opened : Opened or None
+    opened : Opened, StoreVersion or None
         What its file was when it was opened, where other processes may write to it.
     """
 
@@ -53,7 +54,7 @@ class Tensor(NamedTuple):
     note: str | None = None
     table: Table | None = None
     is_text: bool = False
-    opened: Opened | None = None
+    opened: Opened | StoreVersion | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -1,0 +1,49 @@
+"""Where an array of a chunked store lies, by name: `store.zarr`, `store.zarr:group/x`, `file.h5:x`."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_SPECIFICATION = re.compile(r"(.+?(\.zarr|\.h5|\.hdf5|\.nc))(?::(.+)|/*)", re.IGNORECASE | re.DOTALL)
+"""`STORE` or `STORE:ARRAY`."""
+
+_KIND_OF = {".zarr": "zarr", ".h5": "hdf5", ".hdf5": "hdf5", ".nc": "hdf5"}
+
+
+class Place(NamedTuple):
+    """Where an array of a store lies.
+
+    Parameters
+    ----------
+    path : str
+        A path, or a URL that zarr opens.
+    suffix : str
+        In lower case.
+    key : str or None
+    """
+
+    path: str
+    suffix: str
+    key: str | None
+
+    @property
+    def is_zarr(self) -> bool:
+        """Whether it is a Zarr store."""
+        return _KIND_OF[self.suffix] == "zarr"
+
+
+def find_place(specification: str) -> Place | None:
+    """Return the place in a store that a text names; None if it names none.
+
+    Examples
+    --------
+    >>> find_place("s3://data/store.zarr:group/x")
+    Place(path='s3://data/store.zarr', suffix='.zarr', key='group/x')
+    >>> find_place("x.npy")
+    """
+    found = _SPECIFICATION.fullmatch(specification)
+    if found is None:
+        return None
+    path, suffix, key = found.groups()
+    return Place(path, suffix.lower(), key)
