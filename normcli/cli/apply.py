@@ -30,6 +30,7 @@ _OPTIONS: tuple[options.Option, ...] = (
     click.argument("stats", required=False, metavar="STATS"),
     *options.declare_inputs("As FILE.", "FILE…"),
     options.output("Of the result; of several files, a folder; - is standard output.", "FILE|DIR/"),
+    options.OVERWRITE,
     options.TENSOR_FORMAT,
     *options.TABLE_INPUT,
     option("--eps", type=float, help="Instead of that of the statistics."),

@@ -47,6 +47,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.of_problem(named),
         *options.COUNTING,
         options.output("Save dx; - is standard output."),
+        options.OVERWRITE,
         options.ANSWER_OR_TENSOR_FORMAT,
         options.print_fields(GRADIENTS),
         options.show(GRADIENT_PARTS),

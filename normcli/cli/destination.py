@@ -13,6 +13,7 @@ import click
 
 from normcli.errors import ExitCode, UsageError
 from normcli.printable import agree
+from normcli.tensors.places import find_place
 from normcli.tensors.tensor import STANDARD_STREAM, STREAMED
 from normcli.writers import PICTURES, SUFFIXES, write, write_picture
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from normcli.cli.settings import AnswerOptions
     from normcli.documents.document import Document, Drawable, View
     from normcli.tensors.files import FileFormat, Saved
+    from normcli.tensors.places import Place
     from normcli.tensors.tensor import Tensor
 
 
@@ -35,6 +37,9 @@ class HasFields(Protocol):
     def field(self, name: str) -> NDArray[Any]:
         """Return a field, or raise `UsageError` if there is none of that name."""
 
+
+STORE = "zarr"
+"""The format of a store, which is a folder."""
 
 STATISTICS_SUFFIXES = (".json", ".npz")
 """The files that several arrays are saved in, each under its name."""
@@ -51,11 +56,14 @@ class Destination(NamedTuple):
         The format of text, of pictures, and of a tensor.
     option : str
         The option that named the path.
+    overwrite : bool
+        Whether a store that is there is replaced.
     """
 
     path: str | None
     format_name: str = ""
     option: str = "--output"
+    overwrite: bool = False
 
     def write(self, document: Document, view: View) -> None:
         """Write a document; a file is written whole or not at all, without colours and as wide as it needs.
@@ -109,6 +117,8 @@ class Destination(NamedTuple):
         from normcli.tensors.spool import open_outgoing
         from normcli.tensors.whole import open_whole
 
+        if self.format_name == STORE:
+            return None
         start = self._find_format(values.shape, dtype).start
         if start is None or not isinstance(values, np.memmap):
             return None
@@ -119,9 +129,16 @@ class Destination(NamedTuple):
         return start(stream, values.shape, dtype)
 
     def write_tensor(self, files: contextlib.ExitStack, saved: Saved) -> None:
-        """Write a tensor; the file takes its place when `files` closes."""
-        from normcli.tensors.whole import open_whole
+        """Write a tensor; the file, or the store, takes its place when `files` closes."""
+        from normcli.tensors.whole import open_folder, open_whole
 
+        if self.format_name == STORE:
+            from normcli.tensors.stores import write_store
+
+            place = cast("Place", find_place(str(self.path)))
+            folder = files.enter_context(open_folder(place.path, replaces=self.overwrite))
+            write_store(folder, place.key, saved.values, saved.model)
+            return
         file_format = self._find_format(saved.values.shape, saved.values.dtype)
         if self.path == STANDARD_STREAM:
             file_format.write(sys.stdout.buffer, saved)
@@ -129,6 +146,14 @@ class Destination(NamedTuple):
             return
         least = file_format.measure_least(saved.values)
         file_format.write(files.enter_context(open_whole(str(self.path), least)), saved)
+
+    def measure(self) -> int:
+        """Return the size of what was written, in bytes."""
+        path = Path(str(self.path))
+        if self.format_name != STORE:
+            return path.stat().st_size
+        place = cast("Place", find_place(str(self.path)))
+        return sum(file.stat().st_size for file in Path(place.path).rglob("*") if file.is_file())
 
     def write_arrays(
         self,
@@ -235,6 +260,10 @@ def choose_tensor_file(answer: AnswerOptions) -> Destination | None:
         If the file's name ends in no format of tensors, or cannot be written; if the format is none of them, or
         its bytes would go to a terminal.
     """
+    if answer.output is not None and find_place(answer.output) is not None:
+        return _choose_store(answer.output, overwrite=answer.overwrite)
+    if answer.overwrite:
+        raise UsageError("--overwrite is of stores: a file is replaced in any case")
     if answer.output != STANDARD_STREAM:
         return choose_values_file(answer.output)
     from normcli.tensors.files import FORMATS
@@ -246,6 +275,20 @@ def choose_tensor_file(answer: AnswerOptions) -> Destination | None:
         texts = ", ".join(name for name in STREAMED if FORMATS[f".{name}"].is_text)
         raise UsageError(f"-o - would write {format_name}, which no terminal shows; --format {texts} are text")
     return Destination(STANDARD_STREAM, format_name)
+
+
+def _choose_store(output: str, *, overwrite: bool) -> Destination:
+    """Return the store that a tensor goes to, or raise `UsageError` if it cannot be written."""
+    from normcli.tensors.whole import require_new_folder
+
+    place = cast("Place", find_place(output))
+    if not place.is_zarr or "://" in place.path:
+        kind = "a URL" if place.is_zarr else "HDF5"
+        raise UsageError(f"--output {output}: {kind} is read, and not written; a .zarr folder is")
+    if os.path.isdir(place.path) and os.listdir(place.path) and not overwrite:  # noqa: PTH112, PTH208
+        raise UsageError(f"--output {output}: there is a store already; --overwrite replaces it")
+    require_new_folder(place.path, "--output", replaces=overwrite)
+    return Destination(output, STORE, overwrite=overwrite)
 
 
 def choose_values_file(

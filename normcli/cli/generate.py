@@ -47,6 +47,7 @@ GENERATE = Verb(
         *options.RECIPE,
         options.DTYPE,
         options.output("Where to; - is standard output. [default: - as JSON]"),
+        options.OVERWRITE,
         options.TENSOR_FORMAT,
     ),
 )

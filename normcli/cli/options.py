@@ -187,8 +187,11 @@ COUNTING = (
 
 STATE = option("--state", metavar="FILE.npz", help="Where running statistics are kept between calls.")
 
+OVERWRITE = option("--overwrite", is_flag=True, help="Replace the .zarr store that -o names.")
+
 SAVE = (
     output("Save the normalized tensor, or as .html a page, as .svg or .png a picture; - is standard output."),
+    OVERWRITE,
     option(
         "--stats-output",
         metavar="FILE",

@@ -86,7 +86,7 @@ class Outputs(NamedTuple):
         """Say what was written to a file, how fast, and how to see more."""
         if self.tensor is None or self.is_stream:
             return
-        size = os.stat(str(self.tensor.path)).st_size  # noqa: PTH116
+        size = self.tensor.measure()
         rate = f" ({format_bytes(round(size / seconds))}/s)" if size > _LEAST_MEASURED else ""
         what = f"{format_shape(result.plan.grid.shape)} {result.dtype}, {format_bytes(size)}"
         more = f"--show stats,check prints {format_count(result.group_count, 'group')}"

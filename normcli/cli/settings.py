@@ -107,6 +107,7 @@ class AnswerOptions(NamedTuple):
     """Where an answer goes and what it looks like."""
 
     output: str | None = None
+    overwrite: bool = False
     stats_output: str | None = None
     format_name: str | None = None
     fields: tuple[str, ...] = ()

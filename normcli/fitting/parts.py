@@ -144,7 +144,7 @@ def _plan_whole(subject: Subject, shape: tuple[int, ...]) -> Plan:
 
 
 def _plan_block(subject: Subject, whole: Plan, shape: tuple[int, ...], *, apart: bool) -> Plan:
-    """Return the plan of a block: the tensor's but for the shape; the batch axis is kept if samples are apart."""
+    """Return the plan of a block; the batch axis is kept where samples are apart."""
     batch = whole.grid.layout.batch
     axes = tuple(axis for axis in whole.grid.axes if not (apart and axis == batch))
     return make_plan(subject.request._replace(axes=axes), shape, whole.tensor_dtype)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from normcli.tensors.stores import Stored
     from normcli.tensors.tables import TableOptions
 
 STANDARD_INPUT_NAME = "standard input"
@@ -50,17 +51,22 @@ class Saved(NamedTuple):
         The names of the last axis.
     table : Table or None
         The table that it was made from, in whose other columns' midst it is written.
+    model : Stored or None
+        The array of a store that it was made from.
     """
 
     values: NDArray[Any]
     key: str
     columns: tuple[str, ...] | None = None
     table: Table | None = None
+    model: Stored | None = None
 
     @classmethod
     def like(cls, tensor: Tensor, values: NDArray[Any]) -> Saved:
         """Return what was calculated from a tensor, value for value, as it is saved."""
-        return cls(values, nested.TENSOR_KEY, tensor.columns, tensor.table)
+        return cls(
+            values, nested.TENSOR_KEY, tensor.columns, tensor.table, getattr(tensor.values, "stored", None)
+        )
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -64,7 +65,7 @@ class StoreVersion:
     count: Callable[[], Any] = field(compare=False)
 
     def require_unchanged(self) -> None:
-        """Raise `DataError` if chunks were removed or added since: one that is missing reads as a fill value."""
+        """Raise `DataError` if chunks were removed or added: a missing one reads as the fill value."""
         if self.count() != self.counted:
             refuse_changed(self.name)
 
@@ -253,12 +254,12 @@ def _open_zarr(place: Place, source: str) -> Stored:
         raise
     except Exception as error:  # whatever a damaged store or a file system raises
         raise DataError(f"{place.path} cannot be read: {_describe(error)}") from error
-    is_local = "://" not in place.path
-
-    def count() -> Any:
-        return array.nchunks_initialized if is_local else None
-
+    count = partial(_count_chunks, array if "://" not in place.path else None)
     return Stored(source, array, tuple(array.chunks), StoreVersion(source, count(), count))
+
+
+def _count_chunks(array: Any) -> int | None:
+    return None if array is None else array.nchunks_initialized
 
 
 def _open_hdf5(place: Place, source: str) -> Stored:
@@ -276,12 +277,14 @@ def _open_hdf5(place: Place, source: str) -> Stored:
     except (OSError, RuntimeError, KeyError) as error:
         raise DataError(f"{place.path} cannot be read: {_describe(error)}") from error
 
-    def count() -> Any:
-        status = path.stat()
-        return status.st_ino, status.st_size, status.st_mtime_ns
-
+    count = partial(_date, path)
     chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
     return Stored(source, array, tuple(chunks), StoreVersion(source, count(), count))
+
+
+def _date(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _refuse_key(place: Place) -> NoReturn:

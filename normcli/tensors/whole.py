@@ -164,13 +164,13 @@ def _open_nameless(folder: Path) -> BinaryIO | None:
     return os.fdopen(descriptor, "w+b")
 
 
-def require_new_folder(path: str, option: str) -> None:
-    """Raise `UsageError` unless a folder can be made at `path`, or an empty one is there already."""
+def require_new_folder(path: str, option: str, *, replaces: bool = False) -> None:
+    """Raise `UsageError` unless a folder can be made at `path`, or one that is empty or replaced is there."""
     target = Path(path)
     parent = Path(os.path.realpath(path)).parent
     if os.path.lexists(path) and not target.is_dir():
         raise UsageError(f"{option} {path}: this is no folder")
-    if target.is_dir() and any(target.iterdir()):
+    if target.is_dir() and any(target.iterdir()) and not replaces:
         raise UsageError(f"{option} {path}: this folder is not empty; give a new one, or remove it first")
     if not parent.is_dir():
         raise UsageError(f"{option} {path}: there is no folder {parent}")
@@ -179,7 +179,7 @@ def require_new_folder(path: str, option: str) -> None:
 
 
 @contextlib.contextmanager
-def open_folder(path: str) -> Iterator[Path]:
+def open_folder(path: str, *, replaces: bool = False) -> Iterator[Path]:
     """Make a folder that is moved to `path` when the block ends without an error, and removed otherwise.
 
     A process that is killed leaves it behind; the next that writes there removes it.
@@ -188,6 +188,8 @@ def open_folder(path: str) -> Iterator[Path]:
     ----------
     path : str
         Where there is nothing, or an empty folder.
+    replaces : bool
+        Whether a folder that is not empty may be there, which is removed once the new one has its place.
 
     Raises
     ------
@@ -201,7 +203,10 @@ def open_folder(path: str) -> Iterator[Path]:
             draft = _make_draft_folder(target, at_end)
             try:
                 yield draft
-                _fill_place(draft, target)
+                if replaces and target.is_dir() and any(target.iterdir()):
+                    _exchange(draft, target)
+                else:
+                    _fill_place(draft, target)
             except BaseException:
                 import shutil  # slow to import, and only a failure needs it
 
@@ -218,3 +223,27 @@ def _fill_place(draft: Path, target: Path) -> None:
     for file in draft.iterdir():  # the empty folder is kept: it may be the current one of a process
         file.replace(target / file.name)
     draft.rmdir()
+
+
+def _exchange(draft: Path, target: Path) -> None:
+    """Put a folder in the place of another, and remove that: at no moment is there neither of them."""
+    import shutil
+
+    if not _swap(draft, target):
+        old = target.with_name(f"{target.name}.old")  # which nobody removes, if this process is killed here
+        target.replace(old)
+        draft.replace(target)
+        draft = old
+    shutil.rmtree(draft)
+
+
+def _swap(first: Path, other: Path) -> bool:
+    """Exchange the names of two folders at once; return False where the system cannot."""
+    import ctypes
+
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # no Linux
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE of linux/fs.h
+    return not rename(here, os.fsencode(first), here, os.fsencode(other), exchange)

@@ -1,0 +1,214 @@
+"""Zarr stores and HDF5 files: read where they lie, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from normcli.errors import DataError, UsageError
+from normcli.tensors import stores
+from normcli.tensors.files import load
+from normcli.tensors.mapped import fetch
+from normcli.tensors.places import find_place
+from normcli.tensors.stores import Chunked, choose_chunks
+
+pytestmark = pytest.mark.peers
+
+SHAPE = (6, 5, 7)
+LAYOUTS = {
+    "rows": {"chunks": (2, 5, 7)},
+    "cubes": {"chunks": (4, 2, 3)},
+    "sharded": {"chunks": (2, 1, 3), "shards": (4, 5, 6)},
+    "one": {"chunks": SHAPE},
+}
+
+
+@pytest.fixture
+def x(rng):
+    return rng.normal(size=SHAPE).astype("float32")
+
+
+@pytest.fixture
+def zarr():
+    return pytest.importorskip("zarr")
+
+
+@pytest.fixture
+def store(tmp_path, zarr, x, monkeypatch):
+    """A store with an array in each layout; all of them count as large."""
+    monkeypatch.setattr(stores, "SMALLEST_MAPPED", 1)
+    group = zarr.open_group(str(tmp_path / "s.zarr"), mode="w")
+    for name, layout in LAYOUTS.items():
+        group.create_array(f"g/{name}", shape=SHAPE, dtype="float32", **layout)[:] = x
+    return str(tmp_path / "s.zarr")
+
+
+@pytest.mark.parametrize("cache", [1 << 20, 1], ids=["kept", "written to a file"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_large_array_is_made_as_it_is_read(name, cache, store, x, monkeypatch):
+    monkeypatch.setattr(stores, "CACHE", cache)
+    values = load(f"{store}:g/{name}").values
+    assert isinstance(values, Chunked)
+    for view, expected in (
+        (values, x),
+        (values[1:5, :, 2:], x[1:5, :, 2:]),
+        (values.transpose(2, 0, 1), x.transpose(2, 0, 1)),
+        (values.reshape(30, 7)[3:17], x.reshape(30, 7)[3:17]),
+        (values[:, 3], x[:, 3]),
+    ):
+        assert fetch(view).tobytes() == np.ascontiguousarray(expected).tobytes()
+    assert values[3, 2, 1] == x[3, 2, 1]
+    assert (values[np.array([1, 5]), np.array([0, 4]), np.array([6, 6])] == x[[1, 5], [0, 4], [6, 6]]).all()
+
+
+def test_several_threads_read_one_array(store, x):
+    values = load(f"{store}:g/cubes").values
+    wrong = []
+
+    def read(start):
+        wrong.extend(at for at in range(start, 6, 2) if (fetch(values[at]) != x[at]).any())
+
+    threads = [threading.Thread(target=read, args=(n,)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_both_formats_are_read(version, tmp_path, zarr, x):
+    path = str(tmp_path / "a.zarr")
+    zarr.create_array(path, data=x, chunks=(2, 2, 2), zarr_format=version)
+    assert (load(path).values == x).all()
+    assert (load(path + "/").values == x).all()
+
+
+def test_chunks_that_were_never_written_are_the_fill_value(tmp_path, zarr):
+    array = zarr.create_array(str(tmp_path / "a.zarr"), shape=(4, 4), chunks=(2, 2), dtype="f8", fill_value=7.0)
+    array[:2] = 1.0
+    assert load(str(tmp_path / "a.zarr")).values.tolist() == [[1.0] * 4] * 2 + [[7.0] * 4] * 2
+
+
+@pytest.mark.parametrize(
+    ("specification", "message"),
+    [
+        pytest.param("none.zarr", "there is no such store", id="no store"),
+        pytest.param("none.h5", "there is no such file", id="no file"),
+        pytest.param("s.zarr", r"s.zarr holds 4 arrays; say which", id="several arrays"),
+        pytest.param("s.zarr:nothing", "holds no array 'nothing'", id="no such array"),
+        pytest.param("empty.zarr", "cannot be read|no such store|no arrays", id="an empty folder"),
+        pytest.param("text.zarr", "s of complex|holds <U|complex64", id="no numbers"),
+    ],
+)
+def test_what_cannot_be_read(specification, message, store, tmp_path, zarr, monkeypatch):
+    pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.zarr").mkdir()
+    zarr.create_array(str(tmp_path / "text.zarr"), shape=(2,), dtype="complex64")
+    with pytest.raises((DataError, UsageError), match=message):
+        load(specification)
+
+
+def test_a_damaged_chunk_is_named(tmp_path, zarr, x):
+    path = tmp_path / "a.zarr"
+    zarr.create_array(str(path), data=x, chunks=(2, 5, 7))
+    (path / "c" / "1" / "0" / "0").write_bytes(b"damaged")
+    with pytest.raises(DataError, match=r"a.zarr: the chunk at \(.*\) cannot be read"):
+        load(str(path))
+
+
+def test_a_chunk_that_goes_missing_is_no_fill_value(store, normcli, tmp_path, monkeypatch):
+    values = load(f"{store}:g/rows").values
+    _ = fetch(values[:2])
+    os.remove(f"{store}/g/rows/c/2/0/0")
+    with pytest.raises(DataError, match="changed while it was read"):
+        values.opened.require_unchanged()
+
+
+@pytest.mark.parametrize("layout", [{"chunks": (2, 3, 4)}, {"chunks": (2, 3, 4), "compression": "gzip"}, {}])
+def test_hdf5(layout, tmp_path, x, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("g/x", data=x, **layout)
+    assert (load(f"{tmp_path}/a.h5:g/x").values == x).all()
+    monkeypatch.setattr(stores, "SMALLEST_MAPPED", 1)
+    values = load(f"{tmp_path}/a.h5").values
+    assert isinstance(values, Chunked)
+    assert (fetch(values[1:, 2:]) == x[1:, 2:]).all()
+
+
+def test_where_an_array_lies():
+    assert find_place("a.zarr:g/x").key == "g/x"
+    assert find_place("s3://b/a.ZARR/") == ("s3://b/a.ZARR", ".zarr", None)
+    assert find_place("a.npz:x") is None
+
+
+def test_chunks_of_what_is_written():
+    assert choose_chunks((10, 3), np.dtype("f8")) == (10, 3)
+    assert choose_chunks((1 << 21, 2), np.dtype("f4")) == (1 << 19, 2)
+    assert choose_chunks((2, 1 << 22), np.dtype("f4")) == (1, 1 << 20)
+    assert choose_chunks((0, 3), np.dtype("f4")) == (1, 3)
+
+
+# -- on the command line
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_from_store_to_store(name, store, normcli, tmp_path, zarr, x):
+    np.save(tmp_path / "x.npy", x)
+    assert normcli("bn", "-i", tmp_path / "x.npy", "-o", tmp_path / "y.npy", "-q").code == 0
+    target = tmp_path / "out.zarr"
+    assert normcli("bn", "-i", f"{store}:g/{name}", "-o", f"{target}:y", "-q").code == 0
+    made = zarr.open(str(target), mode="r")["y"]
+    assert made[:].tobytes() == np.load(tmp_path / "y.npy").tobytes()
+    assert (made.chunks, made.shards) == (LAYOUTS[name]["chunks"], LAYOUTS[name].get("shards"))
+
+
+def test_fit_and_apply_take_stores(store, normcli, tmp_path, x):
+    np.save(tmp_path / "x.npy", x)
+    stats, y = tmp_path / "s.npz", tmp_path / "y.npy"
+    whole = normcli("fit", "bn", tmp_path / "x.npy", tmp_path / "x.npy", "--print", "mean,var")
+    assert normcli("fit", "bn", f"{store}:g/rows", f"{store}:g/cubes", "-o", stats, "-q").code == 0
+    assert normcli("merge", stats, "--print", "mean,var").out == whole.out
+    assert normcli("apply", stats, f"{store}:g/sharded", "-o", y, "-q").code == 0
+    assert normcli("apply", stats, tmp_path / "x.npy", "-o", tmp_path / "z.npy", "-q").code == 0
+    assert y.read_bytes() == (tmp_path / "z.npy").read_bytes()
+
+
+def test_a_store_that_is_there_is_kept(store, normcli, tmp_path, zarr):
+    target = tmp_path / "out.zarr"
+    assert normcli("bn", "-i", f"{store}:g/one", "-o", target, "-q").code == 0
+    refused = normcli("ln", "-i", f"{store}:g/one", "-o", target)
+    assert (refused.code, refused.out) == (2, "")
+    assert "there is a store already; --overwrite replaces it" in refused.err
+    before = zarr.open(str(target), mode="r")[:]
+    assert normcli("ln", "-i", f"{store}:g/one", "-o", target, "--overwrite", "-q").code == 0
+    assert (zarr.open(str(target), mode="r")[:] != before).any()
+    assert sorted(os.listdir(tmp_path)) == ["out.zarr", "s.zarr"]
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        pytest.param("y.h5", "HDF5 is read, and not written", id="hdf5"),
+        pytest.param("s3://b/y.zarr", "a URL is read, and not written", id="url"),
+        pytest.param("none/y.zarr", "there is no folder", id="no folder"),
+    ],
+)
+def test_where_no_store_is_written(output, message, normcli):
+    refused = normcli("bn", "--shape", "2,3", "-o", output)
+    assert refused.code == 2
+    assert message in refused.err
+
+
+def test_overwrite_is_of_stores(normcli):
+    assert "--overwrite is of stores" in normcli("bn", "--shape", "2,3", "-o", "y.npy", "--overwrite").err
+
+
+def test_generate_writes_a_store(normcli, tmp_path, zarr):
+    assert normcli("generate", "--shape", "3,4", "-o", tmp_path / "x.zarr").code == 0
+    assert zarr.open(str(tmp_path / "x.zarr"), mode="r").shape == (3, 4)
