@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import get_eps, is_half
+from normcli.dtypes import is_half
 from normcli.norms.table import EpsMode
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
+from normcli.verify.bounds import measure_noise
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
 from normcli.verify.groups import put_back, take_groups
 from normcli.verify.hypothesis import Hypothesis, Sample
+from normcli.verify.levels import Level
 from normcli.verify.plain import fit_lines
 
 if TYPE_CHECKING:
@@ -154,11 +156,13 @@ def _regress(hypothesis: Hypothesis, target: _Target) -> _Fit:
     h = put_back(sample.grid, hypothesis.standardize(hypothesis.model.low))
     lines = fit_lines(h, target.y, target.axes, through_zero=not is_centred)
     gamma, beta = lines.scale, lines.shift
-    offset = put_back(sample.grid, np.broadcast_to(sample.standard.offset[:, None], sample.standard.rows.shape))
-    scaled = np.abs(gamma) * (float(is_centred) + np.abs(h))
-    terms = np.abs(target.y) + (scaled + np.abs(beta)) * (1.0 + offset)
-    roundings = _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS
-    allowed = roundings * get_eps(target.dtype) * np.where(terms > 0.0, terms, 1.0)
+    level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
+    eps = hypothesis.model.low
+    noise = measure_noise(sample.standard, level).limit(
+        hypothesis.measure_factors(eps), hypothesis.standardize(eps)
+    )
+    slack = level.measure(np.abs(target.y) + np.abs(beta)) + np.abs(gamma) * put_back(sample.grid, noise)
+    allowed = np.where(slack > 0.0, slack, level.measure(np.ones(1)))
     affine = AffineStep(ESTIMATED, gamma, beta if is_centred else None)
     return _Fit(affine, np.abs(target.y - lines.apply(h)), allowed)
 

@@ -42,7 +42,8 @@ class Standard:
     size : ndarray, shape (groups,)
         What was divided by.
     offset : ndarray, shape (groups,)
-        |mean| / deviation: how much of the arithmetic cancels; 0 where nothing is subtracted.
+        |mean| / deviation: how much of the arithmetic cancels; |mean| where all values are the same, 0 where
+        nothing is subtracted.
     divisor : Divisor
         One of `STANDARDS`.
     """
@@ -71,6 +72,11 @@ class Standard:
         return counts
 
     @property
+    def unit(self) -> Floats:
+        """What the values are counted in: the size, and 1 where that is 0."""
+        return np.where(self.size > 0.0, self.size, 1.0)
+
+    @property
     def group_size(self) -> int:
         """Values in a group."""
         return int(self.values.shape[1])
@@ -96,11 +102,11 @@ ROWS = {divisor: next(row for row in NORMS.values() if row.divisor == divisor) f
 """The first norm that divides so."""
 
 
-def standardize(rows: NDArray[Any], divisor: Divisor) -> Standard:
+def standardize(rows: NDArray[Any], divisor: Divisor, *, omits_nan: bool = True) -> Standard:
     """Return groups, shape (groups, group_size), without centre (if there is one) and scale."""
     row = ROWS[divisor]
-    name = cast("NormName", row.name)
-    result = normalize(rows, name, axes=1, eps=None if row.eps is None else 0.0, nan=_choose_rule(rows))
+    name, rule = cast("NormName", row.name), _choose_rule(rows) if omits_nan else None
+    result = normalize(rows, name, axes=1, eps=None if row.eps is None else 0.0, nan=rule)
     assert divisor.spread is not None  # of every standard
     size = result.statistics[divisor.spread]
     if row.zero_rule is ZeroRule.ONE:
@@ -108,7 +114,7 @@ def standardize(rows: NDArray[Any], divisor: Divisor) -> Standard:
     if row.centre is Centre.NOTHING:
         return Standard(rows, result.normalized, size, np.zeros_like(size), divisor)
     with np.errstate(all="ignore"):
-        offset = np.abs(result.statistics[row.centre.value]) / size
+        offset = np.abs(result.statistics[row.centre.value]) / np.where(size > 0.0, size, 1.0)
     offset = np.where(np.isfinite(offset), offset, 0.0)
     return Standard(rows, result.normalized, size, offset, divisor)
 
@@ -116,28 +122,6 @@ def standardize(rows: NDArray[Any], divisor: Divisor) -> Standard:
 def _choose_rule(rows: NDArray[Any]) -> NanName | None:
     """Return what NaN does: rows with it are taken only where y has it too, and then it does not count."""
     return "omit" if np.isnan(rows).any() else None
-
-
-def bound_factors(standard: Standard, targets: Floats, slack: Floats) -> tuple[Floats, Floats] | None:
-    """Return the least and the largest factor of each group that takes it to its targets, or None if none does.
-
-    Parameters
-    ----------
-    standard : Standard
-    targets : ndarray
-        Of the shape of the standardized values.
-    slack : ndarray
-        How far each value may be off.
-    """
-    with np.errstate(all="ignore"):
-        size = np.abs(standard.values)
-        signed = np.where(standard.values < 0, -targets, targets)
-        low = np.where(size > 0.0, (signed - slack) / size, np.where(np.abs(targets) <= slack, -np.inf, np.inf))
-        high = np.where(size > 0.0, (signed + slack) / size, np.inf)
-    least, largest = low.max(axis=1), high.min(axis=1)
-    if not (np.all(least <= largest) and np.all(largest > 0.0)):  # also where something is NaN
-        return None
-    return np.maximum(least, 0.0), largest
 
 
 class Model(NamedTuple):
@@ -183,21 +167,22 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
     informative = (standard.size > 0.0) & np.isfinite(largest)
     if not informative.any():
         return
+    every, counts = (largest, least), standard.counts
+    is_1 = np.all(least <= 1.0 + _OWN_ROUNDINGS) and np.all(largest >= 1.0 - _OWN_ROUNDINGS)
     size, least, largest = standard.size[informative], least[informative], largest[informative]
     seen = Seen(least, largest, size, standard.offset[informative], standard.group_size, standard.centred)
-    n = standard.counts[informative]
     divisor, weighed = standard.divisor, []
     if divisor not in MOMENTS:
-        if np.all(least <= 1.0 + _OWN_ROUNDINGS) and np.all(largest >= 1.0 - _OWN_ROUNDINGS):
+        if is_1:
             yield _weigh(Model(divisor, EpsMode.FLOOR), seen)
         return
     with np.errstate(all="ignore"):
         for ddof in (0, 1) if standard.centred else (0,):
-            share = n / (n - ddof)
-            for mode, unit, power in ((EpsMode.INSIDE, size**2, 2.0), (EpsMode.OUTSIDE, size, 1.0)):
-                low, high = (unit * (1.0 / bound**power - share ** (power / 2.0)) for bound in (largest, least))
-                doubt = _OWN_ROUNDINGS * unit
-                floor = float((size * np.sqrt(share)).min())
+            root = np.sqrt(counts / (counts - ddof))
+            floor = float((size * root[informative]).min())
+            for mode, power in ((EpsMode.INSIDE, 2.0), (EpsMode.OUTSIDE, 1.0)):
+                low, high = (_bound_eps(standard, bound, root, power) for bound in every)
+                doubt = _OWN_ROUNDINGS * standard.size**power
                 fitting = intersect(Model(divisor, mode, ddof, floor=floor), low - doubt, high + doubt)
                 weighed += [_weigh(model, seen) for model in fitting]
         yield from weighed
@@ -206,6 +191,11 @@ def fit_models(standard: Standard, least: Floats, largest: Floats) -> Iterator[M
         bounds, plain = (size / largest, size / least), Model(divisor, EpsMode.FLOOR)
         for model, lengths in fit_lengths(standard, informative, plain, *bounds, solves=not weighed):
             yield _weigh(model, seen._replace(size=lengths), numbers=model.p not in USUAL_P)
+
+
+def _bound_eps(standard: Standard, bound: Floats, root: Floats, power: float) -> Floats:
+    """Return what is added to a power of each group's size times `root` where its factor is a bound."""
+    return np.asarray(standard.unit**power / bound**power - (standard.size * root) ** power)
 
 
 def _weigh(model: Model, seen: Seen, numbers: int = 0) -> Model:

@@ -187,12 +187,16 @@ class Sample(NamedTuple):
     standard : Standard
         The input's values, standardized.
     actual : ndarray, shape (groups, group_size)
+    undefined : Sample or None
+        Of those groups that had been chosen too, the ones that hold something infinite or NaN that counts: no
+        factor is seen in them, but whatever it is, it leaves nothing finite that is not 0.
     """
 
     grid: Grid
     chosen: NDArray[np.intp]
     standard: Standard
     actual: Floats
+    undefined: Sample | None = None
 
     def locate(self, row: int, column: int) -> tuple[int, ...]:
         """Return the index in the tensor of a sampled value."""
@@ -260,6 +264,10 @@ class Hypothesis(NamedTuple):
 
     def standardize(self, eps: float) -> Floats:
         """Return x̂ of the sampled values in plain float64 arithmetic."""
+        return self.sample.standard.values * self.measure_factors(eps)
+
+    def measure_factors(self, eps: float) -> Floats:
+        """Return the factor of each group's standardized values, shape (groups, 1); 0 where it is infinite."""
         standard, model = self.sample.standard, self.model
         if self.variance is not None:
             size = np.sqrt(self.variance)
@@ -268,8 +276,8 @@ class Hypothesis(NamedTuple):
         else:
             size = standard.measure_length(model.p)
         with np.errstate(all="ignore"):
-            factor = standard.size / find_divisor(size, eps, model.eps_mode)
-        return standard.values * np.where(standard.size > 0.0, factor, 0.0)[:, None]
+            factors = standard.unit / find_divisor(size, eps, model.eps_mode)
+        return np.where(np.isfinite(factors), factors, 0.0)[:, None]
 
 
 def measure_equality(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> float:

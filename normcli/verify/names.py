@@ -48,7 +48,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
     precision : str
         The dtype in which it was accumulated.
     """
-    (grid, _, _, actual), model = hypothesis.sample, hypothesis.model
+    grid, actual, model = hypothesis.sample.grid, hypothesis.sample.actual, hypothesis.model
     eps = _choose_eps(hypothesis, scope.dtype)
     expected = hypothesis.predict(eps)
     error, ulp = measure_distance(actual, expected, scope.dtype)

@@ -13,6 +13,7 @@ from normcli.dtypes import find_type, is_half
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.table import NORMS, EpsMode
 from normcli.tensors.pieces import iterate_pieces
+from normcli.verify.bounds import bound_factors, measure_noise
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (
     COMMON_EPS,
@@ -21,7 +22,6 @@ from normcli.verify.evidence import (
     STANDARDS,
     Model,
     Standard,
-    bound_factors,
     fit_models,
     standardize,
 )
@@ -110,6 +110,15 @@ KEPT_VALUES = 1 << 21
 """Values of groups that are kept, standardized, while a search goes on: of small tensors all."""
 
 
+class Chosen(NamedTuple):
+    """Groups of finite values and the others, by their numbers, and what they are without centre and scale."""
+
+    groups: NDArray[np.intp]
+    standard: Standard
+    others: NDArray[np.intp] | None = None
+    undefined: Standard | None = None
+
+
 class Inputs:
     """A tensor, and groups of its values, standardized once for every search that takes them.
 
@@ -117,30 +126,35 @@ class Inputs:
     ----------
     x : ndarray
     y : ndarray
-        Of the same shape. Where both have NaN in the same places, NaN does not count; otherwise, groups with
-        NaN are left out.
+        Of the same shape. Where both have NaN in the same places, NaN does not count.
     """
 
     def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
         self.x, self._y, self._widened = x, y, Widened(x)
         self._room = KEPT_VALUES
-        self._kept: dict[tuple[Grid, Divisor, int], tuple[NDArray[np.intp], Standard] | None] = {}
+        self._kept: dict[tuple[Grid, Divisor, int], Chosen | None] = {}
 
-    def standardize(self, grid: Grid, most: int, divisor: Divisor) -> tuple[NDArray[np.intp], Standard] | None:
-        """Return the numbers of some groups of finite values, and these groups; None if there are none."""
+    def standardize(self, grid: Grid, most: int, divisor: Divisor) -> Chosen | None:
+        """Return some groups, standardized; None if none of them has finite values."""
         chosen = _choose_groups(grid, most)
         key = (grid, divisor, len(chosen))
-        if key in self._kept:
-            return self._kept[key]
-        rows = self._widened.take(grid, chosen)
-        usable = self._find_usable(rows)
-        if not usable.all():
-            chosen, rows = chosen[usable], rows[usable]
-        found = (chosen, standardize(rows, divisor)) if len(chosen) else None
-        if rows.size <= self._room:
+        if key not in self._kept:
+            rows = self._widened.take(grid, chosen)
+            found = self._standardize(chosen, rows, divisor)
+            if rows.size > self._room:
+                return found
             self._room -= rows.size
             self._kept[key] = found
-        return found
+        return self._kept[key]
+
+    def _standardize(self, chosen: NDArray[np.intp], rows: NDArray[Any], divisor: Divisor) -> Chosen | None:
+        usable = self._find_usable(rows)
+        if usable.all():
+            return Chosen(chosen, standardize(rows, divisor))
+        if not usable.any():
+            return None
+        undefined = standardize(rows[~usable], divisor, omits_nan=self._omits_nan)
+        return Chosen(chosen[usable], standardize(rows[usable], divisor), chosen[~usable], undefined)
 
     def _find_usable(self, rows: NDArray[Any]) -> Selected:
         finite = np.isfinite(rows)
@@ -262,7 +276,12 @@ class Search:
         _, wrong = self._judge(best)
         match = rank_matches(self._describe(best, self.levels[-1]))[0]
         bits = self._count_bits(best, wrong)
-        return Nearest(match, int(wrong.sum()), wrong.size, _locate_first(sample, wrong), bits)
+        parts = [(sample, wrong)]
+        if sample.undefined is not None:
+            parts.append((sample.undefined, self._find_wrong(sample.undefined, best.affine)))
+        count = sum(int(mask.sum()) for _, mask in parts)
+        first = min(_locate_first(*part) for part in parts)
+        return Nearest(match, count, sum(mask.size for _, mask in parts), first, bits)
 
     def _count_bits(self, hypothesis: Hypothesis, wrong: NDArray[np.bool_]) -> float:
         """Return the bits of what a hypothesis explains, less those of the places and values of the rest."""
@@ -271,7 +290,7 @@ class Search:
         if sample.standard.centred and sample.standard.group_size == 2:  # −1 and 1 are the order of two values
             return 0.0
         with np.errstate(all="ignore"):
-            width = np.maximum(self._tolerate(sample, hypothesis.affine), 2.0**-1000)
+            width = np.maximum(self._tolerate(hypothesis), 2.0**-1000)
             spread = float(np.std(explained)) if explained.size else 0.0
             bits = np.log2(np.maximum(np.nan_to_num(spread / width, nan=0.0, posinf=0.0), 1.0))
         bits = np.minimum(bits, math.log2(max(1, len(np.unique(explained)))))  # of 0 and 1 each shows one bit
@@ -284,7 +303,7 @@ class Search:
         with np.errstate(all="ignore"):
             error = np.abs(sample.actual - predicted)
             neither = np.isnan(sample.actual) & np.isnan(predicted)
-            wrong = ~(neither | (error <= self._tolerate(sample, hypothesis.affine)))
+            wrong = ~(neither | (error <= self._tolerate(hypothesis)))
             part = float(wrong.mean())
             explained = error if part >= _MOSTLY else error[~wrong]
             known = explained[~np.isnan(explained)]
@@ -364,31 +383,44 @@ class Search:
         found = self.inputs.standardize(grid, most, divisor)
         if found is None:
             return None
-        chosen, standard = found
-        return Sample(grid, chosen, standard, widen(self._actual.take(grid, chosen)))
+        actual, undefined = widen(self._actual.take(grid, found.groups)), None
+        if found.others is not None and found.undefined is not None:
+            others = widen(self._actual.take(grid, found.others))
+            undefined = Sample(grid, found.others, found.undefined, others)
+        return Sample(grid, found.groups, found.standard, actual, undefined)
 
-    def _allow(self, sample: Sample, placed: AffineStep, level: Level) -> tuple[Floats, Floats]:
-        """Return how far the affine step of the sampled values may be off, and how far x̂ before it."""
-        standard = sample.standard
+    def _find_wrong(self, undefined: Sample, affine: AffineStep) -> Selected:
+        """Return which values of groups with something infinite or NaN are not what any factor leaves of it."""
+        actual, level = undefined.actual, self.levels[-1]
+        expected = undefined.place(affine).apply(undefined.standard.values)
+        is_finite = np.isfinite(expected)
+        size = np.abs(np.where(is_finite, expected, 0.0))
+        slack = level.ulp * measure_unit(size, self.scope.dtype) + level.measure(1.0 + size)
+        wrong: Selected = np.where(is_finite, ~(np.abs(actual - expected) <= slack), np.isfinite(actual))
+        return wrong
+
+    def _allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
+        """Return how far the affine step of the sampled values may be off."""
         slack = level.ulp * measure_unit(sample.actual, self.scope.dtype)
-        if placed.shift is not None:
-            slack = slack + level.measure(np.abs(placed.shift))
-        terms = (float(standard.centred) + np.abs(standard.values)) * (1.0 + standard.offset[:, None])
-        return slack, level.measure(terms)
+        return slack if placed.shift is None else slack + level.measure(np.abs(placed.shift))
 
-    def _tolerate(self, sample: Sample, affine: AffineStep) -> Floats:
+    def _tolerate(self, hypothesis: Hypothesis) -> Floats:
         """Return how far values may be off at the loosest level."""
-        placed = sample.place(affine)
-        slack, before = self._allow(sample, placed, self.levels[-1])
-        tolerated: Floats = slack + before * (1.0 if placed.scale is None else np.abs(placed.scale))
-        return tolerated
+        sample, level, eps = hypothesis.sample, self.levels[-1], hypothesis.model.low
+        placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
+        with np.errstate(all="ignore"):
+            before = noise.limit(hypothesis.measure_factors(eps), hypothesis.standardize(eps))
+            scaled = before if placed.scale is None else before * np.abs(placed.scale)
+        return self._allow(sample, placed, level) + scaled
 
     def _bound(self, sample: Sample, affine: AffineStep, level: Level) -> tuple[Floats, Floats] | None:
-        placed = sample.place(affine)
-        targets, slack = placed.undo(sample.actual, *self._allow(sample, placed, level))
-        if (missing := sample.standard.missing) is not None:
+        if sample.undefined is not None and self._find_wrong(sample.undefined, affine).any():
+            return None
+        placed, standard = sample.place(affine), sample.standard
+        targets, slack = placed.undo(sample.actual, self._allow(sample, placed, level), np.zeros(1))
+        if (missing := standard.missing) is not None:
             targets, slack = np.where(missing, 0.0, targets), np.where(missing, np.inf, slack)
-        return bound_factors(sample.standard, targets, slack)
+        return bound_factors(standard, targets, slack, measure_noise(standard, level))
 
 
 def _list_grids(shape: tuple[int, ...]) -> list[Grid]:

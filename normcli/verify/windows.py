@@ -39,6 +39,9 @@ _FEW_VALUES = 256
 _OWN_ROUNDINGS = 2.0**-48
 """What the bounds themselves may be off, as a part of the power."""
 
+_MARGIN = 4.0
+"""How much further off values may be that are too close to 0 for bounds of their own."""
+
 _LEAST_VALUES = 3
 """Fewer values have a line through them whatever made them."""
 
@@ -79,7 +82,9 @@ def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[FittedWindow]:
                     size = before + after + 1
                     alpha = choose_eps(least * size, largest * size)
                     window = Window(before, after, size, alpha, exponent, k, size)
-                    yield FittedWindow(axis, window, _calculate(x, axis, window), bits)
+                    exact = _calculate(x, axis, window)
+                    if np.all(np.abs(y - exact) <= _MARGIN * slack):  # also those that no line was fitted to
+                        yield FittedWindow(axis, window, exact, bits)
 
 
 def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:
