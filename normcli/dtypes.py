@@ -39,6 +39,9 @@ _LARGEST = {
 }
 """The largest finite number."""
 
+_SMALLEST = {"float16": 2.0**-24, _BFLOAT16: 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
+"""The smallest number above 0, which is subnormal."""
+
 _HALF_BYTES, _SHORT_BYTES = 2, 4
 
 LARGEST_EXACT = 2**53
@@ -86,6 +89,11 @@ def get_eps(dtype: np.dtype[Any]) -> float:
 def get_largest(name: str) -> float:
     """Return the largest finite number of an output's dtype."""
     return _LARGEST[name]
+
+
+def get_smallest(name: str) -> float:
+    """Return the smallest number above 0 of an output's dtype."""
+    return _SMALLEST[name]
 
 
 def choose_arithmetic(dtype: np.dtype[Any], *, exact: bool) -> Any:

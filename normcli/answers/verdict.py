@@ -239,7 +239,10 @@ def format_element(comparison: Comparison, view: View) -> tuple[tuple[str, tuple
     assert worst is not None
     digits = view.digits or (_SHORT_DIGITS if short else _LONG_DIGITS)
     actual = f"{worst.actual:.{digits}g}", f"{_format_ulp(worst.ulp)} ulp"
-    return ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual)
+    lines = ("expected", (f"{worst.expected:.{digits}g}",)), ("actual", actual)
+    if not comparison.tolerance.derived or not math.isfinite(worst.ulp):
+        return lines
+    return *lines, ("bound", (f"{_format_ulp(worst.ulp / worst.excess)} ulp",))
 
 
 def describe_comparison(comparison: Comparison) -> dict[str, Any]:
@@ -304,6 +307,8 @@ def _format_bound(bound: float) -> str:
 
 def list_tolerance(limits: Tolerance) -> tuple[str, str]:
     """Return the dtype that distances are counted in, and what is tolerated."""
+    if limits.derived:
+        return limits.dtype.name, f"bounds of {limits.derived}"
     relative = f"rtol {limits.rtol:g}, atol {limits.atol:g}"
     return limits.dtype.name, relative if limits.max_ulp is None else f"up to {limits.max_ulp:g} ulp"
 

@@ -11,10 +11,12 @@ from normcli.answers.verdict import Verdict
 from normcli.documents.document import View
 from normcli.documents.plans import name_inputs
 from normcli.errors import DataError, UsageError
+from normcli.printable import agree, format_count
 from normcli.results.arguments import read_arguments, read_array
 from normcli.results.backward import BackwardProblem, require_derivative
 from normcli.results.result import require_options
 from normcli.tensors.tensor import Tensor
+from normcli.testing.declared import derive_bounds, describe_void, read_declared
 from normcli.verify.check import NORMALIZED, check
 from normcli.verify.gradients import check_gradients
 from normcli.verify.sentence import explain_actual
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Arguments
     from normcli.verify.tally import Comparison
+    from normcli.verify.ulp import Tolerance
 
 _WIDTH = 76
 """Columns of a report: pytest puts four before each line, and a terminal has 80."""
@@ -44,6 +47,9 @@ def assert_matches(
     max_ulp: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    accumulate: str | None = None,
+    algorithm: str | None = None,
+    cast: str | None = None,
     **options: Any,
 ) -> None:
     """Fail unless an array is the norm of another.
@@ -62,17 +68,35 @@ def assert_matches(
     rtol, atol : float, optional
         Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
         `assert_close` takes for the dtype (`normcli.verify.ulp.choose_tolerance`).
+    accumulate : {"float16", "bfloat16", "float32", "float64"}, optional
+        The dtype that the kernel adds in. Given, each value may be off by what the roundings of such a kernel
+        add up to on these data, and by no more; `normcli.algorithms.bounds` derives it.
+    algorithm, cast : str, optional
+        How it finds the variance: `two-pass`, whose sums may be of any order, unless said otherwise; and when
+        it rounds: names of `normcli.algorithms.table`, such as `one-pass`, `welford`; `once`, `before gamma`.
     **options
         Those of `normcli.normalize`, by the same names, and with the same defaults: `like`, `gamma`, `eps` ….
 
     Raises
     ------
     AssertionError
-        If a value differs, or the shape or the dtype. The message is the report of `normcli check`: the worst
+        If a value differs, or the shape or the dtype; if a declared algorithm promises nothing of a group, as
+        one pass where the mean is far above the spread. The message is the report of `normcli check`: the worst
         value, its index and its group, how many values are how many ulp off, and the convention or the fault
         that explains it, where one does.
     NormError
         If the request makes no sense; as `normalize`.
+
+    Notes
+    -----
+    Of two passes in float32 over n values the mean is off by E = γ · mean|x| at most, the variance by F = γ of
+    itself and E²; x̂ by E/√var, F/2var of itself and the roundings after that, and y by half a unit of its dtype
+    more. γ is k · 2⁻²⁴ / (1 − k · 2⁻²⁴) with k = n and a few more.
+
+    References
+    ----------
+    Higham 2002, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 1.9, 2.2 and 4.2. Chan, Golub
+    & LeVeque 1983, Algorithms for computing the sample variance, The American Statistician 37(3).
 
     Examples
     --------
@@ -92,7 +116,16 @@ def assert_matches(
         raise AssertionError(f"{plan.norm.name}: actual has the shape {array.shape}; x has {plan.grid.shape}")
     _require_dtype(plan, "actual", array, expected, is_array=hasattr(actual, "dtype"))
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
-    found = check(plan, values, {NORMALIZED: array}, asked.inputs, tolerate, asked.effort)
+    allowed = None
+    declared = read_declared(accumulate, algorithm, cast)
+    if declared is not None:
+        if any(limit is not None for limit in (max_ulp, rtol, atol)):
+            raise UsageError("accumulate takes the place of max_ulp, rtol and atol; give one or the other")
+        allowed, void = derive_bounds(declared, asked)
+        if void.size:
+            raise AssertionError(describe_void(declared, asked, void))
+        tolerate = functools.partial(_tolerate_derived, declared.name)
+    found = check(plan, values, {NORMALIZED: array}, asked.inputs, tolerate, asked.effort, allowed)
     if found.ok:
         return
     given = asked.inputs
@@ -176,6 +209,10 @@ def assert_backward_matches(
     _fail(plan, found.comparisons, report)
 
 
+def _tolerate_derived(words: str, dtype: np.dtype[Any]) -> Tolerance:
+    return choose_tolerance(dtype)._replace(derived=words)
+
+
 def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:
     require_options(function, options, but=("out",))
     return read_arguments(x, norm, options)
@@ -206,8 +243,9 @@ def _fail(plan: Plan, comparisons: Mapping[str, Comparison], report: Document) -
     __tracebackhide__ = True
     several = len(comparisons) > 1 or NORMALIZED not in comparisons
     wrong = [
-        f"{f'{name}: ' if several else ''}{found.mismatches:,} of {found.compared:,} values differ, by up to "
-        f"{found.max_ulp:.4g} ulp of {found.tolerance.dtype.name}"
+        f"{f'{name}: ' if several else ''}{found.mismatches:,} of {format_count(found.compared, 'value')} "
+        f"{agree(found.mismatches, 'differs', 'differ')}, by up to {found.max_ulp:.4g} ulp of "
+        f"{found.tolerance.dtype.name}"
         for name, found in comparisons.items()
         if not found.ok
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from normcli.dtypes import find_type, get_eps, get_largest
+from normcli.dtypes import find_type, get_eps, get_largest, get_smallest
 from normcli.errors import NormError
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
@@ -38,9 +38,6 @@ _RANKS = ((7,), (3, 4), (2, 3, 5), (2, 4, 3, 5), (2, 4, 3, 2, 5))
 _EMPTY = ((0, 4), (3, 0), (0, 4, 5), (3, 4, 0))
 
 _LARGEST_HALF = get_largest("float16")
-
-_LEAST_EXPONENTS = {"float16": -24, "bfloat16": -133, "float32": -149, "float64": -1074}
-"""The exponent of the smallest subnormal number: IEEE 754, and bfloat16 likewise."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,7 +161,7 @@ class _Maker:
         """Yield the kinds of values: each from standard normal ones, of shape (groups, size)."""
         name = self._dtype.name
         digits = 1 - int(math.log2(get_eps(self._dtype)))
-        smallest, largest = 2.0 ** _LEAST_EXPONENTS[name], get_largest(name)
+        smallest, largest = get_smallest(name), get_largest(name)
         half, most = 2.0 ** ((digits + 1) // 2), 2.0 ** (digits - 2)
         yield _Values(f"mean {half:g} times the spread", lambda z: z + half)
         yield _Values(f"mean {most:g} times the spread", lambda z: z + most)

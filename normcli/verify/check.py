@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,6 +74,7 @@ def check(
     inputs: Inputs = NO_INPUTS,
     tolerate: Callable[[np.dtype[Any]], Tolerance] = choose_tolerance,
     effort: Effort = DEFAULT_EFFORT,
+    allowed: NDArray[np.float64] | None = None,
 ) -> Checked:
     """Compare arrays with what a plan makes of a tensor.
 
@@ -90,6 +92,8 @@ def check(
         What is tolerated of values of a dtype; by default what torch's `assert_close` does.
     effort : Effort
         Nothing of the outcome depends on it.
+    allowed : ndarray of float64 or None
+        How far each value of the normalized tensor may be off, in place of what is tolerated of its dtype.
 
     Raises
     ------
@@ -127,8 +131,13 @@ def check(
     comparisons: dict[str, Comparison] = {}
     if NORMALIZED in actual:
         geometry = find_geometry(plan)
-        with open_source(actual[NORMALIZED], plan, geometry) as source:
-            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED])
+        with contextlib.ExitStack() as files:
+            source, limits = (
+                None if array is None else files.enter_context(open_source(array, plan, geometry))
+                for array in (actual[NORMALIZED], allowed)
+            )
+            assert source is not None
+            sink = ComparingSink(plan, geometry, source, tolerances[NORMALIZED], limits)
             statistics = run_into(plan, values, sink, inputs, effort)
         comparisons[NORMALIZED] = sink.comparison
     else:
@@ -180,15 +189,19 @@ class ComparingSink:
     source : Source
         Of the other tensor.
     tolerance : Tolerance
+    limits : Source or None
+        Of how far each value may be off, in place of the tolerance.
     """
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
-    def __init__(self, plan: Plan, geometry: Geometry, source: Source, tolerance: Tolerance) -> None:
+    def __init__(
+        self, plan: Plan, geometry: Geometry, source: Source, tolerance: Tolerance, limits: Source | None = None
+    ) -> None:
         windowed = plan.spec.window is not None
         groups = None if windowed else GroupTally(geometry.kept_shape)
         self.comparison = Comparison(tolerance, groups)
-        self._geometry, self._source = geometry, source
+        self._geometry, self._source, self._limits = geometry, source, limits
         self._lock = threading.Lock()
 
     def open(self, tile: Slices, work: Workspace) -> NDArray[Any]:
@@ -200,10 +213,12 @@ class ComparingSink:
         natural = tuple(range(len(tile)))
         actual = self._source.read(tile, natural, work).reshape(-1)
         expected = values.reshape(-1)
+        limits = None if self._limits is None else self._limits.read(tile, natural, work).reshape(-1)
         here = Comparison(self.comparison.tolerance)
         for start in range(0, expected.size, PIECE):
             part = slice(start, start + PIECE)
-            expected[part] = here.compare(actual[part], expected[part], start)
+            allowed = None if limits is None else limits[part]
+            expected[part] = here.compare(actual[part], expected[part], start, allowed)
         if here.worst is not None:
             here.worst = here.worst._replace(place=self._locate(tile, here.worst.place))
         with self._lock:

@@ -104,8 +104,12 @@ class Comparison:
     worst: Element | None = None
     bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_BINS, dtype=np.int64))
 
-    def compare(self, actual: NDArray[Any], expected: Floats, start: int) -> Floats:
+    def compare(
+        self, actual: NDArray[Any], expected: Floats, start: int, allowed: Floats | None = None
+    ) -> Floats:
         """Compare a piece of one axis whose first value has the number `start`; the caller silences NumPy.
+
+        Where a difference is `allowed` for each value, that takes the place of the tolerance.
 
         Returns
         -------
@@ -114,7 +118,10 @@ class Comparison:
         """
         tolerance, actual = self.tolerance, np.asarray(actual, dtype=np.float64)
         error, ulp = measure_distance(actual, expected, tolerance.dtype)
-        if tolerance.max_ulp is None:
+        if allowed is not None:
+            excess = np.where((error == 0.0) | (allowed == np.inf), 0.0, error / allowed)
+            excess[np.isnan(excess)] = np.inf  # of what is not finite, nothing is tolerated
+        elif tolerance.max_ulp is None:
             excess = error / (tolerance.atol + tolerance.rtol * np.abs(expected))
             excess[error == 0.0] = 0.0
             excess[error == np.inf] = np.inf  # of what is infinite, nothing is tolerated

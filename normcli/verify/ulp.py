@@ -57,12 +57,15 @@ class Tolerance(NamedTuple):
     rtol, atol : float
     max_ulp : float or None
         Takes the place of the other two.
+    derived : str
+        What bounds for each value were derived from, where these take the place of all three.
     """
 
     dtype: np.dtype[Any]
     rtol: float
     atol: float
     max_ulp: float | None = None
+    derived: str = ""
 
 
 def choose_tolerance(
@@ -84,7 +87,7 @@ def choose_tolerance(
     Examples
     --------
     >>> choose_tolerance(np.dtype("float32"), atol=0.0)
-    Tolerance(dtype=dtype('float32'), rtol=1.3e-06, atol=0.0, max_ulp=None)
+    Tolerance(dtype=dtype('float32'), rtol=1.3e-06, atol=0.0, max_ulp=None, derived='')
     """
     for name, value in (("rtol", rtol), ("atol", atol), ("max-ulp", max_ulp)):
         if value is not None and not 0 <= value < math.inf:

@@ -1,0 +1,154 @@
+"""How far a result may be off at most, value by value: what becomes of the bounds of mean and variance.
+
+With mean and variance off by E and F, x̂ = (x − mean)/D is off by E/D, by what D is between var − F and var + F,
+and by the roundings of the subtraction, of 1/D and of the product; gamma and beta round once or twice each, and
+the result's own dtype at the end, by half a unit in the last place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.algorithms.bounds import BOUNDS, Precision, bound_squares
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.algorithms.bounds import Drift, Groups
+    from normcli.algorithms.computation import Computation
+    from normcli.algorithms.elements import Formula
+    from normcli.dtypes import Floats
+
+_RECIPROCAL_ROOT = 4
+"""Roundings in 1/√v: of root and quotient, or 2 ulp of an instruction (CUDA C Programming Guide, `rsqrtf`)."""
+
+_SAFETY = 1.0 + 2.0**-20
+"""Makes up for the roundings of the bounds themselves, which are calculated in float64."""
+
+
+class Task(NamedTuple):
+    """What a kernel makes of rows, as far as its bounds depend on it.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (groups, values)
+    groups : Groups
+    formula : Formula
+    gamma, beta : ndarray
+        Broadcast against the rows; gamma with its offset.
+    is_rounded : bool
+        Whether the exact result itself is of an x̂ that is rounded before gamma.
+    """
+
+    rows: Floats
+    groups: Groups
+    formula: Formula
+    gamma: Floats
+    beta: Floats
+    is_rounded: bool = False
+
+
+class Slack(NamedTuple):
+    """How far each value may be off, and which groups nothing is promised of.
+
+    Parameters
+    ----------
+    error : ndarray, shape (groups, values)
+    void : ndarray of bool, shape (groups,)
+        Where an output of nothing but 0 would be within the bounds, or any.
+    """
+
+    error: Floats
+    void: NDArray[np.bool_]
+
+
+class _Known(NamedTuple):
+    """Of each row: how far its mean is off, and what the inverse of its divisor is, and may come out as."""
+
+    off: Floats
+    inverse: Floats
+    least: Floats
+    most: Floats
+
+    def round(self, mean: Floats, p: Precision) -> _Known:
+        """Return them rounded to another dtype."""
+        off = self.off + p.halve_place(np.abs(mean) + self.off)
+        least, most = self.least * (1.0 - p.gamma(2)), self.most * (1.0 + p.gamma(2))
+        return self._replace(off=off, least=least - p.underflow, most=p.limit(most, most + p.underflow))
+
+    @property
+    def ratio(self) -> Floats:
+        """How far the inverse is off, as part of itself."""
+        return np.maximum(self.most / self.inverse - 1.0, 1.0 - self.least / self.inverse)
+
+
+def bound_rows(task: Task, computation: Computation, dtype: np.dtype[Any]) -> Slack:
+    """Return how far (x − mean) · (1/divisor) · gamma + beta may be off, as a kernel calculates it.
+
+    Parameters
+    ----------
+    task : Task
+    computation : Computation
+        Of a row of `normcli.algorithms.bounds.BOUNDS`.
+    dtype : dtype
+        Of the result.
+    """
+    (algorithm, sums), cast = computation.accumulation, computation.cast.name
+    p, out, row = Precision.of(sums), Precision.of(dtype.name), BOUNDS[algorithm.name]
+    bound = row.bound if task.formula.centres else bound_squares
+    with np.errstate(all="ignore"):
+        known = _bound_inverse(task, bound(task.groups, p, row.order(task.groups.size)), p)
+        ops, off = p, np.zeros((1, 1))
+        if cast == "statistics":
+            ops, off = out, out.halve_place(np.abs(task.rows))
+            known = known.round(task.groups.mean[:, None], out)
+        xhat, error = _bound_xhat(task, known, off, ops)
+        for rounds in (cast == "before-gamma", task.is_rounded):
+            error = error + (out.halve_place(np.abs(xhat) + error) if rounds else 0.0)
+        largest = np.abs(xhat).max(1)
+        would_be_zero = error.min(1) >= np.where(largest > 0.0, largest, 1.0)
+        void = would_be_zero | ~(error.max(1) < np.inf)
+        ops = out if cast == "before-gamma" else ops
+        return Slack(_bound_affine(task, xhat, error, ops, out), void)
+
+
+def _bound_inverse(task: Task, drift: Drift, p: Precision) -> _Known:
+    formula, underflow = task.formula, p.underflow
+    times = 1.0 if formula.averages else float(task.groups.size)
+    exact, off = task.groups.variance * times, drift.square * times
+    low = exact - off if drift.may_be_negative else np.maximum(exact - off, 0.0)
+    eps, step = formula.eps or 0.0, p.unit * (formula.eps or 0.0) + underflow
+    below, above = formula._replace(eps=max(0.0, eps - step)), formula._replace(eps=eps + step)
+    smallest = np.where((low <= 0.0) & (eps == 0.0), 0.0, np.nan_to_num(below.find_divisor(low)))
+    largest = above.find_divisor(exact + off) if eps else formula.find_divisor(exact + off)
+    rounding = p.gamma(_RECIPROCAL_ROOT)
+    most = (1.0 + rounding) ** 2 / smallest + underflow
+    least = np.maximum((1.0 - rounding) ** 2 / largest - underflow, 0.0)
+    columns = drift.mean, 1.0 / formula.find_divisor(exact), least, p.limit(most, most)
+    return _Known(*(column[:, None] for column in columns))
+
+
+def _bound_xhat(task: Task, known: _Known, off: Floats, ops: Precision) -> tuple[Floats, Floats]:
+    """Return x̂, and how far it is off, where x is `off` before."""
+    deviation = (task.rows - task.groups.mean[:, None]) * _SAFETY
+    size, unit = np.abs(deviation), ops.unit
+    off = (off + known.off) * (1.0 + unit) + unit * size
+    off = ops.limit(size + off, off)
+    xhat = deviation * known.inverse
+    error = off * known.most * (1.0 + unit) + np.abs(xhat) * (known.ratio + unit * (1.0 + known.ratio))
+    return xhat, error + ops.underflow * (1.0 + size)
+
+
+def _bound_affine(task: Task, xhat: Floats, error: Floats, ops: Precision, out: Precision) -> Floats:
+    """Return how far y is off, rounded, given how far x̂ is."""
+    gamma, beta = np.abs(task.gamma), np.abs(task.beta)
+    size = gamma * np.abs(xhat)
+    error = gamma * error * (1.0 + ops.gamma(3)) + ops.gamma(3) * size + ops.underflow * (1.0 + np.abs(xhat))
+    if task.beta.any():
+        error += ops.gamma(2) * (size + error + beta) + ops.underflow
+    size = np.abs(xhat * task.gamma + task.beta)
+    if ops.name != out.name:
+        error += out.halve_place(size + error)
+    return np.where((size + error) * (1.0 + out.unit) < out.largest, error * _SAFETY, np.inf)

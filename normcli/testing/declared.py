@@ -1,0 +1,151 @@
+"""The algorithm that a kernel is declared to be, and how far each of its values may be off for that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.algorithms.bounds import Groups
+from normcli.algorithms.computation import Accumulation, Computation
+from normcli.algorithms.element_bounds import Task, bound_rows
+from normcli.algorithms.elements import Formula
+from normcli.algorithms.table import CASTS, find_algorithm, find_cast, find_dtype
+from normcli.dtypes import find_type, get_eps, get_largest, get_smallest, is_float
+from normcli.engine.run import measure
+from normcli.errors import UsageError
+from normcli.norms.divisors import Measurement
+from normcli.printable import format_count
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+    from normcli.results.arguments import Arguments
+
+_USUAL = "two-pass", next(iter(CASTS))
+
+
+class Derived(NamedTuple):
+    """How far each value may be off.
+
+    Parameters
+    ----------
+    allowed : ndarray of float64
+        Of the tensor's shape, in the unit of the result.
+    void : ndarray of int
+        The numbers of the groups that nothing is promised of.
+    """
+
+    allowed: Floats
+    void: NDArray[np.intp]
+
+
+def read_declared(accumulate: str | None, algorithm: str | None, cast: str | None) -> Computation | None:
+    """Return the computation that is declared; None where none is.
+
+    Raises
+    ------
+    UsageError
+        If the dtype of the sums is not among what is given, or a name is none of the tables.
+    """
+    if accumulate is None:
+        if algorithm is not None or cast is not None:
+            raise UsageError("bounds follow from the dtype of the sums: give accumulate, such as 'float32'")
+        return None
+    found = find_algorithm(algorithm or _USUAL[0])
+    order = find_cast((cast or _USUAL[1]).replace(" ", "-"))
+    return Computation(Accumulation(found, find_dtype(accumulate)), order)
+
+
+def derive_bounds(computation: Computation, asked: Arguments) -> Derived:
+    """Return how far each value of a result may be off.
+
+    Raises
+    ------
+    UsageError
+        If there are no bounds for the norm, or the dtype of the sums does not hold the values.
+    """
+    plan, values, inputs = asked.plan, asked.values, asked.inputs
+    measures = plan.norm.divisor.measurement in (Measurement.MOMENTS, Measurement.LENGTH)
+    if not measures or plan.spec.p not in (None, 2.0) or inputs.given or inputs.selection:
+        raise UsageError(
+            f"{plan.norm.name}: bounds are derived for means and squares that are measured of all values; "
+            "give max_ulp, or rtol and atol"
+        )
+    name = computation.accumulation.dtype
+    if not _holds(name, values.dtype):
+        raise UsageError(f"{name} does not hold every {values.dtype.name}; accumulate in one that does")
+    if not values.size:
+        return Derived(np.zeros(values.shape), np.zeros(0, np.intp))
+    statistics = measure(plan, values, effort=asked.effort)
+    formula = Formula.of(plan)
+    rows = _Rows(asked)
+    mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
+    with np.errstate(all="ignore"):
+        square = _find_square(statistics, plan.grid.group_size)
+        x, offset = rows.take(values), plan.spec.gamma_offset if inputs.gamma is not None else 0
+        groups = Groups.of(x, mean, square, formula.ddof)
+        gamma, beta = rows.spread(inputs.gamma, 1.0) + offset, rows.spread(inputs.beta, 0.0)
+        task = Task(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma)
+        slack = bound_rows(task, computation, plan.choose_output_dtype(values.dtype))
+        finite = np.isfinite(x).all(1) & np.isfinite(square)
+    error = np.where(finite[:, None], slack.error, 0.0)  # of what is not finite, nothing is tolerated
+    return Derived(rows.give(error), np.flatnonzero(slack.void & finite))
+
+
+def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.intp]) -> str:
+    """Return which groups nothing is promised of, in a sentence."""
+    grid, norm = asked.plan.grid, asked.plan.norm.name
+    which = f"{len(void):,} of {format_count(grid.group_count, 'group')}"
+    return (
+        f"{norm}: {computation.name} promises nothing of {which}, the first {grid.group_name(int(void[0]))}: "
+        "by its bounds, sums may overflow there, or lose every digit"
+    )
+
+
+class _Rows:
+    """A tensor's groups as rows, and back."""
+
+    def __init__(self, asked: Arguments) -> None:
+        self._grid, self._parameters = asked.plan.grid, asked.plan.parameters
+        self._order = (*self._grid.kept_view_axes, *self._grid.view_axes)
+
+    def take(self, values: NDArray[Any]) -> Floats:
+        """Return values of the tensor's shape as rows of float64."""
+        view = values.astype(np.float64).reshape(self._grid.view_shape)
+        return view.transpose(self._order).reshape(self._grid.group_count, -1)
+
+    def spread(self, parameter: NDArray[Any] | None, otherwise: float) -> Floats:
+        """Return gamma or beta for each value of the rows."""
+        if parameter is None:
+            return np.full((1, 1), otherwise)
+        view = np.asarray(parameter, dtype=np.float64).reshape(self._parameters.view_shape)
+        whole = np.broadcast_to(view, self._grid.view_shape)
+        return self.take(whole.reshape(self._grid.shape))
+
+    def give(self, rows: Floats) -> Floats:
+        """Return rows as an array of the tensor's shape."""
+        shape = [self._grid.view_shape[axis] for axis in self._order]
+        back = np.argsort(self._order)
+        return np.ascontiguousarray(rows.reshape(shape).transpose(back)).reshape(self._grid.shape)
+
+
+def _find_square(statistics: dict[str, Floats], size: int) -> Floats:
+    """Return the variance, the mean square, or a length's square by its number of values."""
+    for name in ("var", "ms"):
+        if name in statistics:
+            return statistics[name].reshape(-1)
+    return statistics["norm"].reshape(-1) ** 2 / size
+
+
+def _holds(name: str, dtype: np.dtype[Any]) -> bool:
+    """Whether every value of a dtype is one of the dtype of that name."""
+    if not is_float(dtype):
+        return bool(np.can_cast(dtype, np.dtype(find_type(name))))
+    other = dtype.name
+    return (
+        get_eps(np.dtype(find_type(name))) <= get_eps(dtype.newbyteorder("="))
+        and get_smallest(name) <= get_smallest(other)
+        and get_largest(name) >= get_largest(other)
+    )
