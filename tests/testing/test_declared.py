@@ -9,7 +9,6 @@ from normcli import normalize
 from normcli.algorithms.computation import Accumulation, Computation
 from normcli.algorithms.elements import Formula
 from normcli.algorithms.table import ALGORITHMS, CASTS
-from normcli.dtypes import find_type
 from normcli.errors import UsageError
 from normcli.results.arguments import read_arguments
 from normcli.testing import assert_matches, provocations
@@ -50,7 +49,7 @@ class Live:
 
 
 def list_cases(norm, dtype, largest):
-    return [case for case in provocations(norm, dtype) if 0 < case.x.size and case.x.shape[-1] <= largest]
+    return [case for case in provocations(norm, dtype) if case.x.size and case.x.shape[-1] <= largest]
 
 
 ACCUMULATED = {
