@@ -145,6 +145,8 @@ def _list_notes(row: Convention) -> Iterator[str]:
     if row.short is not None:
         square = f", the {size} and its square" if row.short is ShortRule.SQUARE else f" and the {size}"
         yield f"Of half precision, eps{square} are in half precision."
+    if row.exponents:
+        yield f"p is {' or '.join(f'{p:g}' for p in row.exponents)}."
     if row.omits_nan:
         yield "NaN is omitted."
     if row.divides_first:
@@ -167,8 +169,8 @@ def _format_axes(row: Convention) -> str:
         parts += [] if row.extra_neighbour is None else [f"even: the extra one {row.extra_neighbour}"]
     elif row.group_order is GroupOrder.INTERLEAVED:
         parts.append("interleaved")
-    elif row.trails:
-        parts.append("or more trailing ones")
+    elif row.chooses is not None:
+        parts.append(row.chooses.value)
     return ", ".join(((row.axes or norm.axes).value, *parts))
 
 

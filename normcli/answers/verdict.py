@@ -92,7 +92,7 @@ class Verdict:
         return self.checked.ok and (self.gradients is None or self.gradients.checked.ok)
 
     def sections(self, view: View) -> Iterator[Section]:
-        """Return the header, of each array its worst value, distances and worst groups, and last the verdicts."""
+        """Return the header, of each array the worst value, distances and worst groups, then the verdicts."""
         yield self._build_header(view)
         for name, comparison in self.checked.comparisons.items():
             if not comparison.ok:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from normcli.errors import UsageError
 from normcli.norms.table import (
+    AxesChoice,
     AxesRule,
     EpsMode,
     EpsRule,
@@ -63,8 +64,8 @@ class Convention(NamedTuple):
         Of the variance in the output.
     axes : AxesRule or None
         The axes reduced by default.
-    trails : bool
-        Whether it reduces any number of trailing axes, as its caller says.
+    chooses : AxesChoice or None
+        Which other axes are reduced where its caller says so.
     channel : {"first", "last"} or None
         Where the channel axis is, from which the default layout follows.
     parameters : ParameterRule or None
@@ -89,6 +90,8 @@ class Convention(NamedTuple):
     divides_first : bool
         Whether it subtracts centre / divisor from x / divisor, which cancels far from zero.
     refuses : tuple of Refusal
+    exponents : tuple of float
+        Those that an ℓp length may have; empty where it may have any.
     size, alpha, exponent, k : optional
         The defaults of a window.
     extra_neighbour : ExtraNeighbour or None
@@ -110,7 +113,7 @@ class Convention(NamedTuple):
     eps_mode: EpsMode | None = None
     ddof: int | None = None
     axes: AxesRule | None = None
-    trails: bool = False
+    chooses: AxesChoice | None = None
     channel: Literal["first", "last"] | None = None
     parameters: ParameterRule | None = None
     takes_beta: bool | None = None
@@ -124,6 +127,7 @@ class Convention(NamedTuple):
     one_pass: bool = False
     divides_first: bool = False
     refuses: tuple[Refusal, ...] = ()
+    exponents: tuple[float, ...] = ()
     size: int | None = None
     alpha: float | None = None
     exponent: float | None = None
@@ -144,6 +148,7 @@ _WORDS: Mapping[str, type[enum.Enum]] = {
     "eps": EpsRule,
     "eps_mode": EpsMode,
     "axes": AxesRule,
+    "chooses": AxesChoice,
     "parameters": ParameterRule,
     "group_order": GroupOrder,
     "zero_rule": ZeroRule,

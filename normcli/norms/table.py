@@ -47,6 +47,13 @@ class AxesRule(enum.Enum):
     CHANNEL_WINDOW = "a window along channel"
 
 
+class AxesChoice(enum.Enum):
+    """Which axes are reduced where a caller says so; the value is what the table of conventions adds."""
+
+    TRAILING = "or more trailing ones"
+    ALL_BUT_ONE = "or all but another one"
+
+
 class Centre(enum.Enum):
     """What is subtracted from each value; the value is the statistic's name."""
 

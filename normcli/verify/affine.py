@@ -149,8 +149,11 @@ def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) ->
         return []
     values = np.asarray(parameter, dtype=np.float64)
     lengths = values.shape if values.size > 1 else ()
-    if len(lengths) == len(shape) and all(n in (1, full) for n, full in zip(lengths, shape, strict=True)):
-        return [values]
+    broadcast = (1,) * (len(shape) - len(lengths)) + lengths
+    if 1 in lengths and all(n in (1, full) for n, full in zip(broadcast, shape, strict=False)):
+        return [values.reshape(broadcast)]
+    if len(lengths) == 2 and lengths[1] == 1:  # a column, as a CSV file has it
+        lengths = lengths[:1]
     if not lengths:
         return [values.reshape((1,) * len(shape))]
     last = len(shape) - len(lengths)

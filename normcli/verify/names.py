@@ -11,7 +11,7 @@ from normcli.errors import NormError
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
+from normcli.norms.table import NORMS, AxesChoice, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.hypothesis import Furthest, Match, find_furthest, measure_equality
@@ -235,6 +235,13 @@ def _is_trailing(grid: Grid) -> bool:
     return grid.split is None and list(grid.axes) == [axis for axis in wide if axis >= grid.axes[0]]
 
 
+def _may_choose(convention: Convention, grid: Grid) -> bool:
+    """Whether a framework reduces these axes where its caller says so."""
+    if convention.chooses is AxesChoice.TRAILING:
+        return _is_trailing(grid)
+    return convention.chooses is AxesChoice.ALL_BUT_ONE and grid.split is None and len(grid.kept) == 1
+
+
 def _takes(owner: Norm | Convention, plan: Plan, affine: AffineStep) -> bool:
     """Whether gamma and beta, as far as there are any, have the shape of a norm's or framework's own."""
     if affine.scale is None and affine.shift is None:
@@ -272,18 +279,20 @@ def _find_like(norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: 
     found = []
     for framework in list_frameworks(norm.name):
         convention = find_convention(framework, norm.name)
-        is_chosen = convention.axes is AxesRule.GIVEN or (convention.trails and _is_trailing(grid))
+        is_chosen = convention.axes is AxesRule.GIVEN or _may_choose(convention, grid)
         request = Request(
             norm.name,
             groups=_count_groups(norm, grid),
             like=framework,
             eps=choose_eps(model.low, model.high) if convention.eps is EpsRule.GIVEN else None,
             axes=grid.axes if is_chosen else None,
+            p=model.p if norm.p is None else None,
         )
         plan = _try_plan(request, grid.shape, dtype)
         if (
             plan is not None
             and trace.allows(convention)
+            and (not convention.exponents or model.p in convention.exponents)
             and _agrees(plan, model)
             and adds_one in (None, plan.spec.gamma_offset == 1)
             and rounds in (None, plan.spec.rounds_before_gamma)

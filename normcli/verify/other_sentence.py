@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.errors import NormError
-from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
-from normcli.norms.table import NORMS, Centre, ParameterRule, find_norm
+from normcli.norms.table import find_norm
 from normcli.verify.affine import WAYS
+from normcli.verify.apart import format_axes, join_words, list_hidden_by_map
 from normcli.verify.identify import Kind
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ def format_other_map(found: Identification, layout: Layout) -> str:
     names = _format_names(found.doubtful)
     odd = next((match for match in found.doubtful if match.is_odd), None)
     if odd is not None:
-        told = f"{find_norm(odd.norm)[0].title} ({odd.norm}) over {_format_axes(odd.axes, layout)}"
+        told = f"{find_norm(odd.norm)[0].title} ({odd.norm}) over {format_axes(odd.axes, layout)}"
         return (
             f"No norm is identified: {told} would need an eps of {odd.eps:.6g}, "
             "which is none in use and not small beside the variances."
@@ -56,7 +54,7 @@ def format_other_map(found: Identification, layout: Layout) -> str:
 
 
 def _format_rough(match: Match, layout: Layout) -> str:
-    near = f"{find_norm(match.norm)[0].title} ({match.norm}) over {_format_axes(match.axes, layout)}"
+    near = f"{find_norm(match.norm)[0].title} ({match.norm}) over {format_axes(match.axes, layout)}"
     share = f"only {100.0 * match.equal:.2g} % of the values are the exact ones"
     if match.sums_in_half:
         half = match.precision.split(",")[0]
@@ -72,7 +70,7 @@ def _format_slip(slip: Slip, layout: Layout) -> str:
     split = slip.grid.split
     groups = f" in {split.groups} {split.order} groups" if split is not None else ""
     what = "x minus its mean" if slip.centred else "x"
-    axes = _format_axes(slip.grid.axes, layout)
+    axes = format_axes(slip.grid.axes, layout)
     return f"y is no norm of the table: {what} over {axes}{groups}, {slip.words}{WAYS[slip.affine]}."
 
 
@@ -81,17 +79,18 @@ def _format_plain(found: Identification, plain: PlainMap, layout: Layout) -> str
     if not plain.axes:
         said = f"{formula}, one {'factor' if _is_zero(plain.shift) else 'pair'} for all values"
     else:
-        said = f"{formula} for each index of {_format_axes(plain.axes, layout)}"
+        said = f"{formula} for each index of {format_axes(plain.axes, layout)}"
     possible = [*found.known]
     if not plain.axes:
-        possible += _list_names(found.doubtful)
+        possible += _list_names(match for match in found.doubtful if match.bits > 0.0)
     sentences = [f"{said}: no norm's statistics of this tensor are seen in it."]
     if found.evaluation is not None and plain.axes:
-        sentences.append(format_evaluation(found.evaluation))
+        if found.evaluation.mean.any():  # no batch has the mean 0
+            sentences.append(format_evaluation(found.evaluation))
         possible += ["any norm's evaluation with stored statistics", "a scaler fitted elsewhere"]
     if possible:
-        sentences.append(f"It may be {_join(possible)}, or no norm at all.")
-    sentences += _list_alike(found, plain, layout)
+        sentences.append(f"It may be {join_words(possible)}, or no norm at all.")
+    sentences += list_hidden_by_map(found.question, plain, layout)
     return " ".join(sentences)
 
 
@@ -140,31 +139,6 @@ def format_stored(found: Identification, given: Given | None) -> str:
     return f" The {others} {'is' if same_mean or same_added else 'are'} not what was given{kept}."
 
 
-def _list_alike(found: Identification, plain: PlainMap, layout: Layout) -> Iterable[str]:
-    """Yield which groupings a gamma and beta of each index would hide, and what would tell them apart."""
-    asked = found.question
-    if not plain.axes or asked.gamma is not None or asked.beta is not None:
-        return
-    shape = asked.x.shape
-    hidden = []
-    for name, norm in NORMS.items():
-        if norm.parameters not in (ParameterRule.CHANNEL, ParameterRule.REDUCED) or (
-            norm.centre is Centre.NOTHING and not _is_zero(plain.shift)
-        ):
-            continue
-        try:
-            plan = make_plan(Request(name, layout=asked.layout), shape, np.dtype(np.float64))
-        except NormError:
-            continue
-        if set(plan.grid.canonical.kept) - {a for a, n in enumerate(shape) if n == 1} <= set(plain.axes):
-            hidden.append(name)
-    if hidden:
-        axes = _format_axes(plain.axes, layout)
-        whose = _join([*hidden, "any norm whose groups hold whole ones"])
-        more = ", or more than one sample" if shape[0] == 1 else ""
-        yield f"A gamma and a beta for each index of {axes} would hide {whose}: given, they would tell{more}."
-
-
 def _format_formula(plain: PlainMap) -> str:
     if plain.axes:
         a, b = _format_numbers(plain.scale), _format_numbers(plain.shift)
@@ -182,7 +156,7 @@ def _format_numbers(values: Floats) -> str:
 
 
 def _format_names(matches: Iterable[Match]) -> str:
-    return _join(_list_names(matches))
+    return join_words(_list_names(matches))
 
 
 def _list_names(matches: Iterable[Match]) -> list[str]:
@@ -191,15 +165,6 @@ def _list_names(matches: Iterable[Match]) -> list[str]:
         f"{find_norm(match.norm)[0].title} ({match.norm})" for match in matches if not match.is_odd
     )
     return [*names][:_MOST_NAMES]
-
-
-def _format_axes(axes: tuple[int, ...], layout: Layout) -> str:
-    names = ", ".join(layout.name(axis) if layout.letters else str(axis) for axis in axes)
-    return f"{'axes' if len(axes) > 1 else 'axis'} {names}"
-
-
-def _join(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}" if words else "nothing"
 
 
 def _is_zero(values: Floats) -> bool:

@@ -13,6 +13,7 @@ from normcli.norms.layout import make_layout
 from normcli.norms.table import EpsMode, EpsRule, find_norm
 from normcli.results.result import normalize
 from normcli.verify.affine import ESTIMATED, WAYS
+from normcli.verify.apart import format_axes, list_hidden_by_gamma, list_untold
 from normcli.verify.identify import Question, identify
 from normcli.verify.other_sentence import OF_OTHER_MAPS, format_other_map, format_stored
 from normcli.verify.search import MOST_VALUES
@@ -38,6 +39,9 @@ _BEYOND_ROUNDING = 4.0
 
 _SHORT_DIGITS, _LONG_DIGITS = 10, 18
 """Significant digits of an exact value: one more than tells neighbours apart."""
+
+_TELLING = ("norm", "axes", "groups", "group_order", "ddof", "p", "affine", "window")
+"""What a sentence says of a match, eps aside."""
 
 _MOST_OTHERS = 3
 """Other matches that a sentence names."""
@@ -85,11 +89,10 @@ def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> 
     if found.matches:
         best, *others = found.matches
         described = f"{_format_match(best, layout)}{_format_affine(best, asked)}{_format_frameworks(best)}"
-        equal = [
-            match for match in others if match.is_usual >= best.is_usual and match.by_default >= best.by_default
-        ]
+        equal = _choose_others(best, others)
         exactness = f"{_format_exactness(best)}{_format_reference(best, asked, reference)}"
-        return f"y is {described}{exactness}.{_format_others(equal, layout)}{sample}"
+        untold = "".join(f" {sentence}" for sentence in list_untold(best, equal, asked, layout))
+        return f"y is {described}{exactness}.{_format_others(equal, layout)}{untold}{sample}"
     near = found.nearest
     if near is None:
         return "No norm reproduces y."
@@ -101,17 +104,32 @@ def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> 
         count = f"{near.mismatches:,} of {near.compared:,} values"
         return f"y is {described}, except for {count}, the first at {_format_index(near.first)}.{sample}"
     distance = f"with differences of up to {near.match.max_abs:.3g}"
-    return f"No norm reproduces y; {described} comes nearest, {distance}.{sample}"
+    hidden = "".join(f" {sentence}" for sentence in list_hidden_by_gamma(asked, layout))
+    return f"No norm reproduces y; {described} comes nearest, {distance}.{hidden}{sample}"
+
+
+def _choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
+    """Return the matches that are named after the best: as usual ones, no two of the same words."""
+    chosen = {_make_key(best): best}
+    for match in others:
+        if match.is_usual >= best.is_usual and match.by_default >= best.by_default:
+            chosen.setdefault(_make_key(match), match)
+    return list(chosen.values())[1:]
+
+
+def _make_key(match: Match) -> tuple[Any, ...]:
+    """Return what tells a match from another: the place of eps only where there has to be one."""
+    place = None if match.eps_range[0] == 0.0 else match.eps_mode
+    return (place, *(getattr(match, name) for name in _TELLING))
 
 
 def _format_match(match: Match, layout: Layout) -> str:
     """Return the norm with its axes and numbers: `LayerNorm over d with eps 1e-05 outside the root`."""
     title = find_norm(match.norm)[0].title
-    axes = ", ".join(layout.name(axis) if layout.letters else str(axis) for axis in match.axes)
     parts = [f"{title} ({match.norm})"]
     if match.groups is not None:
         parts.append(f"with {match.groups} {match.group_order} group{'s' if match.groups > 1 else ''}")
-    parts.append(f"over {'axes' if len(match.axes) > 1 else 'axis'} {axes}")
+    parts.append(f"over {format_axes(match.axes, layout)}")
     if match.window is not None:
         window = match.window
         constants = f"alpha {window.alpha:g}, exponent {window.exponent:g}, k {window.k:g}"

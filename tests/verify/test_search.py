@@ -229,6 +229,7 @@ def test_gamma_is_found_where_eps_outweighs_the_variances(centred):
         pytest.param("rms", (2,), {"gamma": (7,)}, 1e-5, {"mlx", "equinox"}, set(), id="gamma alone"),
         pytest.param("rms", (2,), {"gamma": (7,), "beta": (7,)}, 1e-5, {"equinox"}, {"mlx", "onnx"}, id="a beta"),
         pytest.param("lp", (1,), {"gamma": ()}, None, set(), {"torch"}, id="no gamma at all"),
+        pytest.param("wn", (0, 2), {"gamma": (6, 1)}, None, {"torch", "equinox", "flax-nnx"}, set(), id="all but one axis"),
     ],
 )  # fmt: skip
 def test_frameworks_are_named_whose_gamma_and_beta_have_that_shape(norm, axes, parameters, eps, like, unlike):
@@ -238,7 +239,7 @@ def test_frameworks_are_named_whose_gamma_and_beta_have_that_shape(norm, axes, p
     )
     wide = x.astype("f8")
     centred = wide - (wide.mean(axes, keepdims=True) if norm in ("ln", "gn") else 0.0)
-    average = np.sum if norm == "lp" else np.mean
+    average = np.sum if norm in ("lp", "wn") else np.mean
     y = centred / np.sqrt(average(centred**2, axes, keepdims=True) + (eps or 0.0))
     y = (y * (1.0 if gamma is None else gamma) + (0.0 if beta is None else beta)).astype("f4")
     found = identify(Question(x, y, gamma, beta))
