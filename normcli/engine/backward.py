@@ -6,6 +6,7 @@ one writes dx. The sums of every thread are exact, so that they add up to the sa
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 
 from normcli.dtypes import is_float
 from normcli.engine.blocks import Spread, open_source
-from normcli.engine.group_slopes import GroupSlopes
+from normcli.engine.group_slopes import MOST_GROUPS, GroupSlopes
 from normcli.engine.inputs import Inputs
 from normcli.engine.parameter_sums import ParameterSums
 from normcli.engine.passes import Run
@@ -24,9 +25,8 @@ from normcli.norms.table import Centre
 from normcli.numerics.exact_slopes import round_fractions, round_values, take_sum
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, pair_multiply
-from normcli.numerics.slope_sums import Rows, Sums, expand, find_deviations
+from normcli.numerics.slope_sums import Rows, Sums, find_deviations
 from normcli.numerics.slopes import (
-    ERROR,
     Derivatives,
     differentiate,
     find_p,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Slices
-    from normcli.engine.group_slopes import Solved
+    from normcli.engine.group_slopes import AllSolved, Solved
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.slopes import Slopes
@@ -148,8 +148,8 @@ class _BackwardRun(Run):
         varies = any(parameters.view_shape[axis] > 1 for axis in grid.view_axes)
         self.by_groups = inputs.given is None and not varies
         self.fill = None if inputs.selection is None else inputs.selection.fill
-        self.parameters: dict[int, ParameterSums] = {}
-        self.solved: Solved | None = None  # of all groups, where they do not lie within tiles
+        self.sums = ParameterSums(self.count)
+        self.solved: AllSolved | None = None  # of all groups, where they do not lie within tiles
         self.shift: Floats | None = None
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
@@ -174,12 +174,11 @@ class _BackwardRun(Run):
         self._write_tile(tile, solved, work)
         if tile.places is None:
             return
-        sums = self.parameters.setdefault(threading.get_ident(), ParameterSums(self.count))
-        sums.add_gradients(tile.places, tile.rows.dy)
+        self.sums.add_gradients(tile.places, tile.rows.dy)
         if not self.by_groups:
-            sums.add_shares(tile.places, tile.leave_used(find_shares(tile.rows, _stand(solved.slopes))))
+            self.sums.add_shares(tile.places, tile.leave_used(find_shares(tile.rows, _stand(solved.slopes))))
         elif self.solved is None:
-            sums.add_shares(tile.places[:, 0], _share_by_groups(solved.slopes))
+            self.sums.add_shares(tile.places[:, 0], _share_by_groups(solved.slopes))
 
     # -- tiles
 
@@ -275,18 +274,20 @@ class _BackwardRun(Run):
             means = np.where(np.isfinite(means), means, 0.0)
             self.shift = np.rint(means) if values.dtype.kind in "iu" else means
         every: dict[int, Sums] = {}
+        together = groups > MOST_GROUPS  # for each thread by itself they would take too much memory
 
         def gather(index: Slices, work: Workspace) -> None:
-            sums = every.setdefault(threading.get_ident(), Sums(groups, self.p))
             tile = self._read_tile(index, work)
-            sums.add(tile.numbers, tile.rows)
+            with self._lock if together else contextlib.nullcontext():
+                sums = every.setdefault(0 if together else threading.get_ident(), Sums(groups, self.p))
+                sums.add(tile.numbers, tile.rows)
 
         self.walk.expect(1)
         self.walk.each(gather, whole=False, line=0, most=MOST_VALUES)
         first, *others = every.values()
         for other in others:
             first.merge(other)
-        self.solved = self.group_slopes.solve(first)
+        self.solved = self.group_slopes.solve_all(first)
 
     # -- gamma and beta
 
@@ -294,39 +295,34 @@ class _BackwardRun(Run):
         """Return the derivatives by gamma and beta: Σ dy · x̂ and Σ dy over what each is broadcast along."""
         if self.places is None:
             return None, None
-        sums = ParameterSums(self.count)
-        for other in self.parameters.values():
-            sums.merge(other)
         if self.by_groups and self.solved is not None:
-            sums.add_shares(self._locate_groups(), _share_by_groups(self.solved.slopes))
+            places = self._locate_groups()
+            for start in range(0, len(places), MOST_GROUPS):
+                numbers = np.arange(start, min(start + MOST_GROUPS, len(places)))
+                self.sums.add_shares(places[numbers], _share_by_groups(self.solved.take(numbers).slopes))
         with np.errstate(all="ignore"):
-            scales = self._round_parameters("gamma", sums)
-            shifts = self._round_parameters("beta", sums) if self.plan.norm.takes_beta else None
+            scales = self._round_parameters("gamma", self._add_exactly)
+            shifts = self._round_parameters("beta", self._take_exactly) if self.plan.norm.takes_beta else None
         return scales, shifts
 
-    def _round_parameters(self, name: str, sums: ParameterSums) -> NDArray[Any]:
-        is_gamma = name == "gamma"
+    def _round_parameters(
+        self, name: str, add_exactly: Callable[[Integers], list[Fraction | None]]
+    ) -> NDArray[Any]:
         given = self.inputs.parameters.get(name)
         dtype = (
             given.dtype
             if given is not None and is_float(given.dtype)
             else self.plan.choose_output_dtype(self.source.dtype)
         )
-        fixed, error = (sums.gamma, sums.error) if is_gamma else (sums.beta, np.zeros(self.count))
-        special = sums.special_gamma if is_gamma else sums.special_beta
-        value, inexact, lost = expand(fixed)
-        unclear = lost | (sums.unclear if is_gamma else False)
-        error = error + np.where(inexact, ERROR * np.abs(value.hi), 0.0)
-        found, undecided = round_known(Derivatives(Pair(value.hi, value.mid), error, unclear), np.dtype(dtype))
-        is_special = special != 0.0
-        found[is_special] = special[is_special]
-        chosen = np.flatnonzero(undecided & ~is_special)
+        found, undecided = self.sums.round(name, np.dtype(dtype))
+        chosen = np.flatnonzero(undecided)
         if chosen.size:
-            exact = (
-                self._add_exactly(chosen) if is_gamma else [take_sum(fixed, place) for place in chosen.tolist()]
-            )
-            found[chosen] = round_fractions(exact, found.dtype)
+            found[chosen] = round_fractions(add_exactly(chosen), found.dtype)
         return found.reshape(self.plan.parameters.shape)
+
+    def _take_exactly(self, chosen: Integers) -> list[Fraction | None]:
+        """Return the derivatives by some betas, which are sums of numbers."""
+        return [take_sum(self.sums.beta, place) for place in chosen.tolist()]
 
     def _locate_groups(self) -> Integers:
         """Return the number of the parameter of each group."""
@@ -358,8 +354,10 @@ class _BackwardRun(Run):
 
         if self.by_groups and self.solved is not None:
             places = self._locate_groups()
-            for group in np.flatnonzero(np.isin(places, chosen)).tolist():
-                add(int(places[group]), self.solved.recall(group).share)
+            wanted = np.flatnonzero(np.isin(places, chosen))
+            recall = self.solved.take(wanted).recall
+            for row, group in enumerate(wanted.tolist()):
+                add(int(places[group]), recall(row).share)
         else:
             self._walk(add_tile)
         return [totals[number] for number in chosen.tolist()]

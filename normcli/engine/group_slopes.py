@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,16 +27,44 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Given
 
 
+MOST_GROUPS = 1 << 14
+"""Of more groups, what they are differentiated with is made anew for each tile, from their sums."""
+
+
 class Solved(NamedTuple):
     """What some groups are differentiated with, and what returns that exactly for one of them."""
 
     slopes: Slopes
     recall: Callable[[int], ExactSlope]
 
+
+class AllSolved(Protocol):
+    """What all groups of a tensor are differentiated with."""
+
     def take(self, numbers: Integers) -> Solved:
         """Return that of groups of some numbers."""
-        slopes, recall = self
+
+
+class Kept(NamedTuple):
+    """What all groups are differentiated with, where that is kept."""
+
+    solved: Solved
+
+    def take(self, numbers: Integers) -> Solved:
+        """Return that of groups of some numbers."""
+        slopes, recall = self.solved
         return Solved(slopes.map(lambda a: a[numbers]), lambda row: recall(int(numbers[row])))
+
+
+class MadeAnew(NamedTuple):
+    """What all groups are differentiated with, where it takes too much memory beside their sums."""
+
+    group_slopes: GroupSlopes
+    sums: Sums
+
+    def take(self, numbers: Integers) -> Solved:
+        """Return that of groups of some numbers."""
+        return self.group_slopes.solve(self.sums.take(numbers), numbers)
 
 
 class GroupSlopes:
@@ -79,7 +107,11 @@ class GroupSlopes:
 
         return Solved(slopes, recall)
 
-    def solve_given(self, given: Given, var: Floats) -> Solved:
+    def solve_all(self, sums: Sums) -> AllSolved:
+        """Return it for all groups."""
+        return MadeAnew(self, sums) if len(sums.count) > MOST_GROUPS else Kept(self.solve(sums))
+
+    def solve_given(self, given: Given, var: Floats) -> AllSolved:
         """Return it where mean and variance are given; `var` is that of each group."""
         slopes = solve_given_slopes(self.plan, given)
-        return Solved(slopes, lambda group: solve_given_exactly(self.plan, float(var[group])))
+        return Kept(Solved(slopes, lambda group: solve_given_exactly(self.plan, float(var[group]))))

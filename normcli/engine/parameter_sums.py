@@ -1,57 +1,86 @@
-"""What is added up for the derivatives by gamma and beta, by every thread for itself."""
+"""What is added up for the derivatives by gamma and beta."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.numerics.fixed import Fixed
-from normcli.numerics.slopes import ERROR
+from normcli.numerics.pairs import Pair
+from normcli.numerics.slope_sums import expand
+from normcli.numerics.slopes import ERROR, Derivatives, round_known
 
 if TYPE_CHECKING:
-    from normcli.dtypes import Floats, Integers
-    from normcli.numerics.slopes import Derivatives
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Integers, Selected
+
+_PIECE = 1 << 14
+"""Parameters that are rounded at once: some thirty float64 arrays are made of their size."""
 
 
 class ParameterSums:
-    """What is added up for the derivatives by gamma and beta: exact sums of pairs, and bounds of errors."""
+    """Exact sums of pairs, to which threads add in any order, and bounds of errors."""
 
     def __init__(self, count: int) -> None:
         self.gamma, self.beta = Fixed.zeros(count), Fixed.zeros(count)
-        self.error, self.special_gamma, self.special_beta = np.zeros((3, count))
+        self.error = np.zeros(count)
+        self.special_gamma, self.special_beta = np.zeros((2, count))
         self.unclear = np.zeros(count, np.bool_)
+        self._lock = threading.Lock()
 
     def add_shares(self, places: Integers, found: Derivatives) -> None:
         """Add dy · x̂ to the parameters of some numbers, one for each value."""
-        (hi, lo), count = found.value, len(self.error)
+        hi, lo = found.value
         flat = np.broadcast_to(places, hi.shape).reshape(-1)
-        self.unclear[flat[found.unclear.reshape(-1)]] = True
-        special = _split_special(np.where(found.unclear, 0.0, hi))
-        self.special_gamma += np.bincount(flat, special.reshape(-1), count)
         usable = ~found.unclear & np.isfinite(hi)
-        _add_rows(self.gamma, places, np.where(usable, hi, 0.0))
-        _add_rows(self.gamma, places, np.where(usable, lo, 0.0))
         error = np.where(usable, found.error + ERROR * np.abs(hi), 0.0)
-        self.error += np.bincount(flat, error.reshape(-1), count)
+        special = np.where(found.unclear, 0.0, hi)
+        with self._lock:
+            self.unclear[flat[found.unclear.reshape(-1)]] = True
+            _add_special(self.special_gamma, flat, special)
+            _add_rows(self.gamma, places, np.where(usable, hi, 0.0))
+            _add_rows(self.gamma, places, np.where(usable, lo, 0.0))
+            _add_plainly(self.error, flat, error)
 
     def add_gradients(self, places: Integers, dy: Floats) -> None:
         """Add dy, likewise."""
-        flat = np.broadcast_to(places, dy.shape).reshape(-1)
-        self.special_beta += np.bincount(flat, _split_special(dy).reshape(-1), len(self.error))
-        _add_rows(self.beta, places, np.where(np.isfinite(dy), dy, 0.0))
+        finite = np.isfinite(dy)
+        with self._lock:
+            _add_special(self.special_beta, np.broadcast_to(places, dy.shape).reshape(-1), dy)
+            _add_rows(self.beta, places, np.where(finite, dy, 0.0))
 
-    def merge(self, other: ParameterSums) -> None:
-        """Add what another thread has added up."""
-        self.gamma.merge(other.gamma)
-        self.beta.merge(other.beta)
-        for name in ("error", "special_gamma", "special_beta", "unclear"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    def round(self, name: str, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Selected]:
+        """Return the sums of `gamma` or of `beta`, rounded once, and which of them are not decided."""
+        fixed, special = getattr(self, name), getattr(self, f"special_{name}")
+        found, undecided = np.empty(len(special), dtype), np.zeros(len(special), np.bool_)
+        for start in range(0, len(special), _PIECE):
+            part = slice(start, start + _PIECE)
+            value, inexact, lost = expand(Fixed(fixed.digits[:, part], fixed.low))
+            error = np.where(inexact, ERROR * np.abs(value.hi), 0.0)
+            if name == "gamma":
+                error, lost = error + self.error[part], lost | self.unclear[part]
+            known = Derivatives(Pair(value.hi, value.mid), error, lost)
+            found[part], undecided[part] = round_known(known, dtype)
+        is_special = special != 0.0
+        found[is_special] = special[is_special]
+        return found, undecided & ~is_special
 
 
-def _split_special(values: Floats) -> Floats:
-    """Return what is not finite, and 0 elsewhere."""
-    return np.where(np.isfinite(values), 0.0, values)
+def _add_plainly(totals: Floats, flat: Integers, values: Floats) -> None:
+    """Add values to the numbers at places."""
+    first, stop = int(flat.min(initial=len(totals))), int(flat.max(initial=-1)) + 1
+    if stop > first:
+        totals[first:stop] += np.bincount(flat - first, values.reshape(-1), stop - first)
+
+
+def _add_special(totals: Floats, flat: Integers, values: Floats) -> None:
+    """Add what is not finite."""
+    finite = np.isfinite(values).reshape(-1)
+    if not finite.all():
+        _add_plainly(totals, flat[~finite], values.reshape(-1)[~finite])
 
 
 def _add_rows(fixed: Fixed, places: Integers, values: Floats) -> None:

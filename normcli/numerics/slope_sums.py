@@ -170,6 +170,18 @@ class Sums:
         for group, root in other.roots.items():
             self.roots[group] = self.roots.get(group, Fraction(0)) + root
 
+    def take(self, groups: Integers) -> Sums:
+        """Return the sums of some groups, in an order."""
+        taken = Sums(len(groups), self.p)
+        for name in ("count", "ties", "unknown", "zeros"):
+            setattr(taken, name, getattr(self, name)[groups])
+        for name in ("totals", "powers", "gradients", "products"):
+            setattr(taken, name, getattr(self, name).take(groups))
+        taken.peak = self.peak.map(lambda a: a[groups])
+        numbers = groups.tolist() if self.roots else ()
+        taken.roots = {row: self.roots[group] for row, group in enumerate(numbers) if group in self.roots}
+        return taken
+
     def _add_ordinary(self, groups: Integers, rows: Rows) -> None:
         if not rows.dy.size:
             return

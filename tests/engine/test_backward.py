@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from normcli.engine import backward as engine_backward
+from normcli.engine import group_slopes
 from normcli.engine.backward import run_backward
 from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
@@ -54,6 +56,15 @@ def test_no_bit_depends_on_tiles_and_threads(request_, effort):
     plan, x, dy, inputs = draw(request_, "float64")
     expected = run_backward(plan, x, dy, inputs, None, Effort())
     require_same(run_backward(plan, x, dy, inputs, None, effort), expected)
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: f"{r.norm} {r.axes} {r.p}")
+def test_nor_on_whether_many_groups_are_solved_anew_for_each_tile(request_, monkeypatch):
+    plan, x, dy, inputs = draw(request_, "float64")
+    expected = run_backward(plan, x, dy, inputs, None, Effort())
+    for module in (group_slopes, engine_backward):
+        monkeypatch.setattr(module, "MOST_GROUPS", 1)
+    require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=3, block=100, whole=1)), expected)
 
 
 @pytest.mark.parametrize("fill", ["pass", "normalize"])
