@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
+    from normcli.verify.plain import PlainMap
 
 
 _HOPEFUL = 0.3
@@ -53,10 +54,12 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) 
             continue
         sample = Sample(grid, np.arange(grid.group_count), standardize(rows, divisor), take_groups(grid, y))
         for axes in _choose_parameter_axes(grid):
-            if _count_numbers(grid, axes, is_centred=sample.standard.centred) > 0:
-                yield from _pursue(
-                    Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE)), _Target(x, y, axes, dtype)
-                )
+            plain = Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE))
+            for shifts in (True,) if sample.standard.centred else (False, True):
+                target = _Target(x, y, axes, dtype, shifts)
+                if _count_numbers(sample, target) > 0 and (found := list(_pursue(plain, target))):
+                    yield from found
+                    break
 
 
 class _Target(NamedTuple):
@@ -70,29 +73,37 @@ class _Target(NamedTuple):
         Those that gamma and beta run along.
     dtype : numpy.dtype
         In which y was rounded.
+    shifts : bool
+        Whether there is a beta.
     """
 
     x: Floats
     y: Floats
     axes: tuple[int, ...]
     dtype: np.dtype[Any]
+    shifts: bool
+
+    def fit(self, values: Floats) -> PlainMap:
+        """Return the gamma and beta of least squares that take values of x's shape to y."""
+        return fit_lines(values, self.y, self.axes, through_zero=not self.shifts)
 
 
-def _count_numbers(grid: Grid, axes: tuple[int, ...], *, is_centred: bool) -> int:
+def _count_numbers(sample: Sample, target: _Target) -> int:
     """Return how many numbers of the groups' statistics y may show beyond those that are fitted.
 
     Every group shows a factor, and where its 0 lies; a gamma and a beta for each group, or for all groups
     together, take as many away, and eps takes one. Single values with one gamma show no more than they are.
     """
+    grid, axes, is_centred = sample.grid, target.axes, sample.standard.centred
     if is_centred and grid.group_size == 2:  # −1 and 1 are the order of two values, no more
         return 0
-    numbers = 2 if is_centred else 1
+    numbers, fitted = 1 + is_centred, 1 + target.shifts
     kept = dict(zip(grid.kept, grid.stats_shape, strict=True))
     taken = math.prod(kept.get(axis, 1) for axis in axes)
     lines = math.prod(length if axis in axes else kept.get(axis, 1) for axis, length in enumerate(grid.shape))
-    shown = lines * min(numbers, math.prod(grid.shape) // lines)
+    shown = lines * min(fitted, math.prod(grid.shape) // lines)
     parameters = math.prod(grid.shape[axis] for axis in axes)
-    return min(numbers * (grid.group_count - taken), shown - numbers * parameters) - 1
+    return min(numbers * (grid.group_count - taken), shown - fitted * parameters) - 1
 
 
 def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Hypothesis]:
@@ -152,9 +163,9 @@ class _Fit(NamedTuple):
 
 def _regress(hypothesis: Hypothesis, target: _Target) -> _Fit:
     """Return the gamma and beta of least squares."""
-    sample, is_centred = hypothesis.sample, hypothesis.sample.standard.centred
+    sample = hypothesis.sample
     h = put_back(sample.grid, hypothesis.standardize(hypothesis.model.low))
-    lines = fit_lines(h, target.y, target.axes, through_zero=not is_centred)
+    lines = target.fit(h)
     gamma, beta = lines.scale, lines.shift
     level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
     eps = hypothesis.model.low
@@ -163,7 +174,7 @@ def _regress(hypothesis: Hypothesis, target: _Target) -> _Fit:
     )
     slack = level.measure(np.abs(target.y) + np.abs(beta)) + np.abs(gamma) * put_back(sample.grid, noise)
     allowed = np.where(slack > 0.0, slack, level.measure(np.ones(1)))
-    affine = AffineStep(ESTIMATED, gamma, beta if is_centred else None)
+    affine = AffineStep(ESTIMATED, gamma, beta if target.shifts else None)
     return _Fit(affine, np.abs(target.y - lines.apply(h)), allowed)
 
 
@@ -176,12 +187,12 @@ def _weigh(sample: Sample, target: _Target, fit: _Fit) -> float:
     maps = [target.x]
     if standard.centred:
         maps.append(put_back(grid, standard.values * standard.size[:, None]))
-    numbers = _count_numbers(grid, target.axes, is_centred=standard.centred)
+    numbers = _count_numbers(sample, target)
     return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
 
 
 def _count_bits(grid: Grid, values: Floats, target: _Target, fit: _Fit) -> float:
     """Return by how many bits of what is allowed a group is off, on average, in a line through some values."""
-    lines = fit_lines(values, target.y, target.axes, through_zero=fit.affine.shift is None)
+    lines = target.fit(values)
     off = take_groups(grid, np.abs(target.y - lines.apply(values)) / fit.allowed).max(axis=1)
     return float(np.log2(np.maximum(off, 1.0)).mean())
