@@ -144,7 +144,10 @@ def enumerate_affine_steps(
 
 
 def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> list[Floats]:
-    """Return a parameter in the tensor's rank, along each run of axes that has its shape."""
+    """Return a parameter in the tensor's rank, along each run of axes that has its shape.
+
+    One of fewer numbers than the channels have goes by groups of them, if they divide so.
+    """
     if parameter is None:
         return []
     values = np.asarray(parameter, dtype=np.float64)
@@ -158,6 +161,14 @@ def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) ->
         return [values.reshape((1,) * len(shape))]
     last = len(shape) - len(lengths)
     starts = [start for start in range(last, -1, -1) if shape[start : start + len(lengths)] == lengths]
-    if not starts:
+    if starts:
+        return [_view(values, start, len(shape)) for start in starts]
+    grouped = [axis for axis in {min(1, len(shape) - 1), len(shape) - 1} if shape[axis] % values.size == 0]
+    if len(lengths) > 1 or not grouped:
         raise DataError(f"{name} has the shape {values.shape}, which no axes of {shape} have")
-    return [values.reshape((*(1,) * start, *lengths, *(1,) * (last - start))) for start in starts]
+    return [_view(np.repeat(values, shape[axis] // values.size), axis, len(shape)) for axis in sorted(grouped)]
+
+
+def _view(values: Floats, start: int, rank: int) -> Floats:
+    """Return a parameter in the tensor's rank, its first axis at a place."""
+    return values.reshape((*(1,) * start, *values.shape, *(1,) * (rank - start - values.ndim)))

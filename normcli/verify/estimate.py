@@ -37,6 +37,10 @@ _ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
 """Units of the result's last place that a correct kernel may be off; half precision has sums of float32."""
 
 
+_LONGEST_ROUNDED = 4
+"""Bytes of a float that does not show whether its eps was rounded to float32, as attributes of ONNX are."""
+
+
 def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) -> Iterator[Hypothesis]:
     """Yield the hypotheses that reproduce y with some gamma and beta along a channel axis or the reduced axes.
 
@@ -113,15 +117,22 @@ def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Hypothesis]:
     rests = (_regress(_take_eps(plain, eps), target).rest for eps in shown)
     if all(float(rest.max()) > _HOPEFUL * float(np.std(target.y)) for rest in rests):
         return
-    tried = sorted(COMMON_EPS)
+    usual = _list_usual(target.dtype)
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
-        fits = {eps: _regress(_take_eps(moved, eps), target) for eps in tried}
-        fitted = [eps for eps in COMMON_EPS if fits[eps].explains]
+        fits = {eps: _regress(_take_eps(moved, eps), target) for eps in usual}
+        fitted = [eps for eps in usual if fits[eps].explains]
         if fitted:
-            best, high = fits[fitted[0]], math.inf if tried[-1] in fitted else max(fitted)
+            best, high = fits[fitted[0]], math.inf if max(usual) in fitted else max(fitted)
             model = moved.model._replace(low=min(fitted), high=high, bits=_weigh(plain.sample, target, best))
             yield plain._replace(model=model, affine=best.affine)
+
+
+def _list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
+    """Return the usual eps, the likelier ones first; in float64 those that were rounded to float32 too."""
+    if dtype.itemsize <= _LONGEST_ROUNDED:
+        return COMMON_EPS
+    return tuple(dict.fromkeys((*COMMON_EPS, *(float(np.float32(eps)) for eps in COMMON_EPS))))
 
 
 def _take_eps(hypothesis: Hypothesis, eps: float) -> Hypothesis:

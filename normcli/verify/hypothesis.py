@@ -85,7 +85,7 @@ class Match(NamedTuple):
     like : tuple of str
         The frameworks whose defaults these are.
     max_ulp, max_abs : float
-        The largest distance of a value from the exact result.
+        The largest distance of a value from the exact result; in units of the shorter of y's dtype and that one.
     equal : float
         The share of the values that have the bits of the exact result, rounded as the hypothesis says.
     compared : int
@@ -295,8 +295,13 @@ def find_furthest(
 
 
 def _find_equal(actual: Floats, expected: Floats, dtype: np.dtype[Any]) -> NDArray[np.bool_]:
-    rounded = np.empty(expected.shape, dtype)
-    with np.errstate(all="ignore"):
-        store(rounded, expected)
-    equal: NDArray[np.bool_] = (actual == rounded) | (np.isnan(actual) & np.isnan(expected))
+    theirs, ours = (_round(values, dtype) for values in (actual, expected))
+    equal: NDArray[np.bool_] = (theirs == ours) | (np.isnan(actual) & np.isnan(expected))
     return equal
+
+
+def _round(values: Floats, dtype: np.dtype[Any]) -> NDArray[Any]:
+    rounded = np.empty(values.shape, dtype)
+    with np.errstate(all="ignore"):
+        store(rounded, values)
+    return rounded

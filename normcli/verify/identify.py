@@ -19,7 +19,7 @@ from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import enumerate_affine_steps
 from normcli.verify.evaluation import read_evaluation
 from normcli.verify.hypothesis import Scope
-from normcli.verify.known_maps import name_map
+from normcli.verify.known_maps import name_constants, name_map
 from normcli.verify.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
 from normcli.verify.ranking import rank_matches
 from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search
@@ -167,7 +167,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
     matches, doubtful = _part(fitting)
     blank = Identification(question, (), None, sampled, doubtful=doubtful)
     plain = find_global_map(x, searches[0].y, dtype)
-    if plain is not None and (plain.is_simple or not matches):
+    if plain is not None and (not matches or plain.is_simple or _is_known(plain, searches[0])):
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, searches[0])
     if matches:
         return blank._replace(matches=matches, doubtful=())
@@ -200,6 +200,12 @@ def _part(
     """Return the certain ones of ranked matches, and the others behind those that are doubtful already."""
     others = (*doubtful, *(match for match in ranked if not match.is_certain))
     return tuple(match for match in ranked if match.is_certain), others
+
+
+def _is_known(plain: PlainMap, search: Search) -> bool:
+    """Whether a plain map is by constants of images, which are simpler than any norm."""
+    x, y = Block(search.x, search.y, MOST_SAMPLED).take(plain.axes)
+    return any(True for _ in name_constants(plain, x, y, search.scope.dtype))
 
 
 def _read(blank: Identification, plain: PlainMap, search: Search) -> Identification:

@@ -129,6 +129,14 @@ MOST_VALUES = 1 << 20
 """Scalers are not fitted to larger tensors."""
 
 
+def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> Iterator[str]:
+    """Yield the constants of images that give y too; see `name_map`."""
+    level = Level(dtype.name, 1.0, _ROUNDINGS)
+    for constants in CONSTANTS:
+        if any(made.explains(x, y, dtype, level) for made in _place(constants, x.shape, found.axes)):
+            yield constants.words
+
+
 def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_whole: bool) -> Iterator[str]:
     """Yield the known maps that give y too.
 
@@ -143,12 +151,8 @@ def name_map(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any], *, is_
     is_whole : bool
         Whether x and y are all values: scalers are fitted to all.
     """
+    yield from name_constants(found, x, y, dtype)
     careless, iterated = (Level(dtype.name, 1.0, roundings) for roundings in (_ROUNDINGS, _ITERATED))
-    for constants in CONSTANTS:
-        for candidate in _place(constants, x.shape, found.axes):
-            if candidate.explains(x, y, dtype, careless):
-                yield constants.words
-                break
     if len(found.axes) == 1 and x.ndim > 1 and not found.shift.any():
         yield WEIGHT
     if not is_whole or x.size > MOST_VALUES or not np.isfinite(x).all():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import is_half
+from normcli.dtypes import find_type, get_eps, is_half
 from normcli.errors import NormError
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.plan import make_plan
@@ -50,9 +50,9 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
     """
     grid, actual, model = hypothesis.sample.grid, hypothesis.sample.actual, hypothesis.model
     eps = _choose_eps(hypothesis, scope.dtype)
-    expected = hypothesis.predict(eps)
-    error, ulp = measure_distance(actual, expected, scope.dtype)
-    index, *values = find_furthest(actual, expected, ulp, scope.dtype)
+    expected, dtype = hypothesis.predict(eps), _choose_shorter(scope.dtype, precision)
+    error, ulp = measure_distance(actual, expected, dtype)
+    index, *values = find_furthest(actual, expected, ulp, dtype)
     first = hypothesis.affine.rounds_to is not None
     trace = _Trace(
         is_coarse=is_half(scope.dtype) and precision == scope.dtype.name,
@@ -68,7 +68,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             like=like,
             max_ulp=float(ulp.max()),
             max_abs=float(error.max()),
-            equal=measure_equality(actual, expected, scope.dtype),
+            equal=measure_equality(actual, expected, dtype),
             compared=actual.size,
             furthest=Furthest(hypothesis.sample.locate(*index), *values),
             order=scope.order,
@@ -87,6 +87,12 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             users=_count_users(norm, like),
             cancelled=hypothesis.cancelled,
         )
+
+
+def _choose_shorter(dtype: np.dtype[Any], precision: str) -> np.dtype[Any]:
+    """Return the dtype in whose last place distances count: the calculation's, where the result has more digits."""
+    calculated = np.dtype(find_type(precision))
+    return calculated if get_eps(calculated) > get_eps(dtype) else dtype
 
 
 _BY_LUCK = 0.005

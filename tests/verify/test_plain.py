@@ -128,6 +128,14 @@ def test_known_maps_are_named_as_possibilities(x, y, words):
     assert words in format_sentence(found)
 
 
+def test_bytes_that_reach_255_may_have_been_divided_by_it_or_by_the_largest():
+    x = np.concatenate([np.array([0.0, 255.0], "f4"), IMAGES.ravel()])
+    found = identify(Question(x, x / np.float32(255)))
+    assert found.kind is Kind.AFFINE
+    assert "It may be x / 255, bytes from 0 to 1" in format_sentence(found)
+    assert "ℓp normalization (lp)" in format_sentence(found)
+
+
 @pytest.mark.parametrize(
     ("scale", "words"),
     [
