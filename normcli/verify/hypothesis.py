@@ -85,7 +85,7 @@ class Match(NamedTuple):
     like : tuple of str
         The frameworks whose defaults these are.
     max_ulp, max_abs : float
-        The largest distance of a value from the exact result; in units of the shorter of y's dtype and that one.
+        The largest distance of a value from the exact result, in units of the shorter of y's dtype and that.
     equal : float
         The share of the values that have the bits of the exact result, rounded as the hypothesis says.
     compared : int

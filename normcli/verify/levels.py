@@ -46,13 +46,13 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
     """Return the levels for results of a dtype: from rounded once to as careless as a correct kernel may be.
 
     Of half precision that is one whose sums are of float32, however it rounds on the way: sums of float16 have
-    errors that grow with the length of the sum. Results of float64 may have been calculated in float32, as Keras'
-    and some of ONNX' are. The first level at which anything fits is the one that counts.
+    errors that grow with the length of the sum. Results of float64 may have been calculated in float32, as those
+    of Keras and some of ONNX are. The first level at which anything fits counts.
     """
     name, careless = dtype.name, [2.0**k for k in range(6)]
     if is_half(dtype):
-        levels = [Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in careless[1:]]
-        return (*levels, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))
+        wide = (Level(_CALCULATED, ROUNDED_ONCE, roundings) for roundings in careless[1:])
+        return (*wide, Level(name, 1.0, 1.0), Level(name, 1.0, 2.0))
     levels = (Level(name, ROUNDED_ONCE, 0.0), Level(name, 2.0, 0.0), *(Level(name, 1.0, n) for n in careless))
     shorter = [Level(_CALCULATED, 1.0, roundings) for roundings in _OF_SHORTER] if name != _CALCULATED else []
     return (*levels, *shorter)

@@ -90,7 +90,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
 
 
 def _choose_shorter(dtype: np.dtype[Any], precision: str) -> np.dtype[Any]:
-    """Return the dtype in whose last place distances count: the calculation's, where the result has more digits."""
+    """Return the dtype in whose last place distances count: the calculation's where the result's is longer."""
     calculated = np.dtype(find_type(precision))
     return calculated if get_eps(calculated) > get_eps(dtype) else dtype
 

@@ -41,8 +41,11 @@ _LEAST = 2.0**-60
 _ROUNDINGS = 3.0
 """Roundings of its terms that a map may be off: a kernel's of x − mean, two products and a sum."""
 
-_HALF_ROUNDINGS = 4.0
-"""Those of a map of half precision that was calculated in float32."""
+_SHORTER = "float32"
+"""What maps of half precision are calculated in, and some of float64."""
+
+_SHORT_ROUNDINGS = 4.0
+"""The roundings of these."""
 
 _REFINEMENTS = 3
 """Times that what a line leaves is fitted again: then its numbers are those of least squares."""
@@ -119,10 +122,11 @@ def _fit(few: Block, more: Block, axes: Axes, dtype: np.dtype[Any], level: Level
     return more.fit(axes, dtype, level) if few.fit(axes, dtype, level) is not None else None
 
 
-def list_levels(dtype: np.dtype[Any]) -> tuple[Level, Level]:
-    """Return how well a map may have been calculated: rounded once to a dtype, or at every step."""
-    arithmetic = "float32" if is_half(dtype) else "float64"
-    return Level(arithmetic, 1.0, _HALF_ROUNDINGS), Level(dtype.name, 1.0, _ROUNDINGS)
+def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
+    """Return how well a map may have been calculated: rounded once to a dtype, at every step, or in float32."""
+    arithmetic = _SHORTER if is_half(dtype) else "float64"
+    levels = Level(arithmetic, 1.0, _SHORT_ROUNDINGS), Level(dtype.name, 1.0, _ROUNDINGS)
+    return (*levels, Level(_SHORTER, 1.0, _SHORT_ROUNDINGS)) if dtype == np.float64 else levels
 
 
 def _enumerate_axes(shape: tuple[int, ...]) -> Iterator[Axes]:

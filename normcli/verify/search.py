@@ -246,8 +246,12 @@ class Search:
         if not rows:
             return []
         x, y = widen(self.x[:rows]), widen(self.y[:rows])
-        hypotheses = estimate(x, y, self.scope.dtype, _list_grids(x.shape))
-        return [match for hypothesis in hypotheses for match in self._describe(hypothesis, self.levels[0])]
+        dtypes = dict.fromkeys((self.scope.dtype, np.dtype(find_type(self.levels[-1].precision))))
+        for dtype, level in zip(dtypes, (self.levels[0], self.levels[-1]), strict=False):
+            hypotheses = estimate(x, y, dtype, _list_grids(x.shape))
+            if found := [match for hypothesis in hypotheses for match in self._describe(hypothesis, level)]:
+                return found
+        return []
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
