@@ -146,7 +146,7 @@ def enumerate_affine_steps(
 def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) -> list[Floats]:
     """Return a parameter in the tensor's rank, along each run of axes that has its shape.
 
-    One of fewer numbers than the channels have goes by groups of them, if they divide so.
+    One of fewer numbers than there are channels of images goes by groups of them, if they divide so.
     """
     if parameter is None:
         return []
@@ -163,10 +163,10 @@ def _place(name: str, parameter: NDArray[Any] | None, shape: tuple[int, ...]) ->
     starts = [start for start in range(last, -1, -1) if shape[start : start + len(lengths)] == lengths]
     if starts:
         return [_view(values, start, len(shape)) for start in starts]
-    grouped = [axis for axis in {min(1, len(shape) - 1), len(shape) - 1} if shape[axis] % values.size == 0]
+    grouped = [axis for axis in (1, len(shape) - 1) if len(shape) > 2 and shape[axis] % values.size == 0]
     if len(lengths) > 1 or not grouped:
         raise DataError(f"{name} has the shape {values.shape}, which no axes of {shape} have")
-    return [_view(np.repeat(values, shape[axis] // values.size), axis, len(shape)) for axis in sorted(grouped)]
+    return [_view(np.repeat(values, shape[axis] // values.size), axis, len(shape)) for axis in grouped]
 
 
 def _view(values: Floats, start: int, rank: int) -> Floats:

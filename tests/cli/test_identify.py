@@ -105,7 +105,7 @@ def test_a_constant_input_tells_nothing(tmp_path, normcli):
         pytest.param(["-i", "x.npy", "--actual", "no.npy"], 3, "no.npy: there is no such file", id="missing"),
         pytest.param(["--data", "[1,2,3]", "--actual", "y.npy"], 3, "(4, 6, 50), which is (3,) in no order", id="shape"),
         pytest.param(["-i", "x.npy", "--actual", "y.npy", "--norm", "no"], 2, "no", id="norm"),
-        pytest.param(["-i", "x.npy", "--actual", "y.npy", "--gamma", "[1,2]"], 3, "gamma has the shape (2,)", id="gamma"),
+        pytest.param(["-i", "x.npy", "--actual", "y.npy", "--gamma", "[1,2,3,4,5,6,7]"], 3, "gamma has the shape (7,)", id="gamma"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(arguments, code, message, files, normcli, monkeypatch):
