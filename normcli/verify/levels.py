@@ -46,8 +46,8 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
     """Return the levels for results of a dtype: from rounded once to as careless as a correct kernel may be.
 
     Of half precision that is one whose sums are of float32, however it rounds on the way: sums of float16 have
-    errors that grow with the length of the sum. Results of float64 may have been calculated in float32, as those
-    of Keras and some of ONNX are. The first level at which anything fits counts.
+    errors that grow with the length of the sum. Results of float64 may have been calculated in float32, as
+    those of Keras and some of ONNX. The first level at which anything fits is the one that counts.
     """
     name, careless = dtype.name, [2.0**k for k in range(6)]
     if is_half(dtype):

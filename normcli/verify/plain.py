@@ -38,6 +38,9 @@ _MOST_DIGITS = 17
 _LEAST = 2.0**-60
 """Of numbers up to 1, smaller ones weigh no more than this one."""
 
+_LEAST_SPREAD = 2.0**-50
+"""Values that lie closer together than this part of their mean are one value, rounded."""
+
 _ROUNDINGS = 3.0
 """Roundings of its terms that a map may be off: a kernel's of x − mean, two products and a sum."""
 
@@ -225,7 +228,8 @@ def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, t
                 mean_x = mean = np.zeros_like(scale)
             moved = weight * (x - mean_x)
             spread = (moved * (x - mean_x)).sum(others, keepdims=True)
-            more = np.where(spread > 0.0, (moved * rest).sum(others, keepdims=True) / spread, 0.0)
+            least = total * (_LEAST_SPREAD * mean_x) ** 2
+            more = np.where(spread > least, (moved * rest).sum(others, keepdims=True) / spread, 0.0)
             scale, shift = scale + more, shift + (mean - more * mean_x)
             terms = PlainMap(axes, scale, shift).measure_terms(x, y)
             weight = np.where(counted, 1.0 / np.maximum(terms + unit, _LEAST) ** 2, 0.0)

@@ -18,6 +18,7 @@ from normcli.verify import identify as identification
 from normcli.verify import search
 from normcli.verify.evidence import STANDARDS, standardize
 from normcli.verify.groups import enumerate_grids, put_back, take_groups
+from normcli.verify.identify import Question
 from normcli.verify.sentence import format_sentence
 from tests.marks import slowly
 
@@ -442,10 +443,14 @@ def test_values_beyond_any_norm_are_no_warning_of_numpy(place, value):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_gamma_and_beta_of_groups_are_taken_as_of_groups(dtype):
     rng = np.random.default_rng(0)
-    x, gamma, beta = rng.normal(0.7, 2.0, (4, 6, 5, 3)).astype(dtype), np.array([0.5, 2.0]), np.array([1.0, -1.0])
+    x, gamma, beta = (
+        rng.normal(0.7, 2.0, (4, 6, 5, 3)).astype(dtype),
+        np.array([0.5, 2.0]),
+        np.array([1.0, -1.0]),
+    )
     wide = [np.repeat(p, 3) for p in (gamma, beta)]
     y = normalize(x, "gn", groups=2, gamma=wide[0], beta=wide[1]).normalized
-    match = identify(Question(x, y, gamma, beta)).matches[0]
+    match = identification.identify(Question(x, y, gamma, beta)).matches[0]
     assert (match.norm, match.groups, match.affine) == ("gn", 2, "gamma, beta")
 
 
@@ -455,7 +460,7 @@ def test_results_of_float64_that_were_calculated_in_float32(gamma):
     short = x.astype("f4")
     mean, var = short.mean(-1, keepdims=True), short.var(-1, keepdims=True)
     y = ((short - mean) / np.sqrt(var + np.float32(1e-3))).astype("f8")
-    found = identify(Question(x, y if gamma is None else y * np.linspace(gamma, 3.0, 12)))
+    found = identification.identify(Question(x, y if gamma is None else y * np.linspace(gamma, 3.0, 12)))
     match = found.matches[0]
     assert (match.norm, match.eps, match.precision) == ("ln", 1e-3, "float32")
     assert gamma is not None or match.equal > 0.3
