@@ -43,6 +43,9 @@ def pytest_collection_modifyitems(config, items):
     mark_most_cases_slow(items)
 
 
+KERNELS = [NUMPY] if find_kernel() is None else [NUMPY, COMPILED]
+"""What there is of the kernels, by what `NORMCLI_KERNEL` calls them."""
+
 QUICK_CASES = 3
 """Of a test with more cases, so many are of the quick loop, spread over all of them; the others count as slow."""
 
@@ -116,7 +119,7 @@ def normcli(capsysbinary, monkeypatch):
     return call
 
 
-@pytest.fixture(scope="module", params=[NUMPY] if find_kernel() is None else [NUMPY, COMPILED])
+@pytest.fixture(scope="module", params=KERNELS)
 def either_kernel(request):
     """Run tests by each kernel that is there: `usefixtures("either_kernel")`."""
     with pytest.MonkeyPatch.context() as patch:

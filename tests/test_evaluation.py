@@ -22,6 +22,8 @@ from tests.conftest import plan_request
 from tests.reference.limits import ELEMENT
 from tests.reference.measuring import measure_result
 
+pytestmark = pytest.mark.usefixtures("either_kernel")
+
 TRACKED = [name for name, norm in NORMS.items() if norm.tracks]
 
 

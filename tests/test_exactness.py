@@ -17,6 +17,8 @@ from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_result
 from tests.strategies import GROUPED, SCALERS, grouped_norms, options_for
 
+pytestmark = pytest.mark.usefixtures("either_kernel")
+
 
 def over_rows(norm: str) -> dict[str, object]:
     """What a norm must be told for the rows of a matrix to be its groups."""

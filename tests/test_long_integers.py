@@ -17,6 +17,8 @@ from tests.fitting.test_use import apply, invert
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_groups
 
+pytestmark = pytest.mark.usefixtures("either_kernel")
+
 NOW = 1_750_000_000_123_456_789
 """Nanoseconds since 1970."""
 

@@ -24,6 +24,8 @@ from tests.conftest import DATA
 from tests.reference.groups import solve_group
 from tests.reference.rounding import round_once
 
+pytestmark = pytest.mark.usefixtures("either_kernel")
+
 
 class Certified(NamedTuple):
     """Values as digits · 10^exponent, and what is certified of them to 15 digits."""

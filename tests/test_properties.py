@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from tests.strategies import (
     options_for,
     tensors,
 )
+
+pytestmark = pytest.mark.usefixtures("either_kernel")
 
 FEW = settings(max_examples=60, deadline=None)
 TOLERANCE = 1e-9

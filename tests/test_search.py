@@ -11,8 +11,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from normcli.compiled import VARIABLE
 from normcli.dtypes import find_type
 from normcli.norms.table import NORMS
+from tests.conftest import KERNELS
 from tests.marks import slowly
 from tests.reference import measuring
 from tests.reference.groups import to_integers
@@ -33,6 +35,7 @@ def find_worst(findings):
     return max(findings, key=lambda found: found.verdict.excess)
 
 
+@pytest.mark.usefixtures("either_kernel")
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_few_cells_of_every_norm(norm):
     worst = find_worst(sample(cell, 0) for cell in CELLS[norm][list(NORMS).index(norm) % EVERY :: EVERY])
@@ -41,10 +44,11 @@ def test_a_few_cells_of_every_norm(norm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
-def test_most_cells_of_every_norm(norm):
-    """Of three cells one is sampled, and one is climbed from; a long search takes all."""
+def test_most_cells_of_every_norm(norm, monkeypatch):
+    """Of three cells one is sampled, and one is climbed from, by each kernel in turn; a long search takes all."""
     findings = []
     for number, cell in enumerate(CELLS[norm]):
+        monkeypatch.setenv(VARIABLE, KERNELS[number // 3 % len(KERNELS)])
         if number % 3 == 1:
             findings.append(sample(cell, 1))
         elif number % 3 == 2:
@@ -55,6 +59,7 @@ def test_most_cells_of_every_norm(norm):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("either_kernel")
 @pytest.mark.parametrize("norm", [norm for norm in NORMS if any(cell.is_long for cell in list_cells(norm))])
 def test_groups_of_many_leaves(norm):
     cells = [cell for cell in list_cells(norm) if cell.is_long]

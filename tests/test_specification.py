@@ -15,6 +15,8 @@ from tests.marks import slowly
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_result
 
+pytestmark = pytest.mark.usefixtures("either_kernel")
+
 
 def check(result) -> None:
     errors = measure_result(result)

@@ -18,6 +18,8 @@ from normcli.norms.request import Request
 from normcli.numerics.solution import Given
 from tests.marks import slowly
 
+pytestmark = pytest.mark.usefixtures("either_kernel")
+
 SHAPES = [
     ((64, 300), (1,)),
     ((64, 300), (0,)),
@@ -84,7 +86,6 @@ FAR = {"gamma": (4, 2.0**400), "beta": (6, -(2.0**500)), "mean": (7, 2.0**-500),
 """Of some channels a number that makes values leave the range of doubles, or nearly."""
 
 
-@pytest.mark.usefixtures("either_kernel")
 def test_what_is_far_from_1_does_not_change_the_bits_of_others():
     x = (1000 / 3 + np.random.default_rng(7).uniform(-0.2, 0.2, (3000, 12))).astype("float32")
     ordinary = {"gamma": 3.0, "beta": -1000.0, "mean": 0.0, "variance": 1.0}  # beta cancels nearly everything
