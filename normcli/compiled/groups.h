@@ -248,6 +248,11 @@ static void measure(const struct view *rows, double *sums, bool *extreme, bool n
         const struct lines lines = find_lines(rows, count, true);
         if (stands(rows)) measure_across(rows, from, &lines, need_sum, &batch, values, memory);
         else measure_group(rows, from, need_sum, &batch, 0, memory);
+        for (int g = 0; g < count; g += LANES) { /* in order */
+            struct lanes lanes = load_lanes(&batch, g);
+            distill(lanes.sum, 3, 3), distill(lanes.square, 4, 4);
+            store_lanes(&batch, g, &lanes);
+        }
         for (int k = 0; k < 3; k++) memcpy(sums + k * groups + at, batch.sum[k], (size_t)count * sizeof(double));
         for (int k = 0; k < 4; k++) memcpy(sums + (3 + k) * groups + at, batch.square[k], (size_t)count * sizeof(double));
         for (int g = 0; g < count; g++, at++) extreme[at] = batch.left[g] != 0;

@@ -23,8 +23,6 @@ from normcli.numerics.whole import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from normcli.compiled import Kernel
@@ -112,32 +110,15 @@ class CompiledRun:
     # -- in passes
 
     def measure(self, tile: Slices, work: Workspace) -> Records:
-        """Return the leaves of a tile, of shape (groups, leaves)."""
-        run = self._run
-        raw = self._read(tile, self._kept + self._reduced, work)
-        kept, cut = len(self._kept), run.geometry.cut
-        at = kept if cut is None else kept + self._reduced.index(cut)
-        groups = int(np.prod(raw.shape[:kept]))
-        parts = [self._measure_leaves(piece, at + 1, work) for piece in _cut(raw, at, run.geometry.chunk)]
-        parts = [part.reshape((groups, *raw.shape[kept:at], -1)) for part in parts]
-        columns = zip(*(part.arrays() for part in parts), strict=True)
-        leaves = type(parts[0])(*(np.concatenate(arrays, axis=-1) for arrays in columns))
-        return leaves.reshape((groups, -1))
-
-    def _measure_leaves(self, piece: NDArray[Any], at: int, work: Workspace) -> Records:
-        """Measure leaves, one for each place along the first axes."""
-        run = self._run
-        rows, _ = _lay(piece, None, at)
-        stands = rows.shape[0] > 1 and rows.strides[0] == rows.itemsize != rows.strides[3]
-        turned = rows.transpose(1, 0, 2, 3) if stands else rows
-        leaves: Records = measure_parts(self._kernel, turned, need_sum=run.centred)
-        if stands:
-            leaves = leaves.map(np.transpose)
-        extreme = leaves.extreme.copy()
-        if extreme.any():
-            again = rows[extreme].reshape(np.count_nonzero(extreme), -1)
-            leaves.put(extreme, run.method.measure(again.astype(run.native), work, None))
-        return leaves
+        """Return a record for what a tile holds of each group, of shape (groups, 1)."""
+        run, kept = self._run, len(self._kept)
+        x, _ = _lay(self._read(tile, self._kept + self._reduced, work), None, kept)
+        found: Records = measure_parts(self._kernel, x, need_sum=run.centred).reshape((-1, 1))
+        again = np.flatnonzero(found.extreme)
+        if again.size:
+            rows = run.load(x[np.unravel_index(again, x.shape[:2])].reshape(again.size, -1), work)
+            found.put((again, 0), run.method.fold(run.measure_rows(rows, tile, work)))
+        return found
 
     def write(self, tile: Slices, solution: Solution, work: Workspace) -> None:
         """Normalize a tile with what was solved for all groups, which has no scale."""
@@ -178,24 +159,6 @@ def _return(out: NDArray[Any], place: NDArray[Any]) -> None:
     """Copy results to their place, if they do not lie there."""
     if not np.may_share_memory(out, place):
         place[...] = out.reshape(place.shape)
-
-
-def _cut(values: NDArray[Any], axis: int, length: int) -> Iterator[NDArray[Any]]:
-    """Cut an axis into two, whole pieces of a length and places in them; then also a shorter last piece."""
-    total = values.shape[axis]
-    length = length or total
-    before, after = (slice(None),) * axis, values.shape[axis + 1 :]
-    whole = total // length
-    for start, count, size in ((0, whole, length), (whole * length, 1, total - whole * length)):
-        if count and size:
-            part = values[(*before, slice(start, start + count * size))]
-            steps = values.strides
-            yield np.lib.stride_tricks.as_strided(
-                part,
-                (*values.shape[:axis], count, size, *after),
-                (*steps[:axis], steps[axis] * size, *steps[axis:]),
-                subok=True,
-            )
 
 
 def _lay(raw: NDArray[Any], out: NDArray[Any] | None, kept: int) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -15,7 +15,7 @@ from normcli.numerics.columns import FEW
 from normcli.numerics.leaves import MAX_LEAF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -294,6 +294,51 @@ class Segments:
             part.leaves.put((slice(None), slice(at, at + count)), leaves)
             part.missing -= count
             return None if part.missing else self._parts.pop(key).leaves
+
+
+class Totals:
+    """Records of groups, of shape kept_shape; tiles put one for each of theirs, in any order, from any thread.
+
+    For kinds of which every record is exact: what is folded with what is all one.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    fold : callable
+        Makes one record of those of shape (groups, records).
+    kind : type
+        Of the records.
+    """
+
+    def __init__(self, geometry: Geometry, fold: Fold, kind: type[Records]) -> None:
+        self._geometry, self._fold, self._kind = geometry, fold, kind
+        self._most = max(SHORTEST_SEGMENT, RECORDS // geometry.groups)
+        self._parts: dict[tuple[tuple[int, int], ...], list[Records]] = {}
+        self._lock = threading.Lock()
+
+    def put(self, tile: Slices, found: Records) -> None:
+        """Add records of shape (groups, 1)."""
+        key = tuple((part.start, part.stop) for part in self._geometry.cut_groups(tile))
+        with self._lock:
+            parts = self._parts.setdefault(key, [])
+            parts.append(found)
+            if len(parts) == self._most:
+                parts[:] = [self._fold(join(parts)).reshape(found.count.shape)]
+
+    @property
+    def records(self) -> Records:
+        """The records of all groups, once every tile was put."""
+        records = self._kind.empty(self._geometry.kept_shape)
+        for key, parts in self._parts.items():
+            kept = tuple(slice(*ends) for ends in key)
+            records.put(kept, self._fold(join(parts)).reshape(find_lengths(kept)))
+        return records
+
+
+def join(parts: Sequence[Records]) -> Records:
+    """Join records along the last axis."""
+    columns = zip(*(part.arrays() for part in parts), strict=True)
+    return type(parts[0])(*(np.concatenate(arrays, axis=-1) for arrays in columns))
 
 
 def fold_rows(leaves: Records, geometry: Geometry, fold: Fold) -> Records:

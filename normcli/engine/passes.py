@@ -18,7 +18,7 @@ import numpy as np
 from normcli.dtypes import choose_arithmetic, is_short_float
 from normcli.engine.blocks import open_parameter
 from normcli.engine.compiled import open_compiled
-from normcli.engine.geometry import Segments, find_lengths, fold_rows
+from normcli.engine.geometry import Segments, Totals, find_lengths, fold_rows, join
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
 from normcli.norms.table import Centre
@@ -279,8 +279,8 @@ class Run:
 
     # -- measuring
 
-    def _measure_rows(
-        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
+    def measure_rows(
+        self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
     ) -> Records:
         """Return the leaves of a tile, of shape (groups, leaves); the tile has a row for each group.
 
@@ -293,10 +293,7 @@ class Run:
             flat = None if some is None else some.reshape(-1, piece.shape[-1])
             leaves = self.method.measure(piece.reshape(-1, piece.shape[-1]), work, flat)
             parts.append(leaves.reshape(piece.shape[:-1]))
-        records = parts[0]
-        if len(parts) > 1:
-            columns = zip(*(part.arrays() for part in parts), strict=True)
-            records = type(records)(*(np.concatenate(arrays, axis=-1) for arrays in columns))
+        records = parts[0] if len(parts) == 1 else join(parts)
         return records.reshape((rows.shape[0], -1))
 
     def _merge(self, records: Records, recall: Recall) -> Any:
@@ -352,7 +349,7 @@ class Run:
         self, rows: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None = None
     ) -> Any:
         """Measure groups that are rows."""
-        leaves = self._measure_rows(rows, tile, work, selected)
+        leaves = self.measure_rows(rows, tile, work, selected)
         records = fold_rows(leaves, self.geometry, self.method.fold)
         return self._merge(records, lambda row: _sum_selected(rows, selected, row))
 
@@ -415,18 +412,20 @@ class Run:
     def _measure_in_passes(self) -> None:
         """Measure all leaves, merge them, and write."""
         geometry = self.geometry
-        segments = Segments(geometry, self.method.fold, self.method.records)
+        compiled = self.compiled if self.compiled is not None and self.compiled.measures else None
+        collect = Segments if compiled is None else Totals
+        collected = collect(geometry, self.method.fold, self.method.records)
 
         def gather(tile: Slices, work: Workspace) -> None:
-            if self.compiled is not None and self.compiled.measures:
-                segments.put(tile, self.compiled.measure(tile, work))
+            if compiled is not None:
+                collected.put(tile, compiled.measure(tile, work))
                 return
             _, x, selected = self._load_selected(tile, work, self.order)
             rows, chosen = self._lay_rows(tile, x, selected)
-            segments.put(tile, self._measure_rows(rows, tile, work, chosen))
+            collected.put(tile, self.measure_rows(rows, tile, work, chosen))
 
         self.walk.each(gather, whole=False, line=geometry.longest_leaf)
-        records = segments.records.reshape((math.prod(geometry.kept_shape), -1))
+        records = collected.records.reshape((math.prod(geometry.kept_shape), -1))
         measured = self._merge(records, self._recall)
         self._write_all(solve(self.plan, measured, exact=self.exact), measured.count)
 

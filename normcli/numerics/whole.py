@@ -12,7 +12,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre, EpsMode, ZeroRule
 from normcli.numerics.elements import Elements
 from normcli.numerics.kernel import calculate_again
-from normcli.numerics.pairs import Pair, Triple, distill
+from normcli.numerics.pairs import Pair, Triple
 from normcli.numerics.records import Leaves, count_values
 from normcli.numerics.solution import find_freedom
 
@@ -194,8 +194,8 @@ def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leav
     numbers, extreme = np.empty((7, *shape)), np.empty(shape, np.bool_)
     kernel.measure(_expose(rows), numbers.reshape(-1), extreme.reshape(-1), need_sum)
     leaves = Leaves.empty(shape)
-    leaves.sum_0, leaves.sum_1, leaves.sum_2 = distill([*numbers[:3]], 3).terms
-    leaves.square_0, leaves.square_1, leaves.square_2, leaves.square_3 = distill([*numbers[3:]], 4).terms
+    leaves.sum_0, leaves.sum_1, leaves.sum_2 = numbers[:3]
+    leaves.square_0, leaves.square_1, leaves.square_2, leaves.square_3 = numbers[3:]
     leaves.extreme, leaves.count = extreme, np.full(shape, float(rows.shape[2] * rows.shape[3]))
     return leaves
 
