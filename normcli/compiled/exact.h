@@ -17,6 +17,9 @@ enum { LANES = 2 };
 
 typedef double vector __attribute__((vector_size(8 * LANES)));
 typedef int64_t mask __attribute__((vector_size(8 * LANES)));
+typedef float floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t ints __attribute__((vector_size(4 * LANES)));
+typedef int8_t bytes __attribute__((vector_size(LANES)));
 
 /* two_sum: s + e = a + b. */
 #define TWO_SUM(s, e, a, b)                                       \
@@ -84,8 +87,9 @@ ALWAYS void put(double *to, vector a) { memcpy(to, &a, sizeof a); }
 
 ALWAYS bool is_any(mask where)
 {
+    const bytes each = __builtin_convertvector(where, bytes);
     int64_t any = 0;
-    for (int i = 0; i < LANES; i++) any |= where[i];
+    memcpy(&any, &each, sizeof each);
     return any != 0;
 }
 

@@ -147,7 +147,10 @@ static void measure_group(const struct view *in, const char *from, bool need_sum
     for (ptrdiff_t part = 0; part < in->parts && !all.left[0]; part++, from += in->part_stride) {
         for (ptrdiff_t i = 0; i < in->shape[2] && !all.left[0]; i += LEAF) {
             const ptrdiff_t n = in->shape[2] - i < LEAF ? in->shape[2] - i : LEAF;
-            const void *x = load_values(in, from + i * in->strides[2], in->strides[2], n, memory);
+            const char *here = from + i * in->strides[2];
+            const void *x = load_values(in, here, in->strides[2], n, memory);
+            for (ptrdiff_t k = 0; k < n && part + 1 < in->parts; k += 64 / SIZES[in->kind]) /* no processor foresees it */
+                __builtin_prefetch(here + in->part_stride + k * in->strides[2]);
             if (in->kind == F64) measure_doubles(x, n, need_sum, &all);
             else measure_floats(x, n, need_sum, &all, memory + LEAF);
         }
@@ -157,28 +160,62 @@ static void measure_group(const struct view *in, const char *from, bool need_sum
     batch->left[g] = all.left[0];
 }
 
-/* The sums of n values of each of LANES groups, value i of group g at x[i * BATCH + g], on a grid for each group;
- * false if the values of one are too far apart. */
-ALWAYS bool measure_lanes_on_grids(const double *x, ptrdiff_t n, bool need_sum, bool doubles, struct lanes *lanes)
+/* Value i of LANES groups that lie side by side, doubles or floats. */
+ALWAYS vector load_line(const void *x, bool doubles, ptrdiff_t i)
+{
+    if (doubles) return load((const double *)x + i * BATCH);
+    floats values;
+    memcpy(&values, (const float *)x + i * BATCH, sizeof values);
+    return __builtin_convertvector(values, vector);
+}
+
+/* Find the largest size of n values of each of LANES groups, as bits, and the least but 0, or the number before it. */
+#define FIND_RANGE(type, most)                                                              \
+    for (ptrdiff_t i = 0; i < n; i++) {                                                     \
+        type size, other;                                                                   \
+        memcpy(&size, (const char *)x + i * BATCH * (ptrdiff_t)sizeof size[0], sizeof size); \
+        size &= most, other = (size - 1) & most;                                            \
+        for (int k = 0; k < LANES; k++) {                                                   \
+            largest[k] = size[k] > largest[k] ? size[k] : largest[k];                       \
+            least[k] = other[k] < least[k] ? other[k] : least[k];                           \
+        }                                                                                   \
+    }
+
+/* The exponents of these, as those of doubles. */
+ALWAYS void find_exponents(const void *x, ptrdiff_t n, bool doubles, mask *high, mask *low)
+{
+    if (doubles) {
+        mask largest = {0}, least = largest + INT64_MAX;
+        FIND_RANGE(mask, INT64_MAX)
+        *high = (largest >> 52) | ((largest == 0) & 1023), *low = least >> 52;
+    } else {
+        ints largest = {0}, least = largest + INT32_MAX;
+        FIND_RANGE(ints, INT32_MAX)
+        largest >>= 23, least >>= 23;
+        largest -= largest == 0, least -= least == 0; /* subnormal numbers have the exponent of the next */
+        *high = __builtin_convertvector(largest, mask) + (1023 - 127);
+        *low = __builtin_convertvector(least, mask) + (1023 - 127);
+    }
+}
+
+/* The sums of n values of each of LANES groups on a grid for each; false if the values of one are too far apart. */
+ALWAYS bool measure_lanes_on_grids(const void *x, ptrdiff_t n, bool need_sum, bool doubles, struct lanes *lanes)
 {
     const int log = find_log(n);
-    mask largest = {0}, least = largest + INT64_MAX;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const mask size = (mask)absolute(load(x + i * BATCH)), other = (size - 1) & INT64_MAX; /* of 0, the largest */
-        largest = (mask)choose(size > largest, (vector)size, (vector)largest);
-        least = (mask)choose(other < least, (vector)other, (vector)least);
-    }
-    const mask high = (largest >> 52) | ((largest == 0) & 1023), low = least >> 52, top = high - 1022;
-    lanes->left |= doubles ? (high >= HIGHEST) | (low <= LOWEST) : high >= ENDLESS;
+    mask high, low;
+    find_exponents(x, n, doubles, &high, &low);
+    lanes->left |= doubles ? (high >= HIGHEST) | (low <= LOWEST) : high >= 1023 + 128;
     if (is_any(high - low > (doubles ? 78 - 53 : 52 - 24) - log)) return false; /* what find_grid has of these, too */
+    const mask top = high - 1022;
     const vector of_x = 1.5 * make_power(top + (log + 1)), of_p = 1.5 * make_power(2 * top + (log + 1));
     const vector of_e = 1.5 * make_power(2 * top + (log - 52));
     for (ptrdiff_t i = 0; i < n; i++) {
-        const vector value = load(x + i * BATCH);
+        const vector value = load_line(x, doubles, i);
         vector p, e;
         two_prod(&p, &e, value, value);
         const vector s = doubles ? (value + of_x) - of_x : value, t = (p + of_p) - of_p, u = (e + of_e) - of_e;
-        if (need_sum) lanes->sum[0] += s, lanes->sum[1] += value - s;
+        if (need_sum) lanes->sum[0] += s;
+        if (need_sum && doubles) lanes->sum[1] += value - s;
         lanes->square[0] += t, lanes->square[1] += p - t;
         if (doubles) lanes->square[2] += u, lanes->square[3] += e - u;
     }
@@ -186,25 +223,27 @@ ALWAYS bool measure_lanes_on_grids(const double *x, ptrdiff_t n, bool need_sum, 
 }
 
 /* The same at any distance, added to what is known. */
-ALWAYS void measure_lanes_apart(const double *x, ptrdiff_t n, bool need_sum, struct lanes *lanes)
+ALWAYS void measure_lanes_apart(const void *x, ptrdiff_t n, bool need_sum, bool doubles, struct lanes *lanes)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
-        const vector value = load(x + i * BATCH);
+        const vector value = load_line(x, doubles, i);
         vector p, e;
         two_prod(&p, &e, value, value);
         if (need_sum) add(lanes->sum, 3, value, &lanes->left);
-        add(lanes->square, 4, p, &lanes->left), add(lanes->square, 4, e, &lanes->left);
+        add(lanes->square, 4, p, &lanes->left);
+        if (doubles) add(lanes->square, 4, e, &lanes->left);
     }
 }
 
 /* Measure n values of each of LANES groups; `more` adds them to what the batch has of these. */
-ALWAYS void measure_lanes(const double *x, ptrdiff_t n, bool need_sum, bool doubles, bool more, struct batch *batch, int g)
+ALWAYS void measure_lanes(const void *x, ptrdiff_t n, bool need_sum, bool doubles, bool more, struct batch *batch, int g)
 {
     struct lanes known = {0}, here = {0};
+    const void *from = (const char *)x + g * (doubles ? 8 : 4);
     if (more) known = load_lanes(batch, g);
-    if (!measure_lanes_on_grids(x + g, n, need_sum, doubles, &here)) {
+    if (!measure_lanes_on_grids(from, n, need_sum, doubles, &here)) {
         known.left |= here.left;
-        measure_lanes_apart(x + g, n, need_sum, &known);
+        measure_lanes_apart(from, n, need_sum, doubles, &known);
     } else if (more) {
         add_lanes(&known, &here, doubles ? 2 : 1, doubles ? 4 : 2);
     } else {
@@ -241,15 +280,16 @@ static void measure_across(const struct view *in, const char *from, const struct
 {
     const int wide = lines->groups * lines->together;
     const bool doubles = in->kind == F64;
+    const ptrdiff_t size = doubles ? 8 : 4;
     for (ptrdiff_t part = 0; part < in->parts; part++, from += in->part_stride) {
         for (ptrdiff_t first = 0; first < lines->count; first += SHORT) {
             const ptrdiff_t n = lines->count - first < SHORT ? lines->count - first : SHORT;
             for (ptrdiff_t i = 0; i < n; i++) {
-                double *to = values + i * BATCH;
+                char *to = (char *)values + i * BATCH * size;
                 const ptrdiff_t count = count_line(lines, in->shape[2], first + i);
                 const void *x = load_values(in, from + (first + i) * lines->together * in->strides[2], in->strides[1], count, memory);
-                for (ptrdiff_t k = 0; k < count; k++) to[k] = doubles ? ((const double *)x)[k] : (double)((const float *)x)[k];
-                for (ptrdiff_t k = count; k < BATCH; k++) to[k] = 0.0;
+                memcpy(to, x, (size_t)(count * size));
+                memset(to + count * size, 0, (size_t)((BATCH - count) * size));
             }
             for (int g = 0; g < wide; g += LANES) {
                 if (doubles && need_sum) measure_lanes(values, n, true, true, first || part, batch, g);

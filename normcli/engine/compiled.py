@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.compiled import Kernel
-    from normcli.dtypes import Floats
+    from normcli.dtypes import Floats, Integers
     from normcli.engine.geometry import Slices
     from normcli.engine.passes import Run
     from normcli.numerics.divisor import Solution
@@ -94,11 +94,19 @@ class CompiledRun:
         solution = solve(run.plan, run.measure_groups(rows, tile, work), exact=run.exact)
         for name, values in statistics.items():
             values[left] = solution.statistics[name]
-        if out is not None:
-            results = np.empty(rows.shape, out.dtype)
-            some = _spread(parameters, left, rows.shape[1])
-            run.normalize(rows, results, solution.take(lambda a: a[:, None]), some, work)
-            out[index] = results.reshape(-1, *out.shape[2:])
+        self._normalize_left(left, Groups(x, out, *parameters), solution.take(lambda a: a[:, None]), work)
+
+    def _normalize_left(self, left: Integers, groups: Groups, solution: Solution, work: Workspace) -> None:
+        """Normalize some groups by NumPy, with what was solved for them."""
+        x, out, *parameters = groups
+        if out is None:
+            return
+        index = np.unravel_index(left, x.shape[:2])
+        rows = x[index].reshape(left.size, -1)
+        results = np.empty(rows.shape, out.dtype)
+        some = Parameters(*(None if p is None else p.spread(left, rows.shape[1]) for p in parameters))
+        self._run.normalize(rows, results, solution, some, work)
+        out[index] = results.reshape(-1, *out.shape[2:])
 
     def _lay_parameters(self, tile: Slices, along: tuple[int, ...]) -> Rows:
         run = self._run
@@ -132,27 +140,16 @@ class CompiledRun:
         place = run.sink.open(tile, work)
         x, out = _lay(raw, place.transpose(order), len(others))
         assert out is not None
-        lengths = raw.shape[:-1]
-
-        def spread(values: NDArray[Any]) -> NDArray[Any]:
-            here = run.geometry.spread_groups(values, tile).transpose(order)
-            return np.broadcast_to(here[..., 0], lengths).reshape(-1)
-
-        here, parameters = solution.take(spread), self._lay_parameters(tile, along)
-        left = apply_to_rows(self._kernel, Groups(x, out, *parameters), here, exact=run.exact_output)
+        lengths = [tile[i].stop - tile[i].start if i in self._kept else 1 for i in others]
+        groups = run.geometry.number_groups(tile).reshape(lengths)
+        numbers = np.broadcast_to(groups, raw.shape[:-1]).reshape(-1)
+        parameters, exact = self._lay_parameters(tile, along), run.exact_output
+        left = apply_to_rows(self._kernel, Groups(x, out, *parameters), solution, numbers, exact=exact)
         if left.size:
-            index = np.unravel_index(left, x.shape[:2])
-            rows = x[index].reshape(left.size, -1)
-            results = np.empty(rows.shape, out.dtype)
-            some = _spread(parameters, left, rows.shape[1])
-            run.normalize(rows, results, here.take(lambda a: a[left, None]), some, work)
-            out[index] = results.reshape(-1, *out.shape[2:])
+            here = solution.take(lambda a: a.reshape(-1)[numbers[left], None])
+            self._normalize_left(left, Groups(x, out, *parameters), here, work)
         _return(out, place.transpose(order))
         run.sink.put(tile, place, work)
-
-
-def _spread(parameters: Rows, groups: NDArray[np.int64], count: int) -> Parameters:
-    return Parameters(*(None if p is None else p.spread(groups, count) for p in parameters))
 
 
 def _return(out: NDArray[Any], place: NDArray[Any]) -> None:

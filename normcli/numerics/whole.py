@@ -144,20 +144,24 @@ def name_statistics(plan: Plan) -> tuple[str | None, ...]:
     return tuple([name if name in row.statistics else None for name in names])
 
 
-def apply_to_rows(kernel: Kernel, rows: Groups, solution: Solution, *, exact: bool) -> Integers:
-    """Normalize rows by what is known of them, as `kernel.apply`; return the numbers of those that are left.
+def apply_to_rows(
+    kernel: Kernel, rows: Groups, solution: Solution, numbers: Integers, *, exact: bool
+) -> Integers:
+    """Normalize rows by what is known of their groups, as `kernel.apply`; return which rows are left.
 
     Parameters
     ----------
     kernel : Kernel
     rows : Groups
     solution : Solution
-        Without a scale, with one number for each row.
+        Without a scale.
+    numbers : ndarray of int, shape (rows,)
+        Of which group each row is.
     exact : bool
         Full float64 results; otherwise enough for 24 bits.
     """
-    table = np.concatenate([*solution.mean, *solution.divisor])
-    return _call(kernel, Rule(1.0, 0.0, 0, 0, solution.centred, exact, exact), rows, table, None)
+    known = np.concatenate([a.reshape(-1)[numbers] for a in (*solution.mean, *solution.divisor)])
+    return _call(kernel, Rule(1.0, 0.0, 0, 0, solution.centred, exact, exact), rows, known, None)
 
 
 def _call(
