@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from normcli import normalize
+from normcli.compiled import NUMPY, VARIABLE
 from normcli.engine import passes
+from normcli.engine.geometry import Totals, find_geometry
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure, run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.numerics.records import Leaves, fold_leaves
 from normcli.numerics.solution import Given
 from tests.marks import slowly
 
@@ -189,11 +192,25 @@ def test_no_more_is_kept_of_a_group_than_its_segments(monkeypatch):
         kept.append(real(*arguments))
         return kept[-1]
 
+    monkeypatch.setenv(VARIABLE, NUMPY)
     monkeypatch.setattr(passes, "Segments", watch)
     x = np.random.default_rng(1).normal(size=(40, 3, 5000))
     run(make_plan(Request("bn"), x.shape, x.dtype), x, effort=Effort(block=5000, whole=1))
     assert kept[0].records.extreme.shape == (3, 27)  # of 80 leaves
     assert not kept[0]._parts
+
+
+@pytest.mark.usefixtures("short_segments")
+def test_no_more_is_kept_of_a_group_than_some_tiles():
+    plan = make_plan(Request("bn"), (40, 3, 50), np.dtype("f8"))
+    totals = Totals(find_geometry(plan), fold_leaves, Leaves)
+    for i in range(40):
+        found = Leaves.empty((3, 1))
+        found.sum_0[:], found.square_0[:] = i, 2.0**60 + i
+        totals.put((slice(i, i + 1), slice(0, 3), slice(0, 50)), found)
+        assert all(len(parts) < 3 for parts in totals._parts.values())
+    assert totals.records.sum_0.tolist() == [780.0] * 3
+    assert (totals.records.square_0 + totals.records.square_1).tolist() == [40 * 2.0**60 + 780] * 3
 
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
