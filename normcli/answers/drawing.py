@@ -15,7 +15,7 @@ from normcli.documents.blocks import NOBODY, build_map
 from normcli.documents.document import Line, Row, Table
 from normcli.documents.excerpt import choose_positions, format_hidden
 from normcli.pictures.histogram import MOST_LINES
-from normcli.pictures.legend import WindowOwners, choose_owners
+from normcli.pictures.legend import ReachOwners, WindowOwners, choose_owners
 from normcli.printable import format_count
 
 if TYPE_CHECKING:
@@ -85,18 +85,20 @@ class Drawing(Answer):
             yield self._build_header(view)
             yield from self._list_histograms()
             return
-        result, plan = self.result, self.result.plan
+        result, plan, reach = self.result, self.result.plan, self.options.reach
         bare = self.options.values == "none"
         values = self.field(self.options.values) if self.options.values in _OUTPUTS else result.input
+        pick = values.__getitem__ if reach is None else reach.pick
+        shown_values = self.options.values if reach is None else "dx"
         yield self._build_header(view)
         positions = choose_positions(plan.grid.shape, full=view.full)
-        owners = choose_owners(result, view.digits, positions)
-        sliding = plan.spec.window is not None
-        title = "window" if sliding else "groups"
+        owners = choose_owners(result, view.digits, positions, reach)
+        title = "groups" if plan.spec.window is None else "window"
+        title = title if reach is None else "reach"
         build = functools.partial(build_map, result=result, view=view, locate=owners.locate)
         drawn = []
         if view.colour or not bare:
-            drawn.append(build(title if bare else self.options.values, values.__getitem__, blank=bare))
+            drawn.append(build(title if bare else shown_values, pick, blank=bare))
         if not view.colour and (values.size or bare):
             drawn.append(build(title, owners.locate))
         yield from drawn
@@ -106,7 +108,7 @@ class Drawing(Answer):
         rows = (row for matrix in matrices for row in matrix.groups)
         shown = sorted({group for row in rows for group in row if group is not None})
         owners.colour(set(shown if view.full else shown[:_MOST_LINES]))
-        yield _list_owners(owners, "shown" if sliding else "group", plan.grid.group_count, view)
+        yield _list_owners(owners, plan.grid.group_count, view)
         if result.selection is not None and not view.colour:
             yield Line((f"{NOBODY}: values that do not count",))
 
@@ -130,11 +132,13 @@ def _name_side(title: str, counts: Counts) -> str:
     return f"{title}, {counts.edges[0]:.4g} to {counts.edges[-1]:.4g}"
 
 
-def _list_owners(owners: Owners, heading: str, count: int, view: View) -> Table:
+def _list_owners(owners: Owners, count: int, view: View) -> Table:
     """Return the legend; without colours each name stands behind the number that its cells show."""
     rows = [
         Row((entry.name if view.colour else f"{number}: {entry.name}", *entry.cells), number)
         for number, entry in owners.entries.items()
     ]
-    note = None if isinstance(owners, WindowOwners) else format_hidden(count - len(rows), count, "group")
+    are_parts = isinstance(owners, WindowOwners | ReachOwners)
+    heading = "shown" if are_parts else "group"
+    note = None if are_parts else format_hidden(count - len(rows), count, "group")
     return Table(None, (heading, *owners.statistics), (False, *(True for _ in owners.statistics)), rows, note)

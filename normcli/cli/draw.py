@@ -9,7 +9,7 @@ from click import option
 
 from normcli.cli import options
 from normcli.cli.destination import Destination, choose_document_file
-from normcli.cli.problem import load_problem, warn_of_input
+from normcli.cli.problem import Problem, load_problem, warn_of_input
 from normcli.cli.types import Word
 from normcli.cli.verbs import Verb
 from normcli.errors import UsageError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from normcli.cli.settings import Settings
+    from normcli.results.reach import Reach
 
 _PICTURE = (
     options.output("Where the picture goes: FILE.svg or FILE.png."),
@@ -29,13 +30,17 @@ _PICTURE = (
     ),
     option("--values", type=Word(VALUES), help="What stands in the cells. [default: input]"),
     option("--plot", type=click.Choice(PLOTS), help="Groups, or a histogram of each. [default: groups]"),
+    option("--backward", is_flag=True, help="Which values one dy reaches through its group, and dx of each."),
+    option(
+        "--at", metavar="I,J,…", help="Where that dy is 1: 0,1,-1 or n=0,c=1,l=-1. [default: the first value]"
+    ),
     option(
         "--scale", type=click.FloatRange(min=0, min_open=True), help="Pixels to a unit, in PNG. [default: 2]"
     ),
 )  # fmt: skip
 
 
-def _run(settings: Settings, **picture: Any) -> None:
+def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> None:
     """Draw a tensor, each value in the colour of its group: SVG, PNG, terminal.
 
     Values of one colour share their statistics. As in the figure of the GroupNorm paper, but with this tensor
@@ -43,25 +48,46 @@ def _run(settings: Settings, **picture: Any) -> None:
     legend; of a large tensor both ends of each axis. SVG needs nothing else, PNG the extra normcli[png].
     Without -o, the matrices (or the histograms) are printed.
 
+    With --backward, not the groups: the values whose dx changes with the dy of one value, and by how much.
+
     \b
       normcli draw bn --shape 2,3,4,4 -o bn.svg
       normcli draw ln --layout NLC --shape 2,3,4 --view drawers -o words.svg
       normcli draw gn --groups 2 --shape 4,6,8,8 --values none
+      normcli draw bn --shape 2,3,4,4 --backward --at 0,1,2,3 -o reach.svg
     """
     destination = choose_document_file(settings.answer, PICTURES)
     chosen = {name: value for name, value in picture.items() if value is not None}
     _check_options(destination, chosen, full=settings.answer.full)
+    if at is not None and not backward:
+        raise UsageError("--at is where a dy is 1; add --backward")
+    if backward and (chosen.get("plot") == "histogram" or chosen.get("values", "none") != "none"):
+        raise UsageError("--backward shows dx; leave out --plot, and --values but for none")
     from normcli.answers.drawing import Drawing
     from normcli.pictures import Options
 
     problem = load_problem(settings)
     shows_all = problem.plan.spec.window is not None or chosen.get("plot") == "histogram"
-    if shows_all and problem.inputs.selection is not None:
-        raise UsageError("windows and histograms show all values; leave out --mask, --lengths and --nan omit")
+    if (shows_all or backward) and problem.inputs.selection is not None:
+        raise UsageError(
+            "windows, histograms and --backward show all values; leave out --mask, --lengths and --nan omit"
+        )
+    if backward:
+        chosen["reach"] = _find_reach(problem, at)
     with settings.run.open_effort() as effort:
         result = problem.calculate(effort, statistics_alone=True)
         warn_of_input(settings.run, problem, result)
         destination.write(Drawing(result, problem.tensor, Options(**chosen)), settings.answer.view())
+
+
+def _find_reach(problem: Problem, at: str | None) -> Reach | None:
+    """Return what the dy of one value reaches; None of a tensor without values."""
+    from normcli.results.reach import find_reach
+    from normcli.teach.place import parse_index
+
+    grid, values = problem.plan.grid, problem.tensor.values
+    index = (0,) * len(grid.shape) if at is None else parse_index(at, grid.shape, grid.layout)
+    return find_reach(problem.plan, values, problem.inputs, index) if values.size else None
 
 
 def _check_options(destination: Destination, chosen: Mapping[str, Any], *, full: bool) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from normcli.results.reach import Reach
 
 VIEWS = ("both", "cubes", "flat", "drawers")
 VALUES = ("input", "xhat", "y", "none")
@@ -25,6 +28,8 @@ class Options(NamedTuple):
         Significant digits, as in `View`.
     scale : float
         Pixels to a unit, in PNG.
+    reach : Reach or None
+        What one gradient reaches, to be shown in place of groups: dx in the cells, unless `values` is `none`.
     """
 
     view: str = VIEWS[0]
@@ -32,3 +37,4 @@ class Options(NamedTuple):
     plot: str = PLOTS[0]
     digits: int | None = None
     scale: float = 2.0
+    reach: Reach | None = None

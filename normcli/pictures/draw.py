@@ -48,6 +48,8 @@ _NARROWEST = 440.0
 _CAPTIONS = {"input": "the input", "xhat": "x̂", "y": "y, normalized"}
 """What stands in the cells → what the picture calls it."""
 
+_REACHED = "dx of that dy"
+
 
 def draw(
     results: Sequence[Result],
@@ -125,7 +127,7 @@ def _draw_panel(
 def _draw_groups(result: Result, options: Options, *, alone: bool) -> tuple[list[Panel], str]:
     plan = result.plan
     shown = choose_drawn(plan)
-    owners = choose_owners(result, options.digits, shown)
+    owners = choose_owners(result, options.digits, shown, options.reach)
     cubes = Cubes(plan, shown) if options.view in ("both", "cubes") else None
     flat = options.view != "cubes"
     seen = set(np.unique(owners.locate(make_index(shown))).tolist()) if flat else set()
@@ -173,7 +175,7 @@ def _draw_flat(result: Result, shown: list[Positions], owners: Owners, options: 
     flat = Flat(result.plan, shown, texts, describe, drawers=options.view == "drawers")
     caption = flat.caption
     if texts is not None:
-        caption = f"{_CAPTIONS[options.values]}: {caption}"
+        caption = f"{_CAPTIONS[options.values] if options.reach is None else _REACHED}: {caption}"
     if values.size < result.input.size:
         caption += f"; {values.size:,} of {result.input.size:,} values"
     return stack([draw_lines([caption], 11.5, "muted"), flat.draw()], 8), f"Laid flat, {caption}."
@@ -205,6 +207,8 @@ def _plot(result: Result, options: Options) -> tuple[list[Panel], str]:
 
 def _pick(result: Result, places: Sequence[Sequence[int]], options: Options) -> NDArray[Any]:
     """Return the values at some positions along each axis."""
+    if options.reach is not None:
+        return options.reach.pick(np.ix_(*places))
     if options.values == "y":
         return normalize_part(result, places)
     values = result.standardized if options.values == "xhat" else result.input

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from normcli.documents.excerpt import Positions
     from normcli.documents.scene import Data, Fill, Shape
     from normcli.norms.plan import Plan
+    from normcli.results.reach import Reach
     from normcli.results.result import Result
 
     Indices = Sequence[NDArray[np.intp]]
@@ -147,8 +148,42 @@ class WindowOwners(Owners):
         return LegendEntry(fill, name, cells, (("part", part),))
 
 
-def choose_owners(result: Result, digits: int | None, shown: Sequence[Positions]) -> Owners:
+class ReachOwners(Owners):
+    """The value whose gradient is shown, what it reaches, and the rest."""
+
+    def __init__(self, result: Result, digits: int | None, reach: Reach) -> None:
+        super().__init__(result, digits)
+        self._reach, self.statistics = reach, ()
+        self._name = format_index(reach.at, result.plan.grid.layout) or "the only value"
+
+    def locate(self, indices: Indices) -> NDArray[np.intp]:
+        """Return `VALUE`, `WINDOW` for what it reaches, or `OTHER` for each cell."""
+        pairs = zip(indices, self._reach.at, strict=True)
+        here = functools.reduce(np.logical_and, (i == at for i, at in pairs), np.True_)
+        return np.where(here, VALUE, np.where(self._reach.select(indices), WINDOW, OTHER))
+
+    def format_hidden(self) -> None:
+        """Return nothing: no groups are shown."""
+
+    def format_description(self) -> str:
+        """Return a sentence on what is reached."""
+        return f"Coloured are the values whose dx a dy at {self._name} changes. All other values are grey."
+
+    def _make_entry(self, owner: int, look: int) -> LegendEntry:
+        fill, part, name = (
+            (1, "value", f"dy is 1 here: {self._name}"),
+            (0, "reached", "values that it reaches: their dx changes"),
+            ("neutral", "other", "values that it does not reach"),
+        )[owner]
+        return LegendEntry(fill, name, (), (("part", part),))
+
+
+def choose_owners(
+    result: Result, digits: int | None, shown: Sequence[Positions], reach: Reach | None = None
+) -> Owners:
     """Return the owners of a result's cells, of which those at some positions along each axis are shown."""
+    if reach is not None:
+        return ReachOwners(result, digits, reach)
     if result.plan.spec.window is None:
         return Owners(result, digits)
     return WindowOwners(result, digits, shown[result.plan.grid.axes[0]].shown)
@@ -175,7 +210,7 @@ def _draw_column(entries: list[LegendEntry], statistics: tuple[str, ...]) -> Pan
     ]
     left = _SWATCH + 8
     names = max(measure(entry.name, _SIZE) for entry in entries)
-    _, *rights = itertools.accumulate((_GUTTER + width for width in widths), initial=left + names)
+    end, *rights = itertools.accumulate((_GUTTER + width for width in widths), initial=left + names)
     shapes: list[Shape] = [
         Text(right, _SIZE, name, _SIZE, "muted", "end") for right, name in zip(rights, statistics, strict=True)
     ]
@@ -189,7 +224,7 @@ def _draw_column(entries: list[LegendEntry], statistics: tuple[str, ...]) -> Pan
             if cell
         ]
         shapes.append(ShapeGroup((swatch, Text(left, baseline, entry.name, _SIZE), *texts), role="entry"))
-    return Panel(rights[-1], _LINE * (len(entries) + 0.9), tuple(shapes))
+    return Panel(rights[-1] if rights else end, _LINE * (len(entries) + 0.9), tuple(shapes))
 
 
 def name_axis(plan: Plan, axis: int) -> str:

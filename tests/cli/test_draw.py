@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import zlib
 import numpy as np
 import pytest
 
-from normcli import NORMS, normalize
+from normcli import NORMS, backward, normalize
 from normcli.documents.scene import Scene, Text
 from normcli.pictures import svg
 from normcli.pictures.draw import draw
@@ -232,3 +233,60 @@ def test_running_statistics_are_those_of_the_legend(normcli):
     ran = normcli("draw", "bn", *MASKED[:2], "--eval", "--running-mean", "[1,2,3]", "--running-var", "4")
     assert ran.code == 0
     assert "2: c=2      3     4" in ran.out
+
+
+REACH = ("draw", "ln", "--data", "[[1,2,3,6],[2,0,1,1]]", "--backward")
+
+
+def test_what_one_dy_reaches_is_shown_with_its_dx(normcli):
+    ran = normcli(*REACH, "--at", "c=1,n=0")
+    assert (ran.code, ran.err) == (0, "")
+    dx = backward([[1.0, 2, 3, 6]], [[0.0, 1, 0, 0]], "ln").dx[0]
+    numbers = [line.split() for line in ran.lines if re.match(r" *-?\d\.\d{5}", line)]
+    assert numbers[0] == [f"{value:.5f}" for value in dx]
+    assert set(numbers[1]) == {"0.00000"}
+    place = ran.lines.index("reach  rows n, columns c")
+    assert [line.split() for line in ran.lines[place + 1 : place + 3]] == [list("1011"), list("2222")]
+    assert "0: dy is 1 here: n=0 c=1" in ran.lines
+
+
+def test_the_picture_of_it_has_a_colour_for_the_value_and_for_what_it_reaches(normcli, folder):
+    assert normcli(*REACH, "-o", "reach.svg").code == 0
+    text = (folder / "reach.svg").read_text()
+    parts = re.findall(r'data-index="(\d,\d)" data-part="(\w+)" data-value="([^"]+)"', text)
+    found = {(index, part) for index, part, _ in parts}
+    assert found == {
+        (f"{n},{c}", "other" if n else "reached" if c else "value") for n in range(2) for c in range(4)
+    }
+    dx = backward([[1.0, 2, 3, 6]], [[1.0, 0, 0, 0]], "ln").dx[0]
+    assert {float(value) for index, _, value in parts if index.startswith("0")} == set(dx.tolist())
+    assert "Coloured are the values whose dx a dy at n=0 c=0 changes." in text
+
+
+def test_evaluation_reaches_the_value_alone(normcli):
+    running = ("--eval", "--running-mean", "0", "--running-var", "1")
+    ran = normcli("draw", "bn", "--shape", "2,2", "--backward", "--at", "1,1", *running, "--values", "none")
+    place = ran.lines.index("reach  rows n, columns c")
+    assert [line.split() for line in ran.lines[place + 1 : place + 3]] == [list("22"), list("20")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("ln", "--shape", "2,3", "--at", "0,0"), 2, "--at is where a dy is 1; add --backward"),
+        (("ln", "--shape", "2,3", "--backward", "--at", "9,9"), 2, "--at: 9 is outside"),
+        (("ln", "--shape", "2,3", "--backward", "--plot", "histogram"), 2, "--backward shows dx"),
+        (("ln", "--shape", "2,3", "--backward", "--values", "y"), 2, "--backward shows dx"),
+        (("ln", "--shape", "2,3", "--backward", "--mask", "[1,1,0]"), 2, "--backward show all values"),
+        (("minmax", "--shape", "2,3", "--backward"), 2, "minmax has no backward pass"),
+    ],
+)
+def test_a_reach_that_cannot_be_drawn_is_one_line(arguments, code, told, normcli):
+    ran = normcli("draw", *arguments)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
+    assert told in ran.err
+
+
+def test_of_one_value_and_of_none_there_is_a_picture(normcli):
+    assert "0: dy is 1 here: the only value" in normcli("draw", "ln", "--data", "3", "--backward").lines
+    assert normcli("draw", "ln", "--shape", "0,3", "--backward").code == 0
