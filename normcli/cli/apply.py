@@ -38,6 +38,7 @@ _OPTIONS: tuple[options.Option, ...] = (
     options.RANGE,
     options.DTYPE,
     options.THREADS,
+    *options.CLUSTER,
     options.QUIET,
 )
 
@@ -105,6 +106,11 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
     use = Use(kept, **loaded, eps=settings.request.eps, dtype=settings.request.dtype)
     for one in named if len(named) > 1 else ():  # before any is written
         use.plan(one.name, one.load(use.wanted).values)
+    if settings.run.is_clustered:
+        from normcli.cli.cluster import use_stores
+
+        use_stores(settings, use, [one.name for one in named], destinations, inverts=inverts)
+        return
     with settings.run.open_effort() as effort:
         for one, destination in zip(named, destinations, strict=True):
             messages = _use_one(one, use, destination, effort, inverts=inverts)

@@ -34,6 +34,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         options.show(PARTS),
         *options.LOOK,
         *options.RUN,
+        *options.CLUSTER,
     ]
 
 
@@ -81,6 +82,11 @@ def _run(settings: Settings) -> None:
         from normcli.cli.track import track
 
         track(settings)
+        return
+    if settings.run.is_clustered:
+        from normcli.cli.cluster import normalize_stores
+
+        normalize_stores(settings)
         return
     outputs = choose_outputs(settings.answer)
     document = outputs.document

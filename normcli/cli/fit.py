@@ -11,6 +11,7 @@ from click import option
 
 from normcli.cli import options
 from normcli.cli.destination import Destination, choose_values_file, collect_fields, print_document
+from normcli.cli.types import Shard
 from normcli.cli.verbs import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Choices, NanRule
@@ -50,12 +51,21 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         options.NAN,
         option("--skip-bad", is_flag=True, help="Leave out bad files, list them at the end, exit 3."),
         *_ANSWER,
+        option("--shard", metavar="I/N", type=Shard(), help="Fit the I-th of N parts; merge joins all N."),
         options.THREADS,
+        *options.CLUSTER,
         options.QUIET,
     ]  # fmt: skip
 
 
-def _fit(settings: Settings, files_from: str | None, emit: str | None, *, skip_bad: bool) -> None:
+def _fit(
+    settings: Settings,
+    files_from: str | None,
+    emit: str | None,
+    shard: tuple[int, int] | None,
+    *,
+    skip_bad: bool,
+) -> None:
     """Fit a norm to files: exact statistics over all of them, mergeable.
 
     The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quartiles
@@ -69,6 +79,8 @@ def _fit(settings: Settings, files_from: str | None, emit: str | None, *, skip_b
       normcli fit bn 'train/*.npy' -o stats.npz
       normcli fit zscore iris.csv --emit sklearn
       find data -name '*.npy' | normcli fit bn --files-from - --print mean
+      normcli fit bn store.zarr:x --workers 4 -o stats.npz
+      normcli fit bn store.zarr:x --shard 3/64 -o 3.npz
     """
     destination = _choose_output(settings, emit)
     files = settings.source.inputs
@@ -83,7 +95,19 @@ def _fit(settings: Settings, files_from: str | None, emit: str | None, *, skip_b
         listed = [] if files_from is None else read_list(files_from)
         paths = [*expand(files), *listed]
         _warn_of_repeated(settings, paths)
-        fitted = fit(settings.request, name_tensors(paths, settings.source.table()), policy, effort)
+        named = list(name_tensors(paths, settings.source.table()))
+        if shard is not None:
+            from normcli.fitting.shards import take_shard
+
+            named = take_shard(named, settings.request, *shard)
+        if settings.run.is_clustered:
+            from normcli.cli.cluster import fit_on_cluster
+
+            fitted = fit_on_cluster(settings, named, policy)
+        else:
+            fitted = fit(settings.request, named, policy, effort)
+    if shard is not None and shard[0] > 1:
+        fitted = fitted._replace(stats=fitted.stats._replace(files=fitted.stats.files * (len(paths) > 1)))
     for name, note in fitted.notes[:_MOST_NOTES]:
         settings.run.warn(name, note)
     hidden = len(fitted.notes) - _MOST_NOTES

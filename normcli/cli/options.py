@@ -263,6 +263,12 @@ ANSWER = (ANSWER_FILE, ANY_FORMAT, *LOOK)
 
 THREADS = option("--threads", type=click.IntRange(min=1), help="At most so many. [default: all processors]")
 
+CLUSTER = (
+    option("--scheduler", metavar="ADDRESS", help="Work on the dask cluster there: tcp://host:8786."),
+    option("--workers", type=click.IntRange(min=1), metavar="N", help="Work in N dask processes here."),
+)
+"""Who works, if not threads of this process."""
+
 QUIET = option("-q", "--quiet", is_flag=True, help="No warnings, notes or progress bar on standard error.")
 
 RUN = (

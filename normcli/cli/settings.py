@@ -137,6 +137,13 @@ class RunOptions(NamedTuple):
     threads: int | None = None
     quiet: bool = False
     strict: bool = False
+    scheduler: str | None = None
+    workers: int | None = None
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether workers of a cluster do the work."""
+        return self.scheduler is not None or self.workers is not None
 
     @contextlib.contextmanager
     def open_effort(self) -> Iterator[Effort]:

@@ -186,3 +186,17 @@ class LikeOption(click.Option):
         if record is None or not isinstance(self.type, Framework):
             return record
         return record[0], f"{record[1]} There are {', '.join(list_frameworks(self.type.norm))}."
+
+
+class Shard(click.ParamType[tuple[int, int]]):
+    """Which of several parts: `3/64`."""
+
+    name = "shard"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Return the number of the part, from 1, and how many there are."""
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", value)
+        number, count = map(int, found.groups()) if found else (0, 0)
+        if not 1 <= number <= count:
+            self.fail(f"{value!r} is no part of several, such as 3/64", param, ctx)
+        return number, count

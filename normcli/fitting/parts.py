@@ -6,6 +6,7 @@ deviations of their own, those that hold parts of the same samples are added fir
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,7 +66,7 @@ def gather_part(
     effort : Effort
     """
     plan = _plan_whole(subject, shape)
-    apart = has_images(plan) and not _holds_samples(plan, box)
+    apart = holds_apart(subject, shape, box)
     return Part(
         box, gather(_plan_block(subject, plan, values.shape, apart=apart), values, effort, apart=apart), apart
     )
@@ -85,7 +86,8 @@ def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -
     batch = plan.grid.layout.batch or 0
     total: Part | None = None
     slabs: dict[tuple[int, int], Part] = {}
-    for part in parts:
+    for given in parts:
+        part = given._replace(sums=copy.deepcopy(given.sums))  # a task may be run again with what it was given
         if part.apart:
             samples = part.box[batch]
             key = samples.start, samples.stop
@@ -150,10 +152,13 @@ def _plan_block(subject: Subject, whole: Plan, shape: tuple[int, ...], *, apart:
     return make_plan(subject.request._replace(axes=axes), shape, whole.tensor_dtype)
 
 
-def _holds_samples(plan: Plan, box: Box) -> bool:
-    """Whether a block holds all values that its samples have in its groups."""
+def holds_apart(subject: Subject, shape: tuple[int, ...], box: Box) -> bool:
+    """Whether a block's sums are of each sample: they have deviations, and it does not hold all of theirs."""
+    plan = _plan_whole(subject, shape)
     grid = plan.grid
-    return all(box[axis] == slice(0, grid.shape[axis]) for axis in grid.axes if axis != grid.layout.batch)
+    return has_images(plan) and not all(
+        box[axis] == slice(0, grid.shape[axis]) for axis in grid.axes if axis != grid.layout.batch
+    )
 
 
 def _add(first: Part, other: Part) -> Part:

@@ -21,7 +21,7 @@ from normcli.fitting.use import Use, invert_stats
 from normcli.norms.divisors import Measurement
 from normcli.norms.request import Choices, NanRule, Request
 from normcli.results.arguments import name_dtype, read_array
-from normcli.results.arrays import Taken, take
+from normcli.results.arrays import Taken, find_lazy, take
 from normcli.tensors.columns import match_names
 from normcli.tensors.many import Named
 from normcli.tensors.tensor import Tensor
@@ -251,6 +251,11 @@ class Statistics:
     ) -> Any:
         given = {name: read_array(array, name) for name, array in affine.items() if array is not None}
         use = Use(self._stats, **given, eps=eps, dtype=None if dtype is None else name_dtype(dtype))
+        if find_lazy(x) is not None:
+            from normcli.cluster.arrays import use_array
+            from normcli.cluster.blocks import BlockUse
+
+            return use_array(BlockUse(use, x.shape, inverts), x)
         taken, effort = take(x, "x"), Effort(threads=threads)
         places = _find_places(taken, use.wanted)
         values = taken.values if places is None else taken.values[..., places]
@@ -325,8 +330,14 @@ def fit(
     """
     options = {name: value for name, value in locals().items() if name not in ("x", "norm", "nan", "threads")}
     request = Request.collect(norm, options)
-    rule = NanRule.OMIT if Choices(request).pick("omits_nan") else NanRule.PROPAGATE
-    return Statistics(_fit(x, request, nan or rule, threads, None))
+    rule = nan or (NanRule.OMIT if Choices(request).pick("omits_nan") else NanRule.PROPAGATE)
+    if rule not in [*map(str, NanRule)]:
+        raise UsageError(f"nan {rule!r} is none of {', '.join(NanRule)}")
+    if find_lazy(x) is not None:
+        from normcli.cluster.arrays import fit_array  # on use: dask takes a while to import
+
+        return Statistics(fit_array(x, request, rule))
+    return Statistics(_fit(x, request, rule, threads, None))
 
 
 def _fit(x: Any, request: Request, nan: str, threads: int | None, wanted: tuple[str, ...] | None) -> Stats:
@@ -337,8 +348,6 @@ def _fit(x: Any, request: Request, nan: str, threads: int | None, wanted: tuple[
     is_table = taken.columns is not None  # whose columns have no dtype in common
     tensor = Tensor(taken.values, "x", taken.columns, is_text=is_table)
     tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
-    if nan not in [*map(str, NanRule)]:
-        raise UsageError(f"nan {nan!r} is none of {', '.join(NanRule)}")
     policy = fitting.Policy(nan)
     return fitting.fit(request, [Named("x", partial(_return, tensor))], policy, Effort(threads=threads)).stats
 

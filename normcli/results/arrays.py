@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -219,3 +220,19 @@ _READERS = (
     ("xarray", "DataArray", _take_xarray),
 )
 """The libraries' classes, by module and name, and what takes each."""
+
+
+_LAZY = {("dask.array", "Array"): ("normcli.cluster.arrays", "normalize_array")}
+"""The classes of arrays that are not in memory, and what normalizes them."""
+
+
+def find_lazy(x: Any) -> Callable[..., Any] | None:
+    """Return the function that normalizes an array which is not in memory; None where `take` takes it."""
+    if type(x) is np.ndarray:
+        return None
+    for (module, kind), (home, function) in _LAZY.items():
+        library = sys.modules.get(module)
+        if library is not None and isinstance(x, getattr(library, kind)):
+            found: Callable[..., Any] = getattr(import_module(home), function)
+            return found
+    return None

@@ -14,7 +14,7 @@ from normcli.engine.walk import DEFAULT_EFFORT, Effort
 from normcli.errors import DegenerateError, MissingStatisticError, UsageError
 from normcli.norms.request import Fill
 from normcli.results.arguments import read_arguments, require_threads
-from normcli.results.arrays import Give, keep
+from normcli.results.arrays import Give, find_lazy, keep
 from normcli.results.departures import find_all_degeneracies
 from normcli.results.promises import Check, check_promises
 
@@ -340,6 +340,10 @@ def normalize(
            [-1.34, -0.45,  0.45,  1.34]])
     """
     options = locals()  # nothing else is bound yet: the arguments by their names
+    lazy = find_lazy(x)
+    if lazy is not None:
+        result: Result = lazy(**options)
+        return result
     asked = read_arguments(x, norm, options)
     return calculate(asked.plan, asked.values, asked.inputs, out=out, effort=asked.effort, give=asked.give)
 

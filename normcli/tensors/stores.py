@@ -323,15 +323,18 @@ def choose_chunks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ..
     return tuple(reversed(lengths))
 
 
-def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Stored | None) -> None:
-    """Write a Zarr store of one array into an empty folder; each task writes whole chunks, or whole shards.
+def create_array(
+    folder: Path, key: str | None, shape: tuple[int, ...], dtype: np.dtype[Any], like: Stored | None
+) -> Any:
+    """Make a Zarr store of one array in an empty folder, and return the `zarr.Array`, to be filled.
 
     Parameters
     ----------
     folder : Path
     key : str or None
         The array's place in the store; None where the store is the array.
-    values : ndarray
+    shape, dtype
+        The array's.
     like : Stored or None
         An array of a Zarr store, whose format, chunks, shards and compression are taken.
 
@@ -341,14 +344,23 @@ def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Store
         If the library is missing.
     """
     zarr = _import("zarr", "a Zarr store")
-    model = like.array if like is not None and isinstance(like.array, zarr.Array) else None
-    chunks = choose_chunks(values.shape, values.dtype) if model is None else tuple(model.chunks)
-    shards = None if model is None or model.shards is None else tuple(model.shards)
-    options: dict[str, Any] = {"chunks": chunks, "shards": shards}
-    if model is not None:
-        options |= {"zarr_format": model.metadata.zarr_format, "compressors": model.compressors}
-    array = zarr.create_array(str(folder), name=key, shape=values.shape, dtype=values.dtype, **options)
-    written = Stored(str(folder), array, shards or chunks, StoreVersion("", None, lambda: None))
+    options: dict[str, Any] = {"chunks": choose_chunks(shape, dtype)}
+    if like is not None and isinstance(like.array, zarr.Array):
+        model = like.array
+        options = {"chunks": model.chunks, "shards": model.shards, "compressors": model.compressors}
+        options["zarr_format"] = model.metadata.zarr_format
+    return zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
+
+
+def write_store(folder: Path, key: str | None, values: NDArray[Any], like: Stored | None) -> None:
+    """Write a Zarr store of one array into an empty folder; each task writes whole chunks, or whole shards.
+
+    Parameters are those of `create_array`, and the values.
+    """
+    array = create_array(folder, key, values.shape, values.dtype, like)
+    written = Stored(
+        str(folder), array, tuple(array.shards or array.chunks), StoreVersion("", None, lambda: None)
+    )
 
     def write(box: Box) -> None:
         array[box] = fetch(values[box])

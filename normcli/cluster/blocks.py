@@ -1,0 +1,271 @@
+"""What a worker does with a block, and the tree in which the sums of blocks are added up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.engine.run import run
+from normcli.engine.walk import Effort
+from normcli.errors import DataError, MissingExtraError, UsageError
+from normcli.fitting.parts import add_parts, cut_stats, gather_part, holds_apart, join_parts
+from normcli.fitting.subject import choose_subject, require_fittable
+from normcli.fitting.sums import require_no_nan
+from normcli.fitting.use import Use, invert_stats
+from normcli.norms.divisors import Measurement
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Choices, NanRule
+from normcli.results.inputs import fit_inputs
+from normcli.results.result import calculate
+from normcli.tensors.tensor import Tensor
+from normcli.version import __version__
+
+try:
+    from dask.delayed import delayed
+except ImportError as _error:
+    raise MissingExtraError("dask", "dask") from _error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from dask.delayed import Delayed
+    from numpy.typing import NDArray
+
+    from normcli.fitting.parts import Box, Part
+    from normcli.fitting.statistics import Stats
+    from normcli.fitting.subject import Subject
+    from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
+
+ALONE = Effort(threads=1)
+"""Workers have threads of their own."""
+
+_FAN_IN = 16
+"""So many parts are added by one task."""
+
+
+def require_version(version: str) -> None:
+    """Raise `DataError` if this process runs another version than the one that asks."""
+    if version != __version__:
+        raise DataError(f"a worker runs normcli {__version__}, and the caller {version}: install one version")
+
+
+class Whole(NamedTuple):
+    """The tensor that blocks are of.
+
+    Parameters
+    ----------
+    subject : Subject
+    shape : tuple of int
+    nan : {"propagate", "omit", "raise"}
+    name : str
+    """
+
+    subject: Subject
+    shape: tuple[int, ...]
+    nan: str
+    name: str
+
+    @classmethod
+    def choose(
+        cls, request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], nan: str, name: str
+    ) -> Whole:
+        """Return the tensor of a shape and dtype that a request is of.
+
+        Raises
+        ------
+        UsageError
+            If samples have statistics of their own, or these do not follow from sums of blocks.
+        """
+        subject = choose_subject(request, Tensor(make_hollow(shape, dtype), name))
+        if subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
+            norm = subject.request.norm
+            raise UsageError(
+                f"{norm} has quartiles, which follow from no sums of blocks: fit it on one machine"
+            )
+        return cls(subject, shape, nan, name)
+
+    def gather(self, box: Box, values: NDArray[Any], version: str) -> Part:
+        """Return the sums of a block."""
+        require_version(version)
+        part = gather_part(self.subject, self.shape, box, np.asarray(values), ALONE)
+        if self.nan == NanRule.RAISE:
+            require_no_nan(part.sums, self.name)
+        return part
+
+    def add(self, parts: Sequence[Part]) -> Part:
+        """Return what parts amount to that have the same groups, and whole samples together."""
+        return add_parts(self.subject, self.shape, parts)
+
+    def join(self, parts: Iterable[Part]) -> Stats:
+        """Return the statistics of the tensor."""
+        return join_parts(self.subject, self.shape, parts, omits_nan=self.nan == NanRule.OMIT)
+
+    def build_tree(self, blocks: Iterable[tuple[Box, Delayed]]) -> list[Delayed]:
+        """Return a task for the sums of each set of groups that blocks have: `join` makes statistics of them.
+
+        Blocks that hold parts of the same samples are added first, sample by sample, then all that have the
+        same groups, as a tree.
+        """
+        plan = self.subject.plan(1)
+        batch = plan.grid.layout.batch or 0
+        add, gather = delayed(_add), delayed(_gather)
+        slabs: dict[tuple[Any, ...], list[Delayed]] = defaultdict(list)
+        for box, values in blocks:
+            groups = tuple((box[axis].start, box[axis].stop) for axis in plan.grid.kept)
+            slab = (box[batch].start, box[batch].stop) if holds_apart(self.subject, self.shape, box) else None
+            slabs[groups, slab].append(gather(self, box, values, __version__))
+        by_groups: dict[tuple[Any, ...], list[Delayed]] = defaultdict(list)
+        for (groups, slab), parts in slabs.items():
+            by_groups[groups] += parts if slab is None else [add(self, parts)]
+        roots = []
+        for parts in by_groups.values():
+            while len(parts) > 1:
+                parts = [add(self, list(some)) for some in _batch(parts, _FAN_IN)]
+            roots += parts
+        return roots
+
+
+def _gather(whole: Whole, box: Box, values: NDArray[Any], version: str) -> Part:
+    return whole.gather(box, values, version)
+
+
+def _add(whole: Whole, parts: Sequence[Part]) -> Part:
+    return whole.add(parts)
+
+
+def _batch(parts: Sequence[Delayed], size: int) -> Iterator[Sequence[Delayed]]:
+    for start in range(0, len(parts), size):
+        yield parts[start : start + size]
+
+
+class BlockUse(NamedTuple):
+    """Statistics on their way to blocks.
+
+    Parameters
+    ----------
+    use : Use
+        Gamma and beta of the shapes that the whole tensor's plan has for them.
+    shape : tuple of int
+        The whole tensor's.
+    inverts : bool
+        Whether normalization is undone.
+    """
+
+    use: Use
+    shape: tuple[int, ...]
+    inverts: bool = False
+
+    def plan(self, dtype: np.dtype[Any]) -> Plan:
+        """Return the plan for the whole tensor.
+
+        Raises
+        ------
+        DataError
+            If its groups are not those that there are statistics of.
+        """
+        return self.use.plan("x", make_hollow(self.shape, dtype))
+
+    def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
+        """Return what becomes of a block."""
+        require_version(version)
+        block = np.ascontiguousarray(values)
+        whole = self.plan(block.dtype)
+        gamma, beta = (cut_parameter(whole, name, box, getattr(self.use, name)) for name in ("gamma", "beta"))
+        use = self.use._replace(stats=cut_stats(self.use.stats, self.shape, box), gamma=gamma, beta=beta)
+        plan = use.plan("the block", block)
+        if self.inverts:
+            return invert_stats(use, plan, block, None, ALONE)[0]
+        return run(plan, block, use.fit_inputs(plan), None, ALONE)[0]
+
+
+class BlockNorm(NamedTuple):
+    """A norm on its way to blocks that hold whole groups.
+
+    Parameters
+    ----------
+    request : Request
+    shape : tuple of int
+        The whole tensor's.
+    affine : mapping of str to ndarray
+        Gamma and beta.
+    """
+
+    request: Request
+    shape: tuple[int, ...]
+    affine: Mapping[str, NDArray[Any]]
+
+    def plan(self, dtype: np.dtype[Any]) -> Plan:
+        """Return the plan for the whole tensor."""
+        return make_plan(self.request, self.shape, dtype)
+
+    def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
+        """Return what becomes of a block."""
+        require_version(version)
+        block = np.ascontiguousarray(values)
+        whole = self.plan(block.dtype)
+        mine = make_plan(
+            self.request._replace(axes=whole.grid.axes, keep=None, layout=whole.grid.layout.text),
+            block.shape,
+            block.dtype,
+        )
+        cut = {name: cut_parameter(whole, name, box, array) for name, array in self.affine.items()}
+        normalized: NDArray[Any] = calculate(mine, block, fit_inputs(mine, block, cut), effort=ALONE).normalized
+        return normalized
+
+
+def make_hollow(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array of a shape and dtype that takes no memory: plans are made of nothing else."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+def cut_parameter(plan: Plan, name: str, box: Box, values: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return what of gamma or beta a block needs, from an array of any shape that the plan takes."""
+    if values is None:
+        return None
+    full = plan.fit_parameter(name, values).reshape(plan.parameters.full_shape)
+    lengths = zip(box, full.shape, plan.grid.shape, strict=True)
+    return full[tuple(cut if mine == length else slice(None) for cut, mine, length in lengths)]
+
+
+def choose_block(
+    request: Request,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    affine: Mapping[str, NDArray[Any]],
+    nan: str | None,
+    fit: Callable[[Request, str], Stats],
+) -> BlockUse | BlockNorm:
+    """Return what normalizes blocks: statistics, where groups extend over samples, which are fitted first.
+
+    Parameters
+    ----------
+    request : Request
+    shape, dtype
+        The tensor's.
+    affine : mapping of str to ndarray
+        Gamma and beta.
+    nan : {"propagate", "omit", "raise"} or None
+    fit : callable
+        Returns the statistics of a request and a rule for NaN.
+
+    Raises
+    ------
+    UsageError
+        If blocks cannot do what is asked for.
+    """
+    plan = make_plan(request, shape, dtype)
+    try:
+        require_fittable(plan)
+    except UsageError:
+        if nan is not None:
+            raise UsageError(
+                "nan is of norms whose groups extend over samples, where blocks are normalized"
+            ) from None
+        return BlockNorm(request, shape, affine)
+    rule = nan or (NanRule.OMIT if Choices(request).pick("omits_nan") else NanRule.PROPAGATE)
+    stats = fit(request._replace(dtype=None), rule)
+    output = plan.choose_output_dtype(dtype).name
+    return BlockUse(Use(stats, affine.get("gamma"), affine.get("beta"), dtype=output), shape)

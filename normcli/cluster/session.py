@@ -1,0 +1,122 @@
+"""A cluster of dask: connected to or started, given tasks, watched, and left with nothing running."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from normcli.errors import DataError, MissingExtraError, NormError
+
+try:
+    from distributed import Client, LocalCluster
+except ImportError as _error:
+    raise MissingExtraError("--workers and --scheduler", "dask") from _error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dask.delayed import Delayed
+
+CONNECT = 20.0
+"""Seconds to wait for a scheduler."""
+
+PATIENCE = 30.0
+"""Seconds to wait for a worker, where there is none."""
+
+_POLL = 0.05
+"""Seconds between two looks at the cluster."""
+
+RETRIES = 3
+"""How often a task is tried again whose worker was lost."""
+
+
+class Session:
+    """A connection to a cluster; `open_session` makes one."""
+
+    def __init__(self, client: Any, address: str) -> None:
+        self._client, self._address = client, address
+
+    def run(self, tasks: Sequence[Delayed], advance: Callable[[int], None] = lambda count: None) -> list[Any]:
+        """Return what tasks give, in their order.
+
+        Parameters
+        ----------
+        tasks : sequence of Delayed
+        advance : callable
+            Called with the number of tasks that were done since.
+
+        Raises
+        ------
+        NormError
+            What a task raises.
+        DataError
+            If the scheduler or all workers are gone, or a task takes its workers down.
+        """
+        futures = self._client.compute(list(tasks), retries=RETRIES)
+        try:
+            self._watch(futures, advance)
+            gathered: list[Any] = self._client.gather(futures)
+        except NormError:
+            raise
+        except BaseException as error:
+            with contextlib.suppress(Exception):
+                self._client.cancel(futures, force=True)
+            if isinstance(error, Exception):
+                raise DataError(f"the cluster at {self._address} failed: {_describe(error)}") from error
+            raise
+        return gathered
+
+    def _watch(self, futures: list[Any], advance: Callable[[int], None]) -> None:
+        """Return once all are done or one has failed; raise `DataError` if nobody is left to work on them."""
+        alone_since: float | None = None
+        done = 0
+        while True:
+            finished = sum(future.status in ("finished", "error", "cancelled", "lost") for future in futures)
+            advance(finished - done)
+            done = finished
+            if done == len(futures) or any(future.status == "error" for future in futures):
+                return
+            time.sleep(_POLL)
+            if self._client.status != "running":
+                raise DataError(f"the scheduler at {self._address} is gone")
+            alone_since = None if self._client.nthreads() else alone_since or time.monotonic()
+            if alone_since is not None and time.monotonic() - alone_since > PATIENCE:
+                raise DataError(f"the scheduler at {self._address} has no workers")
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {[*str(error).strip().splitlines(), 'no reason given'][0]}"
+
+
+@contextlib.contextmanager
+def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session]:
+    """Connect to a scheduler, or start workers of this machine, which end with the block.
+
+    Raises
+    ------
+    DataError
+        If there is no scheduler at that address.
+    """
+    for name in ("distributed", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says what is wrong
+    with contextlib.ExitStack() as at_end:
+        if scheduler is None:
+            address: Any = at_end.enter_context(
+                LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+            name = "this machine"
+        else:
+            address = name = scheduler
+        try:
+            client = at_end.enter_context(Client(address, timeout=CONNECT, set_as_default=False))
+        except (OSError, ValueError, TimeoutError) as error:
+            raise DataError(f"no scheduler answers at {name}: {_describe(error)}") from error
+        yield Session(client, name)

@@ -1,0 +1,109 @@
+"""Arrays of stores, fitted and normalized by the workers of a cluster, each block read where it lies."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from dask.delayed import delayed
+
+from normcli.cluster.blocks import BlockNorm, Whole, require_version
+from normcli.tensors.places import find_place
+from normcli.tensors.stores import open_store
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.cluster.blocks import BlockUse
+    from normcli.cluster.session import Session
+    from normcli.fitting.parts import Box
+    from normcli.fitting.statistics import Stats
+    from normcli.norms.plan import Plan
+    from normcli.norms.request import Request
+    from normcli.tensors.stores import Stored
+
+BLOCK = 1 << 24
+"""Bytes in a block, or in a chunk where that is larger."""
+
+
+def fit_store(session: Session, request: Request, source: str, nan: str) -> Stats:
+    """Return the statistics of an array of a store, by the workers of a cluster.
+
+    Raises
+    ------
+    NormError
+        As `normcli.fit`; if the cluster fails.
+    """
+    stored = open_source(source)
+    whole = Whole.choose(request, tuple(stored.array.shape), stored.array.dtype, nan, source)
+    lengths = choose_lengths(stored, whole.subject.plan(1))
+    read = delayed(_read_box)
+    roots = whole.build_tree((box, read(source, box, __version__)) for box in stored.cut(lengths))
+    parts = session.run(roots)
+    stored.version.require_unchanged()
+    return whole.join(parts)
+
+
+def choose_lengths(
+    stored: Stored, plan: Plan, least: tuple[int, ...] | None = None, whole: tuple[int, ...] = ()
+) -> tuple[int, ...]:
+    """Return the lengths of blocks: some chunks along the last axes, all channels where they are of groups.
+
+    Parameters
+    ----------
+    stored : Stored
+    plan : Plan
+    least : tuple of int, optional
+        What the lengths are multiples of; by default the chunks.
+    whole : tuple of int
+        The axes that blocks hold all of.
+    """
+    shape, room = stored.array.shape, BLOCK // stored.array.dtype.itemsize
+    lengths = list(least or stored.chunks)
+    for axis in (*whole, *(() if plan.grid.split is None else (plan.grid.split.axis,))):
+        lengths[axis] = shape[axis]
+    for axis in reversed(range(len(shape))):
+        times = max(1, room // max(1, math.prod(lengths)))
+        lengths[axis] = min(-(-shape[axis] // lengths[axis]), times) * lengths[axis]
+        if lengths[axis] < shape[axis]:
+            break
+    return tuple(lengths)
+
+
+@lru_cache(maxsize=16)  # of a worker, which reads many blocks of one array
+def open_source(source: str) -> Stored:
+    """Return the array of a store that a text names."""
+    place = find_place(source)
+    assert place is not None
+    return open_store(place, source)
+
+
+def _read_box(source: str, box: Box, version: str) -> NDArray[Any]:
+    require_version(version)
+    return open_source(source).read(box)
+
+
+def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: Any) -> None:
+    """Normalize an array of a store into another array, of which each task writes whole chunks or shards.
+
+    Parameters
+    ----------
+    session : Session
+    use : BlockUse or BlockNorm
+        The latter of groups that blocks can hold whole.
+    source : str
+    target : zarr.Array
+    """
+    stored = open_source(source)
+    plan = use.plan(stored.array.dtype)
+    whole = plan.grid.axes if isinstance(use, BlockNorm) else ()
+    lengths = choose_lengths(stored, plan, tuple(target.shards or target.chunks), whole)
+    write, shared = delayed(_write_box), delayed(use)
+    session.run([write(source, target, shared, box, __version__) for box in stored.cut(lengths)])
+    stored.version.require_unchanged()
+
+
+def _write_box(source: str, target: Any, use: BlockUse | BlockNorm, box: Box, version: str) -> None:
+    target[box] = use.run(box, open_source(source).read(box), version)

@@ -1,0 +1,117 @@
+"""Arrays of dask: the bits of one machine, whatever the chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import normcli
+from normcli.errors import DataError, UsageError
+
+pytestmark = pytest.mark.peers
+
+SHAPE = (7, 6, 4, 5)
+
+
+@pytest.fixture(scope="module")
+def array():
+    return pytest.importorskip("dask.array")
+
+
+@pytest.fixture
+def x(rng):
+    return (rng.normal(3.0, 2.0, SHAPE) * 10.0 ** rng.integers(-6, 6, SHAPE)).astype("float32")
+
+
+REQUESTS = [
+    pytest.param("bn", {}, id="bn"),
+    pytest.param("bn", {"axes": "NHW", "ddof": 1, "eps": 0.1}, id="options"),
+    pytest.param("zscore", {"axes": "NCHW"}, id="one group"),
+    pytest.param("minmax", {"axes": "N"}, id="minmax"),
+    pytest.param("gn", {"groups": 3}, id="gn"),
+    pytest.param("gn", {"groups": 3, "axes": "NCHW"}, id="channel groups over the batch"),
+    pytest.param("ln", {"axes": "CHW"}, id="ln"),
+    pytest.param("in", {}, id="in"),
+    pytest.param("lrn", {}, id="a window"),
+    pytest.param("rms", {"dtype": "float64"}, id="another dtype"),
+]
+
+
+@pytest.mark.parametrize(("norm", "options"), REQUESTS)
+def test_any_chunks_give_the_bits_of_one_machine(norm, options, array, x, rng):
+    expected = normcli.normalize(x, norm, **options)
+    for _ in range(4):
+        chunks = tuple(int(rng.integers(1, n + 1)) for n in SHAPE)
+        result = normcli.normalize(array.from_array(x, chunks=chunks), norm, **options)
+        assert isinstance(result.normalized, array.Array)
+        assert result.normalized.compute().tobytes() == expected.normalized.tobytes()
+        for name, values in result.statistics.items():
+            assert values.tobytes() == expected.statistics[name].tobytes()
+
+
+def test_twenty_chunkings_have_one_fit(array, x, rng):
+    whole = normcli.fit(x, "bn")
+    for _ in range(20):
+        chunks = tuple(int(rng.integers(1, n + 1)) for n in SHAPE)
+        assert normcli.fit(array.from_array(x, chunks=chunks), "bn") == whole
+
+
+@pytest.mark.parametrize(("norm", "options"), [("bn", {}), ("ln", {"axes": "CHW"}), ("rms", {})])
+def test_gamma_and_beta_are_cut_to_blocks(norm, options, array, x, rng):
+    shape = normcli.normalize(x, norm, **options).plan.parameters.shape
+    affine = {"gamma": rng.normal(size=shape), "beta": rng.normal(size=shape)}
+    expected = normcli.normalize(x, norm, **options, **affine).normalized
+    found = normcli.normalize(array.from_array(x, chunks=(2, 4, 3, 2)), norm, **options, **affine).normalized
+    assert found.compute().tobytes() == expected.tobytes()
+
+
+def test_statistics_are_applied_and_undone_lazily(array, x):
+    stats, lazy = normcli.fit(x, "bn"), array.from_array(x, chunks=(3, 2, 4, 2))
+    y = stats.apply(lazy)
+    assert isinstance(y, array.Array)
+    assert y.compute().tobytes() == stats.apply(x).tobytes()
+    assert (
+        stats.invert(y, dtype="float64").compute().tobytes()
+        == stats.invert(stats.apply(x), dtype="float64").tobytes()
+    )
+
+
+def test_nothing_is_calculated_before_it_is_asked_for(array, x):
+    reads = []
+
+    def read(block):
+        reads.append(1)
+        return block
+
+    lazy = array.from_array(x, chunks=(2, 6, 4, 5)).map_blocks(
+        read, dtype="float32", meta=np.empty((0,) * 4, "f4")
+    )
+    _ = normcli.normalize(lazy, "ln").normalized
+    assert not reads
+    result = normcli.normalize(lazy, "bn")
+    assert len(reads) == 4  # the statistics alone
+    _ = result.normalized
+    assert len(reads) == 4
+
+
+def test_nan_does_what_was_told(array):
+    x = np.array([[1.0, np.nan], [3.0, 4.0]])
+    lazy = array.from_array(x, chunks=(1, 1))
+    assert normcli.fit(lazy, "zscore", nan="omit").mean.tolist() == [2.0, 4.0]
+    with pytest.raises(DataError, match="x: 1 value is NaN"):
+        normcli.fit(lazy, "zscore", nan="raise")
+
+
+def test_what_needs_the_whole_array_is_refused(array, x):
+    lazy = array.from_array(x)
+    with pytest.raises(UsageError, match="mask is of arrays in memory"):
+        normcli.normalize(lazy, "bn", mask=np.ones(SHAPE, bool))
+    with pytest.raises(UsageError, match="robust"):
+        normcli.fit(lazy, "robust")
+
+
+def test_a_result_says_what_it_is(array, x):
+    result = normcli.normalize(array.from_array(np.ones((4, 3))), "bn")
+    assert repr(result) == "<LazyResult: bn of (4, 3)>"
+    assert result.check == ()
+    assert "constant" in result.warnings[0]

@@ -1,0 +1,215 @@
+"""Clusters of real processes, started by their command lines: the bits of one machine, and faults in one line."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import normcli as library
+
+pytestmark = [pytest.mark.peers, pytest.mark.slow]
+
+SHAPE, CHUNKS = (24, 8, 40, 30), (5, 3, 17, 30)
+
+
+def start(*words, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
+    )
+
+
+def find_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+class Cluster:
+    """A scheduler and workers on loopback."""
+
+    def __init__(self, folder):
+        pytest.importorskip("distributed")
+        self.address, self.folder = f"tcp://127.0.0.1:{find_port()}", folder
+        port = self.address.rpartition(":")[2]
+        self.scheduler = start(
+            "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"
+        )
+        self.workers = []
+
+    def add_workers(self, count):
+        for _ in range(count):
+            self.workers.append(
+                start(
+                    *(
+                        "distributed.cli.dask_worker",
+                        self.address,
+                        "--nthreads",
+                        "1",
+                        "--no-nanny",
+                        "--no-dashboard",
+                    ),
+                    *("--death-timeout", "60", "--local-directory", str(self.folder)),
+                )
+            )
+
+    def close(self):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+        for process in (*self.workers, self.scheduler):
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = Cluster(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def x(tmp_path, rng, monkeypatch):
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.chdir(tmp_path)
+    x = (rng.normal(3.0, 2.0, SHAPE) * 10.0 ** rng.integers(-5, 5, SHAPE)).astype("float32")
+    zarr.create_array("x.zarr", data=x, chunks=CHUNKS)
+    return x
+
+
+def run(*words, timeout=120):
+    return subprocess.run(
+        [sys.executable, "-m", "normcli", *words], capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def read(path):
+    import zarr
+
+    return zarr.open(path, mode="r")[:]
+
+
+def test_every_verb_gives_the_bits_of_one_machine(cluster, x):
+    cluster.add_workers(4)
+    at = ("--scheduler", cluster.address)
+    made = run("fit", "bn", "x.zarr", "-o", "s.npz", "-q", *at)
+    assert made.stderr == ""
+    stats = library.load("s.npz")
+    assert stats == library.fit(x, "bn")
+    assert run("apply", "s.npz", "x.zarr", "-o", "y.zarr", *at).returncode == 0
+    assert read("y.zarr").tobytes() == stats.apply(x).tobytes()
+    assert run("invert", "s.npz", "y.zarr", "-o", "z.zarr", *at).returncode == 0
+    assert read("z.zarr").tobytes() == stats.invert(stats.apply(x)).tobytes()
+    assert run("bn", "-i", "x.zarr", "-o", "n.zarr", *at).returncode == 0
+    assert read("n.zarr").tobytes() == library.normalize(x, "bn").normalized.tobytes()
+    assert run("ln", "--axes", "CHW", "-i", "x.zarr", "-o", "l.zarr", *at).returncode == 0
+    assert read("l.zarr").tobytes() == library.normalize(x, "ln", axes="CHW").normalized.tobytes()
+
+
+def test_killed_workers_change_no_bit(cluster, x):
+    cluster.add_workers(3)
+    moments = random.Random(1)
+    command = [
+        sys.executable,
+        "-m",
+        "normcli",
+        "bn",
+        "-i",
+        "x.zarr",
+        "-o",
+        "y.zarr",
+        "--scheduler",
+        cluster.address,
+    ]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for worker in cluster.workers[:2]:
+        time.sleep(moments.uniform(0.5, 4.0))
+        worker.kill()
+        cluster.add_workers(1)
+    _, said = running.communicate(timeout=120)
+    assert (running.returncode, said) == (0, "")
+    assert read("y.zarr").tobytes() == library.normalize(x, "bn").normalized.tobytes()
+
+
+@pytest.mark.parametrize("victim", ["scheduler", "workers"])
+def test_a_cluster_that_is_gone_is_one_line_and_no_output(victim, cluster, x):
+    cluster.add_workers(1)
+    code = (
+        "import normcli.cluster.session as session, sys; session.PATIENCE = 3.0\n"
+        "from normcli.__main__ import main; sys.argv[0] = 'normcli'; main()"
+    )
+    command = [sys.executable, "-c", code, "bn", "-i", "x.zarr", "-o", "y.zarr", "--scheduler", cluster.address]
+    for process in [cluster.scheduler] if victim == "scheduler" else cluster.workers:
+        os.kill(process.pid, signal.SIGSTOP)  # whatever is asked of it, it has not done when it is killed
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4.0)
+    for process in [cluster.scheduler] if victim == "scheduler" else cluster.workers:
+        process.kill()
+    out, said = running.communicate(timeout=60)
+    assert (running.returncode, out) == (3, "")
+    assert len(said.splitlines()) == 1
+    assert cluster.address in said
+    assert not os.path.exists("y.zarr")
+
+
+def test_no_scheduler_is_one_line(x):
+    made = run("fit", "bn", "x.zarr", "--scheduler", f"tcp://127.0.0.1:{find_port()}", timeout=60)
+    assert (made.returncode, made.stdout) == (3, "")
+    assert "no scheduler answers at tcp://127.0.0.1" in made.stderr
+    assert len(made.stderr.splitlines()) == 1
+
+
+def test_a_damaged_chunk_is_named(cluster, x):
+    cluster.add_workers(1)
+    with open("x.zarr/c/1/0/0/0", "wb") as chunk:
+        chunk.write(b"damaged")
+    made = run("fit", "bn", "x.zarr", "--scheduler", cluster.address)
+    assert (made.returncode, made.stdout) == (3, "")
+    assert "x.zarr: the chunk at" in made.stderr
+    assert len(made.stderr.splitlines()) == 1
+
+
+def test_an_interrupt_leaves_nothing_running(x):
+    command = [sys.executable, "-m", "normcli", "bn", "-i", "x.zarr", "-o", "y.zarr", "--workers", "2"]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    time.sleep(4.0)
+    os.killpg(running.pid, signal.SIGINT)
+    out, _ = running.communicate(timeout=60)
+    assert out == ""
+    assert running.returncode in (130, 0)
+    deadline = time.monotonic() + 20.0
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.killpg(running.pid, 0)
+            time.sleep(0.2)
+    assert running.returncode == 0 or not os.path.exists("y.zarr")
+
+
+def test_workers_of_this_machine(x):
+    made = run("fit", "bn", "x.zarr", "--workers", "2", "--print", "mean")
+    assert made.stderr == ""
+    assert np.array(made.stdout.split(), float).tobytes() == library.fit(x, "bn").mean.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(("fit", "robust", "x.zarr", "--workers", "1"), "quartiles", id="quartiles"),
+        pytest.param(("bn", "-i", "x.zarr", "--workers", "1"), "a store into a store", id="no output"),
+        pytest.param(("bn", "-i", "x.zarr", "-o", "y.zarr", "--workers", "1", "--print", "mean"), "--print is of one machine", id="print"),
+        pytest.param(("fit", "bn", "x.zarr", "--workers", "1", "--scheduler", "tcp://h:1"), "give one of them", id="both"),
+    ],
+)  # fmt: skip
+def test_what_a_cluster_does_not_do(words, message, x):
+    made = run(*words)
+    assert (made.returncode, made.stdout) == (2, "")
+    assert message in made.stderr
+    assert not os.path.exists("y.zarr")
