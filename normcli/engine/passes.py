@@ -394,10 +394,17 @@ class Run:
                 if name not in self.statistics:
                     self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
 
-    @contextlib.contextmanager
-    def open_statistics(self, tile: Slices) -> Iterator[dict[str, Floats]]:
+    def open_statistics(self, tile: Slices) -> contextlib.AbstractContextManager[dict[str, Floats]]:
         """Give arrays of one axis for a tile's statistics, by their names; then keep what is in them."""
         self._allocate_statistics(self.plan.norm.statistics, self.geometry.kept_shape)
+        if (
+            tile == self.geometry.everything
+        ):  # of a small tensor, all that follows would take longer than the sums
+            return contextlib.nullcontext({name: a.reshape(-1) for name, a in self.statistics.items()})
+        return self._open_some_statistics(tile)
+
+    @contextlib.contextmanager
+    def _open_some_statistics(self, tile: Slices) -> Iterator[dict[str, Floats]]:
         index: Any = (*self.geometry.cut_groups(tile), ...)  # arrays without axes stay arrays
         places = {name: values[index] for name, values in self.statistics.items()}
         given = {name: np.ascontiguousarray(place).reshape(-1) for name, place in places.items()}
