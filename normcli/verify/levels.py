@@ -56,3 +56,11 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
     levels = (Level(name, ROUNDED_ONCE, 0.0), Level(name, 2.0, 0.0), *(Level(name, 1.0, n) for n in careless))
     shorter = [Level(_CALCULATED, 1.0, roundings) for roundings in _OF_SHORTER] if name != _CALCULATED else []
     return (*levels, *shorter)
+
+
+def choose_careless(dtype: np.dtype[Any]) -> Level:
+    """Return the most careless of the levels that calculate in no shorter a dtype than the result's."""
+    own = (
+        level for level in list_levels(dtype) if get_eps(np.dtype(find_type(level.precision))) <= get_eps(dtype)
+    )
+    return [*own][-1]

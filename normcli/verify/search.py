@@ -27,7 +27,7 @@ from normcli.verify.evidence import (
 )
 from normcli.verify.groups import Widened, enumerate_grids, widen
 from normcli.verify.hypothesis import Hypothesis, Match, Sample
-from normcli.verify.levels import Level, list_levels
+from normcli.verify.levels import Level, choose_careless, list_levels
 from normcli.verify.names import describe_hypothesis, describe_window
 from normcli.verify.one_pass import fit_one_pass
 from normcli.verify.ranking import BY_LUCK, rank_matches
@@ -409,8 +409,8 @@ class Search:
         return slack if placed.shift is None else slack + level.measure(np.abs(placed.shift))
 
     def _tolerate(self, hypothesis: Hypothesis) -> Floats:
-        """Return how far values may be off at the loosest level."""
-        sample, level, eps = hypothesis.sample, self.levels[-1], hypothesis.model.low
+        """Return how far values may be off that were calculated in their own dtype."""
+        sample, level, eps = hypothesis.sample, choose_careless(self.scope.dtype), hypothesis.model.low
         placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
         with np.errstate(all="ignore"):
             before = noise.limit(hypothesis.measure_factors(eps), hypothesis.standardize(eps))
