@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -33,7 +34,10 @@ _GROUP_SIZES = (1, 2, 3, 7, 8, 9, 31, 32, 33, 127, 128, 129, 1023, 1024, 1025)
 _USUAL_SIZE = 96
 """Values in a group where the values matter and their number does not; no power of two."""
 
-_RANKS = ((7,), (3, 4), (2, 3, 5), (2, 4, 3, 5), (2, 4, 3, 2, 5))
+_USUAL_GROUPS = 8
+"""So many groups show what a kernel did instead; fewer leave it open."""
+
+_RANKS = ((7,), (3, 4), (2, 4, 6), (2, 4, 3, 6), (2, 4, 3, 2, 6))
 
 _EMPTY = ((0, 4), (3, 0), (0, 4, 5), (3, 4, 0))
 
@@ -109,7 +113,7 @@ def provocations(
     --------
     >>> cases = provocations("ln", "float16")
     >>> len(cases), cases[4]
-    (37, <Provocation: group size 8, (3, 8), float16>)
+    (38, <Provocation: group size 8, (3, 8), float16>)
     >>> from normcli.testing import assert_matches
     >>> for case in cases:
     ...     y = normalize(case.x, "ln", **case.options).normalized
@@ -147,7 +151,7 @@ class _Maker:
         """Yield every case."""
         for size in _GROUP_SIZES:
             yield from self._make(f"group size {size}", self._find_shape(size))
-        usual = self._find_shape(_USUAL_SIZE)
+        usual = self._find_shape(_USUAL_SIZE, _USUAL_GROUPS)
         for kind in self._list_values():
             yield from self._make(kind.name, usual, kind.make)
         for shape in _RANKS:
@@ -162,9 +166,9 @@ class _Maker:
         name = self._dtype.name
         digits = 1 - int(math.log2(get_eps(self._dtype)))
         smallest, largest = get_smallest(name), get_largest(name)
-        half, most = 2.0 ** ((digits + 1) // 2), 2.0 ** (digits - 2)
-        yield _Values(f"mean {half:g} times the spread", lambda z: z + half)
-        yield _Values(f"mean {most:g} times the spread", lambda z: z + most)
+        half = 2.0 ** ((digits + 1) // 2)
+        for far in (half / 4.0, half, 2.0 ** (digits - 2)):
+            yield _Values(f"mean {far:g} times the spread", functools.partial(np.add, far))
         yield _Values("constant groups", lambda z: np.broadcast_to(_ramp(z) / 10.0, z.shape))
         yield _Values("one constant group", lambda z: np.where(_ramp(z) == 1.0, 0.1, z))
         yield _Values("all zeros", np.zeros_like)
@@ -175,10 +179,11 @@ class _Maker:
         yield _Values("squares beyond float16", lambda z: (z + 4.0) * math.sqrt(_LARGEST_HALF) / 2.0)
         yield _Values(f"edge of {name}", lambda z: np.clip(z / 2.0, -1.0, 1.0) * largest)
 
-    def _find_shape(self, size: int) -> Shape:
+    def _find_shape(self, size: int, groups: int = 3) -> Shape:
         """Return a shape with several groups of a size; the first that fits where there is none."""
         fitting = []
-        for shape in ((3, size), (size, 3), (2, 2, size), (2, 3, size), (2, size, 3), (size,)):
+        paired = (max(2, groups // 2), 2, size)
+        for shape in ((groups, size), (size, groups), paired, (2, groups, size), (2, size, groups), (size,)):
             try:
                 grid = self.plan(shape).grid
             except NormError:

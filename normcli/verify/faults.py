@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -74,14 +75,18 @@ class Terms(NamedTuple):
         return self.size / max(1, self.size - 1)
 
     def differentiate(
-        self, a: float = 1.0, b: float = 1.0, g: Floats | None = None, axes: tuple[int, ...] | None = None
+        self,
+        a: float = 1.0,
+        b: float | Floats = 1.0,
+        g: Floats | None = None,
+        axes: tuple[int, ...] | None = None,
     ) -> Floats:
         """Return dx with so many of either term, of another g, or of means over other axes."""
         g, axes = self.g if g is None else g, self.axes if axes is None else axes
         share = self.size / math.prod(g.shape[axis] for axis in axes)
         mean = g.mean(axes, keepdims=True) if self.centres else 0.0
-        pull = (g * self.w).sum(axes, keepdims=True) * share
-        result: Floats = (g - a * mean - b * self.slope * pull) / self.divisor
+        pull = (g * self.w / self.divisor).sum(axes, keepdims=True) * share  # other axes have other divisors
+        result: Floats = (g - a * mean - b * self.slope * self.divisor * pull) / self.divisor
         return result
 
 
@@ -111,6 +116,11 @@ _DX_OF_GAMMA: tuple[Fault, ...] = (
     ("gamma is left out", lambda t: t.differentiate(g=t.dy)),
     ("gamma multiplies dx at the end, not dy before the means", lambda t: t.gamma * t.differentiate(g=t.dy)),
     ("gamma multiplies twice", lambda t: t.differentiate(g=t.g * t.gamma)),
+    (f"gamma multiplies {_PULL} once more", lambda t: t.differentiate(b=t.gamma)),
+    (
+        "gamma is left out of dy itself, though not of its means",
+        lambda t: t.differentiate() + (t.dy - t.g) / t.divisor,
+    ),
 )
 """How a dx may be wrong where there is a gamma."""
 
@@ -129,6 +139,8 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> str | None:
     right = exact.field(name)
     if right is None or exact.input.size > _MOST_VALUES or exact.inputs.selection is not None:
         return None
+    if not actual.any():
+        return f"{name}: every value is 0: it is not calculated, or not written."
     with np.errstate(all="ignore"):
         found = _choose(actual.astype(np.float64), right, _list_faults(exact, name, right))
     return None if found is None else f"{name}: {found}."
@@ -164,6 +176,13 @@ def _list_faults(exact: Gradients, name: str, right: Floats) -> Iterator[tuple[s
         shape = right.shape
         for words, make in (*_DX, *(() if exact.inputs.gamma is None else _DX_OF_GAMMA)):
             yield words, make(terms).reshape(shape)
+        if exact.inputs.given is not None:
+            trained = make_terms(replace(exact, inputs=exact.inputs._replace(given=None)))
+            assert trained is not None
+            yield (
+                "the statistics are those of the batch, as in training",
+                trained.differentiate().reshape(shape),
+            )
         if exact.plan.grid.split is None:
             names = exact.plan.grid.layout.names
             for axes in _list_axes(len(shape), terms.axes):
@@ -172,6 +191,12 @@ def _list_faults(exact: Gradients, name: str, right: Floats) -> Iterator[tuple[s
                     f"its means are over {over}, not over the axes of the norm",
                     terms.differentiate(axes=axes),
                 )
+                if set(axes) > set(terms.axes):
+                    more = math.prod(shape[axis] for axis in axes) / terms.size
+                    yield (
+                        f"its sums are over {over}, and divided by the number of values in a group",
+                        terms.differentiate(a=more, b=more, axes=axes),
+                    )
         return
     yield from _list_parameter_faults(exact, name, right)
 

@@ -237,6 +237,8 @@ def _find_reason(x: NDArray[Any], y: NDArray[Any]) -> str | None:
     if x.shape == y.shape and all(map(np.array_equal, iterate_pieces(x), iterate_pieces(y))):
         return "the actual tensor is the input, unchanged"
     if _is_constant(y):
+        if not y[(0,) * y.ndim]:
+            return "every value of the actual tensor is 0, as where a sum of squares overflows to ∞ and divides"
         return "the actual tensor is constant: so is every norm of groups of one value"
     return None
 

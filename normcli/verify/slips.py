@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from normcli.numerics.rounding import widen
+from normcli.printable import format_count
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, choose_eps
 from normcli.verify.weight import CERTAIN, Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
@@ -77,30 +80,89 @@ def _explain(bounded: Bounded) -> Iterator[Slip]:
         return
     least, largest, size = bounded.least[known], bounded.largest[known], standard.size[known]
     seen = Seen(least, largest, size, standard.offset[known], standard.group_size, standard.centred)
-    found = [_find_square(seen)]
+    rows = widen(standard.rows)[known]
+    is_scaler = bounded.affine.way == "none" and not standard.centred  # x / std, which is told as a plain map
+    found = [
+        _find_square(seen, slip, _measure(rows, slip.of, standard.centred))
+        for slip in _OF_SQUARES
+        if slip.of == "own" or not is_scaler
+    ]
     if standard.centred and seen.count_shift() >= CERTAIN:
-        found.append(_find_constant(seen))
+        found += [_find_padding(seen, np.nanmean(rows, axis=1)), _find_constant(seen)]
     for rank, words in enumerate(found):
         if words is not None:
             yield Slip(bounded.grid, standard.centred, bounded.affine.way, words, rank)
 
 
-def _find_square(seen: Seen) -> str | None:
-    """Return the words of a division by the variance (or the mean square), without the root."""
-    what = "variance" if seen.centred else "mean square"
-    for ddof in (0, 1) if seen.centred else (0,):
-        square = seen.size**2 * seen.group_size / (seen.group_size - ddof)
-        low, high = (
-            float((seen.size / seen.largest - square).max()),
-            float((seen.size / seen.least - square).min()),
-        )
+class _OfSquares(NamedTuple):
+    """A slip in what is divided by.
+
+    Parameters
+    ----------
+    words : str
+    of : {"own", "other"}
+        Whether it is of the variance where groups are centred and of the mean square where not, as it should be,
+        or the other way round.
+    undo : callable
+        Returns what is added to that, given what x or x − mean was divided by.
+    """
+
+    words: str
+    of: str
+    undo: Callable[[Floats], Floats]
+
+
+_OF_SQUARES = (
+    _OfSquares("divided by the {what} and not by its root", "own", lambda divisor: divisor),
+    _OfSquares("multiplied by the root of the {what}, not divided by it", "own", lambda divisor: divisor**-2),
+    _OfSquares("divided by the root of the {what}", "other", lambda divisor: divisor**2),
+)
+"""The likelier ones first."""
+
+
+_ROUNDINGS = 2.0**-21
+"""What the roundings of a root and of quotients make in float32, as part of the square of the divisor."""
+
+
+def _measure(rows: Floats, of: str, centred: bool) -> tuple[str, Floats]:
+    """Return the name and the values of each group's variance, or mean square."""
+    if centred == (of == "own"):
+        return "variance", np.nanvar(rows, axis=1)
+    return "mean square", np.nanmean(rows * rows, axis=1)
+
+
+def _find_square(seen: Seen, slip: _OfSquares, measured: tuple[str, Floats]) -> str | None:
+    """Return the words of a slip in what is divided by, if an eps that is in use goes with it."""
+    what, exact = measured
+    ends = slip.undo(seen.size / seen.largest), slip.undo(seen.size / seen.least)
+    lowest, highest = np.minimum(*ends) * (1.0 - _ROUNDINGS), np.maximum(*ends) * (1.0 + _ROUNDINGS)
+    for ddof in (0, 1) if what == "variance" else (0,):
+        square = exact * (seen.group_size / (seen.group_size - ddof))
+        low, high = float((lowest - square).max()), float((highest - square).min())
         if max(low, 0.0) > high or high < 0.0:
             continue
         eps = choose_eps(max(low, 0.0), high)
         if eps not in COMMON_EPS or seen.count_scale(0) + seen.count_shift() < CERTAIN:
             continue
         added = f"eps {eps:g}" if low > 0.0 else f"an eps of up to {high:.2g}" if high > 0.0 else "without eps"
-        return f"divided by the {what} and not by its root ({added}{f', ddof {ddof}' if ddof else ''})"
+        return f"{slip.words.format(what=what)} ({added}{f', ddof {ddof}' if ddof else ''})"
+    return None
+
+
+def _find_padding(seen: Seen, mean: Floats) -> str | None:
+    """Return the words of a variance that counts zeros behind each group: (0 − mean)² of some, over n."""
+    square, share = seen.size**2, mean**2 / seen.group_size
+    if seen.count_scale(1) < CERTAIN:
+        return None
+    for eps in COMMON_EPS:
+        low = float((((seen.size / seen.largest) ** 2 - square - eps) / share).max())
+        high = float((((seen.size / seen.least) ** 2 - square - eps) / share).min())
+        count = math.ceil(low)
+        if 0 < count <= high < count + 1:
+            return (
+                f"divided by the root of a variance that counts {format_count(count, 'value')} of padding, 0 less "
+                f"the mean, beside the {seen.group_size} of each group"
+            )
     return None
 
 

@@ -102,11 +102,57 @@ def test_small_gradients_are_not_tolerated_away():
     assert not found.ok
 
 
-@pytest.mark.parametrize("array", [RNG.normal(size=X.shape), X, np.zeros_like(X)])
+@pytest.mark.parametrize("array", [RNG.normal(size=X.shape), X])
 def test_what_no_fault_explains_has_no_sentence(array):
     found = check("dx", array)
     assert not found.ok
     assert found.faults == {}
+
+
+def test_what_is_not_written_is_said_to_be():
+    assert check("dx", np.zeros_like(X)).faults["dx"].startswith("dx: every value is 0: it is not calculated")
+
+
+def test_running_statistics_are_constants():
+    """In evaluation: the derivative of training, and what differentiates the running statistics."""
+    running = {"running_mean": np.arange(4.0), "running_var": np.arange(1.0, 5.0)}
+    found = check("dx", backward(X, DY, "bn", gamma=GAMMA).dx, **running)
+    assert found.faults["dx"] == "dx: the statistics are those of the batch, as in training."
+
+
+@pytest.mark.parametrize(
+    ("fault", "array"),
+    [
+        ("gamma multiplies the x̂ · mean(dy · gamma · x̂) term once more",
+         (P.g - mean(P.g) - view(GAMMA) * P.xhat * mean(P.g * P.xhat)) / P.divisor),
+        ("gamma is left out of dy itself", (DY - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor),
+    ],
+)  # fmt: skip
+def test_gamma_in_one_term_alone(fault, array):
+    assert check("dx", array).faults["dx"].startswith(f"dx: {fault}")
+
+
+@pytest.mark.parametrize("divided", [4, 24])
+def test_means_over_more_than_the_group(divided):
+    """Of layer norm over the last axis, summed over the channels too, and divided by either number of values."""
+    axes = (1, 2)
+    w = X - X.mean(2, keepdims=True)
+    divisor = np.sqrt((w * w).mean(2, keepdims=True) + 1e-5)
+    xhat, number = w / divisor, {4: 5, 24: 20}[divided]
+    sums = (values.sum(axes, keepdims=True) / number for values in (DY, DY * xhat))
+    first, second = sums
+    found = check_gradients_of_ln((DY - first - xhat * second) / divisor)
+    words = (
+        "its means are over c×l"
+        if number == 20
+        else "its sums are over c×l, and divided by the number of values"
+    )
+    assert found.faults["dx"].startswith(f"dx: {words}")
+
+
+def check_gradients_of_ln(dx):
+    right = backward(X, DY, "ln")
+    return check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": dx})
 
 
 def test_faults_that_are_the_same_on_the_data_are_both_named():
