@@ -5,12 +5,12 @@ half the smallest subnormal number, where a product or a quotient underflows. Wh
 γₖ = k·u/(1 − k·u) of itself (Higham 2002, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 2.2
 and lemma 3.1). From this follows, for n values of which none goes through more than k additions:
 
-* a sum, by γₖ Σ|x| in any order: k = n − 1 in turn, ⌈log₂ n⌉ by halves (ibid., 4.2);
+* a sum, by γₖ Σ|x| in any order: k = n − 1, or ⌈log₂ n⌉ by halves (section 4.2);
 * two passes: the variance by γ of k + 6 of itself, and the square of what the mean is off (Chan, Golub & LeVeque
   1983, Algorithms for computing the sample variance; Higham, section 1.9 and problem 1.10: (n + 3)u of itself);
 * one pass: by γ of k + 4 of E[x²], 1 + mean²/variance times more; over x less s, of E[(x − s)²];
-* Welford's recurrence: the mean by E ≤ n·u·max|x|/2, as each step rounds it, and the variance by some 2.4 E times
-  the deviation (Higham, (1.6), whose bound has no constants: they are worked out in `bound_welford`);
+* Welford's recurrence: the mean by E ≤ n·u·max|x|/2, as each step rounds it, and the variance by some 2.4 E
+  times the deviation (Higham, (1.6), whose bound has no constants: they are worked out in `bound_welford`);
 * parts that are merged in d levels: E more by some d·10·u·max|x|, the variance by 4 E √(d/2) of the deviation.
 
 These are bounds of the worst case: actual errors grow about as the root of the number of roundings (Higham,

@@ -101,8 +101,8 @@ class _OfSquares(NamedTuple):
     ----------
     words : str
     of : {"own", "other"}
-        Whether it is of the variance where groups are centred and of the mean square where not, as it should be,
-        or the other way round.
+        Whether it is of the variance where groups are centred and of the mean square where not, as it should
+        be, or the other way round.
     undo : callable
         Returns what is added to that, given what x or x − mean was divided by.
     """
@@ -160,8 +160,8 @@ def _find_padding(seen: Seen, mean: Floats) -> str | None:
         count = math.ceil(low)
         if 0 < count <= high < count + 1:
             return (
-                f"divided by the root of a variance that counts {format_count(count, 'value')} of padding, 0 less "
-                f"the mean, beside the {seen.group_size} of each group"
+                f"divided by the root of a variance that counts {format_count(count, 'value')} of padding, "
+                f"0 less the mean, beside the {seen.group_size} of each group"
             )
     return None
 
