@@ -66,11 +66,10 @@ class Computation(NamedTuple):
         usual = next(iter(CASTS))
         return self.accumulation.name + ("" if self.cast.name == usual else f":{self.cast.name}")
 
-    @property
-    def words(self) -> str:
-        """How a sentence says it: `float16 sums, E[x²] − E[x]² in one pass, rounded once at the end`."""
+    def describe(self, formula: Formula) -> str:
+        """Return how a sentence says it: `float16 sums, E[x²] − E[x]² in one pass, rounded once at the end`."""
         algorithm, dtype = self.accumulation
-        return f"{dtype} sums, {algorithm.words}, {self.cast.words}"
+        return f"{dtype} sums, {algorithm.words if formula.centres else algorithm.squares}, {self.cast.words}"
 
     def run(
         self,
@@ -133,16 +132,14 @@ def list_accumulations(formula: Formula) -> Iterator[Accumulation]:
     for dtype in DTYPES:
         if has_dtype(dtype):
             for algorithm in ALGORITHMS.values():
-                if formula.centres or algorithm.takes_squares:
+                if formula.centres or algorithm.squares:
                     yield Accumulation(algorithm, dtype)
 
 
 def list_casts(accumulation: Accumulation, dtype: np.dtype[Any], *, has_gamma: bool) -> Iterator[Cast]:
     """Yield the cast orders that may differ: of sums in the result's own dtype, they are one."""
-    usual, *others = CASTS.values()
-    yield usual
-    if accumulation.dtype != dtype.name:
-        yield from (cast for cast in others if has_gamma or not cast.needs_gamma)
+    widens = accumulation.dtype != dtype.name
+    yield from (cast for cast in CASTS.values() if cast.differs(widens=widens, has_gamma=has_gamma))
 
 
 def has_dtype(name: str) -> bool:

@@ -130,7 +130,16 @@ def write_folded(given: Elements) -> Values:
 
 def write_fused(given: Elements) -> Values:
     """Return (x − mean) · (1/divisor), times gamma plus beta rounded once."""
-    values = (given.rows - given.mean) * given.inverse
+    return _scale_fused(given, (given.rows - given.mean) * given.inverse)
+
+
+def write_folded_fused(given: Elements) -> Values:
+    """Return x · (1/divisor) − mean/divisor rounded once, and that times gamma plus beta too."""
+    inverse = given.inverse
+    return _scale_fused(given, fuse(given.rows, inverse, -given.mean * inverse))
+
+
+def _scale_fused(given: Elements, values: Values) -> Values:
     if given.gamma is None or given.beta is None:
         return given.scale(values)
     gamma, beta = (np.broadcast_to(p.astype(values.dtype), values.shape) for p in (given.gamma, given.beta))

@@ -110,31 +110,38 @@ def measure_chunked_welford(rows: Values, add: Add, ddof: int) -> Moments:
     return Moments(threads[0].mean, threads[0].squares / make_count(rows, ddof))
 
 
-def measure_cascade(rows: Values, add: Add, ddof: int, lanes: int = _LANES) -> Moments:
-    """Return what torch's kernels do on x86 with AVX2, in vectors of 8 lanes and with fused products.
+def measure_cascade(rows: Values, add: Add, ddof: int, loads: int = 1) -> Moments:
+    """Return what torch's CPU kernels do on x86 with AVX2, in vectors of 8 lanes and with fused products.
 
     Chunks of 16 vectors by Welford's recurrence, these merged in pairs, and pairs of pairs, as a carry goes
-    through a binary number; then the lanes, one after the other.
+    through a binary number; then the lanes, one after the other. Of half precision, 16 values are loaded at
+    once and make two vectors.
 
     Source: PyTorch 2.13, aten/src/ATen/native/cpu/moments_utils.h, `RowwiseMomentsImpl`.
     """
     groups, count = rows.shape
-    vectors = count // lanes
-    steps = rows[:, : vectors * lanes].reshape(groups, vectors, lanes).transpose(1, 0, 2)
-    nothing = Part(0, np.zeros((groups, lanes), rows.dtype), np.zeros((groups, lanes), rows.dtype))
-    chunks = [steps[start : start + _CHUNK] for start in range(0, vectors, _CHUNK)]
+    loaded = count // (loads * _LANES)
+    full = loaded * loads * _LANES
+    steps = rows[:, :full].reshape(groups, loaded, loads, _LANES).transpose(1, 2, 0, 3)
+    nothing = Part(0, np.zeros((groups, _LANES), rows.dtype), np.zeros((groups, _LANES), rows.dtype))
+    chunks = [steps[start : start + _CHUNK] for start in range(0, loaded, _CHUNK)]
     stack = [nothing] * max(1, (len(chunks) - 1).bit_length())
     for number, chunk in enumerate(chunks, 1):
-        stack[0] = _merge_fused(stack[0], _run_fused(chunk))
+        for load in range(loads):
+            stack[0] = _merge_fused(stack[0], _run_fused(chunk[:, load]))
         level = 1
         while level < len(stack) and number % (1 << level) == 0:
             stack[level], stack[level - 1] = _merge_fused(stack[level], stack[level - 1]), nothing
             level += 1
     whole = functools.reduce(_merge_fused, stack)
-    found = _run_welford(rows[:, vectors * lanes :].T)
-    for lane in range(lanes):
+    found = _run_welford(rows[:, full:].T)
+    for lane in range(_LANES):
         found = merge(found, Part(whole.size, whole.mean[:, lane], whole.squares[:, lane]), fuse)
     return Moments(found.mean, found.squares / make_count(rows, ddof))
+
+
+measure_cascade_of_halves = functools.partial(measure_cascade, loads=2)
+"""What torch's CPU kernels do of float16 and bfloat16."""
 
 
 def _run_fused(steps: Values) -> Part:

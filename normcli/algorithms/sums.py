@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -89,3 +90,44 @@ def add_pairwise(rows: Values) -> Values:
     for place in range(even, count):
         total = total + rows[:, place]
     return total
+
+
+def add_in_vectors(rows: Values) -> Values:
+    """Add as torch does along contiguous float32 on x86 with AVX2: in vectors of 8, four of them side by side.
+
+    Source: PyTorch 2.13, aten/src/ATen/native/cpu/SumKernel.cpp, `cascade_sum`.
+    """
+    groups, count = rows.shape
+    width = _VECTOR if count >= _VECTOR else 1
+    vectors = count // width
+    sums = _add_side_by_side(rows[:, : vectors * width].reshape(groups, vectors, width).transpose(1, 0, 2))
+    if width == 1:
+        return sums[:, 0]
+    rest = rows[:, vectors * width :]
+    return add_in_turn(np.concatenate([np.zeros((groups, 1), rows.dtype), rest, sums], axis=1))
+
+
+def _add_side_by_side(steps: Values) -> Values:
+    """Add along the first axis: every fourth value for itself, then what is left, then the four."""
+    full = len(steps) // _SIDES
+    sums = _add_in_levels(steps[: full * _SIDES].reshape(full, _SIDES, *steps.shape[1:]))
+    rest: Iterator[Values] = iter((*steps[full * _SIDES :], *sums[1:]))
+    return functools.reduce(operator.add, rest, sums[0])
+
+
+def _add_in_levels(steps: Values) -> Values:
+    """Add along the first axis: so many in turn, so many of these sums in turn, and so on over four levels."""
+    power = max(_LEVELS, max(len(steps) - 1, 0).bit_length() // _LEVELS)
+    nothing = np.zeros(steps.shape[1:], steps.dtype)
+    levels = [nothing] * _LEVELS
+    for number, values in enumerate(steps, 1):
+        levels[0] = levels[0] + values
+        for level in range(1, _LEVELS):
+            if number % (1 << level * power):
+                break
+            levels[level], levels[level - 1] = levels[level] + levels[level - 1], nothing
+    return functools.reduce(operator.add, levels)
+
+
+_VECTOR, _SIDES, _LEVELS = 8, 4, 4
+"""torch's: float32 in a vector, vectors side by side, and levels of sums."""

@@ -1,6 +1,6 @@
 """The tables of algorithms, of cast orders, and of what frameworks do. To add one, add a row.
 
-A computation is named `ALGORITHM:DTYPE`, or `ALGORITHM:DTYPE:CAST`: two-pass:float32.
+A common computation is named `ALGORITHM:DTYPE`, or `ALGORITHM:DTYPE:CAST`: two-pass:float32.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class Algorithm(NamedTuple):
         The order of addition.
     measure : Measure
         The formula of norms that centre.
-    takes_squares : bool
-        Whether it is also a way to add the squares of norms that do not centre.
+    squares : str
+        How a sentence says it of norms that do not centre, whose squares alone are added; empty where it is no
+        way to do that.
     in_turn : bool
         Whether sums grow from the first value to the last, so that it can be said where one overflows.
     """
@@ -43,14 +44,14 @@ class Algorithm(NamedTuple):
     words: str
     add: Add
     measure: Measure
-    takes_squares: bool = False
+    squares: str = ""
     in_turn: bool = False
 
 
 _ALGORITHMS = (
     Algorithm(
         "one-pass", "E[x²] − E[x]² in one pass", sums.add_in_turn, moments.measure_one_pass,
-        takes_squares=True, in_turn=True,
+        squares="squares added in turn", in_turn=True,
     ),
     Algorithm(
         "one-pass-clamped", "E[x²] − E[x]² in one pass, at least 0", sums.add_in_turn,
@@ -66,10 +67,10 @@ _ALGORITHMS = (
     ),
     Algorithm(
         "tree", "two passes, each half added to the other", sums.add_by_halves, moments.measure_two_pass,
-        takes_squares=True,
+        squares="squares added by halves",
     ),
     Algorithm("pairwise", "two passes, added as NumPy does", sums.add_pairwise, moments.measure_two_pass,
-        takes_squares=True,),
+        squares="squares added as NumPy does",),
     Algorithm("welford", "Welford's recurrence", sums.add_in_turn, moments.measure_welford),
     Algorithm(
         "chunked-welford", "Welford's recurrence in 32 threads, merged by halves", sums.add_by_halves,
@@ -84,23 +85,62 @@ DTYPES = ("float16", "bfloat16", "float32", "float64")
 """What sums are kept in, the cheapest first."""
 
 
+KERNELS = (
+    Algorithm(
+        "torch-cpu", "added as in torch's CPU kernels with AVX2", sums.add_in_vectors, moments.measure_cascade,
+        squares="squares added as in torch's CPU kernels with AVX2",
+    ),
+    Algorithm(
+        "torch-cpu-half", "added as in torch's CPU kernels with AVX2 of half precision", sums.add_in_vectors,
+        moments.measure_cascade_of_halves,
+    ),
+)  # fmt: skip
+"""How kernels that were read add float32, to the bit; each is a kind of one of the common algorithms."""
+
+
 class Cast(NamedTuple):
-    """What is rounded when, on the way from the statistics to the result."""
+    """What is rounded when, on the way from the statistics to the result.
+
+    Parameters
+    ----------
+    name : str
+    words : str
+        How a sentence says it.
+    write : Write
+    needs_gamma : bool
+        Whether it is the usual one without gamma.
+    narrows : bool
+        Whether it is the usual one where the sums are of the result's dtype.
+    """
 
     name: str
     words: str
     write: Write
     needs_gamma: bool = False
+    narrows: bool = False
+
+    def differs(self, *, widens: bool, has_gamma: bool) -> bool:
+        """Whether it may differ from the usual one, where sums are wider than the result or not."""
+        return (has_gamma or not self.needs_gamma) and (widens or not self.narrows)
 
 
 _CASTS = (
     Cast("once", "rounded once at the end", elements.write_once),
-    Cast("statistics", "mean and divisor rounded first", elements.write_from_rounded),
-    Cast("before-gamma", "x̂ rounded before gamma", elements.write_before_gamma, needs_gamma=True),
+    Cast("statistics", "mean and divisor rounded first", elements.write_from_rounded, narrows=True),
+    Cast("before-gamma", "x̂ rounded before gamma", elements.write_before_gamma, needs_gamma=True, narrows=True),
 )
 
 CASTS: Mapping[str, Cast] = MappingProxyType({row.name: row for row in _CASTS})
-"""The cast orders by name."""
+"""The cast orders by name, the usual one first."""
+
+FORMS = (
+    Cast("divided", "divided by the root itself", elements.write_divided),
+    Cast("gamma-first", "gamma over the root first", elements.write_scaled, needs_gamma=True),
+    Cast("folded", "as x · a + b", elements.write_folded),
+    Cast("fused", "gamma and beta in one rounding", elements.write_fused, needs_gamma=True),
+    Cast("folded-fused", "as x · a + b in one rounding", elements.write_folded_fused),
+)
+"""Other orders of the same operations, which differ in the last place."""
 
 
 def find_algorithm(name: str) -> Algorithm:

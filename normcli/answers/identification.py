@@ -105,6 +105,11 @@ class IdentificationAnswer:
             "nearest": None
             if nearest is None
             else _describe_match(nearest.match) | describe_members(nearest, "mismatches", "compared", "first"),
+            "computed": [
+                {"name": one.computation.name, "does": one.words}
+                | describe_members(one, "equal", "compared", "bits")
+                for one in self.found.reproductions
+            ],
             "sampled": self.found.sampled,
             "sentence": self.sentence,
         }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,15 +14,13 @@ from normcli.algorithms.sums import add_up
 from normcli.engine.blocks import open_parameter, open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs
-from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, Walk
 from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
-from normcli.norms.grid import Grid
-from normcli.norms.layout import Layout
-from normcli.norms.plan import ParameterShapes, make_plan
+from normcli.norms.plan import make_plan
 from normcli.norms.table import Centre
 from normcli.verify.distribution import Distribution
+from normcli.verify.exact_rows import calculate_rows
 from normcli.verify.examination import CONDITIONS, Distances, Examination, Finding, Lost, Overflow
 from normcli.verify.ulp import choose_tolerance, measure_distance
 
@@ -201,7 +198,7 @@ class _Ward:
         affine: Affine,
     ) -> None:
         """Compare what every computation writes of rows with the exact result."""
-        expected, statistics = self._calculate(rows, affine)
+        expected, statistics = calculate_rows(self.plan, rows, affine)
         self._measure_conditions(here, numbers, rows.astype(np.float64), statistics)
         seen: list[_Compared] = []
         findings = iter(here.findings)
@@ -216,16 +213,6 @@ class _Ward:
                     known = _Compared(actual, compare(actual, expected, numbers, self.tolerance))
                     seen.append(known)
                 finding.distances.merge(known.distances)
-
-    def _calculate(self, rows: Values, affine: Affine) -> tuple[Floats, dict[str, Floats]]:
-        """Return the exact result of rows, in float64, and their statistics."""
-        rule, every = self.plan.parameters.rule, (0, 1)
-        parameters = ParameterShapes(rule, every, rows.shape, rows.shape, rows.shape)
-        grid = Grid(rows.shape, Layout(2, None), (1,))
-        plan = replace(self.plan, grid=grid, parameters=parameters).change_spec(
-            dtype="float64", gamma_offset=0, rounds_before_gamma=False
-        )
-        return run(plan, rows, Inputs(*affine), effort=Effort(threads=1))
 
     def _measure_conditions(
         self, here: Examination, numbers: Integers, wide: Floats, statistics: dict[str, Floats]

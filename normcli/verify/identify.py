@@ -22,6 +22,7 @@ from normcli.verify.hypothesis import Scope
 from normcli.verify.known_maps import name_constants, name_map
 from normcli.verify.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
 from normcli.verify.ranking import rank_matches
+from normcli.verify.reproduction import list_candidates, reproduce
 from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search
 from normcli.verify.slips import find_slips
 from normcli.verify.ulp import choose_counting_dtype
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from normcli.verify.evaluation import Evaluation
     from normcli.verify.hypothesis import Match
     from normcli.verify.plain import PlainMap
+    from normcli.verify.reproduction import Reproduction
     from normcli.verify.slips import Slip
 
 
@@ -97,6 +99,8 @@ class Identification(NamedTuple):
         Hypotheses that fit, of which there is too little evidence.
     unchanged : int or None
         How many values are those of the input, where nothing fits and these are more than half.
+    reproductions : tuple of Reproduction
+        Algorithms that give y's bits, where the exact result does not; the best first.
     """
 
     question: Question
@@ -110,6 +114,7 @@ class Identification(NamedTuple):
     slip: Slip | None = None
     doubtful: tuple[Match, ...] = ()
     unchanged: int | None = None
+    reproductions: tuple[Reproduction, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -139,7 +144,7 @@ def identify(question: Question, norm: str | None = None) -> Identification:
         file of x or y has changed while it was read.
     """
     with np.errstate(all="ignore"):  # hypotheses that do not fit overflow, and are left out for it
-        found = _identify(question, norm)
+        found = _tell_algorithm(_identify(question, norm))
     require_unchanged(question.x, question.y)
     return found
 
@@ -192,6 +197,22 @@ def _identify(question: Question, norm: str | None) -> Identification:
         for a, b in zip(iterate_pieces(x), iterate_pieces(searches[0].y), strict=True)
     )
     return blank._replace(nearest=searches[0].find_nearest(), unchanged=same if 2 * same > x.size else None)
+
+
+def _tell_algorithm(found: Identification) -> Identification:
+    """Return what was found, with the algorithm that gives y's bits where the exact result does not."""
+    x, y, gamma, beta, _ = found.question
+    near = () if found.nearest is None else (found.nearest.match,)
+    matches = found.matches or found.doubtful or near
+    kept = None if found.plain is None or found.plain.is_simple else found.plain.axes
+    is_exact = any(match.equal == 1.0 for match in found.matches)
+    if found.reason is not None or found.slip is not None or is_exact or not (matches or kept):
+        return found
+    ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
+    told = reproduce(x, y, list(list_candidates(x, matches, kept, ways)), gamma, beta)
+    if told and told[0].is_certain and not found.matches:
+        found = found._replace(matches=(told[0].match,), doubtful=(), plain=None, nearest=None, unchanged=None)
+    return found._replace(reproductions=told)
 
 
 def _part(

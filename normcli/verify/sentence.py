@@ -11,6 +11,7 @@ from normcli.errors import NormError
 from normcli.norms.conventions import find_convention
 from normcli.norms.layout import make_layout
 from normcli.norms.table import EpsMode, EpsRule, find_norm
+from normcli.printable import agree
 from normcli.results.result import normalize
 from normcli.verify.affine import ESTIMATED, WAYS
 from normcli.verify.apart import format_axes, list_hidden_by_gamma, list_untold
@@ -20,7 +21,7 @@ from normcli.verify.search import MOST_VALUES
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from normcli.numerics.solution import Given
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Identification
+    from normcli.verify.reproduction import Reproduction
 
 USUAL_REFERENCE = "torch"
 """The framework whose result is shown beside y where that is another, and none was asked for."""
@@ -85,12 +87,13 @@ def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> 
         return f"No norm can be identified: {found.reason}."
     sample = f" (Compared were whole groups of about {found.sampled:,} values.)" if found.sampled else ""
     if found.kind in OF_OTHER_MAPS:
-        return f"{format_other_map(found, layout)}{sample}"
+        return f"{format_other_map(found, layout)}{_format_nearly(found, layout)}{sample}"
     if found.matches:
         best, *others = found.matches
         described = f"{_format_match(best, layout)}{_format_affine(best, asked)}{_format_frameworks(best)}"
         equal = _choose_others(best, others)
-        exactness = f"{_format_exactness(best)}{_format_reference(best, asked, reference)}"
+        exactness = _format_computation(found.reproductions) or _format_exactness(best)
+        exactness += _format_reference(best, asked, reference)
         untold = "".join(f" {sentence}" for sentence in list_untold(best, equal, asked, layout))
         return f"y is {described}{exactness}.{_format_others(equal, layout)}{untold}{sample}"
     near = found.nearest
@@ -105,7 +108,8 @@ def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> 
         return f"y is {described}, except for {count}, the first at {_format_index(near.first)}.{sample}"
     distance = f"with differences of up to {near.match.max_abs:.3g}"
     hidden = "".join(f" {sentence}" for sentence in list_hidden_by_gamma(asked, layout))
-    return f"No norm reproduces y; {described} comes nearest, {distance}.{hidden}{sample}"
+    nearly = _format_nearly(found, layout)
+    return f"No norm reproduces y; {described} comes nearest, {distance}.{nearly}{hidden}{sample}"
 
 
 def _choose_others(best: Match, others: Iterable[Match]) -> list[Match]:
@@ -121,6 +125,26 @@ def _make_key(match: Match) -> tuple[Any, ...]:
     """Return what tells a match from another: the place of eps only where there has to be one."""
     place = None if match.eps_range[0] == 0.0 else match.eps_mode
     return (place, *(getattr(match, name) for name in _TELLING))
+
+
+def _format_computation(told: Sequence[Reproduction]) -> str:
+    """Return which algorithm gives the bits, where the exact result does not; empty where none is known."""
+    if not told:
+        return ""
+    best, *others = told
+    more = [other.computation.name for other in others if other.computation != best.computation]
+    alike = f", as {' and '.join(more[:_MOST_OTHERS])} {agree(len(more), 'does', 'do')}" if more else ""
+    share = "every bit" if best.equal == 1.0 else f"{format_share(best.equal)} of the bits"
+    exact = f"{format_share(best.match.equal)} are the exact ones, rounded"
+    return f"; computed with {best.words} ({best.computation.name}), which gives {share}{alike}; {exact}"
+
+
+def _format_nearly(found: Identification, layout: Layout) -> str:
+    """Return the algorithm that gives most bits, of what is not certain to be a norm."""
+    if not found.reproductions:
+        return ""
+    match = found.reproductions[0].match
+    return f" Nearly, it is {_format_match(match, layout)}{_format_computation(found.reproductions)}."
 
 
 def _format_match(match: Match, layout: Layout) -> str:

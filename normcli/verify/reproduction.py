@@ -1,0 +1,342 @@
+"""Which algorithm gives a tensor's very bits, where the exact result does not.
+
+Each algorithm, dtype of sums and way to round is tried on a few groups first; what gives their bits, on more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.algorithms.computation import Accumulation, Computation, list_accumulations
+from normcli.algorithms.elements import Elements, Formula
+from normcli.algorithms.table import CASTS, FORMS, KERNELS
+from normcli.dtypes import is_float
+from normcli.errors import NormError
+from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
+from normcli.norms.options import find_option
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.norms.table import NORMS, EpsMode
+from normcli.numerics.rounding import store
+from normcli.verify.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps
+from normcli.verify.evidence import COMMON_EPS
+from normcli.verify.exact_rows import calculate_rows
+from normcli.verify.groups import take_groups
+from normcli.verify.hypothesis import Furthest, Match, find_furthest
+from normcli.verify.ulp import measure_distance
+from normcli.verify.weight import CERTAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.algorithms.sums import Values
+    from normcli.dtypes import Floats, Selected
+    from normcli.norms.divisors import Divisor
+    from normcli.norms.plan import Plan
+    from normcli.verify.affine import AffineStep
+    from normcli.verify.exact_rows import Affine
+
+FEW_VALUES, MOST_VALUES = 1 << 9, 1 << 14
+"""Values that a computation is tried on first, and then."""
+
+LARGEST_GROUP = 1 << 12
+"""Of larger groups no algorithm is looked for: some go from value to value."""
+
+MOST_SURVIVORS = 48
+"""Computations that give equally many bits of the few values are held against more, up to so many."""
+
+LEAST_SHARE = 0.9
+"""The share of bits that a computation has to give to be named."""
+
+
+class Candidate(NamedTuple):
+    """A norm that y may be.
+
+    Parameters
+    ----------
+    request : Request
+        With axes, groups and eps.
+    way : str
+        How gamma and beta entered.
+    order : tuple of int
+        The axes of the actual tensor, in the order of the input's.
+    """
+
+    request: Request
+    way: str
+    order: tuple[int, ...]
+
+
+class Reproduction(NamedTuple):
+    """A computation that gives the bits of a tensor.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        The norm that it computes, with the eps that it computes it with.
+    computation : Computation
+    equal : float
+        The share of values with its bits.
+    compared : int
+    bits : float
+        The evidence: of values that are not the exact ones, rounded, each that it gives shows one; so does one
+        of those that are equal, as zeros and NaN are.
+    match : Match
+        The norm as a match: its distances are those of y from the exact result.
+    words : str
+        How a sentence says the computation.
+    """
+
+    candidate: Candidate
+    computation: Computation
+    equal: float
+    compared: int
+    bits: float
+    match: Match
+    words: str
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it gives every bit, and more of those that no exact result has than chance does."""
+        return self.equal == 1.0 and self.bits >= CERTAIN
+
+
+def list_candidates(
+    x: NDArray[Any],
+    matches: Sequence[Match],
+    kept: tuple[int, ...] | None = None,
+    ways: Sequence[str] = (NO_AFFINE.way,),
+) -> Iterator[Candidate]:
+    """Yield the norms that a tensor may be, the likeliest first.
+
+    Parameters
+    ----------
+    x : ndarray
+    matches : sequence of Match
+        Norms that y is near to.
+    kept : tuple of int or None
+        The axes along which a plain map of x to y differs.
+    ways : sequence of str
+        How gamma and beta may have entered where no match says so.
+    """
+    natural = tuple(range(x.ndim))
+    for match in matches[:MOST_CANDIDATES]:
+        usual = Request(
+            match.norm, axes=match.axes, groups=match.groups, group_order=match.group_order, p=match.p
+        )
+        mode = match.eps_mode if NORMS[match.norm].eps is not None else None
+        own = usual._replace(eps_mode=mode, ddof=match.ddof or None)
+        for request in dict.fromkeys((usual, own)):
+            for way in (match.affine,) if match.affine != ESTIMATED else ways:
+                yield Candidate(request, way, match.order)
+    if kept is not None:
+        reduced = tuple(axis for axis in natural if axis not in kept)
+        for divisor, way in itertools.product((DEVIATION, ROOT_MEAN_SQUARE), ways):
+            yield Candidate(Request(_name_norm(x, divisor, reduced), axes=reduced), way, natural)
+
+
+MOST_CANDIDATES = 4
+"""Matches that are tried."""
+
+
+def _name_norm(x: NDArray[Any], divisor: Divisor, axes: tuple[int, ...]) -> str:
+    """Return the norm that divides so and reduces some axes by default; of several or none, the first."""
+    rows = [row.name for row in NORMS.values() if row.divisor == divisor and row.eps_mode is EpsMode.INSIDE]
+    plain = [name for name in rows if not find_option("groups").belongs_to(NORMS[name])]
+    own = (name for name in plain if make_plan(Request(name), x.shape, x.dtype).grid.axes == axes)
+    return next(own, plain[0])
+
+
+def reproduce(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    candidates: Sequence[Candidate],
+    gamma: NDArray[Any] | None = None,
+    beta: NDArray[Any] | None = None,
+) -> tuple[Reproduction, ...]:
+    """Return the computations that give the bits of y, the best first; those that give fewer bits are left out.
+
+    Parameters
+    ----------
+    x, y : ndarray
+    candidates : sequence of Candidate
+        Norms that y is near to, the likeliest first.
+    gamma, beta : ndarray or None
+        As in `Question`.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(1.0, 1.0, (40, 64)).astype(np.float16)
+    >>> from normcli.algorithms.computation import parse_computation
+    >>> formula = Formula.of(make_plan(Request("ln"), x.shape, x.dtype))
+    >>> y = parse_computation("two-pass:float16").run(x, formula, x.dtype)
+    >>> found = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
+    >>> found[0].computation.name, found[0].equal, found[0].is_certain
+    ('two-pass:float16', 1.0, True)
+    """
+    if not is_float(y.dtype):
+        return ()
+    steps: dict[str, list[AffineStep]] = {}
+    for step in enumerate_affine_steps(x.shape, gamma, beta):
+        steps.setdefault(step.way, []).append(step)
+    found: list[Reproduction] = []
+    with np.errstate(all="ignore"):
+        for candidate in candidates:
+            for step in steps.get(candidate.way, ()):
+                found += _try_candidate(x, y.transpose(candidate.order), candidate, step)
+            if any(one.equal == 1.0 for one in found):
+                break
+    most = max((one.equal for one in found), default=0.0)
+    return tuple(one for one in found if one.equal == most)
+
+
+def _try_candidate(
+    x: NDArray[Any], y: NDArray[Any], candidate: Candidate, step: AffineStep
+) -> Iterator[Reproduction]:
+    """Yield what a norm's computations give."""
+    try:
+        plan = make_plan(candidate.request, x.shape, x.dtype)
+    except NormError:
+        return
+    has_sums = not plan.norm.is_by_order and plan.spec.window is None and plan.spec.p in (None, 2.0)
+    if not has_sums or not 1 < plan.grid.group_size <= LARGEST_GROUP:
+        return
+    few, most = (_Sample.take(plan, x, y, step, values) for values in (FEW_VALUES, MOST_VALUES))
+    if not len(few.rows) or np.count_nonzero(most.find_rough(plan.spec.eps)) < CERTAIN:
+        return
+    attempts = [(float(few.find_equal(written).mean()), attempt) for attempt, written in few.write_all()]
+    tried, best = len(attempts), max(share for share, _ in attempts)
+    if best < LEAST_SHARE:
+        return
+    found: dict[Computation, list[Reproduction]] = {}
+    for attempt in [attempt for share, attempt in attempts if share == best][:MOST_SURVIVORS]:
+        equal = most.find_equal(most.write(attempt))
+        shown = len(np.unique(most.actual[equal & most.find_rough(attempt.eps)])) - math.log2(tried)
+        bits = shown - float(np.count_nonzero(~equal)) * (1.0 + math.log2(equal.size))
+        if bits >= CERTAIN and equal.mean() >= LEAST_SHARE:
+            told = candidate._replace(request=candidate.request._replace(eps=attempt.eps))
+            computation, share = attempt.computation, float(equal.mean())
+            match, words = most.describe(told, attempt, bits), computation.describe(Formula.of(plan))
+            one = Reproduction(told, computation, share, equal.size, bits, match, words)
+            found.setdefault(computation, []).append(one)
+    for alike in found.values():
+        yield _join(alike)
+
+
+def _join(alike: Sequence[Reproduction]) -> Reproduction:
+    """Return the first of what differs in eps alone and gives most bits, with the range of such eps."""
+    most = max(one.equal for one in alike)
+    best = [one for one in alike if one.equal == most]
+    every = [one.match.eps for one in best]
+    return best[0]._replace(match=best[0].match._replace(eps_range=(min(every), max(every))))
+
+
+class _Attempt(NamedTuple):
+    """A computation, and an eps; None of norms without."""
+
+    computation: Computation
+    eps: float | None
+
+
+class _Sample(NamedTuple):
+    """Some groups as rows, and what was made of them."""
+
+    plan: Plan
+    chosen: NDArray[np.intp]
+    rows: Values
+    actual: Values
+    affine: Affine
+
+    @classmethod
+    def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> _Sample:
+        """Return groups of about so many values, spread over all; those that are not finite are left out."""
+        grid = plan.grid
+        count = min(grid.group_count, max(2, most // grid.group_size))
+        chosen = np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
+        rows, actual = (take_groups(grid, values, chosen) for values in (x, y))
+        usable = np.isfinite(rows).all(axis=1)
+        scale, shift = (
+            None if p is None else take_groups(grid, p, chosen)[usable] for p in (step.scale, step.shift)
+        )
+        return cls(plan, chosen[usable], rows[usable], actual[usable], (scale, shift))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The result's."""
+        return self.actual.dtype.newbyteorder("=")
+
+    def write_all(self) -> Iterator[tuple[_Attempt, Values]]:
+        """Yield every computation with every usual eps, and what it writes."""
+        formula, has_gamma = Formula.of(self.plan), self.affine[0] is not None
+        every = (None,) if formula.eps is None else tuple(dict.fromkeys((formula.eps, *COMMON_EPS)))
+        for accumulation in _list_all(formula):
+            wide, widens = accumulation.widen(self.rows), accumulation.dtype != self.dtype.name
+            moments = accumulation.measure(wide, formula)
+            for eps in every:
+                given = Elements.of(wide, moments, formula._replace(eps=eps), self.affine, self.dtype)
+                for cast in (*CASTS.values(), *FORMS):
+                    if cast.differs(widens=widens, has_gamma=has_gamma):
+                        computation = Computation(accumulation, cast)
+                        yield _Attempt(computation, eps), computation.write(given)
+
+    def write(self, attempt: _Attempt) -> Values:
+        """Return what one of them writes."""
+        formula = Formula.of(self.plan)._replace(eps=attempt.eps)
+        return attempt.computation.run(self.rows, formula, self.dtype, self.affine)
+
+    def find_equal(self, written: Values) -> Selected:
+        """Return which values have the bits of what was written; NaN is like any other."""
+        same: Selected = (self.actual == written) | (np.isnan(self.actual) & np.isnan(written))
+        return same
+
+    def find_rough(self, eps: float | None) -> Selected:
+        """Return which values are not the exact ones, rounded."""
+        rounded = np.empty(self.rows.shape, self.dtype)
+        store(rounded, self._calculate(eps))
+        return ~self.find_equal(rounded)
+
+    def describe(self, candidate: Candidate, attempt: _Attempt, bits: float) -> Match:
+        """Return a norm as a match."""
+        exact, actual = self._calculate(attempt.eps), self.actual.astype(np.float64)
+        error, ulp = measure_distance(actual, exact, self.dtype)
+        index, *values = find_furthest(actual, exact, ulp, self.dtype)
+        grid, spec, eps = self.plan.grid, self.plan.spec, attempt.eps or 0.0
+        place = grid.locate_values(self.chosen[[index[0]]], np.array([index[1]]))
+        return Match(
+            norm=self.plan.norm.name,
+            axes=grid.axes,
+            precision=attempt.computation.accumulation.dtype,
+            like=(),
+            max_ulp=float(ulp.max()),
+            max_abs=float(error.max()),
+            equal=float(1.0 - self.find_rough(attempt.eps).mean()),
+            compared=exact.size,
+            furthest=Furthest(tuple(int(i[0]) for i in place), *values),
+            order=candidate.order,
+            groups=grid.groups,
+            group_order=grid.group_order,
+            eps=eps,
+            eps_range=(eps, eps),
+            eps_mode=spec.eps_mode,
+            ddof=spec.ddof,
+            p=spec.p,
+            affine=candidate.way,
+            bits=bits,
+        )
+
+    def _calculate(self, eps: float | None) -> Floats:
+        return calculate_rows(self.plan.change_spec(eps=eps), self.rows, self.affine)[0]
+
+
+def _list_all(formula: Formula) -> Iterator[Accumulation]:
+    """Yield every way to find statistics, the kernels of frameworks first."""
+    for kernel in KERNELS:
+        if formula.centres or kernel.squares:
+            yield Accumulation(kernel, "float32")
+    yield from list_accumulations(formula)

@@ -1,0 +1,102 @@
+"""Which algorithm gave a tensor's bits: every one of the tables is planted, and found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.algorithms.computation import Accumulation, Computation, has_dtype, parse_computation
+from normcli.algorithms.elements import Formula
+from normcli.algorithms.table import ALGORITHMS, CASTS, DTYPES, KERNELS
+from normcli.dtypes import find_type
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.reproduction import Candidate, reproduce
+from normcli.verify.sentence import format_sentence
+
+SHAPE = (12, 48)
+
+
+def draw(dtype, seed=0):
+    return np.random.default_rng(seed).normal(0.7, 1.5, SHAPE).astype(find_type(dtype))
+
+
+def plant(computation, norm, dtype, affine=(None, None)):
+    """Return x, and y as a kernel calculates it."""
+    x = draw(dtype)
+    return x, computation.run(x, Formula.of(make_plan(Request(norm), x.shape, x.dtype)), x.dtype, affine)
+
+
+COMPUTATIONS = [
+    *(parse_computation(f"{name}:{sums}") for name in ALGORITHMS for sums in DTYPES if has_dtype(sums)),
+    *(parse_computation(f"two-pass:{sums}:{cast}") for sums in DTYPES if has_dtype(sums) for cast in CASTS),
+    *(Computation(Accumulation(kernel, "float32"), CASTS["once"]) for kernel in KERNELS),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("computation", COMPUTATIONS, ids=lambda one: one.name)
+def test_what_gave_the_bits_is_found_or_the_bits_are_the_exact_ones(computation, dtype):
+    gamma = np.linspace(0.5, 2.0, SHAPE[1])[None].astype(find_type(dtype))
+    with np.errstate(all="ignore"):
+        x, y = plant(computation, "ln", dtype, (np.broadcast_to(gamma, SHAPE), None))
+    exact = normalize(x, "ln", gamma=gamma[0]).normalized
+    found = reproduce(x, y, [Candidate(Request("ln"), "gamma", (0, 1))], gamma=gamma[0])
+    if np.mean(exact != y) < 0.2:  # too few to tell
+        return
+    assert found[0].equal == 1.0
+    own = computation.accumulation.dtype == dtype  # then cast orders are one
+    assert own or computation.cast in [one.computation.cast for one in found]
+    if computation.accumulation.dtype in ("float16", "bfloat16") and len(found) < 48:
+        assert computation.accumulation in [one.computation.accumulation for one in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "words"),
+    [
+        ("one-pass:float16", "float16", "float16 sums, E[x²] − E[x]² in one pass, rounded once at the end"),
+        ("two-pass:bfloat16", "float32", "bfloat16 sums, the mean first, then E[(x − mean)²]"),
+        ("pairwise:bfloat16", "float16", "bfloat16 sums, two passes, added as NumPy does"),
+    ],
+)
+def test_identify_names_the_algorithm_where_no_exact_norm_gives_the_bits(name, dtype, words):
+    x, y = plant(parse_computation(name), "ln", dtype)
+    found = identify(Question(x, y))
+    assert found.kind is Kind.NORM
+    assert (found.matches[0].norm, found.matches[0].axes) == ("ln", (1,))
+    low, high = found.matches[0].eps_range
+    assert low <= 1e-5 <= high
+    said = format_sentence(found)
+    assert words in said
+    assert "which gives every bit" in said
+
+
+def test_nothing_is_named_where_the_exact_result_gives_every_bit():
+    x = draw("float32")
+    assert identify(Question(x, normalize(x, "ln").normalized)).reproductions == ()
+
+
+def test_the_share_of_bits_is_said_where_some_differ():
+    x, y = plant(parse_computation("two-pass:float16"), "ln", "float16")
+    y[3, :5] += np.float16(0.25)
+    found = reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))])
+    assert found[0].computation.name == "two-pass:float16"
+    assert found[0].equal == 1.0 - 5.0 / x.size
+    assert not found[0].is_certain
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_in_the_last_place_is_no_algorithm(seed):
+    x, rng = draw("float16", seed), np.random.default_rng(seed)
+    y = normalize(x, "ln").normalized
+    bits = y.view(np.int16) + rng.integers(-1, 2, y.shape).astype(np.int16)
+    assert reproduce(x, bits.view(np.float16), [Candidate(Request("ln"), "none", (0, 1))]) == ()
+
+
+def test_a_group_of_nan_is_little_evidence():
+    x = draw("float32")
+    y = normalize(x, "ln").normalized
+    y[2] = np.nan
+    assert reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))]) == ()
