@@ -13,7 +13,7 @@ from normcli.dtypes import find_type
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.verify.identify import Kind, Question, identify
-from normcli.verify.reproduction import Candidate, reproduce
+from normcli.verify.reproduction import MOST_SURVIVORS, Candidate, reproduce
 from normcli.verify.sentence import format_sentence
 
 SHAPE = (12, 48)
@@ -44,12 +44,11 @@ def test_what_gave_the_bits_is_found_or_the_bits_are_the_exact_ones(computation,
         x, y = plant(computation, "ln", dtype, (np.broadcast_to(gamma, SHAPE), None))
     exact = normalize(x, "ln", gamma=gamma[0]).normalized
     found = reproduce(x, y, [Candidate(Request("ln"), "gamma", (0, 1))], gamma=gamma[0])
-    if np.mean(exact != y) < 0.2:  # too few to tell
-        return
-    assert found[0].equal == 1.0
+    if np.mean(exact != y) >= 0.2:  # of fewer there may be too few to tell
+        assert found[0].equal == 1.0
     own = computation.accumulation.dtype == dtype  # then cast orders are one
-    assert own or computation.cast in [one.computation.cast for one in found]
-    if computation.accumulation.dtype in ("float16", "bfloat16") and len(found) < 48:
+    assert not found or own or computation.cast in [one.computation.cast for one in found]
+    if found and computation.accumulation.dtype in ("float16", "bfloat16") and len(found) < MOST_SURVIVORS:
         assert computation.accumulation in [one.computation.accumulation for one in found]
 
 
