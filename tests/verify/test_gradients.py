@@ -46,6 +46,24 @@ WRONG_DX = {
     / P.divisor,
     "gamma is left out": (DY - mean(DY) - P.xhat * mean(DY * P.xhat)) / P.divisor,
     "it is not divided by the divisor": P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat),
+    "mean(dy · gamma) is added, not subtracted": (P.g + mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the x̂ · mean(dy · gamma · x̂) term is subtracted twice": (
+        (P.g - mean(P.g) - 2 * P.xhat * mean(P.g * P.xhat)) / P.divisor
+    ),
+    "both means are added, not subtracted": (P.g + mean(P.g) + P.xhat * mean(P.g * P.xhat)) / P.divisor,
+    "the mean of the x̂ term is divided by n − 1, not n": (
+        (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat) * N / (N - 1)) / P.divisor
+    ),
+    "both means are sums: they are not divided by n": (
+        (P.g - N * mean(P.g) - N * P.xhat * mean(P.g * P.xhat)) / P.divisor
+    ),
+    "it is divided by the divisor twice": (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor**2,
+    "it is divided by n besides": (P.g - mean(P.g) - P.xhat * mean(P.g * P.xhat)) / P.divisor / N,
+    "gamma multiplies twice": (
+        (P.g * view(GAMMA) - mean(P.g * view(GAMMA)) - P.xhat * mean(P.g * view(GAMMA) * P.xhat)) / P.divisor
+    ),
+    "its means are over n, not": (P.g - mean(P.g, 0) - P.xhat * mean(P.g * P.xhat, 0)) / P.divisor,
+    "its means are over n×c×l, not": (P.g - P.g.mean() - P.xhat * (P.g * P.xhat).mean()) / P.divisor,
     "its means are over l, not": (P.g - mean(P.g, 2) - P.xhat * mean(P.g * P.xhat, 2)) / P.divisor,
 }
 WRONG_DGAMMA = {
@@ -53,6 +71,9 @@ WRONG_DGAMMA = {
     "its sign is turned": -(DY * P.xhat).sum(AXES),
     "it is a mean, not a sum": (DY * P.xhat).mean(AXES),
     "it is summed with y, not x̂": (DY * (P.xhat * view(GAMMA) + view(BETA))).sum(AXES),
+    "gamma multiplies it": (DY * P.xhat).sum(AXES) * GAMMA,
+    "it is summed with x, not x̂": (DY * X).sum(AXES),
+    "it is summed with x − mean, not divided": (DY * P.w).sum(AXES),
     "it is summed over n=0 … n=2 alone": (DY * P.xhat)[:3].sum(AXES),
     "it is summed over n=1 … n=5 alone": (DY * P.xhat)[1:].sum(AXES),
     "it is summed over l=0 alone": (DY * P.xhat)[..., :1].sum(AXES),
@@ -75,6 +96,9 @@ def check(name, array, dtype="float32", norm="bn", **options):
             "dbeta", "it is dgamma: the two are exchanged", (DY * P.xhat).sum(AXES), id="dbeta exchanged"
         ),
         pytest.param("dbeta", "it is summed over n=0 … n=2 alone", DY[:3].sum(AXES), id="dbeta half"),
+        pytest.param("dbeta", "its sign is turned", -DY.sum(AXES), id="dbeta sign"),
+        pytest.param("dbeta", "it is a mean, not a sum", DY.mean(AXES), id="dbeta mean"),
+        pytest.param("dbeta", "gamma multiplies it", DY.sum(AXES) * GAMMA, id="dbeta gamma"),
     ],
 )
 def test_each_fault_is_named(name, fault, array, dtype):
@@ -185,3 +209,24 @@ def test_what_does_not_fit_is_refused():
         check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dgamma": np.ones(4)})
     with pytest.raises(DataError, match=r"dx has the shape \(2,\); it takes \(6, 4, 5\)"):
         check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": np.ones(2)})
+
+
+def test_gamma_at_the_end_is_told_where_it_varies_within_groups():
+    """Of a gamma that is one for a group it makes no difference."""
+    gamma = RNG.normal(2.0, 1.0, 5)
+    w = X - mean(X, -1)
+    divisor = np.sqrt(mean(w * w, -1) + 1e-5)
+    xhat = w / divisor
+    wrong = gamma * (DY - mean(DY, -1) - xhat * mean(DY * xhat, -1)) / divisor
+    right = backward(X, DY, "ln", gamma=gamma)
+    found = check_gradients(BackwardProblem(right.plan, X, DY, right.inputs), {"dx": wrong})
+    assert found.faults["dx"] == "dx: gamma multiplies dx at the end, not dy before the means."
+
+
+def test_every_fault_of_the_tables_is_tried():
+    """A row without a wrong kernel here would be a claim that nothing holds."""
+    from normcli.verify.faults import _DX, _DX_OF_GAMMA
+
+    told = [*WRONG_DX, "gamma multiplies dx at the end"]
+    for words, _ in (*_DX, *_DX_OF_GAMMA):
+        assert any(words.startswith(known) for known in told), words
