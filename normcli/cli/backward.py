@@ -12,9 +12,9 @@ from normcli.cli import options
 from normcli.cli.destination import collect_fields
 from normcli.cli.outputs import choose_outputs
 from normcli.cli.problem import Problem, load_problem, warn_of_input
-from normcli.cli.sources import load_actual, require_one_stream
+from normcli.cli.sources import load_typed, require_one_stream
 from normcli.cli.verbs import NamedNorm, Verb
-from normcli.errors import UsageError, name_subject
+from normcli.errors import UsageError
 from normcli.writers import FORMATS, GRADIENT_PARTS, GRADIENTS
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 DY_OPTIONS = (
     option(
         "--dy",
-        metavar="FILE",
-        help="The derivative of the loss by the normalized tensor, of the input's shape; as --input. "
+        metavar="VALUE",
+        help="The derivative of the loss by the normalized tensor, of the input's shape: a file, or JSON. "
         "[default: drawn, standard normal]",
     ),
     option("--dy-seed", type=int, metavar="SEED", help="Of a drawn dy. [default: one above --seed]"),
@@ -113,8 +113,7 @@ def load_gradient(settings: Settings, problem: Problem, path: str | None, seed: 
     if path is not None:
         if seed is not None:
             raise UsageError("--dy-seed is of a dy that is drawn; leave out --dy or --dy-seed")
-        with name_subject("--dy"):
-            return load_actual(path, settings, problem.plan.grid.columns)
+        return load_typed("--dy", path, settings, problem.plan.grid.columns)
     return draw_gradient(problem.plan, choose_seed(settings, seed))
 
 

@@ -31,7 +31,7 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
 
     \b
       normcli explain ln --data '[[1,2,3,4]]' --at 0,0
-      normcli explain ln --data '[[1,2,3,4]]' --at 0,0 --backward --dy-seed 1
+      normcli explain ln --data 1,2,3,4 --at 0 --backward --dy 1,0,0,2
       normcli explain bn --shape 2,3,4,4 --at 0,1,2,3
       normcli explain gn --groups 2 -i x.npy -o story.md
     """

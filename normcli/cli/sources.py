@@ -146,12 +146,27 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
         return np.asarray(float(text))
     except ValueError:
         pass
-    if text.lstrip().startswith("[") or _NUMBERS.fullmatch(text):
+    if _is_typed(text):
         return _parse_values(text, f"--{name}").values
     from normcli.tensors.files import load
 
     with name_subject(f"--{name}"):
         return load(text).arrange(columns)
+
+
+def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
+    """Return a tensor beside the input: JSON in place, or a file as `load_actual` returns it."""
+    if _is_typed(text):
+        from normcli.tensors.tensor import Tensor
+
+        return Tensor(_parse_values(text, option).values, option)
+    with name_subject(option):
+        return load_actual(text, settings, columns)
+
+
+def _is_typed(text: str) -> bool:
+    """Whether a value is numbers typed in place, and no file."""
+    return text.lstrip().startswith("[") or _NUMBERS.fullmatch(text) is not None
 
 
 def _parse_values(text: str, option: str) -> Parsed:

@@ -51,6 +51,15 @@ def test_a_drawn_gradient_is_not_the_input(normcli):
     assert "dy       normal, seed 44" in normcli("backward", "ln", "--shape", "2,9", *options).out
 
 
+def test_a_gradient_may_be_typed_in_place(normcli):
+    ran = normcli("backward", "ln", "--data", "1,2,3", "--dy", "1,0,0", "--eps", "0", "--print", "dx")
+    assert (ran.code, ran.err) == (0, "")
+    assert [float(line) for line in ran.lines] == backward([1.0, 2, 3], [1.0, 0, 0], "ln", eps=0.0).dx.tolist()
+    told = normcli("backward", "ln", "--data", "1,2,3", "--dy", "[1,0", "--print", "dx")
+    assert (told.code, told.out, len(told.err.splitlines())) == (3, "", 1)
+    assert "--dy" in told.err
+
+
 def test_the_table(normcli):
     ran = normcli(
         "backward", "ln", "--data", "[[1,2,6]]", "--eps", "0", "--show", "dx,parameters", "--dy-seed", "1"

@@ -440,7 +440,7 @@ def test_the_backward_pass_of_every_norm_verifies(norm, mapped, normcli, tmp_pat
     [
         (("minmax", "--shape", "3,4", "--backward"), 2, "minmax has no backward pass"),
         (("ln", "--shape", "3,4", "--dy", "missing.npy"), 3, "--dy: missing.npy"),
-        (("ln", "--shape", "3,4", "--dy", "1,2,3"), 3, "--dy: 1,2,3"),
+        (("ln", "--shape", "3,4", "--dy", "1,2,3"), 3, "dy has the shape (3,)"),
         (("ln", "-i", "-", "--dy", "-"), 2, "standard input holds one of the tensors"),
     ],
 )
