@@ -62,7 +62,10 @@ def list_hidden_by_map(asked: Question, plain: PlainMap, layout: Layout) -> Iter
         axes = format_axes(plain.axes, layout)
         whose = join_words([*hidden, "any norm whose groups hold whole ones"])
         more = ", or more than one sample" if shape[0] == 1 else ""
-        yield f"A gamma and a beta for each index of {axes} would hide {whose}: given, they would tell{more}."
+        yield (
+            f"If this is {whose} with a gamma and a beta for each index of {axes}, "
+            f"which hide its statistics, give them{more}."
+        )
 
 
 def list_hidden_by_gamma(asked: Question, layout: Layout) -> Iterator[str]:

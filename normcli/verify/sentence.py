@@ -95,7 +95,7 @@ def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> 
         exactness = _format_computation(found.reproductions) or _format_exactness(best)
         exactness += _format_reference(best, asked, reference)
         untold = "".join(f" {sentence}" for sentence in list_untold(best, equal, asked, layout))
-        return f"y is {described}{exactness}.{_format_others(equal, layout)}{untold}{sample}"
+        return f"y is {described}{exactness}.{_format_others(best, equal, asked, layout)}{untold}{sample}"
     near = found.nearest
     if near is None:
         return "No norm reproduces y."
@@ -257,11 +257,16 @@ def _format_reference(match: Match, asked: Question, reference: str) -> str:
     )
 
 
-def _format_others(matches: list[Match], layout: Layout) -> str:
-    if not matches:
+def _format_others(best: Match, others: list[Match], asked: Question, layout: Layout) -> str:
+    """Return what fits as well: how gamma and beta entered is said again where that differs."""
+    if not others:
         return ""
-    shown = [f"{_format_match(match, layout)}{_format_frameworks(match)}" for match in matches[:_MOST_OTHERS]]
-    more = f"; and {len(matches) - _MOST_OTHERS} more" if len(matches) > _MOST_OTHERS else ""
+    shown = [
+        f"{_format_match(match, layout)}"
+        f"{_format_affine(match, asked) if match.affine != best.affine else ''}{_format_frameworks(match)}"
+        for match in others[:_MOST_OTHERS]
+    ]
+    more = f"; and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
     return f" These values fit as well: {'; or '.join(shown)}{more}."
 
 

@@ -159,11 +159,8 @@ def test_one_sample_for_each_gamma_shows_no_grouping():
     gamma, beta = (rng.uniform(0.5, 2.0, 6).astype("f4") for _ in range(2))
     asked = Question(x, normalize(x, "in", gamma=gamma, beta=beta).normalized, layout="NCHW")
     sentence = format_sentence(identify(asked))
-    assert (
-        "A gamma and a beta for each index of axis c would hide bn, in or any norm whose groups hold"
-        in sentence
-    )
-    assert "given, they would tell, or more than one sample" in sentence
+    assert "If this is bn, in or any norm whose groups hold whole ones with a gamma and a beta" in sentence
+    assert "for each index of axis c, which hide its statistics, give them, or more than one sample" in sentence
     assert identify(asked._replace(gamma=gamma, beta=beta)).kind is Kind.NORM
 
 

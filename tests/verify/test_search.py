@@ -254,3 +254,11 @@ def test_what_float32_would_lose_far_from_zero_is_no_exception_of_float64():
     found = ask(x, (x - x.mean()) / x.std() * factors + shifts)
     assert found.kind is not Kind.NORM
     assert "except for" not in format_sentence(found)
+
+
+def test_alternatives_with_another_gamma_do_not_read_the_same():
+    x = make((12, 40))
+    found = ask(x, normalize(x, "ln").normalized, np.ones(40, "f4"))
+    sentence = format_sentence(found)
+    assert "ln) over axis c with eps 1e-05 inside the root, then gamma, as in" in sentence
+    assert "ln) over axis c with eps 1e-05 inside the root, without the given gamma" in sentence
