@@ -33,6 +33,8 @@ FLAT_COLUMN = [[5.0, 0.0], [5.0, 1.0], [5.0, 3.0]]
 ZEROS = [[0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 2.0, 3.0]]
 FAR = [[1000.0, 1000.125, 1000.25, 999.875], [0.0, 1.0, 2.0, 3.0]]
 LARGE = [[3e4, 4e4, 5e4, 6e4], [300.0, 400.0, 0.0, 0.0]]
+HUGE = [[1e20, 2e20, -1e20, 0.0], [1.0, 2.0, 3.0, 4.0]]
+MINUTE = [[1e-25, 2e-25, -1e-25, 0.0], [1.0, 2.0, 3.0, 4.0]]
 TINY = [[1e-17, 2e-17, 0.0], [1.0, 2.0, 3.0]]
 TINY_COLUMN = [[1e-17, 1.0], [0.0, 2.0], [4e-17, 3.0]]
 NEARLY_FLAT = [[1e6, 1.0], [1e6 + 1e-9, 2.0], [1e6 + 2e-10, 3.0], [1e6 + 1e-9, 4.0]]
@@ -104,6 +106,7 @@ def edge(norm, framework, values, *dtypes, module=None, **options):
 
 @edge("bn", "torch", [[1.0, 2.0, 3.0]])
 @edge("bn", "torch", FLAT_COLUMN, eps=0.0)
+@edge("bn", "torch", HUGE)
 def torch_batch_norm(x, eps=1e-5):
     import torch
 
@@ -127,7 +130,8 @@ def torch_group_norm(x, *, groups, eps=1e-5):
 
 
 @edge("ln", "torch", FLAT, eps=0.0)
-def torch_layer_norm(x, *, eps):
+@edge("ln", "torch", HUGE)
+def torch_layer_norm(x, *, eps=1e-5):
     import torch
 
     return run_torch(torch.nn.LayerNorm(x.shape[-1], eps=eps), x)
@@ -142,6 +146,8 @@ def torch_rms_norm(x, *, eps):
 
 @edge("lp", "torch", ZEROS, "float16", "bfloat16", "float32")
 @edge("lp", "torch", LARGE, "float16", "bfloat16")
+@edge("lp", "torch", HUGE, "float32", "float64")
+@edge("lp", "torch", MINUTE)
 def torch_normalize(x):
     import torch
 
@@ -149,6 +155,7 @@ def torch_normalize(x):
 
 
 @edge("wn", "torch", ZEROS)
+@edge("wn", "torch", MINUTE)
 @edge("wn", "torch", LARGE, "float16")
 @edge("wn", "torch", FAR, keep=1)
 def torch_weight_norm(x, keep=0):
@@ -156,6 +163,11 @@ def torch_weight_norm(x, keep=0):
 
     ones = np.ones((1, x.shape[1]) if keep else (x.shape[0], 1), np.float32)
     return from_torch(torch._weight_norm(to_torch(x), to_torch(ones.astype(x.dtype)), keep))
+
+
+@edge("ln", "annotated-transformer", HUGE, module="torch")
+def annotated_transformer_layer_norm(x):
+    return peers.annotated_transformer_layer_norm(x)
 
 
 # -- keras
@@ -181,6 +193,7 @@ def keras_layer(name, **settings):
 
 edge("bn", "keras", FLAT_COLUMN, eps=0.0)(keras_layer("BatchNormalization", training=True))
 edge("ln", "keras", FLAT, eps=0.0)(keras_layer("LayerNormalization"))
+edge("ln", "keras", HUGE)(keras_layer("LayerNormalization"))
 edge("gn", "keras", FLAT, groups=1, eps=0.0)(keras_layer("GroupNormalization"))
 edge("gn", "keras", [FLAT, FAR], groups=-1)(keras_layer("GroupNormalization"))
 edge("gn", "keras", FAR, groups=1)(keras_layer("GroupNormalization"))
@@ -233,6 +246,7 @@ edge("ln", "flax-nnx", FAR, module="flax")(nnx_layer("LayerNorm"))
 edge("in", "flax-nnx", [FLAT_COLUMN], module="flax", eps=0.0)(nnx_layer("InstanceNorm"))
 edge("gn", "flax-nnx", FLAT, module="flax", groups=1, eps=0.0)(nnx_layer("GroupNorm"))
 edge("rms", "flax-nnx", ZEROS, module="flax", eps=0.0)(nnx_layer("RMSNorm"))
+edge("rms", "flax-nnx", HUGE, module="flax")(nnx_layer("RMSNorm"))
 
 
 @edge("wn", "flax-nnx", [[0.0, 1.0], [0.0, 2.0]], "float16", "bfloat16", "float32", module="flax")
@@ -342,6 +356,8 @@ for _norm, _name in (
     edge(_norm, "sklearn", FLAT_COLUMN, "float64")(sklearn_scaler(_name))
     edge(_norm, "sklearn", TINY_COLUMN, "float32", "float64")(sklearn_scaler(_name))
 edge("zscore", "sklearn", NEARLY_FLAT, "float64")(sklearn_scaler("StandardScaler"))
+edge("zscore", "sklearn", HUGE)(sklearn_scaler("StandardScaler"))
+edge("lp", "sklearn", HUGE)(sklearn_scaler("Normalizer"))
 edge("robust", "sklearn", NEARLY_FLAT_QUARTILES, "float64")(sklearn_scaler("RobustScaler"))
 edge("minmax", "sklearn", FAR_COLUMN, "float64")(sklearn_scaler("MinMaxScaler"))
 for _values in (TINY, INFINITE, HOLEY):
@@ -351,5 +367,6 @@ for _values in (TINY, INFINITE, HOLEY):
 @edge("zscore", "scipy", NEARLY_FLAT_ROW, "float64")
 @edge("zscore", "scipy", FLAT_COLUMN, "float64")
 @edge("zscore", "scipy", [[3.0, 4.0]], "float64")
+@edge("zscore", "scipy", HUGE)
 def scipy_zscore(x):
     return peers.scipy_zscore(x)

@@ -87,6 +87,8 @@ class Convention(NamedTuple):
         What of half precision is kept in half precision, eps with it; None where it is float32.
     one_pass : bool
         Whether the variance is E[x²] − E[x]², which is lost far from zero.
+    sums_in_float64 : bool
+        Whether squares of float32 are summed in float64, where they do not overflow.
     divides_first : bool
         Whether it subtracts centre / divisor from x / divisor, which cancels far from zero.
     refuses : tuple of Refusal
@@ -125,6 +127,7 @@ class Convention(NamedTuple):
     omits_nan: bool = False
     short: ShortRule | None = None
     one_pass: bool = False
+    sums_in_float64: bool = False
     divides_first: bool = False
     refuses: tuple[Refusal, ...] = ()
     exponents: tuple[float, ...] = ()

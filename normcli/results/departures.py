@@ -52,6 +52,7 @@ def find_all_degeneracies(
             *_find_one_pass(plan, convention, statistics),
             *_find_cancellation(plan, convention, statistics),
             *_find_overflow(plan, convention, statistics),
+            *_find_lost_sums(plan, convention, statistics),
         )
 
 
@@ -98,6 +99,24 @@ def _find_cancellation(
         np.isfinite(lost) & (lost > _LOST) & (size > 0.0),
         f"lies far from zero: {convention.framework} subtracts {plan.norm.centre.value} / {divisor.size} from "
         f"x / {divisor.size}, which {dtype} has no digits for; this is the exact result",
+    )
+
+
+def _find_lost_sums(
+    plan: Plan, convention: Convention, statistics: Mapping[str, Floats]
+) -> Iterator[Degeneracy]:
+    spread = plan.norm.divisor.spread
+    if spread is None or plan.norm.is_by_order:
+        return
+    dtype = np.dtype(np.float64) if convention.sums_in_float64 else _choose_arithmetic(plan)
+    size, p = statistics[spread], plan.spec.p or 2.0
+    sums = size**p * (plan.grid.group_size if plan.spec.p is None else 1)
+    least = 0.0 if plan.spec.eps else np.finfo(dtype).smallest_normal  # an eps hides what is too small
+    yield from _describe(
+        plan,
+        np.isfinite(size) & (size > 0.0) & ((sums > get_largest(dtype.name)) | (sums < least)),
+        f"has a sum of powers that {dtype} does not hold, in which {convention.framework} calculates: "
+        "this is the exact result",
     )
 
 

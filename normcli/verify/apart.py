@@ -79,8 +79,8 @@ def list_hidden_by_gamma(asked: Question, layout: Layout) -> Iterator[str]:
         if math.prod(shape[:start]) <= _FITTED and hidden:
             place = f"each index of {format_axes(axes, layout)}"
             yield (
-                f"With a gamma and a beta for {place}, {join_words(hidden)} could give any y of so few samples: "
-                f"given, they would tell, or more than {_FITTED} samples."
+                f"With a gamma and a beta for {place}, {join_words(hidden)} could give any y of so few "
+                f"samples: given, they would tell, or more than {_FITTED} samples."
             )
             return
 

@@ -59,7 +59,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
         one_pass=_find_one_pass(hypothesis, scope.dtype, float(error.max())),
         omits_nan=hypothesis.sample.standard.missing is not None,
     )
-    for norm, like, by_default in _name_hypothesis(hypothesis, scope, trace):
+    for norm, like, users, by_default in _name_hypothesis(hypothesis, scope, trace):
         groups = _count_groups(norm, grid)
         yield Match(
             norm=norm.name,
@@ -84,7 +84,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             bits=model.bits,
             is_odd=model.is_odd,
             has_default_eps=hypothesis.variance is not None or _is_default_eps(eps, norm, model, like),
-            users=_count_users(norm, like),
+            users=users,
             cancelled=hypothesis.cancelled,
         )
 
@@ -159,26 +159,26 @@ def _find_one_pass(hypothesis: Hypothesis, dtype: np.dtype[Any], error: float) -
 
 def _name_hypothesis(
     hypothesis: Hypothesis, scope: Scope, trace: _Trace
-) -> list[tuple[Norm, tuple[str, ...], bool]]:
-    """Return each norm that it is, the frameworks that have it so, and whether the axes are a default."""
+) -> list[tuple[Norm, tuple[str, ...], int, bool]]:
+    """Return each norm that it is, who does so, how many by default, and whether the axes are a default."""
     grid, model = hypothesis.sample.grid, hypothesis.model
     rows = [norm for norm in NORMS.values() if _divides_so(norm, model)]
-    named: list[tuple[Norm, tuple[str, ...], bool]] = []
+    named: list[tuple[Norm, tuple[str, ...], int, bool]] = []
     for norm in rows:
-        like = _find_like(norm, hypothesis, scope.dtype, trace)
+        like, users = _find_like(norm, hypothesis, scope.dtype, trace)
         own = _has_own_eps(norm, model) and any(_is_own(norm, hypothesis, axis) for axis in scope.channels)
         if like or own:
             chosen = [find_convention(framework, norm.name).axes for framework in like]
-            named.append((norm, like, own or any(axes is not AxesRule.GIVEN for axes in chosen)))
+            named.append((norm, like, users, own or any(axes is not AxesRule.GIVEN for axes in chosen)))
     if any(by_default for *_, by_default in named):
         return named
     if len(grid.kept) == 1:  # the output axis of weights, which may be any
         weights = [norm for norm in rows if _is_of_weights(norm, hypothesis) and _has_own_eps(norm, model)]
         already = [norm for norm, *_ in named]
-        named += [(norm, (), False) for norm in weights if norm not in already]
+        named += [(norm, (), 0, False) for norm in weights if norm not in already]
     if not named:  # a choice of axes that is nobody's default
         rule = AxesRule.LAST if grid.split is None else AxesRule.CHANNEL_GROUPS
-        named.append((next((norm for norm in rows if norm.axes is rule), rows[0]), (), False))
+        named.append((next((norm for norm in rows if norm.axes is rule), rows[0]), (), 0, False))
     return named
 
 
@@ -188,11 +188,6 @@ def _is_default_eps(eps: float, norm: Norm, model: Model, like: tuple[str, ...])
         return True
     rules = [find_convention(framework, norm.name).eps for framework in like]
     return any(rule in (eps, EpsRule.MACHINE, EpsRule.ROOT_COUNT) for rule in rules)
-
-
-def _count_users(norm: Norm, like: tuple[str, ...]) -> int:
-    rows = (find_convention(framework, norm.name) for framework in like)
-    return sum(row.eps is not EpsRule.GIVEN and row.axes is not AxesRule.GIVEN for row in rows)
 
 
 def _count_groups(norm: Norm, grid: Grid) -> int | None:
@@ -274,27 +269,20 @@ def _make_layout(rank: int, channel: int) -> str:
     return "".join(letters)
 
 
-def _find_like(norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: _Trace) -> tuple[str, ...]:
-    """Return the frameworks whose defaults for a norm of this shape are just these."""
+def _find_like(
+    norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: _Trace
+) -> tuple[tuple[str, ...], int]:
+    """Return the frameworks that have a norm of this shape just so, and how many by default."""
     affine, model, grid = hypothesis.affine, hypothesis.model, hypothesis.sample.grid
     if affine.way == ESTIMATED:  # a fitted gamma takes up ddof, 1 + gamma and a factor of each channel
-        return ()
+        return (), 0
     is_given = affine.scale is not None
     adds_one = affine.way.startswith("1 +") if is_given else None
     rounds = affine.rounds_to is not None if is_given and is_half(dtype) else None
-    found = []
+    found, users = [], 0
     for framework in list_frameworks(norm.name):
         convention = find_convention(framework, norm.name)
-        is_chosen = convention.axes is AxesRule.GIVEN or _may_choose(convention, grid)
-        request = Request(
-            norm.name,
-            groups=_count_groups(norm, grid),
-            like=framework,
-            eps=choose_eps(model.low, model.high) if convention.eps is EpsRule.GIVEN else None,
-            axes=grid.axes if is_chosen else None,
-            p=model.p if norm.p is None else None,
-        )
-        plan = _try_plan(request, grid.shape, dtype)
+        plan, is_default = _plan_as(norm, convention, hypothesis, dtype)
         if (
             plan is not None
             and trace.allows(convention)
@@ -306,7 +294,28 @@ def _find_like(norm: Norm, hypothesis: Hypothesis, dtype: np.dtype[Any], trace: 
             and _takes(convention, plan, affine)
         ):
             found.append(framework)
-    return tuple(found)
+            users += is_default and convention.eps is not EpsRule.GIVEN
+    return tuple(found), users
+
+
+def _plan_as(
+    norm: Norm, convention: Convention, hypothesis: Hypothesis, dtype: np.dtype[Any]
+) -> tuple[Plan | None, bool]:
+    """Return a framework's plan of the groups of a hypothesis, or None, and whether it is its default."""
+    grid, model = hypothesis.sample.grid, hypothesis.model
+    request = Request(
+        norm.name,
+        groups=_count_groups(norm, grid),
+        like=convention.framework,
+        eps=choose_eps(model.low, model.high) if convention.eps is EpsRule.GIVEN else None,
+        p=model.p if norm.p is None else None,
+    )
+    default = _try_plan(request, grid.shape, dtype)
+    if default is not None and default.grid.canonical == grid:
+        return default, True
+    if convention.axes is AxesRule.GIVEN or _may_choose(convention, grid):
+        return _try_plan(request._replace(axes=grid.axes), grid.shape, dtype), False
+    return None, False
 
 
 def _agrees(plan: Plan, model: Model) -> bool:
@@ -347,6 +356,7 @@ def describe_window(fitted: FittedWindow, actual: Floats, scope: Scope, precisio
         furthest=Furthest(*find_furthest(actual, exact, ulp, scope.dtype)),
         order=scope.order,
         window=window,
+        by_default=users > 0 or not covers_all,
         users=users,
         bits=bits,
     )

@@ -58,7 +58,7 @@ def _format_rough(match: Match, layout: Layout) -> str:
     share = f"only {100.0 * match.equal:.2g} % of the values are the exact ones"
     if match.sums_in_half:
         half = match.precision.split(",")[0]
-        kernel = f"a kernel that calculates in {half} might give the others, one with float32 sums would not"
+        kernel = f"a kernel that calculates in {half}, or rounds to it on the way, might give the others"
     else:
         kernel = (
             f"a kernel in {match.precision} whose sums cancel might give the others, and so might other maps"
