@@ -4,29 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
 from click import option
 
 from normcli.cli import options
 from normcli.cli.check import print_verdict
+from normcli.cli.destination import leave_with_verdict
 from normcli.cli.sources import load_actual, load_affine, load_input
 from normcli.cli.types import NormName
 from normcli.cli.verbs import EVALUATION, SELECTION, Verb
 from normcli.errors import UsageError
 from normcli.norms.table import find_norm
+from normcli.printable import format_count
 
 if TYPE_CHECKING:
     from normcli.cli.settings import Settings
+    from normcli.verify.identify import Identification
 
 
-def _run(settings: Settings, actual: str | None, name: str | None) -> None:
+def _run(settings: Settings, actual: str | None, name: str | None, suggests: bool) -> None:
     """Find what made a tensor: norm, axes, eps, ddof, gamma and beta.
 
     Exit code 0 if something reproduces it, 1 if nothing does. Without gamma and beta, ones that
-    fit are looked for, channel by channel.
+    fit are looked for, channel by channel. Where several norms or algorithms fit, --suggest prints the command
+    that writes the tensor on which they differ most: what the kernel makes of it tells them apart.
 
     \b
       normcli identify -i x.npy --actual y.npy
       normcli identify -i x.npy --actual y.npy --gamma g.npy --beta b.npy -f json
+      normcli identify -i x.npy --actual y.npy --suggest
     """
     if actual is None:
         raise UsageError("identify needs --actual FILE: the tensor that somebody's norm made of the input")
@@ -42,8 +48,29 @@ def _run(settings: Settings, actual: str | None, name: str | None) -> None:
     letters = settings.request.layout
     layout = make_layout(letters, source.values.ndim)
     found = identify(Question(source.values, theirs.values, **parameters, layout=letters), wanted)
+    if suggests:
+        _print_suggestion(settings, found)
+        return
     answer = IdentificationAnswer(found, format_sentence(found), source, theirs, layout.names)
     print_verdict(answer, settings.answer, ok=bool(found.matches))
+
+
+def _print_suggestion(settings: Settings, found: Identification) -> None:
+    """Print the command whose tensor tells apart what fits; leave with a difference where there is none."""
+    from normcli.verify.suggestion import suggest
+
+    suggestion = suggest(found)
+    if suggestion is None:
+        why = (
+            "nothing fits" if not found.matches and not found.doubtful else "one answer fits, or all are alike"
+        )
+        settings.run.warn("identify", f"there is nothing to tell apart: {why}")
+        leave_with_verdict(ok=False)
+        return
+    pairs = f"{suggestion.told} of {format_count(suggestion.pairs, 'pair')}"
+    most = f"{100.0 * suggestion.share:.3g} % of its values at most"
+    settings.run.warn("identify", f"tells apart {pairs}, by {most}: {'; '.join(suggestion.names)}")
+    click.echo(suggestion.command)
 
 
 IDENTIFY = Verb(
@@ -53,6 +80,12 @@ IDENTIFY = Verb(
         *options.TENSOR,
         option("--actual", metavar="FILE", help="The tensor that is judged, in any format of --input."),
         option("--norm", "name", metavar="NORM", type=NormName(), help="Look for this norm alone."),
+        option(
+            "--suggest",
+            "suggests",
+            is_flag=True,
+            help="Print the command that generates the tensor which tells apart what fits, and nothing else.",
+        ),
         options.LAYOUT,
         *options.declare_affine(),
         *options.TABLE,
