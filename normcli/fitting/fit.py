@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from normcli.norms.request import Request
     from normcli.numerics.order_statistics import Quartiles
     from normcli.tensors.many import Named
-    from normcli.tensors.opened import Opened
-    from normcli.tensors.stores import StoreVersion
+    from normcli.tensors.opened import Opened, StoreVersion
     from normcli.tensors.tensor import Tensor
 
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.tensors.opened import Opened
-    from normcli.tensors.stores import StoreVersion
+    from normcli.tensors.opened import Opened, StoreVersion
 
 SMALLEST_MAPPED = 1 << 26
 """Arrays of so many bytes and more are not read into memory, but worked on where they lie, tile by tile."""

@@ -1,13 +1,15 @@
-"""Files that others may write while they are read: each is held against what it was when it was opened."""
+"""Files and stores that others may write meanwhile: each is held against what it was when it was opened."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from normcli.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from typing import NoReturn
 
@@ -47,6 +49,29 @@ class Opened(NamedTuple):
         except OSError:
             version = None
         if version != self.version:
+            refuse_changed(self.name)
+
+
+@dataclass(frozen=True)
+class StoreVersion:
+    """What there was of a store when it was opened.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    counted : object
+        What `count` returned then: how many chunks there are, or when the file was last changed.
+    count : callable
+    """
+
+    name: str
+    counted: Any
+    count: Callable[[], Any] = field(compare=False)
+
+    def require_unchanged(self) -> None:
+        """Raise `DataError` if chunks were removed or added: a missing one reads as the fill value."""
+        if self.count() != self.counted:
             refuse_changed(self.name)
 
 

@@ -11,7 +11,6 @@ import math
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -22,13 +21,13 @@ import numpy as np
 from normcli.dtypes import require_real
 from normcli.errors import DataError, MissingExtraError, UsageError
 from normcli.tensors.mapped import SMALLEST_MAPPED, Mapped, Region, fetch
-from normcli.tensors.opened import refuse_changed
+from normcli.tensors.opened import StoreVersion
 from normcli.tensors.pieces import cut_boxes, forget
 from normcli.tensors.spool import open_temporary
 from normcli.tensors.tensor import Tensor, choose_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import NoReturn
 
     from numpy.typing import NDArray
@@ -45,29 +44,6 @@ CHUNK = 1 << 22
 
 _WRITERS = 4
 """How many chunks are compressed and written at a time."""
-
-
-@dataclass(frozen=True)
-class StoreVersion:
-    """What there was of a store when it was opened.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    counted : object
-        What `count` returned then: how many chunks there are, or when the file was last changed.
-    count : callable
-    """
-
-    name: str
-    counted: Any
-    count: Callable[[], Any] = field(compare=False)
-
-    def require_unchanged(self) -> None:
-        """Raise `DataError` if chunks were removed or added: a missing one reads as the fill value."""
-        if self.count() != self.counted:
-            refuse_changed(self.name)
 
 
 class Stored(NamedTuple):

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from normcli.tensors.opened import Opened
-    from normcli.tensors.stores import StoreVersion
+    from normcli.tensors.opened import Opened, StoreVersion
     from normcli.tensors.tables import Table
 
 STANDARD_STREAM = "-"
