@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -9,9 +10,12 @@ import numpy as np
 from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
 from normcli.norms.request import Fill
-from normcli.numerics.exact_slopes import NO_SLOPE, solve_exactly, solve_given_exactly
+from normcli.numerics.exact_slopes import NO_SLOPE, solve_exactly, solve_given_exactly, sum_powers
 from normcli.numerics.flat import find_flat
-from normcli.numerics.slopes import clear, flatten, solve_given_slopes, solve_slopes
+from normcli.numerics.integers import widen_to_pair
+from normcli.numerics.slope_sums import needs_decimals
+from normcli.numerics.slopes import clear, find_p, flatten, solve_given_slopes, solve_slopes
+from normcli.tensors.mapped import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +84,7 @@ class GroupSlopes:
     """
 
     def __init__(self, plan: Plan, inputs: Inputs, values: NDArray[Any], effort: Effort) -> None:
-        self.plan = plan
+        self.plan, self.values, self.selection = plan, values, inputs.selection
         fill = None if inputs.selection is None else inputs.selection.fill
         self.leaves_empty = fill not in (None, Fill.NORMALIZE)
         self.flat: Selected | None = None
@@ -89,10 +93,11 @@ class GroupSlopes:
             count = statistics.pop(COUNT, np.float64(plan.grid.group_size))
             self.flat = find_flat(plan, statistics, count).reshape(-1)
 
-    def solve(self, sums: Sums, numbers: Integers | slice = slice(None)) -> Solved:
-        """Return it from the sums of the groups of some numbers; by default of all."""
+    def solve(self, sums: Sums, numbers: Integers | None = None) -> Solved:
+        """Return it from the sums of the groups of some numbers; None for all."""
         slopes, empty = solve_slopes(self.plan, sums), np.zeros(sums.count.shape, np.bool_)
-        flat = empty if self.flat is None else self.flat[numbers]
+        flat = empty if self.flat is None else self.flat[... if numbers is None else numbers]
+        decimals = needs_decimals(sums.p)
         if flat.any():
             slopes = flatten(self.plan, slopes, flat)
         if self.leaves_empty:
@@ -102,10 +107,21 @@ class GroupSlopes:
         def recall(row: int) -> ExactSlope:
             if empty[row]:
                 return NO_SLOPE
-            exact = solve_exactly(self.plan, sums, row)
+            powers = self._sum_powers(row if numbers is None else int(numbers[row])) if decimals else None
+            exact = solve_exactly(self.plan, sums, row, powers)
             return exact.flatten(self.plan) if flat[row] else exact
 
         return Solved(slopes, recall)
+
+    def _sum_powers(self, group: int) -> Fraction | None:
+        """Return Σ|x|ᵖ of the values of a group that count, to 120 digits."""
+        grid, selection = self.plan.grid, self.selection
+        values = fetch(grid.take_group(self.values, group)).reshape(-1)
+        if selection is not None:
+            every = np.ix_(*map(np.arange, grid.shape))
+            values = values[grid.take_group(selection.select(self.values, every), group).reshape(-1)]
+        pairs = zip(*(part.tolist() for part in widen_to_pair(values)), strict=True)
+        return sum_powers([abs(Fraction(hi) + Fraction(lo)) for hi, lo in pairs], find_p(self.plan))
 
     def solve_all(self, sums: Sums) -> AllSolved:
         """Return it for all groups."""

@@ -23,7 +23,7 @@ from normcli.numerics.slope_sums import needs_decimals
 from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -68,7 +68,9 @@ class ExactSlope(NamedTuple):
         if self.peak is not None:
             return sign if abs(deviation) == self.peak else Fraction(0)
         return (
-            sign * raise_exactly(abs(deviation), self.p - 1) if needs_decimals(self.p) and deviation else sign
+            sign * raise_exactly(abs(deviation), Fraction(self.p) - 1)
+            if needs_decimals(self.p) and deviation
+            else sign
         )
 
     def flatten(self, plan: Plan) -> ExactSlope:
@@ -101,8 +103,17 @@ NO_SLOPE = ExactSlope(2.0, *(Fraction(0),) * 4)
 """Of a group of which nothing is normalized."""
 
 
-def solve_exactly(plan: Plan, sums: Sums, group: int) -> ExactSlope:
-    """Return what the derivatives of one group's values are made of, from its exact sums."""
+def solve_exactly(plan: Plan, sums: Sums, group: int, powers: Fraction | None = None) -> ExactSlope:
+    """Return what the derivatives of one group's values are made of, from its exact sums.
+
+    Parameters
+    ----------
+    plan : Plan
+    sums : Sums
+    group : int
+    powers : Fraction or None
+        Σ|x|ᵖ to 120 digits, where a length needs decimals; None where it is not finite.
+    """
     total, power, gradient, product = (
         take_sum(fixed, group) for fixed in (sums.totals, sums.powers, sums.gradients, sums.products)
     )
@@ -115,7 +126,7 @@ def solve_exactly(plan: Plan, sums: Sums, group: int) -> ExactSlope:
         centre, mean = total / count, gradient / count
         power, product = power - total * centre, product - centre * gradient
     if sums.p != 2.0:
-        return _solve_length(plan, sums, group, power, product)
+        return _solve_length(plan, sums, group, powers if needs_decimals(sums.p) else power, product)
     freedom = int(find_freedom(plan, count))
     if freedom <= 0:
         return ExactSlope(sums.p, centre, mean, zero, None)
@@ -161,30 +172,31 @@ def _multiply_divisor(plan: Plan, square: Fraction) -> Fraction | None:
     return square
 
 
-def _solve_length(plan: Plan, sums: Sums, group: int, power: Fraction, product: Fraction) -> ExactSlope:
+def _solve_length(plan: Plan, sums: Sums, group: int, power: Fraction | None, product: Fraction) -> ExactSlope:
     """Solve for an ℓp length other than ℓ2."""
     zero, peak, ties, eps = Fraction(0), None, 1, Fraction(plan.spec.eps or 0.0)
-    length = power
+    length = power or zero
     if math.isinf(sums.p):
         hi, lo = (float(part[group]) for part in sums.peak)
         length = peak = Fraction(hi) + Fraction(lo) if sums.count[group] else zero
         ties = max(1, int(sums.ties[group]))
     elif needs_decimals(sums.p):
-        is_nothing = not sums.roots.get(group) or (sums.p < 0 and sums.zeros[group])
-        length = zero if is_nothing else raise_exactly(sums.roots[group], 1 / Fraction(sums.p))
+        length = raise_exactly(power, 1 / Fraction(sums.p)) if power else zero
     floors = plan.spec.eps_mode is EpsMode.FLOOR
     divisor = max(length, eps) if floors else length + eps
     steepness = zero
     if length and sums.p and not (floors and length < eps):
         steepness = product / (divisor * ties)
         if needs_decimals(sums.p):
-            steepness /= raise_exactly(length, sums.p - 1)
+            steepness *= length / (power or zero)  # length^(p − 1) is Σ|x|ᵖ / length
     return ExactSlope(sums.p, zero, zero, steepness, _invert(plan, divisor), product, peak)
 
 
-def sum_powers(sizes: Iterable[Fraction], p: float) -> Fraction:
-    """Return Σ sizeᵖ of positive numbers."""
-    return sum((raise_exactly(size, p) for size in sizes), Fraction(0))
+def sum_powers(sizes: Sequence[Fraction], p: float) -> Fraction | None:
+    """Return Σ sizeᵖ; None where that is infinite: of a 0 and a negative p."""
+    if p < 0.0 and not all(sizes):
+        return None
+    return sum((raise_exactly(size, p) for size in sizes if size), Fraction(0))
 
 
 def raise_exactly(size: Fraction, p: float | Fraction) -> Fraction:

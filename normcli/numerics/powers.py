@@ -129,6 +129,12 @@ def raise_to_power(a: Pair, p: float, unit: Any = 1.0, exponent: Any = 0) -> Sca
     return _exp2(quick_two_sum(product.hi, product.lo + log.lo * factor))
 
 
+def raise_pair(a: Pair, p: float) -> Pair:
+    """Return aᵖ as a pair, of a normalized, positive pair whose power is far from the ends of the range."""
+    power = raise_to_power(a, p)
+    return power.value.map(lambda part: np.ldexp(part, power.exponent))
+
+
 def _divide(a: Pair, unit: Any, exponent: Any) -> Scaled:
     """Return a · 2^exponent / unit, the value between ½ and 2."""
     hi, own_exponent = np.frexp(a.hi)

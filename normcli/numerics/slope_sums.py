@@ -15,11 +15,14 @@ from normcli.numerics.pairs import (
     distill,
     find_largest,
     find_least,
+    pair_add,
+    sum_pairs,
     two_diff,
     two_prod,
     two_square,
     two_sum,
 )
+from normcli.numerics.powers import raise_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +31,12 @@ if TYPE_CHECKING:
 
 _LEAST, _LARGEST = 2.0**-250, 2.0**250
 """Products of three numbers between these are exact: neither they nor their errors leave float64."""
+
+_LEAST_BASE, _LARGEST_BASE, _LEAST_P, _LARGEST_P = 2.0**-20, 2.0**20, 1.0 / 16.0, 16.0
+"""Powers of numbers between these with exponents between those are within `POWER_ERROR` of themselves."""
+
+POWER_ERROR = 2.0**-80
+"""2⁻¹⁰⁰ of a logarithm below 2⁹ beside 2⁻⁹⁷ of the power, sixteen times that for a root, and ten operations."""
 
 _LEAST_DIGIT, _LARGEST_DIGIT = -400, 448
 """The exponents of digits of sums whose products are exact in doubles, whatever they are multiplied by."""
@@ -117,10 +126,10 @@ class Sums:
         Σg and Σg · d.
     peak, ties : Pair, ndarray of int64
         Of p = ±∞: the largest or the smallest |d|, and how many values have it.
-    roots : dict of int to Fraction
-        Σ|d|ᵖ for any other p, to 120 digits, of the values that are not 0.
-    zeros : ndarray of int64
-        How many values are 0.
+    lengths : Pair
+        Σ|d|ᵖ for any other p, within `POWER_ERROR` of itself.
+    rough : ndarray of bool
+        Whether that is out of the range in which it is known, or values are 0 whose powers are infinite.
     unknown : ndarray of bool
         Whether a group holds what is no finite number.
     """
@@ -131,8 +140,8 @@ class Sums:
         self.totals, self.powers, self.gradients, self.products = (Fixed.zeros(groups) for _ in range(4))
         self.peak = Pair(np.full(groups, -np.inf if p > 0 else np.inf), np.zeros(groups))
         self.unknown = np.zeros(groups, np.bool_)
-        self.zeros = np.zeros(groups, np.int64)
-        self.roots: dict[int, Fraction] = {}
+        self.lengths = Pair(np.zeros(groups), np.zeros(groups))
+        self.rough = np.zeros(groups, np.bool_)
 
     def add(self, groups: Integers, rows: Rows) -> None:
         """Add rows to the groups of some numbers, each once."""
@@ -154,32 +163,28 @@ class Sums:
         if math.isinf(self.p):
             self._find_peak(groups[finite], rows.deviations.map(lambda a: a[finite]), counted[finite])
         if needs_decimals(self.p):
-            for row in np.flatnonzero(finite).tolist():
-                self._add_powers(int(groups[row]), _take_row(rows, row))
+            self._add_lengths(groups, rows, counted)
 
     def merge(self, other: Sums) -> None:
         """Add the sums of other values of the same groups."""
         self.count += other.count
-        self.zeros += other.zeros
+        self.rough |= other.rough
+        self.lengths = pair_add(self.lengths, other.lengths)
         self.unknown |= other.unknown
         self.totals.merge(other.totals)
         self.powers.merge(other.powers)
         self.gradients.merge(other.gradients)
         self.products.merge(other.products)
         self._raise_peak(np.arange(len(self.count)), other.peak, other.ties)
-        for group, root in other.roots.items():
-            self.roots[group] = self.roots.get(group, Fraction(0)) + root
 
     def take(self, groups: Integers) -> Sums:
         """Return the sums of some groups, in an order."""
         taken = Sums(len(groups), self.p)
-        for name in ("count", "ties", "unknown", "zeros"):
+        for name in ("count", "ties", "unknown", "rough"):
             setattr(taken, name, getattr(self, name)[groups])
         for name in ("totals", "powers", "gradients", "products"):
             setattr(taken, name, getattr(self, name).take(groups))
-        taken.peak = self.peak.map(lambda a: a[groups])
-        numbers = groups.tolist() if self.roots else ()
-        taken.roots = {row: self.roots[group] for row, group in enumerate(numbers) if group in self.roots}
+        taken.peak, taken.lengths = (pair.map(lambda a: a[groups]) for pair in (self.peak, self.lengths))
         return taken
 
     def _add_ordinary(self, groups: Integers, rows: Rows) -> None:
@@ -228,12 +233,29 @@ class Sums:
         for held, value in zip(self.peak, best, strict=True):
             held[groups] = value
 
-    def _add_powers(self, group: int, rows: Rows) -> None:
-        from normcli.numerics.exact_slopes import sum_powers
+    def _add_lengths(self, groups: Integers, rows: Rows, counted: Selected) -> None:
+        powers = raise_sizes(rows.deviations, self.p)
+        zero = counted & (rows.deviations.hi == 0.0)
+        rough = counted & ~(is_moderate(rows.deviations.hi) | zero)
+        is_usual = _LEAST_P <= abs(self.p) <= _LARGEST_P
+        self.rough[groups] |= (rough | (zero & (self.p < 0.0))).any(axis=-1) | (not is_usual)
+        if rows.dy.size:
+            sums = sum_pairs(powers.map(lambda a: np.where(counted & ~zero & ~rough, a, 0.0)))
+            total = pair_add(self.lengths.map(lambda a: a[groups]), sums)
+            for held, value in zip(self.lengths, total, strict=True):
+                held[groups] = value
 
-        among = [abs(d) for d, _, counts in rows.take_exactly() if counts]
-        self.zeros[group] += among.count(Fraction(0))
-        self.roots[group] = self.roots.get(group, Fraction(0)) + sum_powers(filter(None, among), self.p)
+
+def raise_sizes(d: Pair, p: float) -> Pair:
+    """Return |d|ᵖ within `POWER_ERROR` of itself, where d is moderate; anything elsewhere."""
+    size, usable = take_sizes(d), is_moderate(d.hi)
+    return raise_pair(Pair(np.where(usable, size.hi, 1.0), np.where(usable, size.lo, 0.0)), p)
+
+
+def is_moderate(values: Floats) -> Selected:
+    """Return whether powers of values are far from the ends of the range, and their errors small."""
+    size = np.abs(values)
+    return np.asarray((size > _LEAST_BASE) & (size < _LARGEST_BASE))
 
 
 def _take_row(rows: Rows, row: int) -> Rows:

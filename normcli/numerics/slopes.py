@@ -46,8 +46,18 @@ from normcli.numerics.pairs import (
     two_prod,
     two_sum,
 )
+from normcli.numerics.powers import take_root
 from normcli.numerics.rounding import store
-from normcli.numerics.slope_sums import expand, is_equal, needs_decimals, subtract_products, take_sizes
+from normcli.numerics.slope_sums import (
+    POWER_ERROR,
+    expand,
+    is_equal,
+    is_moderate,
+    needs_decimals,
+    raise_sizes,
+    subtract_products,
+    take_sizes,
+)
 from normcli.numerics.solution import find_freedom
 
 if TYPE_CHECKING:
@@ -102,6 +112,8 @@ class Slopes:
         Of p = ±∞: the |x| that the length is.
     extreme : ndarray of bool
         Groups of which nothing here holds but what is NaN.
+    further : float
+        A bound of the relative errors of steepness and inverse beyond `ERROR`: of powers.
     """
 
     centre: Pair
@@ -113,6 +125,7 @@ class Slopes:
     share: Pair
     peak: Pair | None
     extreme: Selected
+    further: float = 0.0
 
     def map(self, function: Any) -> Slopes:
         """Return the slopes with a function (an index, a reshape) applied to each array."""
@@ -121,7 +134,8 @@ class Slopes:
             return held.map(function) if isinstance(held, Pair) else function(held)
 
         held: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        held.update({name: change(array) for name, array in held.items() if array is not None})
+        arrays = {name: array for name, array in held.items() if not isinstance(array, float | None)}
+        held.update({name: change(array) for name, array in arrays.items()})
         return Slopes(**held)
 
 
@@ -170,7 +184,10 @@ def solve_slopes(plan: Plan, sums: Sums) -> Slopes:
         found = _solve(plan, sums, _shorten(powers), share, zero + 1.0)
     inverse = _invert(found.divisor)
     peak = sums.peak if math.isinf(sums.p) else None
-    slopes = Slopes(centre, centre_error, mean, mean_error, found.steepness, inverse, share, peak, extreme)
+    further = POWER_ERROR if needs_decimals(sums.p) else 0.0
+    slopes = Slopes(
+        centre, centre_error, mean, mean_error, found.steepness, inverse, share, peak, extreme, further
+    )
     return _mark(slopes, found.unclear, sums.unknown)
 
 
@@ -244,19 +261,28 @@ def _solve(plan: Plan, sums: Sums, power: Pair, product: Pair, times: Floats) ->
 
 
 def _solve_length(plan: Plan, sums: Sums, power: Pair, product: Pair) -> _Solved:
-    """Solve for ℓp lengths; those that need decimals are not known here."""
+    """Solve for ℓp lengths other than ℓ2."""
     zero, decimals = np.zeros_like(power.hi), needs_decimals(sums.p)
+    rough = np.zeros(power.hi.shape, np.bool_)
     length, ties = (power, zero + 1.0)
     if math.isinf(sums.p):
         length = sums.peak.map(lambda a: np.where(sums.count == 0, 0.0, a))
         ties = np.maximum(sums.ties, 1).astype(np.float64)
-    elif decimals:
-        length = Pair(zero + 1.0, zero)
+    total = length
+    if decimals:
+        rough = sums.rough | (sums.lengths.hi == 0.0)
+        rough |= ~_is_within(sums.lengths.hi, _LEAST_VALUE, _LARGEST_VALUE)
+        total = Pair(np.where(rough, 1.0, sums.lengths.hi), np.where(rough, 0.0, sums.lengths.lo))
+        root = take_root(total, sums.p)
+        length = root.value.map(lambda part: np.ldexp(part, root.exponent))
+        rough |= ~is_moderate(length.hi)
     divisor = add_eps(Pair(zero, zero), length, plan.spec.eps, plan.spec.eps_mode, None, exact=True)
     steepness = pair_divide(product, pair_multiply(divisor, Pair(ties, zero)))
+    if decimals:
+        steepness = pair_divide(pair_multiply(steepness, length), total)  # length^(p − 1) is Σ|x|ᵖ / length
     flat, unclear = _find_flat(plan, length)
     flat |= sums.p == 0.0
-    return _Solved(_replace_nothing(plan, divisor), _zero_where(flat, steepness), unclear | decimals)
+    return _Solved(_replace_nothing(plan, divisor), _zero_where(flat, steepness), unclear | rough)
 
 
 def _find_flat(plan: Plan, root: Pair) -> tuple[Selected, Selected]:
@@ -305,7 +331,9 @@ def differentiate(rows: Rows, slopes: Slopes, gamma: Floats | None, p: float) ->
     """
     w, w_error = _find_weights(rows, slopes, p)
     g, mean, term = rows.gradients, slopes.mean, pair_multiply(w, slopes.steepness)
-    error = slopes.mean_error + np.abs(slopes.steepness.hi) * w_error + ERROR * np.abs(term.hi)
+    error = (
+        slopes.mean_error + np.abs(slopes.steepness.hi) * w_error + (ERROR + slopes.further) * np.abs(term.hi)
+    )
     if rows.counted is not None:
         mean, term = (pair.map(lambda a: np.where(rows.counted, a, 0.0)) for pair in (mean, term))
         error = np.where(rows.counted, error, 0.0)
@@ -321,8 +349,11 @@ def differentiate(rows: Rows, slopes: Slopes, gamma: Floats | None, p: float) ->
         )
     value = pair_multiply(inner, factor)
     lost = (term.hi == 0.0) & (w.hi != 0.0) & (slopes.steepness.hi != 0.0)
-    found = Derivatives(value, error * np.abs(factor.hi), lost | _find_unclear(factors, inner.hi, value.hi))
-    return _judge(found, slopes, factors, inner.hi * plain)
+    error = error * np.abs(factor.hi) + slopes.further * np.abs(value.hi)
+    unclear = lost | _find_unclear(factors, inner.hi, value.hi)
+    if slopes.further:
+        unclear |= (rows.deviations.hi != 0.0) & ~is_moderate(rows.deviations.hi)
+    return _judge(Derivatives(value, error, unclear), slopes, factors, inner.hi * plain)
 
 
 def find_shares(rows: Rows, slopes: Slopes) -> Derivatives:
@@ -346,6 +377,10 @@ def _find_weights(rows: Rows, slopes: Slopes, p: float) -> tuple[Pair, Any]:
             return d, slopes.centre_error
         return pair_add(d, pair_negate(slopes.centre)), slopes.centre_error
     sign = np.sign(d.hi)
+    if needs_decimals(p):
+        powers = pair_divide(raise_sizes(d, p), Pair(np.where(sign == 0.0, 1.0, d.hi), d.lo))
+        powers = powers.map(lambda a: np.where(sign == 0.0, 0.0, a))
+        return powers, POWER_ERROR * np.abs(powers.hi)
     if slopes.peak is not None:
         sign = np.where(is_equal(take_sizes(d), slopes.peak), sign, 0.0)
     return Pair(sign, np.zeros_like(sign)), 0.0

@@ -24,7 +24,7 @@ from normcli.numerics.pairs import (
     two_prod,
     two_square,
 )
-from normcli.numerics.powers import raise_to_power
+from normcli.numerics.powers import raise_pair
 from normcli.numerics.slopes import Derivatives
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def differentiate_windows(window: Window, x: Floats, dy: Floats) -> Derivatives:
     base = pair_add(Pair(zero + window.k, zero), term)
     usable = base.hi > (np.abs(term.hi) + abs(window.k)) * 2.0**-10
     size = Pair(np.where(usable, base.hi, 1.0), np.where(usable, base.lo, 0.0))
-    power = _raise(size, -window.exponent)
+    power = raise_pair(size, -window.exponent)
     steeper = pair_divide(power, size)
     gradients = two_prod(dy, x)
     shares = _sum_along(pair_multiply(gradients, steeper), window.after, window.before)
@@ -78,11 +78,6 @@ def differentiate_windows(window: Window, x: Floats, dy: Floats) -> Derivatives:
 def _is_moderate(values: Any) -> Any:
     sizes = np.abs(values)
     return ((sizes > _LEAST) & (sizes < _LARGEST)) | (sizes == 0.0)
-
-
-def _raise(a: Pair, p: float) -> Pair:
-    power = raise_to_power(a, p)
-    return power.value.map(lambda part: np.ldexp(part, power.exponent))
 
 
 def _sum_along(values: Pair, before: int, after: int) -> Pair:

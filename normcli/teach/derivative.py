@@ -5,6 +5,7 @@ What comes out is written as on paper: without factors of 1, with its sign in fr
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from normcli.teach.expression import (
@@ -25,7 +26,6 @@ from normcli.teach.expression import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
-    from fractions import Fraction
 
     from normcli.teach.expression import Expression
 
@@ -102,7 +102,7 @@ def _lower(base: Expression, exponent: Expression) -> Expression:
     """Return the derivative of a power by its base."""
     if exponent == TWO:
         return Product(TWO, base)
-    if isinstance(exponent, Constant):
+    if isinstance(exponent, Constant) and Fraction(exponent.value - 1) == Fraction(exponent.value) - 1:
         return Product(exponent, Power(base, Constant(exponent.value - 1)))
     return Product(exponent, Power(base, Difference(exponent, ONE)))
 

@@ -90,7 +90,7 @@ def differentiate_length(v: Fraction, x: list[Fraction], length: Real, p: float)
         )
     if p == 1:
         return Real.of(sign)
-    return Real.of(abs(v)).power(p - 1) * length.power(1 - Fraction(p)) * sign
+    return Real.of(abs(v)).power(Fraction(p) - 1) * length.power(1 - Fraction(p)) * sign
 
 
 def differentiate(found: Gradients) -> Expected:

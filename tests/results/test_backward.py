@@ -195,6 +195,30 @@ def test_a_constant_column_of_zscore_is_only_centred():
     require_exact(found)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("p", [3.0, 0.5, 1.25, -1.5, 16.0, 1 / 16, 0.01, -40.0, 1.0 + 1e-9])
+def test_lengths_of_any_power_are_exact(p, dtype):
+    """Of values beside 1, far from it, equal ones and zeros; some are decided by pairs, others by decimals."""
+    rng = np.random.default_rng(17)
+    x = rng.normal(2.0, 2.0, (6, 5)).round(3)
+    x[1], x[2], x[3, 2], x[4] = x[1] * 1e4, 1.5, 0.0, x[4] / 1000
+    x[5] = 0.0
+    dy = rng.normal(size=x.shape).astype("float64" if dtype == "int64" else dtype)
+    for options in ({}, {"eps": 0.0}, {"axes": 0}, {"mask": [1, 1, 0, 1, 1]}):
+        require_exact(backward(x.astype(dtype), dy, "lp", p=p, **options))
+
+
+def test_usual_lengths_need_no_decimals(monkeypatch):
+    """These take a thousand times as long as pairs."""
+    from normcli.engine import group_slopes
+
+    monkeypatch.setattr(group_slopes, "sum_powers", None)
+    rng = np.random.default_rng(18)
+    x, dy = rng.normal(1.0, 2.0, (2, 200, 50))
+    for p in (3.0, 0.5, -1.5):
+        assert np.isfinite(backward(x, dy, "lp", p=p).dx).all()
+
+
 FLAT = np.array([[1.0, 1.0], [1.0 + 2**-52, 2.0], [1.0, 4.0]])
 
 
