@@ -61,6 +61,55 @@ def test_a_script_prints_the_numbers_of_its_document(document):
     assert [number for number in PRINTED[document] if number not in printed] == []
 
 
+KERNEL = SAMPLES / "kernel"
+UNMASKED = ("np.where(mask, load(x, lanes, mask) - mean, np.float32(0.0))", "load(x, lanes, mask) - mean")
+"""A line of the kernel, and what it is where the lanes beyond a row are forgotten."""
+
+
+@pytest.fixture(params=[False, True], ids=["as it is", "with a bug"])
+def kernel(request, tmp_path):
+    """A copy of the kernel's folder, and whether a bug was put into it."""
+    for path in KERNEL.glob("*.*"):
+        text = path.read_text()
+        if request.param and path.name == "layer_norm.py":
+            assert text.count(UNMASKED[0]) == 1
+            text = text.replace(*UNMASKED)
+        (tmp_path / path.name).write_text(text)
+    return tmp_path, request.param
+
+
+def run_in(folder, *command):
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_tests_of_a_kernel_find_a_bug_and_name_it(kernel):
+    folder, is_wrong = kernel
+    options = (
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        folder,
+        "-k",
+        "float32 and (33 or rank)",
+    )
+    ran = run_in(folder, sys.executable, "-m", "pytest", *options)
+    assert ran.returncode == int(is_wrong), ran.stdout[-2000:]
+    assert ("31 values of padding" in " ".join(ran.stdout.split()).replace("E ", "")) == is_wrong
+
+
+@pytest.mark.slow
+def test_the_check_of_a_pull_request_ends_with_its_verdict(kernel):
+    folder, is_wrong = kernel
+    ran = run_in(folder, "bash", "check.sh")
+    assert (ran.returncode, ran.stderr) == (int(is_wrong), "")
+    assert ("✗ normalized" in ran.stdout) == is_wrong
+
+
 @pytest.mark.parametrize(
     ("name", "shape", "dtype"),
     [("photo.npy", (1, 96, 96, 3), "uint8"), ("digits.npy", (64, 1, 8, 8), "uint8")],

@@ -293,7 +293,7 @@ class _BackwardRun(Run):
 
     def find_parameters(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """Return the derivatives by gamma and beta: Σ dy · x̂ and Σ dy over what each is broadcast along."""
-        if self.places is None:
+        if not self.plan.norm.parameter_names:
             return None, None
         if self.by_groups and self.solved is not None:
             places = self._locate_groups()

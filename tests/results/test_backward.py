@@ -372,3 +372,8 @@ def test_drawn_cases_are_exact(seed):
         x, dy, norm, options = draw_case(rng)
         if np.isfinite(x.astype(float)).all() and np.isfinite(dy.astype(float)).all():
             require_exact(backward(x, dy, norm, **options))
+
+
+def test_parameters_without_values_have_gradients_of_their_shape():
+    found = backward(np.zeros((3, 0), np.float32), np.zeros((3, 0)), "ln")
+    assert (found.dgamma.shape, found.dgamma.dtype, found.dbeta.shape) == ((0,), np.float32, (0,))
