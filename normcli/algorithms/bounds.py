@@ -6,7 +6,7 @@ half the smallest subnormal number, where a product or a quotient underflows. Wh
 and lemma 3.1). From this follows, for n values of which none goes through more than k additions:
 
 * a sum, by γₖ Σ|x| in any order: k = n − 1, or ⌈log₂ n⌉ by halves (section 4.2);
-* two passes: the variance by γ of k + 6 of itself, and the square of what the mean is off (Chan, Golub & LeVeque
+* two passes: the variance by γ of k + 6 of itself, and the square of what the mean is off (Chan, Golub, LeVeque
   1983, Algorithms for computing the sample variance; Higham, section 1.9 and problem 1.10: (n + 3)u of itself);
 * one pass: by γ of k + 4 of E[x²], 1 + mean²/variance times more; over x less s, of E[(x − s)²];
 * Welford's recurrence: the mean by E ≤ n·u·max|x|/2, as each step rounds it, and the variance by some 2.4 E

@@ -27,10 +27,15 @@ from normcli.writers.structured import write_json
 from normcli.writers.table import write
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
     from normcli.documents.document import Document
     from normcli.norms.names import NormName
+    from normcli.results.arguments import Arguments
+    from normcli.verify.ulp import Tolerance
 
 Found = TypeVar("Found")
 
@@ -122,16 +127,41 @@ def check(
     """
     require_options("check", options, but=("out",))
     asked = read_arguments(x, norm, options)
-    plan, values, given, theirs = asked.plan, asked.values, asked.inputs, read_array(actual, "actual")
-    if theirs.shape != plan.grid.shape:
-        raise DataError(f"actual has the shape {theirs.shape}; x has {plan.grid.shape}")
-    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
-    arrays = {checking.NORMALIZED: theirs}
-    found = checking.check(plan, values, arrays, given, tolerate, asked.effort)
+    theirs = read_array(actual, "actual")
+    if theirs.shape != asked.plan.grid.shape:
+        raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
+    return judge(asked, theirs, functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp))
+
+
+def judge(
+    asked: Arguments,
+    actual: NDArray[Any],
+    tolerate: Callable[[np.dtype[Any]], Tolerance],
+    allowed: NDArray[np.float64] | None = None,
+) -> Judgement[checking.Checked]:
+    """Hold a tensor against what was asked for.
+
+    Parameters
+    ----------
+    asked : Arguments
+        As `read_arguments` returns them.
+    actual : ndarray
+    tolerate : callable
+    allowed : ndarray or None
+        As of `normcli.verify.check.check`.
+
+    Raises
+    ------
+    DataError
+        If `actual` is not of the tensor's shape.
+    """
+    plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
+    arrays = {checking.NORMALIZED: actual}
+    found = checking.check(plan, values, arrays, given, tolerate, effort, allowed)
     sentence = None
     if not found.ok:
         affine = {"gamma": given.gamma, "beta": given.beta}
-        sentence = explain_actual(plan, values, theirs, affine, given.given)
+        sentence = explain_actual(plan, values, actual, affine, given.given)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
     return Judgement(
         found.ok, found, Verdict(plan, tensor, name_inputs(given), sources, found, sentence=sentence)

@@ -7,19 +7,17 @@ import io
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from normcli.answers.gradients_verdict import GradientsVerdict
-from normcli.answers.verdict import Verdict
 from normcli.documents.document import View
-from normcli.documents.plans import name_inputs
 from normcli.errors import DataError, UsageError
+from normcli.library.judging import judge
 from normcli.printable import agree, format_count
 from normcli.results.arguments import read_arguments, read_array
 from normcli.results.backward import BackwardProblem, require_derivative
 from normcli.results.result import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.testing.declared import derive_bounds, describe_void, read_declared
-from normcli.verify.check import NORMALIZED, check
+from normcli.verify.check import NORMALIZED
 from normcli.verify.gradients import check_gradients
-from normcli.verify.sentence import explain_actual
 from normcli.verify.ulp import choose_tolerance
 from normcli.writers.table import write
 
@@ -125,14 +123,9 @@ def assert_matches(
         if void.size:
             raise AssertionError(describe_void(declared, asked, void))
         tolerate = functools.partial(_tolerate_derived, declared.name)
-    found = check(plan, values, {NORMALIZED: array}, asked.inputs, tolerate, asked.effort, allowed)
-    if found.ok:
-        return
-    given = asked.inputs
-    sentence = explain_actual(plan, values, array, {"gamma": given.gamma, "beta": given.beta}, given.given)
-    sources = {NORMALIZED: "actual"}
-    report = Verdict(plan, Tensor(values, "x"), name_inputs(given), sources, found, sentence=sentence)
-    _fail(plan, found.comparisons, report)
+    judgement = judge(asked, array, tolerate, allowed)
+    if not judgement:
+        _fail(plan, judgement.found.comparisons, judgement.document)
 
 
 def assert_backward_matches(

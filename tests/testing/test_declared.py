@@ -64,7 +64,7 @@ ACCUMULATED = {
     ("norm", "name"),
     [
         *(("ln", name) for name in ALGORITHMS),
-        *((norm, name) for norm in ("rms", "lp") for name, row in ALGORITHMS.items() if row.takes_squares),
+        *((norm, name) for norm in ("rms", "lp") for name, row in ALGORITHMS.items() if row.squares),
     ],
 )
 def test_live_runs_never_go_beyond_their_bounds(norm, dtype, name):
