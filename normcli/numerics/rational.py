@@ -100,7 +100,7 @@ def sum_exactly(values: NDArray[Any]) -> ExactSums:
 
 def scale(value: Fraction, exponent: int) -> Fraction:
     """Return value · 2^exponent."""
-    power = Fraction(1 << abs(exponent))
+    power = 1 << abs(exponent)
     return value * power if exponent >= 0 else value / power
 
 

@@ -206,7 +206,10 @@ def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: 
 
     def ask(group: int, bits: int) -> tuple[Fraction, Fraction | None]:
         mean, square = groups.ask(group)
-        return mean, None if square is None else _find_divisor(plan, square, zero_rule, bits)
+        if square is None:
+            return mean, None
+        divisor = _find_divisor(plan, square, bits)
+        return mean, divisor if zero_rule is None else replace_zero(divisor, zero_rule)
 
     solution.ask = ask
     if undecided.any():  # arrays may be one and the same until here
@@ -263,20 +266,20 @@ def _solve_exactly(plan: Plan, mean: Fraction, square: Fraction | None, zero_rul
         nothing = dict.fromkeys(row.statistics, np.nan)
         return _Exact(mean, None, {**nothing, "mean": rational.round_once(mean)})
     root = rational.find_root(square)
-    usable = _find_divisor(plan, square, zero_rule)
-    shown = usable if zero_rule is ZeroRule.ONE else _find_divisor(plan, square, None)
+    divisor = _find_divisor(plan, square)
+    usable = divisor if zero_rule is None else replace_zero(divisor, zero_rule)
+    shown = usable if zero_rule is ZeroRule.ONE else divisor
     statistics = {"mean": rational.round_once(mean), row.square: rational.round_once(square)}
     statistics[row.spread or ""] = rational.round_once(root)
     statistics["rstd"] = rational.round_once(1 / shown) if shown else np.inf
     return _Exact(mean, usable, statistics)
 
 
-def _find_divisor(plan: Plan, square: Fraction, zero_rule: ZeroRule | None, bits: int = 0) -> Fraction | None:
-    """Return what a group is divided by, to so many bits at least; None for NaN."""
+def _find_divisor(plan: Plan, square: Fraction, bits: int = 0) -> Fraction:
+    """Return the root with eps that a group is divided by if it is not 0, to so many bits at least."""
     from normcli.numerics import rational
 
-    divisor = rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))
-    return divisor if zero_rule is None else replace_zero(divisor, zero_rule)
+    return rational.add_eps(square, plan.spec.eps, plan.spec.eps_mode, max(bits, rational.ROOT_BITS))
 
 
 def _solve_length(plan: Plan, measured: Lengths) -> Solution:
