@@ -150,38 +150,18 @@ ALWAYS int64_t apply_exact(const double *x, double *result, ptrdiff_t n, const s
     return any;
 }
 
-static int64_t apply_exactly(const double *x, double *y, ptrdiff_t n, const struct operands *o, int g, int across,
+static int64_t apply_exactly(const double *x, double *y, ptrdiff_t n, const struct operands *o, int g, bool across,
                              const struct affine *a, bool centred, bool gamma, bool beta, int64_t *missed)
 {
-#define CASE(c, m, b) \
-    if (centred == c && gamma == m && beta == b) \
-        return across ? apply_exact(x, y, n, o, g, 1, a, c, m, b, missed) : apply_exact(x, y, n, o, g, 0, a, c, m, b, missed)
-    CASE(false, false, false);
-    CASE(false, false, true);
-    CASE(false, true, false);
-    CASE(false, true, true);
-    CASE(true, false, false);
-    CASE(true, false, true);
-    CASE(true, true, false);
-    CASE(true, true, true);
-#undef CASE
-    return 0;
+    WITH(s, across, WITH(c, centred, WITH(m, gamma, WITH(b, beta,
+        return apply_exact(x, y, n, o, g, s, a, c, m, b, missed)))))
 }
 
 static int64_t apply_shortly(const void *x, enum kind in, void *y, enum kind out, ptrdiff_t n, const struct operands *o, int g,
-                             int across, const struct affine *a, int64_t *missed)
+                             bool across, const struct affine *a, int64_t *missed)
 {
-#define CASE(i, u)                                                                              \
-    if (in == i && out == u) {                                                                  \
-        if (across) return apply_short(x, i, y, u, n, o, g, 1, a, missed);                      \
-        return a ? apply_short(x, i, y, u, n, o, g, 0, a, missed) : apply_short(x, i, y, u, n, o, g, 0, NULL, missed); \
-    }
-    CASE(F32, F32)
-    CASE(F32, F64)
-    CASE(F64, F64)
-    CASE(F64, F32)
-#undef CASE
-    return 0;
+    WITH(s, across, WITH(i, in == F64, WITH(u, out == F64, WITH(h, a != NULL,
+        return apply_short(x, i ? F64 : F32, y, u ? F64 : F32, n, o, g, s, h ? a : NULL, missed)))))
 }
 
 #endif

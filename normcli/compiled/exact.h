@@ -6,6 +6,16 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
+/* Do the same for either value of a condition, which is then known to the compiler. */
+#define WITH(name, condition, ...)                  \
+    if (condition) {                                \
+        enum { name = true };                       \
+        __VA_ARGS__;                                \
+    } else {                                        \
+        enum { name = false };                      \
+        __VA_ARGS__;                                \
+    }
+
 /* Groups that are solved together. */
 #if defined(__AVX512F__)
 enum { LANES = 8 };
@@ -101,6 +111,13 @@ ALWAYS void pair_divide(vector *q, vector *e, vector a, vector al, vector b, vec
     two_prod(&product, &error, first, b);
     const vector rest = ((a - product) - error) + (al - first * bl), step = rest / b;
     QUICK_TWO_SUM(*q, *e, first, step);
+}
+
+ALWAYS double add_up(vector a)
+{
+    double total = 0.0;
+    for (int i = 0; i < LANES; i++) total += a[i];
+    return total;
 }
 
 ALWAYS vector square_root(vector a)

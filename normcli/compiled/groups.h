@@ -14,7 +14,7 @@ struct memory {
     } holds;
     int64_t missed[PIECE];
     double y[PIECE], x[PIECE];
-    double raw[2 * LEAF];
+    double raw[2 * LEAF]; /* a leaf and a line of LANES */
     double values[SHORT * BATCH];
 };
 

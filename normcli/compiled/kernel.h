@@ -20,7 +20,7 @@ enum zero_rule { ZERO, ONE, NOT_A_NUMBER };
 enum {
     BATCH = 64,  /* groups that are measured, solved and written before the next ones are read */
     SHORT = 32,  /* groups of fewer values are turned round, so that every operation runs along the groups */
-    LEAF = 2048, /* values that are summed on one grid; what is added up of leaves stays exact */
+    LEAF = 1024, /* values that are summed on one grid; what is added up of leaves stays exact */
     PIECE = 1024 /* values that are normalized at once */
 };
 

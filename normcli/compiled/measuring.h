@@ -41,153 +41,42 @@ static int find_log(ptrdiff_t n)
     return e;
 }
 
-/* Where numbers below 2^top, multiples of 2^unit, are cut so that sums of 2^log of them stay exact. The upper
- * parts of `levels` cuts are multiples of 2^(their exponent); what the last one leaves has to fit into a double too. */
-struct grid {
-    double sigma[2];
-    bool fits;
+/* Values are looked at in lines of LANES: one of each of some groups, or so many of one group, which is then a row.
+ * From line to line there are `step` values. */
+struct block {
+    const void *x;
+    ptrdiff_t step, n; /* lines */
+    bool doubles, row; /* doubles or floats */
+    bool need_sum;
 };
 
-static struct grid find_grid(int top, int unit, int log, int levels)
+ALWAYS vector load_line(struct block block, ptrdiff_t i)
 {
-    struct grid grid = {{0.0, 0.0}, false};
-    for (int k = 0; k < levels; k++) {
-        grid.sigma[k] = 1.5 * power(top + log + 1);
-        top += log - 52;
-    }
-    grid.fits = top + log <= 52 + unit;
-    return grid;
-}
-
-/* Add a number, cut on a grid, to three sums. */
-#define ADD_ON_GRID(sums, number, grid)                                                                   \
-    do {                                                                                                  \
-        const double t_ = ((number) + (grid).sigma[0]) - (grid).sigma[0], r_ = (number) - t_;             \
-        const double u_ = levels > 1 ? (r_ + (grid).sigma[1]) - (grid).sigma[1] : r_;                     \
-        sums##0 += t_, sums##1 += u_, sums##2 += levels > 1 ? r_ - u_ : 0.0;                              \
-    } while (0)
-
-/* Doubles: x, x^2 and its rounding error are each cut `levels` times; false if the values are too far apart. */
-ALWAYS bool measure_doubles_on_grids(const double *x, ptrdiff_t n, int top, int unit, bool need_sum, int levels, struct lanes *all)
-{
-    const int log = find_log(n);
-    const struct grid of_x = find_grid(top, unit, log, levels);
-    const struct grid of_p = find_grid(2 * top, 2 * unit + 52, log, levels);
-    const struct grid of_e = find_grid(2 * top - 53, 2 * unit, log, levels);
-    if (!(of_x.fits && of_p.fits && of_e.fits)) return false;
-    double s0 = 0.0, s1 = 0.0, s2 = 0.0, p0 = 0.0, p1 = 0.0, p2 = 0.0, e0 = 0.0, e1 = 0.0, e2 = 0.0;
-#pragma omp simd reduction(+ : s0, s1, s2, p0, p1, p2, e0, e1, e2)
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const double value = x[i], p = value * value, e = find_rest(value, value, p);
-        if (need_sum) ADD_ON_GRID(s, value, of_x);
-        ADD_ON_GRID(p, p, of_p);
-        ADD_ON_GRID(e, e, of_e);
-    }
-    const double sums[] = {s0, s1, s2}, squares[] = {p0, p1, e0, e1, p2, e2};
-    for (int k = 0; k <= levels && need_sum; k++) add(all->sum, 3, fill(sums[k]), &all->left);
-    for (int k = 0; k < 2 + 2 * levels; k++) add(all->square, 4, fill(squares[k]), &all->left);
-    return true;
-}
-
-/* `_HIGHEST` and `_LOWEST` of records.py, as biased exponents, and what no float64 exceeds. */
-enum { HIGHEST = 1023 + 400, LOWEST = 1023 - 300, ENDLESS = 0x7ff };
-
-static void measure_doubles(const double *x, ptrdiff_t n, bool need_sum, struct lanes *all)
-{
-    int64_t largest = 0, least = INT64_MAX;
-#pragma omp simd reduction(max : largest) reduction(min : least)
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const int64_t size = get_bits(x[i]) & INT64_MAX, other = size == 0 ? INT64_MAX : size;
-        largest = size > largest ? size : largest;
-        least = other < least ? other : least;
-    }
-    if (largest == 0) return;
-    const int high = (int)(largest >> 52), low = (int)(least >> 52), top = high - 1022, unit = low - 1075;
-    if (high < HIGHEST && low > LOWEST) {
-        if (measure_doubles_on_grids(x, n, top, unit, need_sum, 1, all)) return;
-        if (measure_doubles_on_grids(x, n, top, unit, need_sum, 2, all)) return;
-    }
-    all->left = ~(mask){0};
-}
-
-/* Floats: their squares are doubles. `memory` has room for a leaf of doubles. */
-static void measure_floats(const float *x, ptrdiff_t n, bool need_sum, struct lanes *all, double *memory)
-{
-    uint32_t largest = 0, least = UINT32_MAX;
-#pragma omp simd reduction(max : largest) reduction(min : least)
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const uint32_t size = get_float_bits(x[i]) & 0x7fffffffu, other = size - 1; /* of 0, the largest */
-        largest = size > largest ? size : largest;
-        least = other < least ? other : least;
-    }
-    if (largest == 0) return;
-    const int high = (int)(largest >> 23), low = (int)((least + 1) >> 23), log = find_log(n);
-    const int top = (high ? high : 1) - 126, unit = (low ? low : 1) - 150;
-    const struct grid of_p = find_grid(2 * top, 2 * unit, log, 1);
-    if (largest >= 0x7f800000u || top + log > 53 + unit || !of_p.fits) {
-        for (ptrdiff_t i = 0; i < n; i++) memory[i] = (double)x[i];
-        measure_doubles(memory, n, need_sum, all);
-        return;
-    }
-    double sum = 0.0, p0 = 0.0, p1 = 0.0;
-    const double sigma = of_p.sigma[0];
-#pragma omp simd reduction(+ : sum, p0, p1)
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const double value = (double)x[i], p = value * value, t = (p + sigma) - sigma;
-        sum += value, p0 += t, p1 += p - t;
-    }
-    if (need_sum) add(all->sum, 3, fill(sum), &all->left);
-    add(all->square, 4, fill(p0), &all->left), add(all->square, 4, fill(p1), &all->left);
-}
-
-/* Measure one group of any length, group g of a batch. `memory` has room for two leaves of doubles. */
-static void measure_group(const struct view *in, const char *from, bool need_sum, struct batch *batch, int g, double *memory)
-{
-    struct lanes all = {0};
-    for (ptrdiff_t part = 0; part < in->parts && !all.left[0]; part++, from += in->part_stride) {
-        for (ptrdiff_t i = 0; i < in->shape[2] && !all.left[0]; i += LEAF) {
-            const ptrdiff_t n = in->shape[2] - i < LEAF ? in->shape[2] - i : LEAF;
-            const char *here = from + i * in->strides[2];
-            const void *x = load_values(in, here, in->strides[2], n, memory);
-            for (ptrdiff_t k = 0; k < n && part + 1 < in->parts; k += 64 / SIZES[in->kind]) /* no processor foresees it */
-                __builtin_prefetch(here + in->part_stride + k * in->strides[2]);
-            if (in->kind == F64) measure_doubles(x, n, need_sum, &all);
-            else measure_floats(x, n, need_sum, &all, memory + LEAF);
-        }
-    }
-    for (int k = 0; k < 3; k++) batch->sum[k][g] = all.sum[k][0];
-    for (int k = 0; k < 4; k++) batch->square[k][g] = all.square[k][0];
-    batch->left[g] = all.left[0];
-}
-
-/* Value i of LANES groups that lie side by side, doubles or floats. */
-ALWAYS vector load_line(const void *x, bool doubles, ptrdiff_t i)
-{
-    if (doubles) return load((const double *)x + i * BATCH);
+    if (block.doubles) return load((const double *)block.x + i * block.step);
     floats values;
-    memcpy(&values, (const float *)x + i * BATCH, sizeof values);
+    memcpy(&values, (const float *)block.x + i * block.step, sizeof values);
     return __builtin_convertvector(values, vector);
 }
 
-/* Find the largest size of n values of each of LANES groups, as bits, and the least but 0, or the number before it. */
-#define FIND_RANGE(type, most)                                                              \
-    for (ptrdiff_t i = 0; i < n; i++) {                                                     \
-        type size, other;                                                                   \
-        memcpy(&size, (const char *)x + i * BATCH * (ptrdiff_t)sizeof size[0], sizeof size); \
-        size &= most, other = (size - 1) & most;                                            \
-        for (int k = 0; k < LANES; k++) {                                                   \
-            largest[k] = size[k] > largest[k] ? size[k] : largest[k];                       \
-            least[k] = other[k] < least[k] ? other[k] : least[k];                           \
-        }                                                                                   \
+/* Find the largest size of each lane, as bits, and the least but 0, or the number before it. */
+#define FIND_RANGE(type, most)                                                                               \
+    for (ptrdiff_t i = 0; i < block.n; i++) {                                                                \
+        type size, other;                                                                                    \
+        memcpy(&size, (const char *)block.x + i * block.step * (ptrdiff_t)sizeof size[0], sizeof size);      \
+        size &= most, other = (size - 1) & most;                                                             \
+        for (int k = 0; k < LANES; k++) {                                                                    \
+            largest[k] = size[k] > largest[k] ? size[k] : largest[k];                                        \
+            least[k] = other[k] < least[k] ? other[k] : least[k];                                            \
+        }                                                                                                    \
     }
 
-/* The exponents of these, as those of doubles. */
-ALWAYS void find_exponents(const void *x, ptrdiff_t n, bool doubles, mask *high, mask *low)
+/* The exponents of these, as those of doubles; those of a row together. */
+ALWAYS void find_exponents(struct block block, mask *high, mask *low)
 {
-    if (doubles) {
+    if (block.doubles) {
         mask largest = {0}, least = largest + INT64_MAX;
         FIND_RANGE(mask, INT64_MAX)
-        *high = (largest >> 52) | ((largest == 0) & 1023), *low = least >> 52;
+        *high = largest >> 52, *low = least >> 52;
     } else {
         ints largest = {0}, least = largest + INT32_MAX;
         FIND_RANGE(ints, INT32_MAX)
@@ -196,21 +85,33 @@ ALWAYS void find_exponents(const void *x, ptrdiff_t n, bool doubles, mask *high,
         *high = __builtin_convertvector(largest, mask) + (1023 - 127);
         *low = __builtin_convertvector(least, mask) + (1023 - 127);
     }
+    int64_t highest = (*high)[0], lowest = (*low)[0];
+    for (int k = 1; k < LANES; k++) {
+        highest = (*high)[k] > highest ? (*high)[k] : highest;
+        lowest = (*low)[k] < lowest ? (*low)[k] : lowest;
+    }
+    if (block.row) *high = (mask){0} + highest, *low = (mask){0} + lowest;
+    *high |= (*high == 0) & 1023; /* nothing but zeros */
 }
 
-/* The sums of n values of each of LANES groups on a grid for each; false if the values of one are too far apart. */
-ALWAYS bool measure_lanes_on_grids(const void *x, ptrdiff_t n, bool need_sum, bool doubles, struct lanes *lanes)
+/* `_HIGHEST` and `_LOWEST` of records.py, as biased exponents. */
+enum { HIGHEST = 1023 + 400, LOWEST = 1023 - 300 };
+
+/* Cut x (of doubles), x^2 and (of doubles) its rounding error where sums of their upper parts stay exact, and those
+ * of what is left of them, too; false if values are too far apart for that. */
+ALWAYS bool measure_on_grids(struct block block, struct lanes *lanes)
 {
-    const int log = find_log(n);
+    const int log = find_log(block.row ? block.n * LANES : block.n);
+    const bool doubles = block.doubles, need_sum = block.need_sum;
     mask high, low;
-    find_exponents(x, n, doubles, &high, &low);
+    find_exponents(block, &high, &low);
     lanes->left |= doubles ? (high >= HIGHEST) | (low <= LOWEST) : high >= 1023 + 128;
-    if (is_any(high - low > (doubles ? 78 - 53 : 52 - 24) - log)) return false; /* what find_grid has of these, too */
+    if (is_any(high - low > (doubles ? 78 - 53 : 52 - 24) - log)) return false; /* for squares, and so for x */
     const mask top = high - 1022;
     const vector of_x = 1.5 * make_power(top + (log + 1)), of_p = 1.5 * make_power(2 * top + (log + 1));
     const vector of_e = 1.5 * make_power(2 * top + (log - 52));
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const vector value = load_line(x, doubles, i);
+    for (ptrdiff_t i = 0; i < block.n; i++) {
+        const vector value = load_line(block, i);
         vector p, e;
         two_prod(&p, &e, value, value);
         const vector s = doubles ? (value + of_x) - of_x : value, t = (p + of_p) - of_p, u = (e + of_e) - of_e;
@@ -219,37 +120,61 @@ ALWAYS bool measure_lanes_on_grids(const void *x, ptrdiff_t n, bool need_sum, bo
         lanes->square[0] += t, lanes->square[1] += p - t;
         if (doubles) lanes->square[2] += u, lanes->square[3] += e - u;
     }
+    for (int k = 0; k < 4 && block.row; k++) {
+        if (k < 3) lanes->sum[k] = fill(add_up(lanes->sum[k]));
+        lanes->square[k] = fill(add_up(lanes->square[k]));
+    }
     return true;
 }
 
-/* The same at any distance, added to what is known. */
-ALWAYS void measure_lanes_apart(const void *x, ptrdiff_t n, bool need_sum, bool doubles, struct lanes *lanes)
+/* Measure a block, whatever its values are, and add it to what is known, if anything is. */
+ALWAYS void measure_block(struct block block, bool more, struct lanes *known)
 {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const vector value = load_line(x, doubles, i);
+    struct lanes here = {0};
+    if (measure_on_grids(block, &here)) {
+        if (more) add_lanes(known, &here, block.doubles ? 2 : 1, block.doubles ? 4 : 2);
+        else *known = here;
+        return;
+    }
+    for (ptrdiff_t i = 0; i < block.n; i++) {
+        const vector value = load_line(block, i);
         vector p, e;
         two_prod(&p, &e, value, value);
-        if (need_sum) add(lanes->sum, 3, value, &lanes->left);
-        add(lanes->square, 4, p, &lanes->left);
-        if (doubles) add(lanes->square, 4, e, &lanes->left);
+        if (block.need_sum) add(here.sum, 3, value, &here.left);
+        add(here.square, 4, p, &here.left);
+        if (block.doubles) add(here.square, 4, e, &here.left);
+    }
+    distill(known->sum, 3, 3), distill(known->square, 4, 4); /* which makes room */
+    if (!block.row) add_lanes(known, &here, 3, 4);
+    for (int lane = 0; lane < LANES && block.row; lane++) {
+        struct lanes one = {.left = (mask){0} + here.left[lane]};
+        for (int k = 0; k < 3; k++) one.sum[k] = fill(here.sum[k][lane]);
+        for (int k = 0; k < 4; k++) one.square[k] = fill(here.square[k][lane]);
+        add_lanes(known, &one, 3, 4);
     }
 }
 
-/* Measure n values of each of LANES groups; `more` adds them to what the batch has of these. */
-ALWAYS void measure_lanes(const void *x, ptrdiff_t n, bool need_sum, bool doubles, bool more, struct batch *batch, int g)
+/* Measure one group of any length, group g of a batch. `memory` has room for a leaf of doubles and a line. */
+static void measure_group(const struct view *in, const char *from, bool need_sum, struct batch *batch, int g, void *memory)
 {
-    struct lanes known = {0}, here = {0};
-    const void *from = (const char *)x + g * (doubles ? 8 : 4);
-    if (more) known = load_lanes(batch, g);
-    if (!measure_lanes_on_grids(from, n, need_sum, doubles, &here)) {
-        known.left |= here.left;
-        measure_lanes_apart(from, n, need_sum, doubles, &known);
-    } else if (more) {
-        add_lanes(&known, &here, doubles ? 2 : 1, doubles ? 4 : 2);
-    } else {
-        known = here;
+    struct lanes all = {0};
+    const bool doubles = in->kind == F64;
+    const ptrdiff_t leaf = doubles ? LEAF / 2 : LEAF, size = doubles ? 8 : 4;
+    for (ptrdiff_t part = 0; part < in->parts && !all.left[0]; part++, from += in->part_stride) {
+        for (ptrdiff_t i = 0; i < in->shape[2] && !all.left[0]; i += leaf) {
+            const ptrdiff_t n = in->shape[2] - i < leaf ? in->shape[2] - i : leaf;
+            const void *x = load_values(in, from + i * in->strides[2], in->strides[2], n, memory);
+            if (n % LANES) {
+                if (x != memory) memcpy(memory, x, (size_t)(n * size));
+                memset((char *)memory + n * size, 0, (size_t)(LANES * size));
+                x = memory;
+            }
+            WITH(d, doubles, WITH(s, need_sum, measure_block((struct block){x, LANES, (n + LANES - 1) / LANES, d, true, s}, part || i, &all)))
+        }
     }
-    store_lanes(batch, g, &known);
+    for (int k = 0; k < 3; k++) batch->sum[k][g] = all.sum[k][0];
+    for (int k = 0; k < 4; k++) batch->square[k][g] = all.square[k][0];
+    batch->left[g] = all.left[0];
 }
 
 /* Neighbours that are worked on side by side, line by line: a line has `together` values of each, or fewer at the
@@ -292,10 +217,11 @@ static void measure_across(const struct view *in, const char *from, const struct
                 memset(to + count * size, 0, (size_t)((BATCH - count) * size));
             }
             for (int g = 0; g < wide; g += LANES) {
-                if (doubles && need_sum) measure_lanes(values, n, true, true, first || part, batch, g);
-                else if (doubles) measure_lanes(values, n, false, true, first || part, batch, g);
-                else if (need_sum) measure_lanes(values, n, true, false, first || part, batch, g);
-                else measure_lanes(values, n, false, false, first || part, batch, g);
+                struct lanes known = {0};
+                const char *x = (const char *)values + g * size;
+                if (first || part) known = load_lanes(batch, g);
+                WITH(d, doubles, WITH(s, need_sum, measure_block((struct block){x, BATCH, n, d, false, s}, first || part, &known)))
+                store_lanes(batch, g, &known);
             }
         }
     }
