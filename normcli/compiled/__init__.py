@@ -49,13 +49,8 @@ class Kernel(NamedTuple):
 
     @property
     def normalize(self) -> Callable[..., tuple[bytes, bytes]]:
-        """Normalize whole groups."""
+        """Normalize groups, or measure them."""
         return functools.partial(self.module.normalize, self.variant)
-
-    @property
-    def measure(self) -> Callable[..., None]:
-        """Measure rows."""
-        return functools.partial(self.module.measure, self.variant)
 
 
 def find_kernel() -> Kernel | None:

@@ -166,15 +166,18 @@ static void find_divisors(const struct task *task, struct memory *m, const char 
 {
     struct batch *b = task->batch;
     const bool centred = task->rule.centred;
-    if (task->given) {
-        for (int k = 0; k < 3; k++) memcpy(b->mean[k], task->given->mean[k] + first, (size_t)count * sizeof(double));
-        for (int k = 0; k < 2; k++) memcpy(b->divisor[k], task->given->divisor[k] + first, (size_t)count * sizeof(double));
+    if (task->given[0]) {
+        for (int k = 0; k < 5; k++)
+            memcpy(k < 3 ? b->mean[k] : b->divisor[k - 3], task->given[k] + first, (size_t)count * sizeof(double));
         memset(b->left, 0, sizeof b->left);
     } else {
         if (lines) measure_across(&task->in, from, lines, centred, b, m->values, m->raw);
         for (int g = 0; g < count && !lines; g++)
             measure_group(&task->in, from + g * task->in.strides[1], centred, b, g, m->raw);
-        for (int g = 0; g < count; g += LANES) solve_lanes(&task->rule, b, g);
+        for (int g = 0; g < count; g += LANES) {
+            if (task->sums_only) order_lanes(b, g);
+            else solve_lanes(&task->rule, b, g);
+        }
     }
     for (int g = count; lines && g < count * lines->together; g++) {
         for (int k = 0; k < 3; k++) b->mean[k][g] = b->mean[k][g - count];
@@ -203,8 +206,10 @@ static void work_on_batch(struct task *task, struct memory *m, ptrdiff_t outer, 
         if (across) write_across(task, m, from, to, first, &lines);
         else write_along(task, m, from, to, first, count);
     }
-    for (int k = 0; k < 4; k++)
-        if (task->statistics[k]) memcpy(task->statistics[k] + first, b->statistics[k], (size_t)count * sizeof(double));
+    const double *found[7] = {b->statistics[0], b->statistics[1], b->statistics[2], b->statistics[3]};
+    for (int k = 0; k < 7 && task->sums_only; k++) found[k] = k < 3 ? b->sum[k] : b->square[k - 3];
+    for (int k = 0; k < 7; k++)
+        if (task->results[k]) memcpy(task->results[k] + first, found[k], (size_t)count * sizeof(double));
     for (int g = count; across && g < count * lines.together; g++) b->left[g % count] |= b->left[g];
     for (int g = 0; g < count; g++)
         if (b->left[g]) task->left[task->left_count++] = first + g;
@@ -233,28 +238,4 @@ static void normalize(struct task *task)
     for (ptrdiff_t outer = 0; outer < task->in.shape[0]; outer++)
         for (ptrdiff_t first = 0; first < groups; first += most)
             work_on_batch(task, m, outer, first, (int)(groups - first < most ? groups - first : most));
-}
-
-/* Measure groups alone: 7 doubles for each, and whether they do not hold the sums. */
-static void measure(const struct view *rows, double *sums, bool *extreme, bool need_sum)
-{
-    double memory[2 * LEAF], values[SHORT * BATCH];
-    struct batch batch;
-    const ptrdiff_t groups = rows->shape[0] * rows->shape[1];
-    for (ptrdiff_t at = 0; at < groups;) {
-        const ptrdiff_t inner = at % rows->shape[1], rest = rows->shape[1] - inner;
-        const int count = stands(rows) ? (int)(rest < BATCH ? rest : BATCH) : 1;
-        const char *from = rows->data + at / rows->shape[1] * rows->strides[0] + inner * rows->strides[1];
-        const struct lines lines = find_lines(rows, count, true);
-        if (stands(rows)) measure_across(rows, from, &lines, need_sum, &batch, values, memory);
-        else measure_group(rows, from, need_sum, &batch, 0, memory);
-        for (int g = 0; g < count; g += LANES) { /* in order */
-            struct lanes lanes = load_lanes(&batch, g);
-            distill(lanes.sum, 3, 3), distill(lanes.square, 4, 4);
-            store_lanes(&batch, g, &lanes);
-        }
-        for (int k = 0; k < 3; k++) memcpy(sums + k * groups + at, batch.sum[k], (size_t)count * sizeof(double));
-        for (int k = 0; k < 4; k++) memcpy(sums + (3 + k) * groups + at, batch.square[k], (size_t)count * sizeof(double));
-        for (int g = 0; g < count; g++, at++) extreme[at] = batch.left[g] != 0;
-    }
 }

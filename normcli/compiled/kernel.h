@@ -24,6 +24,8 @@ enum {
     PIECE = 1024 /* values that are normalized at once */
 };
 
+static const ptrdiff_t SIZES[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
+
 /* One array: two axes of groups, one of the parts of a group, one of the values of a part. Strides are in bytes. */
 struct view {
     char *data;
@@ -57,11 +59,6 @@ struct batch {
     int64_t left[BATCH];         /* not 0: Python has to work on it */
 };
 
-/* What is known of groups beforehand, one number for each: what normalize() would solve. */
-struct given {
-    const double *mean[3], *divisor[2];
-};
-
 /* A value that is left to Python, which number it is in all groups, and what is known of its group. */
 struct missed {
     double number, x, mean[3], divisor[2];
@@ -72,8 +69,9 @@ struct task {
     struct view in, out; /* out.data is NULL if nothing is to be written */
     struct parameter gamma, beta;
     struct rule rule;
-    const struct given *given; /* NULL: the groups are measured */
-    double *statistics[4]; /* where those of all groups go; or NULL */
+    const double *given[5]; /* three doubles of each mean and two of each divisor; NULL: the groups are measured */
+    double *results[7];     /* where each statistic, or double of a sum, of all groups goes; or NULL */
+    bool sums_only;         /* the groups are measured alone */
     struct batch *batch;
     void *memory;
     int64_t *left; /* numbers of groups that are left to Python */
@@ -86,10 +84,14 @@ struct routines {
     const char *name;
     bool (*runs)(void);
     void (*normalize)(struct task *task);
-    void (*measure)(const struct view *rows, double *sums, bool *extreme, bool need_sum);
 };
 
-extern const struct routines routines_baseline, routines_v3, routines_v4;
+/* Whether the compiler knows the levels of x86-64. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define HAS_LEVELS
+extern const struct routines routines_v3, routines_v4;
+#endif
+extern const struct routines routines_baseline;
 
 size_t count_memory(void);
 

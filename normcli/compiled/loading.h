@@ -61,8 +61,6 @@ ALWAYS uint16_t narrow_to_bfloat16(double value)
     return (uint16_t)(value != value ? 0x7fc0u : rounded >> 16);
 }
 
-static const ptrdiff_t SIZES[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
-
 /* For values k of n that lie `step` bytes from each other. */
 #define EACH(type, place, expression)                                         \
     for (ptrdiff_t k = 0; k < n; k++) {                                       \

@@ -33,6 +33,14 @@ ALWAYS void add_lanes(struct lanes *lanes, const struct lanes *more, int sums, i
     for (int k = 0; k < squares; k++) add(lanes->square, 4, more->square[k], &lanes->left);
 }
 
+/* Leave each of the doubles of a sum some 53 bits below the last. */
+static void order_lanes(struct batch *batch, int g)
+{
+    struct lanes lanes = load_lanes(batch, g);
+    distill(lanes.sum, 3, 3), distill(lanes.square, 4, 4);
+    store_lanes(batch, g, &lanes);
+}
+
 /* The e of 2^e >= n. */
 static int find_log(ptrdiff_t n)
 {

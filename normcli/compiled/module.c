@@ -10,8 +10,12 @@ static const char STAMP[] =
 #include "stamp.h"
     ;
 
-static const struct routines *const VARIANTS[] = {&routines_v4, &routines_v3, &routines_baseline};
-enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0], MOST_BUFFERS = 10 };
+static const struct routines *const VARIANTS[] = {
+#ifdef HAS_LEVELS
+    &routines_v4, &routines_v3,
+#endif
+    &routines_baseline};
+enum { VARIANT_COUNT = sizeof VARIANTS / sizeof VARIANTS[0], MOST_BUFFERS = 13 };
 
 /* The buffers of one call, released together. */
 struct buffers {
@@ -55,8 +59,7 @@ static bool take_view(struct buffers *buffers, PyObject *object, bool writable, 
     if (!b) return false;
     const char format = b->format[0];
     const enum kind kind = format == 'd' ? F64 : format == 'f' ? F32 : format == 'e' ? F16 : BF16;
-    static const int sizes[] = {[F64] = 8, [F32] = 4, [F16] = 2, [BF16] = 2};
-    if (b->itemsize != sizes[kind] || b->len == 0) {
+    if (b->itemsize != SIZES[kind] || b->len == 0) {
         PyErr_SetString(PyExc_ValueError, "a view is empty, or its numbers are not as long as they should be");
         return false;
     }
@@ -93,53 +96,51 @@ static const struct routines *find_variant(int number)
     return NULL;
 }
 
-/* Three doubles of each mean and two of each divisor. */
-static bool take_given(struct buffers *buffers, PyObject *object, Py_ssize_t groups, struct given *given)
+/* Where each statistic is to be written, or each double of the sums if there are seven; None for nowhere. */
+static bool take_results(struct buffers *buffers, PyObject *tuple, Py_ssize_t groups, struct task *task)
 {
-    const Py_buffer *b = take_flat(buffers, object, "d", 5 * groups * 8, false);
-    if (!b) return false;
-    const double *table = b->buf;
-    for (int k = 0; k < 3; k++) given->mean[k] = table + k * groups;
-    for (int k = 0; k < 2; k++) given->divisor[k] = table + (3 + k) * groups;
-    return true;
-}
-
-/* Where each statistic is to be written; None for nowhere. */
-static bool take_statistics(struct buffers *buffers, PyObject *tuple, Py_ssize_t groups, double **statistics)
-{
-    PyObject *objects[4];
-    if (!PyArg_ParseTuple(tuple, "OOOO", objects, objects + 1, objects + 2, objects + 3)) return false;
-    for (int k = 0; k < 4; k++) {
-        if (objects[k] == Py_None) continue;
-        const Py_buffer *b = take_flat(buffers, objects[k], "d", groups * 8, true);
+    const Py_ssize_t count = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : 0;
+    task->sums_only = count == 7;
+    if (count != 4 && count != 7) {
+        PyErr_SetString(PyExc_ValueError, "neither four statistics nor seven doubles of sums");
+        return false;
+    }
+    for (Py_ssize_t k = 0; k < count; k++) {
+        PyObject *object = PyTuple_GetItem(tuple, k);
+        if (object == Py_None) continue;
+        const Py_buffer *b = take_flat(buffers, object, "d", groups * 8, true);
         if (!b) return false;
-        statistics[k] = b->buf;
+        task->results[k] = b->buf;
     }
     return true;
 }
 
-PyDoc_STRVAR(normalize_doc, "normalize(variant, in, out, given, statistics, gamma, beta, rule) -> (bytes, bytes)\n\n"
+PyDoc_STRVAR(normalize_doc, "normalize(variant, in, out, given, results, gamma, beta, rule) -> (bytes, bytes)\n\n"
 "Normalize groups, by what is given of them or by what is measured; return the numbers (int64) of those that are\n"
 "left, of which nothing is written that holds, and values of others that have to be calculated in pairs: for each\n"
 "seven doubles, its number in all groups, itself, and its group's mean and divisor.");
 
 static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    PyObject *in, *out, *given, *statistics, *gamma, *beta, *result = NULL;
+    PyObject *in, *out, *given, *results, *gamma, *beta, *result = NULL;
     int variant, mode, zero, centred, exact, exact_results;
     struct task task;
-    struct given known;
     struct buffers buffers = {.count = 0};
     memset(&task, 0, sizeof task);
     struct rule *rule = &task.rule;
-    if (!PyArg_ParseTuple(args, "iOOOOOO(ddiippp)", &variant, &in, &out, &given, &statistics, &gamma, &beta, &rule->freedom, &rule->eps,
+    if (!PyArg_ParseTuple(args, "iOOOOOO(ddiippp)", &variant, &in, &out, &given, &results, &gamma, &beta, &rule->freedom, &rule->eps,
                           &mode, &zero, &centred, &exact, &exact_results))
         return NULL;
     const struct routines *routines = find_variant(variant);
     if (!routines || !take_view(&buffers, in, false, &task.in)) goto end;
     const Py_ssize_t groups = task.in.shape[0] * task.in.shape[1], n = task.in.parts * task.in.shape[2];
-    if (given != Py_None) task.given = &known;
-    if (task.given ? !take_given(&buffers, given, groups, &known) : !take_statistics(&buffers, statistics, groups, task.statistics)) goto end;
+    if (given != Py_None) {
+        const Py_buffer *b = take_flat(&buffers, given, "d", 5 * groups * 8, false);
+        for (int k = 0; b && k < 5; k++) task.given[k] = (const double *)b->buf + k * groups;
+        if (!b) goto end;
+    } else if (!take_results(&buffers, results, groups, &task)) {
+        goto end;
+    }
     if (out != Py_None) {
         if (!take_view(&buffers, out, true, &task.out)) goto end;
         if (memcmp(task.in.shape, task.out.shape, sizeof task.in.shape) || task.in.parts != task.out.parts) {
@@ -148,7 +149,7 @@ static PyObject *normalize(PyObject *Py_UNUSED(self), PyObject *args)
         }
     }
     if (!take_parameter(&buffers, gamma, groups, n, &task.gamma) || !take_parameter(&buffers, beta, groups, n, &task.beta)) goto end;
-    if (n >= 1 << 26 || mode < NO_EPS || mode > SQUARE_FLOOR || zero < ZERO || zero > NOT_A_NUMBER || !(rule->freedom > 0.0)) {
+    if ((n >= 1 << 26 && !task.sums_only) || mode < NO_EPS || mode > SQUARE_FLOOR || zero < ZERO || zero > NOT_A_NUMBER || !(rule->freedom > 0.0)) {
         PyErr_SetString(PyExc_ValueError, "a rule that is not known");
         goto end;
     }
@@ -174,34 +175,8 @@ end:
     return result;
 }
 
-PyDoc_STRVAR(measure_doc, "measure(variant, rows, sums, extreme, need_sum)\n\n"
-"Measure rows: three doubles of each sum and four of the squares'; and whether they do not hold them.");
-
-static PyObject *measure(PyObject *Py_UNUSED(self), PyObject *args)
-{
-    PyObject *rows, *sums, *extreme, *result = NULL;
-    int variant, need_sum;
-    struct view view;
-    struct buffers buffers = {.count = 0};
-    if (!PyArg_ParseTuple(args, "iOOOp", &variant, &rows, &sums, &extreme, &need_sum)) return NULL;
-    const struct routines *routines = find_variant(variant);
-    if (!routines || !take_view(&buffers, rows, false, &view)) goto end;
-    const Py_ssize_t groups = view.shape[0] * view.shape[1];
-    const Py_buffer *to = take_flat(&buffers, sums, "d", 7 * groups * 8, true);
-    const Py_buffer *flags = to ? take_flat(&buffers, extreme, "?", groups, true) : NULL;
-    if (!flags) goto end;
-    Py_BEGIN_ALLOW_THREADS
-    routines->measure(&view, to->buf, flags->buf, need_sum);
-    Py_END_ALLOW_THREADS
-    result = Py_NewRef(Py_None);
-end:
-    release(&buffers);
-    return result;
-}
-
 static PyMethodDef methods[] = {
     {"normalize", normalize, METH_VARARGS, normalize_doc},
-    {"measure", measure, METH_VARARGS, measure_doc},
     {NULL, NULL, 0, NULL},
 };
 

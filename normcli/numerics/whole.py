@@ -195,13 +195,14 @@ def measure_parts(kernel: Kernel, rows: NDArray[Any], *, need_sum: bool) -> Leav
     need_sum : bool
     """
     shape = rows.shape[:2]
-    numbers, extreme = np.empty((7, *shape)), np.empty(shape, np.bool_)
-    kernel.measure(_expose(rows), numbers.reshape(-1), extreme.reshape(-1), need_sum)
-    leaves = Leaves.empty(shape)
+    numbers = np.empty((7, shape[0] * shape[1]))
+    rule = Rule(1.0, 0.0, 0, 0, need_sum, exact=False, exact_results=False)
+    left = _call(kernel, rule, Groups(rows, None), None, tuple(numbers))
+    leaves = Leaves.empty(numbers.shape[1:])
     leaves.sum_0, leaves.sum_1, leaves.sum_2 = numbers[:3]
     leaves.square_0, leaves.square_1, leaves.square_2, leaves.square_3 = numbers[3:]
-    leaves.extreme, leaves.count = extreme, np.full(shape, float(rows.shape[2] * rows.shape[3]))
-    return leaves
+    leaves.extreme[left], leaves.count[:] = True, float(rows.shape[2] * rows.shape[3])
+    return leaves.reshape(shape)
 
 
 def measure_rows(
