@@ -69,6 +69,8 @@ class Elements(NamedTuple):
         In the dtype of the sums.
     mean, divisor : ndarray, shape (groups, 1)
         In the same.
+    wide_divisor : ndarray of float64, shape (groups, 1)
+        Eps added and the root taken in float64.
     gamma, beta : ndarray or None
         As they were given, and broadcast against the rows.
     dtype : dtype
@@ -78,6 +80,7 @@ class Elements(NamedTuple):
     rows: Values
     mean: Values
     divisor: Values
+    wide_divisor: Values
     gamma: Values | None
     beta: Values | None
     dtype: np.dtype[Any]
@@ -88,8 +91,9 @@ class Elements(NamedTuple):
         dtype: np.dtype[Any],
     ) -> Elements:  # fmt: skip
         """Return the elements of rows whose moments are known."""
-        divisor = formula.find_divisor(moments.square)
-        return cls(rows, moments.mean[:, None], divisor[:, None], *affine, dtype)
+        square = moments.square[:, None]
+        divisor, wide = formula.find_divisor(square), formula.find_divisor(square.astype(np.float64))
+        return cls(rows, moments.mean[:, None], divisor, wide, *affine, dtype)
 
     @property
     def inverse(self) -> Values:
@@ -144,6 +148,12 @@ def _scale_fused(given: Elements, values: Values) -> Values:
         return given.scale(values)
     gamma, beta = (np.broadcast_to(p.astype(values.dtype), values.shape) for p in (given.gamma, given.beta))
     return fuse(values, gamma, beta)
+
+
+def write_wide_root(given: Elements) -> Values:
+    """Return (x − mean) · (1/divisor) of a divisor in float64, which is rounded then; gamma, beta fused."""
+    inverse = (1.0 / given.wide_divisor).astype(given.rows.dtype)
+    return _scale_fused(given, (given.rows - given.mean) * inverse)
 
 
 def write_before_gamma(given: Elements) -> Values:

@@ -139,6 +139,7 @@ FORMS = (
     Cast("folded", "as x · a + b", elements.write_folded),
     Cast("fused", "gamma and beta in one rounding", elements.write_fused, needs_gamma=True),
     Cast("folded-fused", "as x · a + b in one rounding", elements.write_folded_fused),
+    Cast("wide-root", "the root taken in float64", elements.write_wide_root),
 )
 """Other orders of the same operations, which differ in the last place."""
 

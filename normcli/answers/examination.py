@@ -6,8 +6,10 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from normcli.algorithms.computation import parse_computation
+from normcli.algorithms.practices import list_practices
 from normcli.answers.verdict import list_tolerance
-from normcli.documents.document import Line, Row, Table, describe_value
+from normcli.documents.document import Line, Row, Table, describe_members, describe_value
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
 from normcli.dtypes import get_largest
 from normcli.printable import format_count
@@ -62,6 +64,8 @@ class ExaminationAnswer:
         yield build_header(title, plan, source, view, name_inputs(self.inputs), safe)
         yield self._list_conditions()
         yield from self._list_findings(view)
+        if list_practices(plan.norm.name):
+            yield self._list_practices()
         yield Line((self.sentence,), self.ok if self.required is not None else None)
 
     def data(self) -> Mapping[str, Any]:
@@ -91,6 +95,10 @@ class ExaminationAnswer:
                 if one.place >= 0
             },
             "algorithms": list(self.records()),
+            "frameworks": [
+                describe_members(row, "framework", "computation", "held", "source")
+                for row in list_practices(found.plan.norm.name)
+            ],
         }
 
     def records(self) -> Iterator[Mapping[str, Any]]:
@@ -174,6 +182,15 @@ class ExaminationAnswer:
             yield Table(None, columns, (False, *(True,) * 4, False), rows)
         if hidden:
             yield Line((f"rounded once at the end; --full shows {hidden} other cast orders",))
+
+    def _list_practices(self) -> Table:
+        """Return which framework does what, and how that is known."""
+        rows = []
+        for row in list_practices(self.found.plan.norm.name):
+            finding = self.found.find(parse_computation(row.computation))
+            mark = "" if finding is None else "✓ " if finding.is_safe else "✗ "
+            rows.append(Row((row.framework, f"{mark}{row.computation}", row.held.value)))
+        return Table(None, ("framework", "calculates", "held against it"), (False,) * 3, rows)
 
     def _to_cells(self, finding: Finding) -> tuple[str, ...]:
         overflow, grid = finding.overflow, self.found.plan.grid
