@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +13,7 @@ from normcli.documents.document import Formulas, LongList, Page, Row, Table, fla
 from normcli.documents.excerpt import cut_beyond, format_hidden
 from normcli.documents.notation import MOST_SHOWN, build_equation, format_code, format_number
 from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts
+from normcli.errors import UsageError
 from normcli.teach.expression import Constant
 from normcli.teach.place import format_index
 from normcli.teach.story import RESULT
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.documents.document import Facts, Section, View
+    from normcli.documents.scene import Scene
     from normcli.results.result import Result
     from normcli.teach.group import MeasuredGroup
     from normcli.teach.story import Step, Story
@@ -128,8 +131,28 @@ class Explanation:
         return flatten_records(self.records(), _COLUMNS)
 
     def page(self) -> Page:
-        """Return the result as a page, open at the value that was asked for."""
-        return Page(self._title(), [self.calculate()], self.tensor, self.story.at)
+        """Return the result as a page, open at the value that was asked for; its backward pass below."""
+        result = self.calculate()
+        page = Page(self._title(), [result], self.tensor, self.story.at)
+        if self.dy is None:
+            return page
+        picture = None if self.story.group is None else self._draw_reach(result)
+        return page._replace(
+            further=lambda view: itertools.islice(self.sections(view), 1, None), picture=picture
+        )
+
+    def _draw_reach(self, result: Result) -> Scene | None:
+        """Return the picture of what the dy of the value reaches, or that of the first; None of too many axes."""
+        from normcli.pictures import Options  # for pages alone
+        from normcli.pictures.draw import draw
+        from normcli.results.reach import find_reach
+
+        plan = self.story.plan
+        at = (0,) * len(plan.grid.shape) if self.story.at is None else self.story.at
+        reach = find_reach(plan, result.input, result.inputs, at)
+        with contextlib.suppress(UsageError):
+            return draw([result], self.tensor, Options(reach=reach))
+        return None
 
     def _describe_dy(self) -> Mapping[str, Any]:
         return {} if self.dy is None else {"dy": describe_tensor(self.dy)}

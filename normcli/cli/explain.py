@@ -12,7 +12,7 @@ from normcli.cli.destination import choose_document_file
 from normcli.cli.problem import load_problem
 from normcli.cli.sources import require_one_stream
 from normcli.cli.verbs import SELECTION, Verb
-from normcli.writers import FORMATS, WRITERS
+from normcli.writers import WRITERS
 
 if TYPE_CHECKING:
     from normcli.cli.settings import Settings
@@ -36,7 +36,7 @@ def _run(settings: Settings, at: str | None, backward: bool, dy: str | None, dy_
       normcli explain gn --groups 2 -i x.npy -o story.md
     """
     asks_backward = backward or dy is not None or dy_seed is not None
-    destination = choose_document_file(settings.answer, FORMATS if asks_backward else WRITERS)
+    destination = choose_document_file(settings.answer, WRITERS)
     from normcli.answers.explanation import Explanation
     from normcli.documents.plans import name_inputs
     from normcli.engine.walk import Effort

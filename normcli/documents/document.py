@@ -14,7 +14,7 @@ import numpy as np
 from normcli.tensors.nested import NestedLists, describe_number, join_json, to_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from normcli.documents.scene import Scene
     from normcli.results.result import Result
@@ -219,6 +219,10 @@ class Page(NamedTuple):
         The index of the value that the page opens at.
     names : sequence of str or None
         What the results are called, if not as their norms are.
+    further : callable or None
+        Returns sections that stand below, of a view.
+    picture : Scene or None
+        What stands before these.
     """
 
     title: str
@@ -226,6 +230,8 @@ class Page(NamedTuple):
     tensor: Tensor
     at: tuple[int, ...] | None = None
     names: Sequence[str] | None = None
+    further: Callable[[View], Iterable[Section]] | None = None
+    picture: Scene | None = None
 
 
 class Drawable(Document, Protocol):

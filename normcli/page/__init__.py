@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError
 from normcli.page.content import make_content
+from normcli.page.further import format_further
 from normcli.version import __version__
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def _put_together(page: Page, view: View) -> str:
         style=style,
         script=script,
         data=_embed(make_content(page, view)),
+        further=format_further(page, view),
     )
     return text.encode("ascii", "xmlcharrefreplace").decode()
 

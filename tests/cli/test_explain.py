@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import html
 import io
 import json
 import math
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -295,6 +298,18 @@ def test_the_backward_pass_of_a_group_and_its_formats(dy, normcli):
     assert r"\frac{\partial L}{\partial \sigma^2}" in formulas
 
 
+def test_the_page_of_a_backward_pass_has_its_steps_and_what_dy_reaches(dy, normcli):
+    assert normcli(*BACKWARD, "--at", "0,1", "-o", "page.html").code == 0
+    text = html.unescape(Path("page.html").read_text())
+    assert "<pre>∂L/∂σ² = ∂L/∂d / (2 · d) = (-1) / (2 · 2) = -0.25</pre>" in text
+    assert "<tr><th>value</th><th>x</th><th>dy</th><th></th></tr>" in text
+    (picture,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)" alt="([^"]+)"', text)
+    assert "Coloured are the values whose dx a dy at n=0 c=1 changes." in picture[1]
+    assert b'data-part="reached"' in base64.b64decode(picture[0])
+    assert normcli(*BACKWARD[:-2], "-o", "plain.html").code == 0
+    assert 'id="further"' not in Path("plain.html").read_text()
+
+
 @pytest.mark.parametrize("at", [[], ["--at", "1,3,2"]], ids=["group", "value"])
 @pytest.mark.parametrize("name", [name for name, norm in NORMS.items() if norm.gradient_names])
 def test_every_line_of_a_backward_pass_is_true(name, at, normcli):
@@ -312,7 +327,6 @@ def test_every_line_of_a_backward_pass_is_true(name, at, normcli):
         (("minmax", "--data", "1,2,3", "--backward"), 2, "minmax has no backward pass"),
         (("ln", "--data", "1,2,3", "--dy", "dy.npy"), 3, "dy has the shape (1, 4)"),
         (("ln", "-i", "-", "--dy", "-"), 2, "standard input holds one of the tensors"),
-        (("ln", "--data", "1,2,3", "--backward", "-o", "a.html"), 2, "html"),
         (("ln", "--data", "1,2,3", "--dy", "dy.npy", "--dy-seed", "1"), 2, "leave out --dy or --dy-seed"),
     ],
 )
