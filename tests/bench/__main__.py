@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RECORD = Path(__file__).with_name("results.md")
 
-SECTIONS = ("startup", "memory", "files", "fit", "tables", "search", "judge")
+SECTIONS = ("startup", "memory", "files", "fit", "tables", "stores", "search", "judge")
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -77,6 +77,10 @@ def main() -> int:
         measured += in_memory.measure(options.runs)
     if "files" in chosen:
         measured += files.measure(options.runs, options.folder)
+    if "stores" in chosen:
+        from tests.bench import stores  # on use: it needs zarr and dask
+
+        measured += stores.measure(options.runs, options.folder)
     if "fit" in chosen:
         measured.append(fitting.measure(options.runs, options.folder))
     if "tables" in chosen:
