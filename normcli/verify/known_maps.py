@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.norms.conventions import CONVENTIONS
 from normcli.verify.levels import Level
 from normcli.verify.plain import PlainMap
 
@@ -76,6 +77,15 @@ CONSTANTS = (
 )  # fmt: skip
 """Constants of images, each with a place where they stand."""
 
+_UNTRAINED = tuple(
+    Constants(
+        f"evaluation before any training: running mean 0, running variance 1, eps {eps:g}",
+        (0.0,), (math.sqrt(1.0 + eps),), 1.0, "the statistics that layers start with",
+    )
+    for eps in sorted({row.eps for row in CONVENTIONS if row.running is not None and isinstance(row.eps, float)})
+)  # fmt: skip
+"""What a layer makes whose statistics were never updated, with the eps of each framework."""
+
 _SKLEARN = "scikit-learn 1.9, preprocessing/_data.py"
 
 
@@ -132,7 +142,7 @@ MOST_VALUES = 1 << 20
 def name_constants(found: PlainMap, x: Floats, y: Floats, dtype: np.dtype[Any]) -> Iterator[str]:
     """Yield the constants of images that give y too; see `name_map`."""
     level = Level(dtype.name, 1.0, _ROUNDINGS)
-    for constants in CONSTANTS:
+    for constants in (*CONSTANTS, *_UNTRAINED):
         if any(made.explains(x, y, dtype, level) for made in _place(constants, x.shape, found.axes)):
             yield constants.words
 
