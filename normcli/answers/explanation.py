@@ -142,7 +142,7 @@ class Explanation:
         )
 
     def _draw_reach(self, result: Result) -> Scene | None:
-        """Return the picture of what the dy of the value reaches, or that of the first; None of too many axes."""
+        """Return the picture of what the value's dy reaches, or that of the first; None of too many axes."""
         from normcli.pictures import Options  # for pages alone
         from normcli.pictures.draw import draw
         from normcli.results.reach import find_reach

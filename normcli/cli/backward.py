@@ -72,7 +72,10 @@ def _run(settings: Settings, dy: str | None, dy_seed: int | None) -> None:
     """
     outputs = choose_outputs(settings.answer)
     if outputs.document is not None and outputs.document.format_name not in FORMATS:
-        raise UsageError("gradients have no page and no picture; -o saves dx as .npy, .json, .csv and the like")
+        raise UsageError(
+            "-o saves dx as .npy, .json, .csv and the like; "
+            "explain --backward has a page, draw --backward a picture"
+        )
     require_one_stream(settings, dy)
     from normcli.answers.gradients import GradientsAnswer
     from normcli.results.backward import BackwardProblem, calculate_backward

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +28,10 @@ from normcli.teach.expression import (
 )
 from normcli.teach.group import add_gradients, measure_group
 from normcli.teach.numbers import Numbers
+from normcli.teach.step_writer import NoNumberError, Terms, X
 from normcli.teach.steps import (
     ABOUT_MEAN,
     ABOUT_ZERO,
-    NoNumberError,
     StepList,
     enumerate_words,
     name_group,
@@ -41,7 +40,7 @@ from normcli.teach.steps import (
 from normcli.teach.story import Step, Story
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from normcli.engine.walk import Effort
     from normcli.results.backward import BackwardProblem
@@ -60,7 +59,7 @@ SYMBOLS = {
     "mean": Symbol("μ", r"\mu"), "var": ABOUT_MEAN.square, "√var": ABOUT_MEAN.root, "std": ABOUT_MEAN.root,
     "ms": ABOUT_ZERO.square, "√ms": ABOUT_ZERO.root, "rms": ABOUT_ZERO.root, "Σx²": ABOUT_ZERO.squares,
     "divisor": Symbol("d", "d"), "base": Symbol("base", r"\mathrm{base}"),
-    "x": Symbol("x", "x", "x"), "x̂": Symbol("x̂", r"\hat{x}"), "y": Symbol("y", "y"),
+    "x": X, "x̂": Symbol("x̂", r"\hat{x}"), "y": Symbol("y", "y"),
     "dy": Symbol("dy", "dy", "dy"), "gamma": Symbol("γ", r"\gamma", "gamma"),
     "beta": Symbol("β", r"\beta", "beta"), "n": Symbol("n", "n"), "eps": Symbol("ε", r"\varepsilon"),
     "k": Symbol("k", "k"),
@@ -294,7 +293,7 @@ class BackwardSteps(StepList):
 
     def _show_sum(self, each: Expression) -> Expression:
         """Return a sum over the group, its terms in numbers."""
-        terms = _Terms(self.numbers.count, functools.partial(self._show_term, each))
+        terms = Terms(self.numbers.count, functools.partial(self._show_term, each))
         if len(terms) <= MOST_TERMS:
             return Sum(tuple(terms))
         total = self.numbers.work_out(Sum((), None, each))
@@ -334,16 +333,3 @@ class BackwardSteps(StepList):
                 whole: Expression = type(expression)(*parts)
                 return whole
         return expression
-
-
-class _Terms(Sequence["Expression"]):
-    """The terms of a sum over a group, each made when it is asked for."""
-
-    def __init__(self, count: int, make: Callable[[int], Expression]) -> None:
-        self._count, self._make = count, make
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._make(range(self._count)[place])

@@ -6,17 +6,14 @@ import contextlib
 import functools
 import math
 import sys
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import is_float
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import ONLY_GROUP
 from normcli.norms.table import Centre, EpsMode, ZeroRule, format_subscript
-from normcli.printable import format_count
 from normcli.teach.definitions import combine, define_base, join_eps, make_power, scale_and_shift, take_root
 from normcli.teach.expression import (
     MOST_TERMS,
@@ -32,14 +29,13 @@ from normcli.teach.expression import (
     Root,
     Sum,
     Symbol,
-    evaluate,
-    read_decimals,
 )
 from normcli.teach.place import format_index
+from normcli.teach.step_writer import NoNumberError, StepWriter, X
 from normcli.teach.story import Step, Story
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from normcli.norms.divisors import OrderStatistic
     from normcli.teach.group import MeasuredGroup, Outcome
@@ -49,13 +45,8 @@ if TYPE_CHECKING:
 FEW = 8
 """Sums of up to so many values are written out again in the step that divides them."""
 
-MOST_WHOLE = 2**50
-"""Sums of whole numbers up to here are shown as whole numbers: the doubles that they follow from allow it."""
-
-_X, _X_HAT, _Y = Symbol("x", "x", "x"), Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
+_X_HAT, _Y = Symbol("x̂", r"\hat{x}"), Symbol("y", "y")
 _DIVISOR, _BASE = Symbol("d", "d"), Symbol("base", r"\mathrm{base}")
-
-_BEYOND = "It is beyond float64."
 
 
 class Names(NamedTuple):
@@ -88,23 +79,6 @@ _EPS_SENTENCES = {
 }
 
 
-class NoNumberError(Exception):
-    """A step has come to no number, so that those after it have nothing to go on with."""
-
-
-class _Terms(Sequence[Expression]):
-    """The terms of a sum over a group, each made of a value when it is asked for."""
-
-    def __init__(self, group: MeasuredGroup, make: MakeTerm) -> None:
-        self._group, self._make = group, make
-
-    def __len__(self) -> int:
-        return self._group.count
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._make(Constant(self._group.value(range(len(self))[place])))
-
-
 def name_group(name: str) -> str:
     """Return what a group is called at the beginning of a sentence."""
     return "The only group" if name == ONLY_GROUP else f"The group {name}"
@@ -130,18 +104,8 @@ def build_story(group: MeasuredGroup, at: tuple[int, ...] | None = None, *, runn
     return Story(group.plan, group, at, StepList(group, running=running).build(), running)
 
 
-class StepList:
-    """The steps of one group, added one after another.
-
-    Methods that return a number have added the steps that lead to it; where there is none, they
-    raise `NoNumberError`.
-    """
-
-    def __init__(self, group: MeasuredGroup, *, running: bool) -> None:
-        self.group, self.plan, self.spec, self.running = group, group.plan, group.plan.spec, running
-        self.n, self.counted = Constant(group.count), format_count(group.count, "value")
-        self.whole_numbers = not is_float(group.values.dtype)
-        self.steps: list[Step] = []
+class StepList(StepWriter):
+    """The steps from a group's values to its normalized ones."""
 
     def build(self) -> tuple[Step, ...]:
         """Return all steps."""
@@ -247,7 +211,7 @@ class StepList:
         if top is None:
             return self._add_value(step, mean)
         if count <= FEW:
-            top = Sum(tuple(_Terms(self.group, _itself)))
+            top = Sum(tuple(self._list_terms(_itself)))
         step = step._replace(sentence=f"The mean: the sum, divided by the number of values, {count}.")
         return self._add(step, Quotient(top, self.n), value=mean)
 
@@ -310,7 +274,7 @@ class StepList:
         if math.isinf(p):
             which, fold = ("largest", Maximum) if p > 0.0 else ("smallest", Minimum)
             step = step._replace(sentence=f"The length: the {which} value, without its sign.")
-            found = self._add(step, fold(*self._make_terms(Absolute, known), Absolute(_X)), value=length)
+            found = self._add(step, fold(*self._make_terms(Absolute, known), Absolute(X)), value=length)
         else:
             found = self._find_power_length(p, step, known)
         return self._add_eps(found, symbol)
@@ -452,90 +416,6 @@ class StepList:
             number = "NaN" if math.isnan(outcome.normalized) else f"{outcome.normalized}"
             self.steps.append(Step("result", f"{sentence}, is {number}.", outcome=outcome))
 
-    # -- steps
-
-    def _stop(self, step: Step) -> NoReturn:
-        """Add a step that says why there is no number, and raise `NoNumberError`."""
-        self.steps.append(step._replace(symbol=None))
-        raise NoNumberError
-
-    def _add_value(self, step: Step, value: float, *, exact: bool = False) -> Constant:
-        """Add a step whose number is shown without arithmetic."""
-        number = Constant(value, exact)
-        self.steps.append(step._replace(value=number))
-        return number
-
-    def _add(self, step: Step, *chain: Expression, value: float | Fraction | None = None) -> Constant:
-        """Add a step with its arithmetic.
-
-        Parameters
-        ----------
-        step : Step
-            Without arithmetic and value.
-        chain : Expression
-            As in `Step`.
-        value : float, Fraction or None
-            What comes out, where it is known; None where it follows from the arithmetic.
-        """
-        try:
-            found = evaluate(chain[0])
-            shown = float(found.number if value is None else value)
-        except OverflowError:
-            shown = math.inf
-        except ArithmeticError:
-            self._stop(step._replace(sentence=f"{step.sentence} There is no such number."))
-        if not math.isfinite(shown) or _is_rounded_away(shown, found.number):
-            self._stop(step._replace(sentence=f"{step.sentence} {_BEYOND}"))
-        number = self._round(shown, chain[0])
-        self.steps.append(step._replace(chain=chain, value=number))
-        return number
-
-    def _add_sum(
-        self, step: Step, make: MakeTerm, known: Expression, value: Fraction | None = None
-    ) -> Constant | None:
-        """Add a sum over the group; None where it is beyond float64, as the step then says.
-
-        Parameters
-        ----------
-        step : Step
-        make : callable
-            Makes a term of a value.
-        known : Expression
-            What the statistics say that it comes to, for sums too long to be worked out.
-        value : Fraction or None
-            What it comes to where that is known better than from the terms.
-        """
-        with contextlib.suppress(NoNumberError):
-            try:
-                terms, total = self._make_terms(make, known)
-                chain = [Sum(terms, total, make(_X))]
-                if total is None and self.group.count > 1 and not isinstance(terms[0], Constant):
-                    chain.append(Sum(tuple(self._round(evaluate(term).number, term) for term in terms)))
-            except ArithmeticError:
-                self._stop(step._replace(sentence=f"{step.sentence} {_BEYOND}"))
-            return self._add(step, *chain, value=value)
-        return None
-
-    def _make_terms(self, make: MakeTerm, known: Expression) -> tuple[Sequence[Expression], Constant | None]:
-        """Return the terms of a sum over the group, and its total if there are too many to add up."""
-        terms = _Terms(self.group, make)
-        if len(terms) <= MOST_TERMS:
-            return tuple(terms), None
-        total, of_two = evaluate(known).number, evaluate(make(Constant(2)))
-        # Whole numbers make whole terms if 2 does: its power is irrational, or it lies off a mean, otherwise.
-        is_whole = self.whole_numbers and of_two.exact and of_two.number.denominator == 1
-        if is_whole and abs(total) < MOST_WHOLE:
-            return terms, Constant(round(total))
-        return terms, Constant(float(total), exact=False)
-
-    def _round(self, value: Fraction | float, expression: Expression) -> Constant:
-        """Return a value as a number, exact if the printed numbers of an expression come to it."""
-        number, written = float(value), evaluate(expression, read_decimals)
-        is_exact = written.exact and Fraction(repr(number)) == written.number
-        if is_exact and self.whole_numbers and number.is_integer() and abs(number) < MOST_WHOLE:
-            return Constant(int(number))
-        return Constant(number, is_exact)
-
 
 def _itself(x: Expression) -> Expression:
     return x
@@ -571,9 +451,3 @@ def enumerate_words(words: Sequence[str]) -> str:
 def _is_beyond(square: float, root: float) -> bool:
     """Whether a square is out of float64's range where its root is not."""
     return not math.isfinite(square) or (square < sys.float_info.min and root > 0.0)
-
-
-def _is_rounded_away(shown: float, number: Fraction) -> bool:
-    """Whether a number is so small that float64 keeps too few of its digits to show it."""
-    is_small = abs(shown) < sys.float_info.min and abs(number) < sys.float_info.min
-    return is_small and abs(Fraction(shown) - number) > abs(number) / 2**20

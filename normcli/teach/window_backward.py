@@ -16,7 +16,7 @@ from normcli.teach.expression import Constant
 from normcli.teach.group import Outcome, get_number
 from normcli.teach.numbers import Numbers
 from normcli.teach.place import format_index
-from normcli.teach.steps import NoNumberError
+from normcli.teach.step_writer import NoNumberError
 from normcli.teach.story import Step
 
 if TYPE_CHECKING:

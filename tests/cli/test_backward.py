@@ -118,7 +118,7 @@ def test_norms_by_order_are_refused(norm, normcli):
     [
         (("--dy", "dy.npy"), 3, "--dy: dy.npy"),
         (("--dy", "{x}", "--dy-seed", "1"), 2, "leave out --dy or --dy-seed"),
-        (("-o", "dx.html"), 2, "gradients have no page and no picture"),
+        (("-o", "dx.html"), 2, "explain --backward has a page"),
         (("--dy", "{gamma}"), 3, "dy has the shape (6,); it takes that of the input, (4, 6, 5)"),
         (("--print", "mean"), 2, "mean"),
         (("--dy-seed", "-1"), 2, "seed -1"),
