@@ -41,15 +41,15 @@ class Noise(NamedTuple):
 
     def limit(self, factors: Floats, values: Floats) -> Floats:
         """Return how far values that were multiplied by their groups' factors may be off."""
-        return np.minimum(self.whole * np.minimum(factors, self.most), _MOST * (1.0 + np.abs(values)))
+        return np.minimum(self.whole * np.minimum(factors, self.most), MOST * (1.0 + np.abs(values)))
 
 
-_MOST = 2.0**-4
+MOST = 2.0**-4
 """No value is explained that is further off than this part of a deviation or of itself."""
 
 _LEAST = 2.0**-1000
 
-_LARGEST_RSTD = 1e3
+LARGEST_RSTD = 1e3
 """The noise of a constant group's mean is multiplied by at most this, as with an eps of 1e-6.
 
 With a smaller eps anything may stand there: it cannot be told from what is wrong.
@@ -68,7 +68,7 @@ def measure_noise(standard: Standard, level: Level) -> Noise:
     place = min(level.roundings, 1.0) * get_eps(np.dtype(find_type(level.precision)))
     varies = standard.size[:, None] > 0.0
     own = level.measure(np.where(varies, centred + size, 0.0))
-    whole, most = own + lost * (centred + size), np.where(varies, np.finfo(np.float64).max, _LARGEST_RSTD)
+    whole, most = own + lost * (centred + size), np.where(varies, np.finfo(np.float64).max, LARGEST_RSTD)
     return Noise(whole, own + place * (offset + size), np.where(varies, lost, 0.0), most)
 
 
@@ -95,8 +95,8 @@ def bound_factors(
     with np.errstate(all="ignore"):
         least, largest = _bound_each(standard.values, targets, slack, noise.whole)
         for chosen, bounds in (
-            (is_constant | (noise.of_factor[:, 0] > _MOST**2), _bound_shapes),
-            (is_constant | (noise.whole > _MOST).any(axis=1), _bound_closely),
+            (is_constant | (noise.of_factor[:, 0] > MOST**2), _bound_shapes),
+            (is_constant | (noise.whole > MOST).any(axis=1), _bound_closely),
         ):
             if chosen.any():
                 parts = (standard.values, targets, slack, noise.own, noise.of_factor)
@@ -146,4 +146,4 @@ def _bound_closely(
 ) -> tuple[Floats, Floats]:
     """Return the bounds beyond which nothing is explained, however noisy."""
     del own, of_factor
-    return _bound_each(values, targets, slack + _MOST * (1.0 + np.abs(targets)), 0.0)
+    return _bound_each(values, targets, slack + MOST * (1.0 + np.abs(targets)), 0.0)

@@ -121,6 +121,8 @@ class Match(NamedTuple):
         How many of the frameworks leave nothing of it to the caller.
     cancelled : float or None
         How far off the variance is where it is E[x²] − E[x]², as a part of it; None where it is not.
+    hypothesis : Hypothesis or None
+        None for a window.
     """
 
     norm: str
@@ -148,6 +150,7 @@ class Match(NamedTuple):
     has_default_eps: bool = True
     users: int = 0
     cancelled: float | None = None
+    hypothesis: Hypothesis | None = None
 
     @property
     def is_certain(self) -> bool:

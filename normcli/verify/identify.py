@@ -175,7 +175,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
     if plain is not None and (not matches or plain.is_simple or _is_known(plain, searches[0])):
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, searches[0])
     if matches:
-        return blank._replace(matches=matches, doubtful=())
+        return _confirm(blank._replace(matches=matches, doubtful=()), searches)
     slips = find_slips(searches[0].list_bounds())
     if slips:
         return blank._replace(slip=slips[0], doubtful=())
@@ -186,7 +186,7 @@ def _identify(question: Question, norm: str | None) -> Identification:
         estimated = rank_matches(searches[0].estimate_matches())  # of fewer numbers than such a map
         matches, doubtful = _part(estimated, doubtful)
     if matches:
-        return blank._replace(matches=matches, doubtful=())
+        return _confirm(blank._replace(matches=matches, doubtful=()), searches)
     blank = blank._replace(doubtful=doubtful)
     if plain is not None:
         return _read(blank, plain, searches[0])
@@ -210,9 +210,20 @@ def _tell_algorithm(found: Identification) -> Identification:
         return found
     ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
     told = reproduce(x, y, list(list_candidates(x, matches, kept, ways)), gamma, beta)
-    if told and told[0].is_certain and not found.matches:
+    is_refuted = found.sampled is not None and found.nearest is not None
+    if told and told[0].is_certain and not found.matches and not is_refuted:
         found = found._replace(matches=(told[0].match,), doubtful=(), plain=None, nearest=None, unchanged=None)
     return found._replace(reproductions=told)
+
+
+def _confirm(found: Identification, searches: list[Search]) -> Identification:
+    """Return what was found in a sample, if there is one, as far as the whole tensor bears it out."""
+    if found.sampled is None:
+        return found
+    order = found.matches[0].order
+    search = next(search for search in searches if search.scope.order == order)
+    kept, nearest = search.confirm([match for match in found.matches if match.order == order])
+    return found._replace(matches=tuple(kept), nearest=nearest)
 
 
 def _part(

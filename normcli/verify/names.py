@@ -86,6 +86,7 @@ def describe_hypothesis(hypothesis: Hypothesis, scope: Scope, precision: str) ->
             has_default_eps=hypothesis.variance is not None or _is_default_eps(eps, norm, model, like),
             users=users,
             cancelled=hypothesis.cancelled,
+            hypothesis=hypothesis,
         )
 
 

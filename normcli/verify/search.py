@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,9 @@ from normcli.dtypes import find_type, is_half
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.table import NORMS, EpsMode
 from normcli.tensors.pieces import iterate_pieces
+from normcli.verify.affine import ESTIMATED
 from normcli.verify.bounds import bound_factors, measure_noise
+from normcli.verify.confirm import find_strange_groups
 from normcli.verify.estimate import estimate
 from normcli.verify.evidence import (
     COMMON_EPS,
@@ -71,6 +74,10 @@ _PLAIN_MODELS[ROOT_MEAN_SQUARE] += [
     Model(LENGTH, EpsMode.FLOOR, p=p, low=LENGTH_EPS, high=LENGTH_EPS) for p in (2.0, 1.0)
 ]
 """What is tried for each standard of a way of grouping where nothing fits."""
+
+
+_MOST_PASSES = 3
+"""Passes over a large tensor that confirm what fits a sample of it."""
 
 
 class Fitting(NamedTuple):
@@ -132,12 +139,11 @@ class Inputs:
     def __init__(self, x: NDArray[Any], y: NDArray[Any]) -> None:
         self.x, self._y, self._widened = x, y, Widened(x)
         self._room = KEPT_VALUES
-        self._kept: dict[tuple[Grid, Divisor, int], Chosen | None] = {}
+        self._kept: dict[tuple[Grid, Divisor, bytes], Chosen | None] = {}
 
-    def standardize(self, grid: Grid, most: int, divisor: Divisor) -> Chosen | None:
+    def standardize(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Chosen | None:
         """Return some groups, standardized; None if none of them has finite values."""
-        chosen = _choose_groups(grid, most)
-        key = (grid, divisor, len(chosen))
+        key = (grid, divisor, chosen.tobytes())
         if key not in self._kept:
             rows = self._widened.take(grid, chosen)
             found = self._standardize(chosen, rows, divisor)
@@ -280,12 +286,16 @@ class Search:
         _, wrong = self._judge(best)
         match = rank_matches(self._describe(best, self.levels[-1]))[0]
         bits = self._count_bits(best, wrong)
-        parts = [(sample, wrong)]
+        parts = self._mark_wrong(best, choose_careless(self.scope.dtype))
+        return _make_nearest(match, parts, bits, sum(mask.size for _, mask in parts))
+
+    def _mark_wrong(self, hypothesis: Hypothesis, level: Level) -> list[tuple[Sample, Selected]]:
+        """Return which values of sampled groups are not explained, and of those that are not finite."""
+        sample = hypothesis.sample
+        parts = [(sample, self._judge(hypothesis, level)[1])]
         if sample.undefined is not None:
-            parts.append((sample.undefined, self._find_wrong(sample.undefined, best.affine)))
-        count = sum(int(mask.sum()) for _, mask in parts)
-        first = min(_locate_first(*part) for part in parts)
-        return Nearest(match, count, sum(mask.size for _, mask in parts), first, bits)
+            parts.append((sample.undefined, self._find_wrong(sample.undefined, hypothesis.affine)))
+        return parts
 
     def _count_bits(self, hypothesis: Hypothesis, wrong: NDArray[np.bool_]) -> float:
         """Return the bits of what a hypothesis explains, less those of the places and values of the rest."""
@@ -294,25 +304,97 @@ class Search:
         if sample.standard.centred and sample.standard.group_size == 2:  # −1 and 1 are the order of two values
             return 0.0
         with np.errstate(all="ignore"):
-            width = np.maximum(self._tolerate(hypothesis), 2.0**-1000)
+            width = np.maximum(self._tolerate(hypothesis, choose_careless(self.scope.dtype)), 2.0**-1000)
             spread = float(np.std(explained)) if explained.size else 0.0
             bits = np.log2(np.maximum(np.nan_to_num(spread / width, nan=0.0, posinf=0.0), 1.0))
         bits = np.minimum(bits, math.log2(max(1, len(np.unique(explained)))))  # of 0 and 1 each shows one bit
         return float(bits[~wrong].sum() - (bits[wrong] + math.log2(wrong.size)).sum())
 
-    def _judge(self, hypothesis: Hypothesis) -> tuple[tuple[float, float], NDArray[np.bool_]]:
+    def _judge(
+        self, hypothesis: Hypothesis, level: Level | None = None
+    ) -> tuple[tuple[float, float], NDArray[np.bool_]]:
         """Return the part of the values that is not explained, the distance of the rest, and which they are."""
         sample = hypothesis.sample
         predicted = hypothesis.approximate(hypothesis.model.low)
         with np.errstate(all="ignore"):
             error = np.abs(sample.actual - predicted)
             neither = np.isnan(sample.actual) & np.isnan(predicted)
-            wrong = ~(neither | (error <= self._tolerate(hypothesis)))
+            wrong = ~(
+                neither | (error <= self._tolerate(hypothesis, level or choose_careless(self.scope.dtype)))
+            )
             part = float(wrong.mean())
             explained = error if part >= _MOSTLY else error[~wrong]
             known = explained[~np.isnan(explained)]
             distance = math.sqrt(np.mean(np.minimum(known, 1e100) ** 2)) if known.size else math.inf
         return (min(part, _MOSTLY), distance), wrong
+
+    def confirm(self, matches: Sequence[Match]) -> tuple[list[Match], Nearest | None]:
+        """Return those of some matches, the best first, that the whole tensor bears out.
+
+        Where none does, also the best with its exceptions. Of many matches the first few are tried.
+        """
+        for _ in range(_MOST_PASSES):
+            kept, strange = self._hold_against_all(matches)
+            if kept:
+                return kept, None
+            best, numbers = matches[0], next(iter(strange.values()))
+            wider = self._fit_again(best, numbers)
+            if not wider:
+                return [], self._list_exceptions(best, numbers)
+            matches = wider
+        return [], self._list_exceptions(best, numbers)
+
+    def _hold_against_all(self, matches: Sequence[Match]) -> tuple[list[Match], dict[Any, NDArray[np.intp]]]:
+        """Return the matches that explain all groups, and the groups that each hypothesis does not explain."""
+        kept: list[Match] = []
+        strange: dict[Any, NDArray[np.intp]] = {}
+        for match in matches:
+            h = match.hypothesis
+            if h is None or h.variance is not None:  # nothing says how far off what was not sampled may be
+                kept.append(match)
+                continue
+            key = (h.sample.grid, h.affine.way, h.affine.rounds_to, h.model._replace(bits=0.0), match.eps)
+            if key not in strange and len(strange) < _MOST_PASSES:
+                level = self._choose_loosest(match)
+                strange[key] = find_strange_groups(h, match.eps, self.x, self.y, level, self.scope.dtype)
+            if key in strange and not strange[key].size:
+                kept.append(match)
+        return kept, strange
+
+    def _choose_loosest(self, match: Match) -> Level:
+        """Return the loosest level of a match's precision."""
+        precision = match.precision.split(",", maxsplit=1)[0]
+        return [level for level in self.levels if level.precision == precision][-1]
+
+    def _fit_again(self, match: Match, strange: NDArray[np.intp]) -> list[Match]:
+        """Return what fits the sample of a match and strange groups with it: they may ask for another eps."""
+        h = match.hypothesis
+        if h is None or match.affine == ESTIMATED:
+            return []
+        few = strange[: max(1, MOST_VALUES // h.sample.grid.group_size)]
+        chosen = np.union1d(h.sample.chosen, few)
+        sample = self._take_sample(h.sample.grid, chosen, h.sample.standard.divisor)
+        if sample is None:
+            return []
+        for level in self.levels:
+            found = [m for m in self._try(sample, h.affine, level) if m.is_certain and m.is_usual]
+            if found:
+                return rank_matches(found)
+        return []
+
+    def _list_exceptions(self, match: Match, strange: NDArray[np.intp]) -> Nearest | None:
+        """Return a match with the values of the strange groups that it does not explain."""
+        h = match.hypothesis
+        assert h is not None
+        grid = replace(h.sample.grid, shape=self.x.shape)
+        few = strange[: max(1, MOST_VALUES // grid.group_size)]
+        sample = self._take_sample(grid, few, h.sample.standard.divisor)
+        if sample is None:
+            return None
+        model = h.model._replace(low=match.eps, high=match.eps)
+        parts = self._mark_wrong(h._replace(sample=sample, model=model), self._choose_loosest(match))
+        compared = self.x.size if len(few) == len(strange) else sum(mask.size for _, mask in parts)
+        return _make_nearest(match, parts, match.bits, compared)
 
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
@@ -383,8 +465,11 @@ class Search:
         return (sample for sample in samples if sample is not None)
 
     def _sample(self, grid: Grid, most: int, divisor: Divisor) -> Sample | None:
-        """Return some groups of finite values, or None if there are none."""
-        found = self.inputs.standardize(grid, most, divisor)
+        """Return some groups of about so many values, or None if none is finite."""
+        return self._take_sample(grid, _choose_groups(grid, most), divisor)
+
+    def _take_sample(self, grid: Grid, chosen: NDArray[np.intp], divisor: Divisor) -> Sample | None:
+        found = self.inputs.standardize(grid, chosen, divisor)
         if found is None:
             return None
         actual, undefined = widen(self._actual.take(grid, found.groups)), None
@@ -405,12 +490,13 @@ class Search:
 
     def _allow(self, sample: Sample, placed: AffineStep, level: Level) -> Floats:
         """Return how far the affine step of the sampled values may be off."""
-        slack = level.ulp * measure_unit(sample.actual, self.scope.dtype)
+        actual = np.where(np.isfinite(sample.actual), sample.actual, 0.0)
+        slack = level.ulp * measure_unit(actual, self.scope.dtype)
         return slack if placed.shift is None else slack + level.measure(np.abs(placed.shift))
 
-    def _tolerate(self, hypothesis: Hypothesis) -> Floats:
-        """Return how far values may be off that were calculated in their own dtype."""
-        sample, level, eps = hypothesis.sample, choose_careless(self.scope.dtype), hypothesis.model.low
+    def _tolerate(self, hypothesis: Hypothesis, level: Level) -> Floats:
+        """Return how far values may be off at a level."""
+        sample, eps = hypothesis.sample, hypothesis.model.low
         placed, noise = sample.place(hypothesis.affine), measure_noise(sample.standard, level)
         with np.errstate(all="ignore"):
             before = noise.limit(hypothesis.measure_factors(eps), hypothesis.standardize(eps))
@@ -435,6 +521,11 @@ def _list_grids(shape: tuple[int, ...]) -> list[Grid]:
         for grid in enumerate_grids(shape)
         if grid.group_size <= LARGEST_GROUP and not (large and grid.split and grid.split.axis == 0)
     ]
+
+
+def _make_nearest(match: Match, parts: list[tuple[Sample, Selected]], bits: float, compared: int) -> Nearest:
+    count = sum(int(mask.sum()) for _, mask in parts)
+    return Nearest(match, count, compared, min(_locate_first(*part) for part in parts), bits)
 
 
 def _locate_first(sample: Sample, wrong: NDArray[np.bool_]) -> tuple[int, ...]:

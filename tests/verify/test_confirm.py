@@ -1,0 +1,104 @@
+"""What fits the sample of a large tensor is held against all of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from normcli import normalize
+from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.search import MOST_VALUES
+from normcli.verify.sentence import format_sentence
+from tests.marks import slowly
+
+SHAPE = (1600, 128)
+
+
+def make(shape=SHAPE, seed=0, dtype="float32"):
+    x = np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
+    assert x.size > MOST_VALUES
+    return x
+
+
+def alter(y, place, value):
+    changed = y.copy()
+    changed[place] = value
+    return changed
+
+
+NORMS = [
+    pytest.param("ln", {}, SHAPE, id="ln"),
+    *slowly(
+        [
+            pytest.param("rms", {}, SHAPE, id="rms"),
+            pytest.param("bn", {}, (50, 8, 20, 30), id="bn"),
+            pytest.param("lp", {"p": 1.0}, SHAPE, id="lp"),
+            pytest.param("minmax", {}, (16000, 11), id="minmax"),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize(("norm", "options", "shape"), NORMS)
+@pytest.mark.parametrize("off", [0.01, np.nan, -np.inf])
+def test_one_wrong_value_outside_of_the_sample_is_no_match(norm, options, shape, off):
+    x = make(shape)
+    y = normalize(x, norm, **options).normalized
+    assert identify(Question(x, y), norm).kind is Kind.NORM
+    place = tuple(n - 2 for n in shape)  # the last group is in the sample
+    sentence = format_sentence(identify(Question(x, alter(y, place, y[place] + off)), norm))
+    assert f"except for 1 of {x.size:,} values, the first at ({', '.join(map(str, place))})" in sentence
+
+
+def test_one_wrong_value_at_the_last_place_is_no_match():
+    x = make()
+    y = normalize(x, "ln").normalized
+    assert identify(Question(x, alter(y, (-1, -1), y[-1, -1] + np.float32(0.01))), "ln").kind is not Kind.NORM
+
+
+@pytest.mark.parametrize("affine", ["given", *slowly(["hidden"])])
+def test_gamma_and_beta_are_part_of_it(affine):
+    x, gamma, beta = make(), make(128 * 1100, 1)[:128], make(128 * 1100, 2)[:128]
+    y = normalize(x, "ln", gamma=gamma, beta=beta).normalized
+    given = (gamma, beta) if affine == "given" else (None, None)
+    assert identify(Question(x, y, *given)).kind is Kind.NORM
+    place = (1501, 64)
+    found = identify(Question(x, alter(y, place, y[place] + np.float32(0.01)), *given))
+    assert (found.kind, found.nearest.mismatches, found.nearest.first) == (Kind.NONE, 1, place)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_groups_that_are_rare_are_no_exceptions(dtype):
+    x = make()
+    x[77], x[78], x[79] = 3.1, 0.0, 100.0 + 1e-4 * x[79]
+    x[80, 3], x[81, 4] = np.nan, np.inf
+    x = x.astype(dtype)
+    y = normalize(x, "ln").normalized
+    assert identify(Question(x, y)).kind is Kind.NORM
+    y[77, 5] = 0.5
+    found = identify(Question(x, y))
+    assert (found.kind, found.nearest.mismatches, found.nearest.first) == (Kind.NONE, 1, (77, 5))
+
+
+def test_a_kernel_in_float32_is_no_exception():
+    x = make()
+    x[77], x[79] = 3.1, 100.0 + 1e-4 * x[79]
+    rest = x - x.mean(1, keepdims=True)
+    y = rest / np.sqrt((rest * rest).mean(1, keepdims=True) + np.float32(1e-5))
+    assert identify(Question(x, y)).kind is Kind.NORM
+
+
+def test_groups_outside_of_the_sample_may_show_another_eps():
+    x = make()
+    x[77] *= np.float32(1e-5)
+    y = normalize(x, "ln", eps=1e-9).normalized
+    match = identify(Question(x, y)).matches[0]
+    assert (match.eps, match.eps_range[0] > 0.0) == (1e-9, True)
+
+
+def test_nan_that_does_not_count_is_confirmed():
+    x = make((16000, 9), dtype="float64")
+    x[[5, 77], 3] = np.nan
+    y = normalize(x, "zscore", axes=(0,), nan="omit").normalized
+    assert identify(Question(x, y), "zscore").kind is Kind.NORM
+    assert identify(Question(x, alter(y, (78, 3), 0.25)), "zscore").kind is not Kind.NORM
