@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _RECIPROCAL_ROOT = 4
 """Roundings in 1/√v: of root and quotient, or 2 ulp of an instruction (CUDA C Programming Guide, `rsqrtf`)."""
 
-_SAFETY = 1.0 + 2.0**-20
+SAFETY = 1.0 + 2.0**-20
 """Makes up for the roundings of the bounds themselves, which are calculated in float64."""
 
 
@@ -64,7 +64,7 @@ class Slack(NamedTuple):
     void: NDArray[np.bool_]
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """Of each row: how far its mean is off, and what the inverse of its divisor is, and may come out as."""
 
     off: Floats
@@ -72,7 +72,7 @@ class _Known(NamedTuple):
     least: Floats
     most: Floats
 
-    def round(self, mean: Floats, p: Precision) -> _Known:
+    def round(self, mean: Floats, p: Precision) -> Known:
         """Return them rounded to another dtype."""
         off = self.off + p.halve_place(np.abs(mean) + self.off)
         least, most = self.least * (1.0 - p.gamma(2)), self.most * (1.0 + p.gamma(2))
@@ -99,22 +99,28 @@ def bound_rows(task: Task, computation: Computation, dtype: np.dtype[Any]) -> Sl
     p, out, row = Precision.of(sums), Precision.of(dtype.name), BOUNDS[algorithm.name]
     bound = row.bound if task.formula.centres else bound_squares
     with np.errstate(all="ignore"):
-        known = _bound_inverse(task, bound(task.groups, p, row.order(task.groups.size)), p)
+        known = bound_inverse(task, bound(task.groups, p, row.order(task.groups.size)), p)
         ops, off = p, np.zeros((1, 1))
         if cast == "statistics":
             ops, off = out, out.halve_place(np.abs(task.rows))
             known = known.round(task.groups.mean[:, None], out)
-        xhat, error = _bound_xhat(task, known, off, ops)
+        xhat, error = bound_xhat(task, known, off, ops)
         for rounds in (cast == "before-gamma", task.is_rounded):
             error = error + (out.halve_place(np.abs(xhat) + error) if rounds else 0.0)
-        largest = np.abs(xhat).max(1)
-        would_be_zero = error.min(1) >= np.where(largest > 0.0, largest, 1.0)
-        void = would_be_zero | ~(error.max(1) < np.inf)
+        void = is_void(error, xhat)
         ops = out if cast == "before-gamma" else ops
         return Slack(_bound_affine(task, xhat, error, ops, out), void)
 
 
-def _bound_inverse(task: Task, drift: Drift, p: Precision) -> _Known:
+def is_void(error: Floats, values: Floats) -> NDArray[np.bool_]:
+    """Whether rows of nothing but 0, or of anything, would be within an error of some values."""
+    largest = np.abs(values).max(1)
+    is_within = error.min(1) >= np.where(largest > 0.0, largest, 1.0)
+    return np.asarray(is_within | ~(error.max(1) < np.inf))
+
+
+def bound_inverse(task: Task, drift: Drift, p: Precision) -> Known:
+    """Return what is known of each row's mean and divisor, given how far its statistics are off."""
     formula, underflow = task.formula, p.underflow
     times = 1.0 if formula.averages else float(task.groups.size)
     exact, off = task.groups.variance * times, drift.square * times
@@ -127,12 +133,12 @@ def _bound_inverse(task: Task, drift: Drift, p: Precision) -> _Known:
     most = (1.0 + rounding) ** 2 / smallest + underflow
     least = np.maximum((1.0 - rounding) ** 2 / largest - underflow, 0.0)
     columns = drift.mean, 1.0 / formula.find_divisor(exact), least, p.limit(most, most)
-    return _Known(*(column[:, None] for column in columns))
+    return Known(*(column[:, None] for column in columns))
 
 
-def _bound_xhat(task: Task, known: _Known, off: Floats, ops: Precision) -> tuple[Floats, Floats]:
+def bound_xhat(task: Task, known: Known, off: Floats, ops: Precision) -> tuple[Floats, Floats]:
     """Return x̂, and how far it is off, where x is `off` before."""
-    deviation = (task.rows - task.groups.mean[:, None]) * _SAFETY
+    deviation = (task.rows - task.groups.mean[:, None]) * SAFETY
     size, unit = np.abs(deviation), ops.unit
     off = (off + known.off) * (1.0 + unit) + unit * size
     off = ops.limit(size + off, off)
@@ -151,4 +157,4 @@ def _bound_affine(task: Task, xhat: Floats, error: Floats, ops: Precision, out: 
     size = np.abs(xhat * task.gamma + task.beta)
     if ops.name != out.name:
         error += out.halve_place(size + error)
-    return np.where((size + error) * (1.0 + out.unit) < out.largest, error * _SAFETY, np.inf)
+    return np.where((size + error) * (1.0 + out.unit) < out.largest, error * SAFETY, np.inf)

@@ -10,14 +10,18 @@ from normcli.algorithms.bounds import Groups
 from normcli.algorithms.computation import Accumulation, Computation
 from normcli.algorithms.element_bounds import Task, bound_rows
 from normcli.algorithms.elements import Formula
+from normcli.algorithms.gradient_bounds import bound_gradients, bound_sum
 from normcli.algorithms.table import CASTS, find_algorithm, find_cast, find_dtype
 from normcli.dtypes import find_type, get_eps, get_largest, get_smallest, is_float
 from normcli.engine.run import measure
 from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
+from normcli.norms.table import EpsMode
 from normcli.printable import format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
@@ -41,7 +45,7 @@ class Derived(NamedTuple):
     void: NDArray[np.intp]
 
 
-def read_declared(accumulate: str | None, algorithm: str | None, cast: str | None) -> Computation | None:
+def read_declared(accumulate: str | None, algorithm: str | None, cast: str | None = None) -> Computation | None:
     """Return the computation that is declared; None where none is.
 
     Raises
@@ -66,7 +70,61 @@ def derive_bounds(computation: Computation, asked: Arguments) -> Derived:
     UsageError
         If there are no bounds for the norm, or the dtype of the sums does not hold the values.
     """
-    plan, values, inputs = asked.plan, asked.values, asked.inputs
+    plan, values = asked.plan, asked.values
+    _require_bounds(computation, asked)
+    if not values.size:
+        return Derived(np.zeros(values.shape), np.zeros(0, np.intp))
+    rows = _Rows(asked)
+    task, finite = rows.make_task()
+    slack = bound_rows(task, computation, plan.choose_output_dtype(values.dtype))
+    error = np.where(finite[:, None], slack.error, 0.0)  # of what is not finite, nothing is tolerated
+    return Derived(rows.give(error), np.flatnonzero(slack.void & finite))
+
+
+def derive_gradient_bounds(
+    computation: Computation, asked: Arguments, dy: NDArray[Any], dtypes: Mapping[str, np.dtype[Any]]
+) -> tuple[dict[str, Floats], NDArray[np.intp]]:
+    """Return how far each value of gradients may be off, by name, and the groups that nothing is promised of.
+
+    Parameters
+    ----------
+    computation : Computation
+        All of its operations are in the dtype of its sums; each gradient is rounded once, at the end.
+    asked : Arguments
+    dy : ndarray
+    dtypes : mapping of str to dtype
+        Of `dx`, `dgamma` and `dbeta`, of those that are checked.
+
+    Raises
+    ------
+    UsageError
+        As `derive_bounds`; also if the norm divides by no √(var + eps) or √(ms + eps).
+    """
+    plan, accumulation = asked.plan, computation.accumulation
+    _require_bounds(computation, asked)
+    if plan.spec.eps_mode is not EpsMode.INSIDE or computation.cast.name != _USUAL[1]:
+        raise UsageError(
+            f"{plan.norm.name}: bounds of gradients are derived for eps inside the root, and for one cast at "
+            "the end; give rtol and atol"
+        )
+    shapes = {name: plan.grid.shape if name == "dx" else plan.parameters.shape for name in dtypes}
+    if not asked.values.size:
+        return {name: np.zeros(shape) for name, shape in shapes.items()}, np.zeros(0, np.intp)
+    rows = _Rows(asked)
+    task, finite = rows.make_task()
+    slack = bound_gradients(task, rows.take(dy), accumulation, dtypes.get("dx", asked.values.dtype))
+    along = tuple(axis for axis, length in enumerate(plan.parameters.view_shape) if length == 1)
+    sums = {"dgamma": (slack.shares, slack.off), "dbeta": (slack.slopes, np.zeros_like(slack.off))}
+    allowed = {"dx": rows.give(np.where(finite[:, None], slack.error, 0.0))} if "dx" in dtypes else {}
+    for name in dtypes.keys() - {"dx"}:
+        sizes, off = (rows.give(part).reshape(plan.grid.view_shape).sum(along) for part in sums[name])
+        count = asked.values.size // max(1, sizes.size)
+        allowed[name] = bound_sum(sizes, off, count, accumulation, dtypes[name]).reshape(shapes[name])
+    return allowed, np.flatnonzero(slack.void & finite)
+
+
+def _require_bounds(computation: Computation, asked: Arguments) -> None:
+    plan, inputs, dtype = asked.plan, asked.inputs, asked.values.dtype
     measures = plan.norm.divisor.measurement in (Measurement.MOMENTS, Measurement.LENGTH)
     if not measures or plan.spec.p not in (None, 2.0) or inputs.given or inputs.selection:
         raise UsageError(
@@ -74,24 +132,8 @@ def derive_bounds(computation: Computation, asked: Arguments) -> Derived:
             "give max_ulp, or rtol and atol"
         )
     name = computation.accumulation.dtype
-    if not _holds(name, values.dtype):
-        raise UsageError(f"{name} does not hold every {values.dtype.name}; accumulate in one that does")
-    if not values.size:
-        return Derived(np.zeros(values.shape), np.zeros(0, np.intp))
-    statistics = measure(plan, values, effort=asked.effort)
-    formula = Formula.of(plan)
-    rows = _Rows(asked)
-    mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
-    with np.errstate(all="ignore"):
-        square = _find_square(statistics, plan.grid.group_size)
-        x, offset = rows.take(values), plan.spec.gamma_offset if inputs.gamma is not None else 0
-        groups = Groups.of(x, mean, square, formula.ddof)
-        gamma, beta = rows.spread(inputs.gamma, 1.0) + offset, rows.spread(inputs.beta, 0.0)
-        task = Task(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma)
-        slack = bound_rows(task, computation, plan.choose_output_dtype(values.dtype))
-        finite = np.isfinite(x).all(1) & np.isfinite(square)
-    error = np.where(finite[:, None], slack.error, 0.0)  # of what is not finite, nothing is tolerated
-    return Derived(rows.give(error), np.flatnonzero(slack.void & finite))
+    if not _holds(name, dtype):
+        raise UsageError(f"{name} does not hold every {dtype.name}; accumulate in one that does")
 
 
 def describe_void(computation: Computation, asked: Arguments, void: NDArray[np.intp]) -> str:
@@ -108,8 +150,22 @@ class _Rows:
     """A tensor's groups as rows, and back."""
 
     def __init__(self, asked: Arguments) -> None:
+        self._asked = asked
         self._grid, self._parameters = asked.plan.grid, asked.plan.parameters
         self._order = (*self._grid.kept_view_axes, *self._grid.view_axes)
+
+    def make_task(self) -> tuple[Task, NDArray[np.bool_]]:
+        """Return what bounds depend on, and which rows are finite."""
+        plan, values, inputs, effort = self._asked[:4]
+        formula, statistics = Formula.of(plan), measure(plan, values, effort=effort)
+        mean = statistics["mean"].reshape(-1) if formula.centres else np.zeros(plan.grid.group_count)
+        offset = plan.spec.gamma_offset if inputs.gamma is not None else 0
+        with np.errstate(all="ignore"):
+            x, square = self.take(values), _find_square(statistics, plan.grid.group_size)
+            groups = Groups.of(x, mean, square, formula.ddof)
+            gamma, beta = self.spread(inputs.gamma, 1.0) + offset, self.spread(inputs.beta, 0.0)
+            finite = np.isfinite(x).all(1) & np.isfinite(square)
+        return Task(x, groups, formula, gamma, beta, plan.spec.rounds_before_gamma), finite
 
     def take(self, values: NDArray[Any]) -> Floats:
         """Return values of the tensor's shape as rows of float64."""

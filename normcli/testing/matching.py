@@ -15,19 +15,21 @@ from normcli.results.arguments import read_arguments, read_array
 from normcli.results.backward import BackwardProblem, require_derivative
 from normcli.results.result import require_options
 from normcli.tensors.tensor import Tensor
-from normcli.testing.declared import derive_bounds, describe_void, read_declared
+from normcli.testing.declared import derive_bounds, derive_gradient_bounds, describe_void, read_declared
 from normcli.verify.check import NORMALIZED
 from normcli.verify.gradients import check_gradients
-from normcli.verify.ulp import choose_tolerance
+from normcli.verify.ulp import choose_counting_dtype, choose_tolerance
 from normcli.writers.table import write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from normcli.algorithms.computation import Computation
     from normcli.documents.document import Document
+    from normcli.dtypes import Floats
     from normcli.norms.plan import Plan
     from normcli.results.arguments import Arguments
     from normcli.verify.tally import Comparison
@@ -115,10 +117,8 @@ def assert_matches(
     _require_dtype(plan, "actual", array, expected, is_array=hasattr(actual, "dtype"))
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
     allowed = None
-    declared = read_declared(accumulate, algorithm, cast)
+    declared = _read_declared((max_ulp, rtol, atol), accumulate, algorithm, cast)
     if declared is not None:
-        if any(limit is not None for limit in (max_ulp, rtol, atol)):
-            raise UsageError("accumulate takes the place of max_ulp, rtol and atol; give one or the other")
         allowed, void = derive_bounds(declared, asked)
         if void.size:
             raise AssertionError(describe_void(declared, asked, void))
@@ -139,6 +139,8 @@ def assert_backward_matches(
     max_ulp: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    accumulate: str | None = None,
+    algorithm: str | None = None,
     **options: Any,
 ) -> None:
     """Fail unless arrays are the gradients that a norm's backward pass makes of dy.
@@ -157,6 +159,9 @@ def assert_backward_matches(
     max_ulp, rtol, atol : float, optional
         As of `assert_matches`. Where values cancel, many ulp are one error of the terms: rtol and atol are of
         more use than max_ulp. Without any, the absolute tolerance is smaller where the gradients are.
+    accumulate, algorithm : str, optional
+        As of `assert_matches`: each value may be off by what the roundings of a backward pass add up to that
+        finds the statistics so and stays in that dtype (`normcli.algorithms.gradient_bounds`).
     **options
         Those of `normcli.normalize`.
 
@@ -193,8 +198,16 @@ def assert_backward_matches(
         expected = plan.choose_output_dtype(values.dtype)
         _require_dtype(plan, "dx", arrays["dx"], expected, is_array=hasattr(dx, "dtype"))
     tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+    allowed: dict[str, Floats] = {}
+    declared = _read_declared((max_ulp, rtol, atol), accumulate, algorithm)
+    if declared is not None:
+        dtypes = {name: choose_counting_dtype(array.dtype) for name, array in arrays.items()}
+        allowed, void = derive_gradient_bounds(declared, asked, dy, dtypes)
+        if void.size:
+            raise AssertionError(describe_void(declared, asked, void))
+        tolerate = functools.partial(_tolerate_derived, declared.name)
     problem = BackwardProblem(plan, values, dy, asked.inputs)
-    found = check_gradients(problem, arrays, tolerate, asked.effort)
+    found = check_gradients(problem, arrays, tolerate, asked.effort, allowed)
     if found.ok:
         return
     sources = dict.fromkeys(arrays, "actual")
@@ -202,8 +215,16 @@ def assert_backward_matches(
     _fail(plan, found.comparisons, report)
 
 
-def _tolerate_derived(words: str, dtype: np.dtype[Any]) -> Tolerance:
-    return choose_tolerance(dtype)._replace(derived=words)
+def _read_declared(limits: Sequence[float | None], *names: str | None) -> Computation | None:
+    """Return the computation that is declared; raise `UsageError` if there are other limits beside it."""
+    declared = read_declared(*names)
+    if declared is not None and any(limit is not None for limit in limits):
+        raise UsageError("accumulate takes the place of max_ulp, rtol and atol; give one or the other")
+    return declared
+
+
+def _tolerate_derived(words: str, dtype: np.dtype[Any], scale: float = 1.0) -> Tolerance:
+    return choose_tolerance(dtype, scale=scale)._replace(derived=words)
 
 
 def _read(function: str, x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Arguments:

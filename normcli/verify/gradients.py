@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Floats
     from normcli.engine.walk import Effort
     from normcli.results.backward import BackwardProblem, Gradients
     from normcli.verify.ulp import Tolerance
@@ -56,6 +58,7 @@ def check_gradients(
     actual: Mapping[str, NDArray[Any]],
     tolerate: Callable[..., Tolerance] = choose_tolerance,
     effort: Effort = DEFAULT_EFFORT,
+    allowed: Mapping[str, Floats] = MappingProxyType({}),
 ) -> CheckedGradients:
     """Compare gradients with the exact ones, and say how they are wrong.
 
@@ -68,6 +71,8 @@ def check_gradients(
         As of `check`; called with `scale`, the largest |expected|: gradients of a mean loss are small, and an
         absolute tolerance that is fixed would take any for right.
     effort : Effort
+    allowed : mapping of str to ndarray of float64
+        By name: how far each value may be off, in place of what is tolerated.
 
     Raises
     ------
@@ -92,7 +97,9 @@ def check_gradients(
         found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=scale))
         with np.errstate(all="ignore"):
             for piece, part in zip(iterate_pieces(array, PIECE), iterate_pieces(expected, PIECE), strict=True):
-                found.compare(fetch(piece), part, found.compared)
+                start = found.compared
+                limits = None if name not in allowed else allowed[name].reshape(-1)[start : start + part.size]
+                found.compare(fetch(piece), part, start, limits)
         comparisons[name] = found
         fault = None if found.ok else find_fault(exact, name, array)
         if fault is not None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from normcli import normalize
+from normcli import backward, normalize
 from normcli.algorithms.computation import Accumulation, Computation
 from normcli.algorithms.elements import Formula
 from normcli.algorithms.table import ALGORITHMS, CASTS
 from normcli.errors import UsageError
 from normcli.results.arguments import read_arguments
-from normcli.testing import assert_matches, provocations
-from normcli.testing.declared import derive_bounds
+from normcli.testing import assert_backward_matches, assert_matches, provocations
+from normcli.testing.declared import derive_bounds, derive_gradient_bounds
 
 RNG = np.random.default_rng(17)
 X = RNG.normal(3.0, 2.0, (6, 300)).astype(np.float32)
@@ -93,6 +95,71 @@ def test_bounds_are_near_what_happens(sums, name, least):
     computation = Computation(Accumulation(ALGORITHMS[name], sums), next(iter(CASTS.values())))
     worst = [Live(case, "ln", computation).compare() for case in list_cases("ln", "float32", 1025)]
     assert np.median([parts.max() for parts in worst if parts.size]) > least
+
+
+def differentiate(case, norm, sums):
+    """dx, dgamma and dbeta of a kernel that adds in turn and stays in the dtype of its sums."""
+    dtype, n = np.dtype(sums), case.x.shape[-1]
+    x, dy, gamma = (a.astype(dtype) for a in (case.x, case.dy, case.gamma))
+    add = partial(np.add.accumulate, axis=-1, dtype=dtype)
+
+    def mean(values):
+        return add(values)[..., -1:] / dtype.type(n)
+
+    with np.errstate(all="ignore"):
+        centred = x - mean(x) if norm == "ln" else x
+        rstd = dtype.type(1) / np.sqrt(mean(centred * centred) + dtype.type(EPS[norm]))
+        xhat, g = centred * rstd, dy * gamma
+        inner = g - mean(g) if norm == "ln" else g
+        dx = (inner - xhat * mean(g * xhat)) * rstd
+        rows = [np.add.accumulate(a.reshape(-1, n), axis=0, dtype=dtype)[-1] for a in (dy * xhat, dy)]
+    return [a.astype(case.x.dtype) for a in (dx, *rows)]
+
+
+EPS = {"ln": 1e-5, "rms": 1e-3}
+
+
+@pytest.mark.parametrize(("norm", "dtype", "sums"), [
+    ("ln", "float16", "float32"), ("ln", "float32", "float32"), ("ln", "float16", "float16"),
+    ("rms", "float16", "float16"), ("rms", "float32", "float32"), ("ln", "float32", "float64"),
+])  # fmt: skip
+def test_gradients_never_go_beyond_their_bounds_and_are_near_them(norm, dtype, sums):
+    computation, parts = Computation(Accumulation(ALGORITHMS["two-pass"], sums), CASTS["once"]), []
+    for case in list_cases(norm, dtype, 129):
+        options = {**case.options, "eps": EPS[norm]}
+        asked = read_arguments(case.x, norm, options)
+        exact = backward(
+            case.x.astype(np.float64), case.dy, norm, **{**options, "gamma": case.gamma.astype(np.float64)}
+        )
+        names = ("dx", "dgamma", "dbeta")[: 3 if norm == "ln" else 2]
+        allowed, void = derive_gradient_bounds(computation, asked, case.dy, dict.fromkeys(names, case.x.dtype))
+        for name, actual in zip(names, differentiate(case, norm, sums), strict=False):
+            if void.size:
+                continue
+            with np.errstate(all="ignore"):
+                off = np.abs(actual.astype(np.float64) - exact.field(name))
+                part = np.where((off == 0) | np.isinf(allowed[name]), 0.0, off / allowed[name])
+            assert part.max() <= 1.0, (str(case), name)
+            parts.append(part.max())
+    assert len(parts) > 40
+    assert np.median(parts) > (0.5 if sums > dtype else 0.01)
+
+
+def test_bounds_of_gradients_are_asked_for_likewise():
+    case = next(case for case in provocations("ln", "float32") if str(case) == "rank 3")
+    options = {**case.options, "eps": EPS["ln"], "accumulate": "float32"}
+    dx, dgamma, dbeta = differentiate(case, "ln", "float32")
+    assert_backward_matches(dx, case.x, case.dy, "ln", dgamma=dgamma, dbeta=dbeta, **options)
+    wrong = dx.copy()
+    wrong[0, 0, 0] *= 1 + 2.0**-10
+    with pytest.raises(AssertionError, match="bounds of two-pass:float32") as caught:
+        assert_backward_matches(wrong, case.x, case.dy, "ln", **options)
+    assert "1 of 48 values differs" in str(caught.value)
+    far = next(case for case in provocations("ln", "float32") if str(case).startswith("edge"))
+    with pytest.raises(AssertionError, match="promises nothing of 8 of 8 groups"):
+        assert_backward_matches(far.dy, far.x, far.dy, "ln", accumulate="float32", **far.options)
+    with pytest.raises(UsageError, match="bounds of gradients are derived for eps inside the root"):
+        assert_backward_matches(far.dy, far.x, far.dy, "lp", accumulate="float32")
 
 
 def test_bounds_are_asked_for_by_the_dtype_of_the_sums():
