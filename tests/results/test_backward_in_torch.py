@@ -90,7 +90,20 @@ def test_a_constant_group_with_eps_outside_is_that_of_torch():
     np.testing.assert_allclose(backward(x, dy, "ln", eps=0.5, eps_mode="outside").dx, expected, rtol=1e-12)
 
 
+def read_batch_norm(mean, var, gamma, beta, training=False, momentum=0.1, eps=1e-5):
+    """Return the norm, options that are not differentiated by, and those that may be."""
+    running = {} if training else {"running_mean": mean, "running_var": var}
+    return "bn", {}, {"gamma": gamma, "beta": beta, "eps": eps, **running}
+
+
+def read_instance_norm(momentum=0.1, use_input_stats=True, running_mean=None, running_var=None, **named):
+    assert use_input_stats
+    return "in", {}, named
+
+
 READ = {
+    "nn.functional.batch_norm": read_batch_norm,
+    "nn.functional.instance_norm": read_instance_norm,
     "nn.functional.layer_norm": lambda shape, *rest, **k: (
         "ln", {"axes": tuple(range(-len(shape), 0))}, dict(zip(("gamma", "beta", "eps"), rest, strict=False)) | k
     ),
@@ -107,6 +120,8 @@ READ = {
 }  # fmt: skip
 """What the arguments of torch's functions are here."""
 
+LEAST_AXES = {"bn": 2}
+
 WORDS = {"weight": "gamma", "bias": "beta", "dim": "axes", "beta": "exponent"}
 
 
@@ -117,7 +132,7 @@ def test_torch_s_own_samples(operator):
     pytest.importorskip("expecttest", reason="torch's samples need it")
     from torch.testing._internal.common_methods_invocations import op_db
 
-    (info,) = (entry for entry in op_db if entry.name == operator)
+    info = next(entry for entry in op_db if entry.name == operator)
     torch.manual_seed(0)
     compared = 0
     for sample in info.sample_inputs("cpu", torch.float64, requires_grad=True):
@@ -125,15 +140,19 @@ def test_torch_s_own_samples(operator):
         given = {
             WORDS.get(k, k) if norm == "lrn" or k != "beta" else k: v for k, v in named.items() if v is not None
         }
+        by = {
+            "dx": sample.input,
+            **{f"d{k}": given[k] for k in ("gamma", "beta") if k in given and norm != "lrn"},
+        }
         given = {k: v.detach().numpy() if isinstance(v, torch.Tensor) else v for k, v in given.items()}
-        if given.get("eps", 0.0) < 0.0 or sample.input.ndim == 0:
-            continue  # a negative eps, and axes of a number, are refused here
+        if given.get("eps", 0.0) < 0.0 or sample.input.ndim < LEAST_AXES.get(norm, 1):
+            continue  # a negative eps, axes of a number, and a batch without channels, are refused here
         y = info.op(sample.input, *sample.args, **sample.kwargs)
         dy = torch.randn_like(y)
-        (expected,) = torch.autograd.grad(y, sample.input, dy)
-        found = backward(
-            sample.input.detach().numpy(), dy.numpy(), norm, **{**options, **given, "like": "torch"}
-        )
-        np.testing.assert_allclose(found.dx, expected.numpy(), rtol=1e-8, atol=1e-9, equal_nan=True)
+        expected = torch.autograd.grad(y, list(by.values()), dy)
+        x, options = sample.input.detach().numpy(), {**options, **given, "like": "torch"}
+        found = backward(x, dy.numpy(), norm, **options)
+        for name, exact in zip(by, expected, strict=True):
+            np.testing.assert_allclose(found.field(name), exact.numpy(), rtol=1e-8, atol=1e-9, equal_nan=True)
         compared += 1
     assert compared
