@@ -118,6 +118,9 @@ class Destination(NamedTuple):
         from normcli.tensors.whole import open_whole
 
         if self.format_name == STORE:
+            from normcli.tensors.stores import require_storable
+
+            require_storable(dtype)
             return None
         start = self._find_format(values.shape, dtype).start
         if start is None or not isinstance(values, np.memmap):

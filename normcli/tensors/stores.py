@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from normcli.dtypes import require_real
+from normcli.dtypes import is_bfloat16, require_real
 from normcli.errors import DataError, MissingExtraError, UsageError
 from normcli.tensors.mapped import SMALLEST_MAPPED, Mapped, Region, fetch
 from normcli.tensors.opened import StoreVersion
@@ -299,6 +299,13 @@ def choose_chunks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ..
     return tuple(reversed(lengths))
 
 
+def require_storable(dtype: np.dtype[Any]) -> None:
+    """Raise `UsageError` if Zarr has no such dtype, `MissingExtraError` if there is no library to write with."""
+    _import("zarr", "a Zarr store")
+    if is_bfloat16(dtype):
+        raise UsageError("a Zarr store holds no bfloat16; .safetensors does, or --dtype chooses another")
+
+
 def create_array(
     folder: Path, key: str | None, shape: tuple[int, ...], dtype: np.dtype[Any], like: Stored | None
 ) -> Any:
@@ -319,6 +326,7 @@ def create_array(
     MissingExtraError
         If the library is missing.
     """
+    require_storable(dtype)
     zarr = _import("zarr", "a Zarr store")
     options: dict[str, Any] = {"chunks": choose_chunks(shape, dtype)}
     if like is not None and isinstance(like.array, zarr.Array):

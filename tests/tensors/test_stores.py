@@ -209,6 +209,19 @@ def test_overwrite_is_of_stores(normcli):
     assert "--overwrite is of stores" in normcli("bn", "--shape", "2,3", "-o", "y.npy", "--overwrite").err
 
 
+def test_a_dtype_that_stores_lack_is_refused_before_any_work(normcli, tmp_path, zarr):
+    refused = normcli("bn", "--shape", "2,3", "--dtype", "bfloat16", "-o", tmp_path / "y.zarr")
+    assert (refused.code, os.listdir(tmp_path)) == (2, [])
+    assert "holds no bfloat16; .safetensors does" in refused.err
+
+
+def test_a_store_replaces_what_it_is_made_from(normcli, tmp_path, zarr):
+    path = str(tmp_path / "x.zarr")
+    zarr.create_array(path, data=np.array([[1.0, 2.0], [3.0, 6.0]]))
+    assert normcli("zscore", "-i", path, "-o", path, "--overwrite", "-q").code == 0
+    assert zarr.open(path, mode="r")[:].tolist() == [[-1.0, -1.0], [1.0, 1.0]]
+
+
 def test_generate_writes_a_store(normcli, tmp_path, zarr):
     assert normcli("generate", "--shape", "3,4", "-o", tmp_path / "x.zarr").code == 0
     assert zarr.open(str(tmp_path / "x.zarr"), mode="r").shape == (3, 4)
