@@ -300,7 +300,7 @@ def choose_chunks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ..
 
 
 def require_storable(dtype: np.dtype[Any]) -> None:
-    """Raise `UsageError` if Zarr has no such dtype, `MissingExtraError` if there is no library to write with."""
+    """Raise `UsageError` if Zarr has no such dtype; `MissingExtraError` without the library that writes."""
     _import("zarr", "a Zarr store")
     if is_bfloat16(dtype):
         raise UsageError("a Zarr store holds no bfloat16; .safetensors does, or --dtype chooses another")
