@@ -82,7 +82,7 @@ _UNTRAINED = tuple(
         f"evaluation before any training: running mean 0, running variance 1, eps {eps:g}",
         (0.0,), (math.sqrt(1.0 + eps),), 1.0, "the statistics that layers start with",
     )
-    for eps in sorted({row.eps for row in CONVENTIONS if row.running is not None and isinstance(row.eps, float)})
+    for eps in sorted({row.eps for row in CONVENTIONS if row.running and isinstance(row.eps, float)})
 )  # fmt: skip
 """What a layer makes whose statistics were never updated, with the eps of each framework."""
 
