@@ -28,24 +28,24 @@ static bool is_beyond(double value)
 static void prepare_short(struct batch *batch, struct operands *o)
 {
     for (int g = 0; g < BATCH; g++) {
-        if (is_beyond(batch->divisor[0][g]) || is_beyond(batch->mean[0][g])) batch->left[g] = -1;
-        const double hi = batch->divisor[0][g], inverse = 1.0 / hi;
+        if (is_beyond(batch->known[3][g]) || is_beyond(batch->known[0][g])) batch->left[g] = -1;
+        const double hi = batch->known[3][g], inverse = 1.0 / hi;
         const double capped = inverse < 0x1p1022 ? inverse : 0x1p1022;
         o->factor[g] = (hi > 0.0 ? capped : inverse) * (1.0 + 0x1p-48);
-        o->centre[g] = batch->mean[0][g];
-        o->second[g] = batch->mean[1][g] + 0.0;
+        o->centre[g] = batch->known[0][g];
+        o->second[g] = batch->known[1][g] + 0.0;
     }
 }
 
 static void prepare_exact(const struct batch *batch, struct operands *o)
 {
     for (int g = 0; g < BATCH; g++) {
-        const double hi = batch->divisor[0][g], lo = batch->divisor[1][g], factor = 1.0 / hi;
+        const double hi = batch->known[3][g], lo = batch->known[4][g], factor = 1.0 / hi;
         const double top = hi >= 0x1p-600 && hi <= 0x1p600 ? from_bits((get_bits(factor) + (1LL << 26)) & TOP_BITS) : NAN;
         const double of_divisor = from_bits(get_bits(hi) & TOP_BITS);
         o->top[g] = top, o->factor[g] = factor;
         o->low[g] = (((1.0 - top * of_divisor) - top * (hi - of_divisor)) - top * lo) * factor;
-        const double mean = batch->mean[0][g], mid = batch->mean[1][g], last = batch->mean[2][g];
+        const double mean = batch->known[0][g], mid = batch->known[1][g], last = batch->known[2][g];
         const double unit = from_bits(get_bits(hi) & EXPONENT_BITS);
         const double to_grid = unit * 0x1.8p28, about = to_grid * 0x1p20;
         const double near = to_grid - ((mean + about) - about);
@@ -57,22 +57,15 @@ static void prepare_exact(const struct batch *batch, struct operands *o)
     }
 }
 
-/* Gamma is NaN where it or beta is beyond. */
-static void prepare_short_affine(struct affine *a, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i++)
-        if (is_beyond(a->gamma[i]) || is_beyond(a->beta[i])) a->gamma[i] = NAN;
-}
-
-/* What `_prepare` leaves of gamma: NaN where products could leave float64's range. */
-static void prepare_gamma(struct affine *a, ptrdiff_t n)
+/* What `_prepare` leaves of gamma: NaN where products could leave float64's range, for short results also where beta
+ * is beyond. */
+static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double gamma = is_beyond(a->gamma[i]) ? NAN : a->gamma[i];
-        const double shifted = SPLITTER * gamma, high = shifted - (shifted - gamma);
-        a->top[i] = high, a->low[i] = gamma - high;
+        const bool beyond = is_beyond(a->gamma[i]) || (!exact && is_beyond(a->beta[i]));
+        const double gamma = beyond ? NAN : a->gamma[i], shifted = SPLITTER * gamma, high = shifted - (shifted - gamma);
+        a->gamma[i] = gamma, a->top[i] = high, a->low[i] = gamma - high;
         a->step[i] = from_bits(get_bits(gamma) & EXPONENT_BITS);
-        a->gamma[i] = gamma;
     }
 }
 

@@ -48,19 +48,17 @@ typedef int8_t bytes __attribute__((vector_size(LANES)));
 
 #define SPLITTER 0x8000001p0
 
-ALWAYS int64_t get_bits(double value)
-{
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-ALWAYS double from_bits(int64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
+#define DEFINE_CAST(name, from, to)             \
+    ALWAYS to name(from value)                  \
+    {                                           \
+        to bits;                                \
+        memcpy(&bits, &value, sizeof bits);     \
+        return bits;                            \
+    }
+DEFINE_CAST(get_bits, double, int64_t)
+DEFINE_CAST(from_bits, int64_t, double)
+DEFINE_CAST(get_float_bits, float, uint32_t)
+DEFINE_CAST(make_float, uint32_t, float)
 
 /* What p = a * b leaves of the product: the same bits either way, where nothing over- or underflows. */
 ALWAYS double find_rest(double a, double b, double p)
@@ -84,7 +82,6 @@ ALWAYS void two_prod(vector *p, vector *e, vector a, vector b)
 ALWAYS vector fill(double value) { return (vector){0} + value; }
 ALWAYS vector choose(mask where, vector a, vector b) { return (vector)((where & (mask)a) | (~where & (mask)b)); }
 ALWAYS vector absolute(vector a) { return (vector)((mask)a & INT64_MAX); }
-ALWAYS vector lesser(vector a, vector b) { return choose(a < b, a, b); }
 
 ALWAYS vector load(const double *from)
 {
@@ -159,6 +156,5 @@ ALWAYS void add(vector *numbers, int size, vector term, mask *left)
 /* Of doubles that are no subnormal numbers: the e of 2^(e-1) <= |a| < 2^e, as frexp has it, and 2^e. */
 ALWAYS mask find_exponent(vector a) { return (((mask)a >> 52) & 0x7ff) - 1022; }
 ALWAYS vector make_power(mask e) { return (vector)((e + 1023) << 52); }
-ALWAYS double power(int64_t e) { return from_bits((e + 1023) << 52); }
 
 #endif

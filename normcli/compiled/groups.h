@@ -34,12 +34,6 @@ static void spread(const struct parameter *p, ptrdiff_t group, ptrdiff_t i, ptrd
     }
 }
 
-static void prepare_affine(const struct task *task, struct affine *a, ptrdiff_t n)
-{
-    if (!task->rule.exact_results) prepare_short_affine(a, n);
-    else if (task->gamma.values) prepare_gamma(a, n);
-}
-
 /* Gamma and beta of values i to i + n of a group; they are still there if they are those of the last. */
 static const struct affine *find_affine(const struct task *task, struct memory *m, ptrdiff_t group, ptrdiff_t i, ptrdiff_t n)
 {
@@ -50,7 +44,7 @@ static const struct affine *find_affine(const struct task *task, struct memory *
     if (m->holds.n == n && m->holds.i == i && m->holds.at[0] == at[0] && m->holds.at[1] == at[1]) return &m->affine;
     spread(gamma, group, i, n, 1.0, m->affine.gamma);
     spread(beta, group, i, n, -0.0, m->affine.beta);
-    prepare_affine(task, &m->affine, n);
+    prepare_affine(&m->affine, n, task->rule.exact_results);
     m->holds.at[0] = at[0], m->holds.at[1] = at[1], m->holds.i = i, m->holds.n = n;
     return &m->affine;
 }
@@ -60,6 +54,7 @@ static const struct affine *find_affine_across(const struct task *task, struct m
 {
     const struct parameter *parameters[2] = {&task->gamma, &task->beta};
     double *const to[2] = {m->affine.gamma, m->affine.beta};
+    const int wide = lines->groups * lines->together;
     bool still = i > 0;
     for (int k = 0; k < 2; k++) still = still && (!parameters[k]->values || i % parameters[k]->span);
     if (!task->gamma.values && !task->beta.values) return NULL;
@@ -67,10 +62,10 @@ static const struct affine *find_affine_across(const struct task *task, struct m
     m->holds.n = 0;
     for (int k = 0; k < 2; k++) {
         const struct parameter *p = parameters[k];
-        for (int g = 0; g < lines->groups * lines->together; g++)
+        for (int g = 0; g < wide; g++)
             to[k][g] = p->values ? p->values[p->starts[first + g % lines->groups] + i / p->span] : k ? -0.0 : 1.0;
     }
-    prepare_affine(task, &m->affine, lines->groups * lines->together);
+    prepare_affine(&m->affine, wide, task->rule.exact_results);
     return &m->affine;
 }
 
@@ -85,8 +80,7 @@ static void miss(struct task *task, int g, ptrdiff_t number, double x)
     }
     struct missed *missed = task->missed + task->missed_count++;
     missed->number = (double)number, missed->x = x;
-    for (int k = 0; k < 3; k++) missed->mean[k] = b->mean[k][g];
-    for (int k = 0; k < 2; k++) missed->divisor[k] = b->divisor[k][g];
+    for (int k = 0; k < 5; k++) missed->known[k] = b->known[k][g];
 }
 
 /* Values that are worked on together: some of one group, or a line of neighbours. */
@@ -167,8 +161,7 @@ static void find_divisors(const struct task *task, struct memory *m, const char 
     struct batch *b = task->batch;
     const bool centred = task->rule.centred;
     if (task->given[0]) {
-        for (int k = 0; k < 5; k++)
-            memcpy(k < 3 ? b->mean[k] : b->divisor[k - 3], task->given[k] + first, (size_t)count * sizeof(double));
+        for (int k = 0; k < 5; k++) memcpy(b->known[k], task->given[k] + first, (size_t)count * sizeof(double));
         memset(b->left, 0, sizeof b->left);
     } else {
         if (lines) measure_across(&task->in, from, lines, centred, b, m->values, m->raw);
@@ -180,8 +173,7 @@ static void find_divisors(const struct task *task, struct memory *m, const char 
         }
     }
     for (int g = count; lines && g < count * lines->together; g++) {
-        for (int k = 0; k < 3; k++) b->mean[k][g] = b->mean[k][g - count];
-        for (int k = 0; k < 2; k++) b->divisor[k][g] = b->divisor[k][g - count];
+        for (int k = 0; k < 5; k++) b->known[k][g] = b->known[k][g - count];
         b->left[g] = b->left[g - count];
     }
 }

@@ -54,14 +54,14 @@ struct rule {
 /* What is known of the groups of a batch, so far. */
 struct batch {
     double sum[3][BATCH], square[4][BATCH];
-    double mean[3][BATCH], divisor[2][BATCH];
+    double known[5][BATCH];      /* three doubles of each mean, and two of each divisor */
     double statistics[4][BATCH]; /* mean, square, root, inverse */
     int64_t left[BATCH];         /* not 0: Python has to work on it */
 };
 
 /* A value that is left to Python, which number it is in all groups, and what is known of its group. */
 struct missed {
-    double number, x, mean[3], divisor[2];
+    double number, x, known[5];
 };
 
 /* One call: memory that is used again for every batch, and what is asked for. */
@@ -69,7 +69,7 @@ struct task {
     struct view in, out; /* out.data is NULL if nothing is to be written */
     struct parameter gamma, beta;
     struct rule rule;
-    const double *given[5]; /* three doubles of each mean and two of each divisor; NULL: the groups are measured */
+    const double *given[5]; /* what is known of all groups; NULL: they are measured */
     double *results[7];     /* where each statistic, or double of a sum, of all groups goes; or NULL */
     bool sums_only;         /* the groups are measured alone */
     struct batch *batch;

@@ -9,20 +9,6 @@ ALWAYS double get(const void *from, enum kind kind, ptrdiff_t i)
     return kind == F64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
 }
 
-ALWAYS float make_float(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-ALWAYS uint32_t get_float_bits(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 /* A float16: its exponent and fraction are those of a float that is 2^-112 as large, which a product mends. */
 ALWAYS float widen_half(uint16_t half)
 {

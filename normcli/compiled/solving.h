@@ -3,28 +3,18 @@
 #ifndef NORMCLI_SOLVING_H
 #define NORMCLI_SOLVING_H
 
-#include "exact.h"
+#include "measuring.h"
 
-struct kept {
-    vector low;
-    mask undecided;
-};
-
-/* `keep` of kept.py. */
-ALWAYS struct kept keep(vector hi, vector lo, vector error, int bits)
+/* `keep` of kept.py: round what hi leaves to so many bits; returns where that is not decided. */
+ALWAYS mask keep(vector hi, vector lo, vector error, int bits, vector *low)
 {
-    const mask exponent = find_exponent(hi);
-    const vector unit = make_power(exponent - (53 + bits)), magic = (0x1.8p52) * unit;
-    const vector step = error * absolute(hi);
+    const mask exponent = find_exponent(hi), no_mask = {0};
+    const vector unit = make_power(exponent - (53 + bits)), magic = 0x1.8p52 * unit, step = error * absolute(hi);
     const vector less = ((lo - step) + magic) - magic, more = ((lo + step) + magic) - magic;
     const mask is_power = ((mask)hi & 0xfffffffffffffLL) == 0;
-    const vector half = choose(is_power, fill(0.25), fill(0.5)) * power(bits) - 1.0;
-    const mask between = (absolute(lo) >= half * unit) & (error != 0.0);
-    const mask tiny = exponent < -600;
-    struct kept kept = {(lo + magic) - magic, (~(less == more) | between | tiny)};
-    kept.undecided &= hi != 0.0;
-    kept.low = choose(hi == 0.0, fill(0.0), kept.low);
-    return kept;
+    const vector half = choose(is_power, fill(0.25), fill(0.5)) * make_power(no_mask + bits) - 1.0;
+    *low = choose(hi == 0.0, fill(0.0), (lo + magic) - magic);
+    return (~(less == more) | ((absolute(lo) >= half * unit) & (error != 0.0)) | (exponent < -600)) & (hi != 0.0);
 }
 
 /* `is_decided` of kept.py. */
@@ -65,10 +55,10 @@ ALWAYS mask find_mean(const vector *sum, vector n, bool exact, vector *mean)
     TWO_SUM(mid, lo, mid, third);
     TWO_SUM(hi, mid, hi, mid);
     TWO_SUM(mid, lo, mid, lo);
-    const struct kept kept = keep(mid, lo, choose(is_exact, fill(0.0), fill(0x1p-103)), 36);
+    const mask undecided = keep(mid, lo, choose(is_exact, fill(0.0), fill(0x1p-103)), 36, &mean[2]);
     const mask certain = is_decided(hi, mid, choose(is_exact & (lo == 0.0), fill(0.0), fill(0x1p-100)));
-    mean[0] = hi, mean[1] = mid, mean[2] = exact ? kept.low : fill(0.0);
-    return kept.undecided | ~certain;
+    mean[0] = hi, mean[1] = mid, mean[2] = exact ? mean[2] : fill(0.0);
+    return undecided | ~certain;
 }
 
 /* `_find_scatter` of moments.py: n times the sum of squares about the mean, and its error. */
@@ -146,12 +136,10 @@ ALWAYS mask is_moderate(vector a, double least, double largest)
 /* Solves groups g to g + LANES of a batch. */
 ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
 {
-    vector sum[3], square[4], mean[3] = {fill(0.0), fill(0.0), fill(0.0)}, value[2], error, root[2], divisor[2];
+    struct lanes lanes = load_lanes(batch, g);
+    vector *sum = lanes.sum, *square = lanes.square, mean[3] = {fill(0.0), fill(0.0), fill(0.0)}, value[2], error, root[2], divisor[2];
     const vector n = fill(rule->count);
-    mask undecided;
-    memcpy(&undecided, batch->left + g, sizeof undecided);
-    for (int k = 0; k < 3; k++) sum[k] = load(batch->sum[k] + g);
-    for (int k = 0; k < 4; k++) square[k] = load(batch->square[k] + g);
+    mask undecided = lanes.left;
     if (is_any((square[2] != 0.0) | (square[3] != 0.0))) distill(square, 4, 4);
     else TWO_SUM(square[0], square[1], square[0], square[1]);
     double times = 1.0;
@@ -187,19 +175,13 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
     const mask endless = shown[0] == 0.0;
     inverse[0] = choose(endless, fill((double)INFINITY), hi), inverse[1] = choose(endless, zero, lo);
     vector low = zero;
-    if (rule->exact) {
-        const struct kept kept = keep(divisor[0], divisor[1], more, 24);
-        undecided |= kept.undecided;
-        low = kept.low;
-    } else {
-        undecided |= ~is_decided(divisor[0], divisor[1], more);
-    }
+    undecided |= rule->exact ? keep(divisor[0], divisor[1], more, 24, &low) : ~is_decided(divisor[0], divisor[1], more);
     undecided |= ~is_decided(of_value[0], of_value[1], error) | ~is_decided(root[0], root[1], more);
     undecided |= ~is_decided(inverse[0], inverse[1], more);
     undecided |= ~is_moderate(of_value[0], LEAST * LEAST, LARGEST * LARGEST);
     undecided |= ~is_moderate(divisor[0], LEAST, LARGEST);
-    for (int k = 0; k < 3; k++) put(batch->mean[k] + g, mean[k]);
-    put(batch->divisor[0] + g, divisor[0]), put(batch->divisor[1] + g, low);
+    for (int k = 0; k < 3; k++) put(batch->known[k] + g, mean[k]);
+    put(batch->known[3] + g, divisor[0]), put(batch->known[4] + g, low);
     put(batch->statistics[0] + g, mean[0]), put(batch->statistics[1] + g, of_value[0]);
     put(batch->statistics[2] + g, root[0]), put(batch->statistics[3] + g, inverse[0]);
     memcpy(batch->left + g, &undecided, sizeof undecided);

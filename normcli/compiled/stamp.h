@@ -1,1 +1,1 @@
-"3b8c3ef41078a8eb"
+"77cb8caa3feadbc4"
