@@ -59,8 +59,6 @@ def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:
 
 
 def choose_careless(dtype: np.dtype[Any]) -> Level:
-    """Return the most careless of the levels that calculate in no shorter a dtype than the result's."""
-    own = (
-        level for level in list_levels(dtype) if get_eps(np.dtype(find_type(level.precision))) <= get_eps(dtype)
-    )
-    return [*own][-1]
+    """Return the most careless of the levels that calculate in the precision of the first."""
+    first, *others = list_levels(dtype)
+    return [level for level in others if level.precision == first.precision][-1]

@@ -75,7 +75,7 @@ def find_slips(candidates: Iterable[Bounded]) -> list[Slip]:
 
 def _explain(bounded: Bounded) -> Iterator[Slip]:
     standard = bounded.standard
-    known = (standard.size > 0.0) & np.isfinite(bounded.largest) & (bounded.least > 0.0)
+    known = (standard.size > 0.0) & np.isfinite(bounded.largest)
     if standard.divisor not in MOMENTS or not known.any():
         return
     least, largest, size = bounded.least[known], bounded.largest[known], standard.size[known]
@@ -157,7 +157,7 @@ def _find_padding(seen: Seen, mean: Floats) -> str | None:
     for eps in COMMON_EPS:
         low = float((((seen.size / seen.largest) ** 2 - square - eps) / share).max())
         high = float((((seen.size / seen.least) ** 2 - square - eps) / share).min())
-        count = math.ceil(low)
+        count = math.ceil(low) if math.isfinite(low) else 0
         if 0 < count <= high < count + 1:
             return (
                 f"divided by the root of a variance that counts {format_count(count, 'value')} of padding, "

@@ -79,3 +79,15 @@ def test_stored_statistics_are_compared_with_the_given_ones(made, words):
     found = identify(Question(X, normalize(X, "bn", **made).normalized, layout="NCHW"))
     assert words in format_stored(found, STORED)
     assert not format_stored(found, None)
+
+
+def test_groups_with_a_mean_of_0_are_not_padded():
+    x = np.tile(np.array([-3.0, -1.0, 1.0, 3.0], "f4"), (6, 5)) * np.linspace(1.0, 2.0, 6, dtype="f4")[:, None]
+    assert identify(Question(x, x * np.linspace(0.3, 0.4, 6, dtype="f4")[:, None])).kind is Kind.AFFINE
+
+
+def test_groups_of_which_y_is_0_are_no_slip():
+    x = np.where(np.random.default_rng(1).random((16, 2)) < 0.5, -1.0, 1.0)
+    assert len({*(x[:, 0] * x[:, 1])}) == 2
+    found = identify(Question(x, np.where(x[:, :1] == x[:, 1:], 0.0, x)))
+    assert found.kind is not Kind.SLIP, format_sentence(found)
