@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from normcli.algorithms.computation import list_accumulations, parse_computation
+from normcli.algorithms.elements import Formula
 from normcli.dtypes import find_type
 from normcli.errors import NormError
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, EpsMode
 from normcli.verify.affine import ESTIMATED
+from normcli.verify.groups import put_back, take_groups
 from normcli.verify.identify import Identification, Kind, Question, identify
 from tests.peers import PEERS, Peer, run_keras, run_nnx, run_torch
 from tests.verify.not_norms import make_plants
@@ -229,6 +232,7 @@ def list_all() -> Iterator[Plant]:
     yield from list_batches_of_1()
     yield from list_evaluations()
     yield from list_maps()
+    yield from list_algorithms()
 
 
 def judge(plant: Plant) -> Verdict:
@@ -287,3 +291,22 @@ def _holds_eps(match: Match, truth: Plan) -> bool:
     if not match.takes_eps or truth.spec.eps_mode in (EpsMode.FLOOR, EpsMode.SQUARE_FLOOR):
         return low == 0.0
     return low <= eps * _ABOUT and eps <= high * _ABOUT
+
+
+# -- algorithms whose sums are not exact
+
+ALGORITHM = "an algorithm"
+
+
+def list_algorithms() -> Iterator[Plant]:
+    """Yield every common algorithm with sums of every dtype, on tensors of every dtype that is short."""
+    for norm, axes in (("ln", (2,)), ("rms", (2,)), ("bn", (0, 2))):
+        for dtype in ("float16", "bfloat16", "float32"):
+            x = np.random.default_rng(len(norm)).normal(0.5, 1.5, (6, 5, 32)).astype(find_type(dtype))
+            plan = make_plan(Request(norm, axes=axes), x.shape, x.dtype)
+            rows, formula = take_groups(plan.grid, x), Formula.of(plan)
+            for accumulation in list_accumulations(formula):
+                computation = parse_computation(accumulation.name)
+                y = put_back(plan.grid, computation.run(rows, formula, x.dtype))
+                name = f"{norm} by {computation.name} of {dtype}"
+                yield Plant(name, ALGORITHM, Question(x, y), plan)

@@ -6,7 +6,7 @@ import pytest
 
 from normcli.verify.sentence import format_sentence
 from tests.peers import PEERS
-from tests.plants import DTYPES, KINDS, Outcome, judge, plant_peer
+from tests.plants import DTYPES, KINDS, Outcome, judge, list_algorithms, plant_peer
 from tests.test_conformance import describe, live, load
 
 RUN = [peer for peer in PEERS if peer.module in DTYPES and not peer.options]
@@ -30,3 +30,9 @@ def test_what_a_framework_made_is_named(number, peer):
         pytest.skip("the framework has no such operator of this dtype")
     verdict = judge(plant)
     assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), f"{plant.name}: {format_sentence(verdict.found)}"
+
+
+@pytest.mark.parametrize("plant", list(list_algorithms())[::11], ids=lambda plant: plant.name)
+def test_what_an_algorithm_made_is_named(plant):
+    verdict = judge(plant)
+    assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), format_sentence(verdict.found)
