@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from fractions import Fraction
 from unittest import mock
 
 import numpy as np
@@ -24,6 +25,7 @@ from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.solution import Given
+from normcli.numerics.whole import measure_parts
 from tests.compiled import find_stamp
 from tests.conftest import ROOT
 
@@ -242,6 +244,41 @@ def test_bits_of_gamma_by_channel_within_groups(order):
     x, gamma, beta = rng.standard_normal((3, 12, 5, 7)), rng.standard_normal(12), rng.standard_normal(12)
     compare(x, "gn", KERNEL, groups=3, group_order=order, gamma=gamma, beta=beta)
     compare(x.astype(np.float32), "gn", KERNEL, groups=4, group_order=order, gamma=gamma, beta=beta)
+
+
+@needs_kernel
+@pytest.mark.parametrize("variant", list_variants())
+@pytest.mark.parametrize("channels", [1, 2, 3, 5, 31, 33])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_bits_of_few_columns(variant, channels, dtype):
+    """Of which several values are looked at together, and a few are left at the end."""
+    rng = np.random.default_rng(channels)
+    x = rng.standard_normal((3, 7, 11, channels))
+    x[0, 0, 0] *= 2.0**-9
+    kernel = Kernel(KERNEL.module, variant)
+    compare(x.astype(dtype), "bn", kernel, layout="NHWC")
+    compare((1e3 * x).astype(dtype), "bn", kernel, layout="NHWC", gamma=rng.standard_normal(channels))
+    compare(x.reshape(-1, channels).astype(dtype), "zscore", kernel)
+
+
+@needs_kernel
+def test_bits_where_more_values_are_missed_than_there_is_room_for():
+    rng = np.random.default_rng(6)
+    x = np.maximum(rng.standard_normal((64, 500)), 0.0)
+    compare(x, "rms", KERNEL, gamma=rng.standard_normal(500))
+    compare(np.where(x > 1.0, x, 1e-7 * x), "ln", KERNEL, gamma=rng.standard_normal(500))
+
+
+@needs_kernel
+def test_rows_of_values_far_apart_are_decided():
+    """Of which a grid does not hold the sums, but three and four doubles do."""
+    x = np.random.default_rng(7).standard_normal((50, 2000))
+    x[:, ::97] *= 2.0**-25
+    leaves = measure_parts(KERNEL, x.reshape(1, 50, 1, 2000), need_sum=True)
+    assert not leaves.extreme.any()
+    for row, *sums in zip(x.tolist(), *(a[0] for a in (*leaves.sums, *leaves.squares)), strict=True):
+        assert sum(map(Fraction, row)) == sum(map(Fraction, sums[:3]))
+        assert sum(Fraction(value) ** 2 for value in row) == sum(map(Fraction, sums[3:]))
 
 
 # -- what the module refuses
