@@ -10,7 +10,7 @@ import pytest
 from normcli import backward, normalize
 from normcli.algorithms.computation import Accumulation, Computation
 from normcli.algorithms.elements import Formula
-from normcli.algorithms.table import ALGORITHMS, CASTS
+from normcli.algorithms.table import ALGORITHMS, CASTS, FORMS
 from normcli.errors import UsageError
 from normcli.results.arguments import read_arguments
 from normcli.testing import assert_backward_matches, assert_matches, provocations
@@ -23,7 +23,7 @@ X = RNG.normal(3.0, 2.0, (6, 300)).astype(np.float32)
 class Live:
     """A computation, carried out on a provocation of a norm over the last axis."""
 
-    def __init__(self, case, norm, computation):
+    def __init__(self, case, norm, computation, form=None):
         self.asked = asked = read_arguments(case.x, norm, case.options)
         rows, dtype = np.ascontiguousarray(case.x).reshape(-1, case.x.shape[-1]), case.x.dtype
         affine = tuple(
@@ -31,7 +31,8 @@ class Live:
             for p in (asked.inputs.gamma, asked.inputs.beta)
         )
         with np.errstate(all="ignore"):
-            found = computation.run(rows, Formula.of(asked.plan), dtype, affine)
+            kernel = computation if form is None else computation._replace(cast=form)
+            found = kernel.run(rows, Formula.of(asked.plan), dtype, affine)
         self.y = found.reshape(case.x.shape)
         self.exact = normalize(case.x, norm, **{**case.options, "dtype": "float64"}).normalized
         self.bounds = derive_bounds(computation, asked)
@@ -79,6 +80,15 @@ def test_live_runs_never_go_beyond_their_bounds(norm, dtype, name):
             assert not parts.size or parts.max() <= 1.0, (str(case), sums, cast.name)
             compared += parts.size
     assert compared > 7_000
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_other_forms_of_the_same_elements_stay_within_them_too(form):
+    """Divided by the root, gamma over the root first, folded into x · a + b, products fused with sums."""
+    computation = Computation(Accumulation(ALGORITHMS["two-pass"], "float32"), CASTS["once"])
+    for case in list_cases("ln", "float32", 128):
+        parts = Live(case, "ln", computation, form).compare()
+        assert not parts.size or parts.max() <= 1.0, str(case)
 
 
 @pytest.mark.parametrize(
