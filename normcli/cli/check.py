@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click import option
@@ -22,8 +22,6 @@ from normcli.printable import make_printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from normcli.answers.gradients_verdict import GradientsVerdict
     from normcli.cli.settings import AnswerOptions, Settings
@@ -103,7 +101,10 @@ def _run(
     sources = {name: tensor.source for name, tensor in tensors.items()}
     sentence = None
     if NORMALIZED in tensors:
-        sentence = _explain(problem, tensors[NORMALIZED].values, ok=checked.ok)
+        from normcli.verify.remark import remark_on
+
+        actual_values = tensors[NORMALIZED].values
+        sentence = remark_on(plan, values, actual_values, problem.inputs, ok=checked.ok)
     _report(settings, problem, checked, sources, sentence)
 
 
@@ -127,18 +128,6 @@ def _load_actual(name: str, path: str, plan: Plan, settings: Settings) -> Tensor
     with name_subject(f"{option} {path}"):
         require_shape(plan, name, tensor.values)
     return tensor
-
-
-def _explain(problem: Problem, actual: NDArray[Any], *, ok: bool) -> str | None:
-    """Return what made the actual tensor, where it differs or its bits are another kernel's."""
-    from normcli.verify.casts import find_other_casts
-    from normcli.verify.sentence import explain_actual
-
-    plan, values, inputs = problem.plan, problem.tensor.values, problem.inputs
-    sentence = find_other_casts(plan, values, actual, inputs)
-    if sentence is not None or ok:
-        return sentence
-    return explain_actual(plan, values, actual, problem.parameters, inputs.given)
 
 
 def _report(

@@ -21,7 +21,8 @@ from normcli.results.result import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.verify import check as checking
 from normcli.verify import identify as identification
-from normcli.verify.sentence import explain_actual, format_sentence
+from normcli.verify.remark import remark_on
+from normcli.verify.sentence import format_sentence
 from normcli.verify.ulp import choose_tolerance
 from normcli.writers.structured import write_json
 from normcli.writers.table import write
@@ -158,10 +159,7 @@ def judge(
     plan, values, given, effort = asked.plan, asked.values, asked.inputs, asked.effort
     arrays = {checking.NORMALIZED: actual}
     found = checking.check(plan, values, arrays, given, tolerate, effort, allowed)
-    sentence = None
-    if not found.ok:
-        affine = {"gamma": given.gamma, "beta": given.beta}
-        sentence = explain_actual(plan, values, actual, affine, given.given)
+    sentence = remark_on(plan, values, actual, given, ok=found.ok)
     tensor, sources = Tensor(values, "x"), dict.fromkeys(arrays, "actual")
     return Judgement(
         found.ok, found, Verdict(plan, tensor, name_inputs(given), sources, found, sentence=sentence)

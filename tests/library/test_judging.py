@@ -65,3 +65,12 @@ def test_tensors_of_torch(x):
     t = torch.tensor(x)
     assert check(torch.nn.functional.layer_norm(t, (5,)), t, "ln")
     assert identify(torch.nn.functional.layer_norm(t, (5,)), t)
+
+
+def test_bits_of_other_roundings_are_remarked_on_where_all_is_well():
+    rng = np.random.default_rng(3)
+    x, gamma = rng.normal(size=(16, 50)).astype("f2"), rng.uniform(0.5, 2.0, 50).astype("f2")
+    actual = normalize(x, "rms", gamma=gamma, like="llama").normalized
+    judged = check(actual, x, "rms", gamma=gamma, eps=1e-6)
+    assert judged.ok
+    assert "100 % of the values are equal where x̂ is rounded first" in str(judged)
