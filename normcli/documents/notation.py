@@ -36,7 +36,7 @@ from normcli.teach.expression import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.teach.expression import Expression
     from normcli.teach.story import Step
@@ -167,7 +167,7 @@ class _Latex(_Notation):
 
 
 class _Code(_Notation):
-    """Python's, with every digit; what has too many terms goes over `values`."""
+    """Python's, with every digit; what has too many terms goes over `values`, and `dy_values` beside these."""
 
     name, square = "code", None
     forms: Mapping[type[Operation], _Form] = {
@@ -188,10 +188,28 @@ class _Code(_Notation):
     def fold(self, fold: Sum | Maximum | Minimum) -> tuple[str, int]:
         if fold.total is not None and fold.each is not None:
             name = "fsum" if isinstance(fold, Sum) else self.extremes[type(fold)]
-            return f"{name}({self.wrap(fold.each, _OPEN)} for x in values)", _ATOM
+            return f"{name}({self.wrap(fold.each, _OPEN)} for {_name_variables(fold.each)})", _ATOM
         if not isinstance(fold, Sum) and len(fold.terms) == 1:
             return self.wrap(fold.terms[0], _ATOM), _ATOM
         return super().fold(fold)
+
+
+def _name_variables(each: Expression) -> str:
+    """Return what a program goes over: `x in values`, or several lists at once."""
+    names = list(dict.fromkeys(_list_codes(each)))
+    if names == ["x"]:
+        return "x in values"
+    arrays = ", ".join("values" if name == "x" else f"{name}_values" for name in names)
+    return f"{', '.join(names)} in zip({arrays})"
+
+
+def _list_codes(expression: Expression) -> Iterator[str]:
+    match expression:
+        case Symbol(code=code) if code and code.isidentifier():
+            yield code
+        case Operation():
+            for part in expression.parts:
+                yield from _list_codes(part)
 
 
 def format_number(number: Constant, digits: int | None) -> str:

@@ -321,6 +321,21 @@ def test_every_line_of_a_backward_pass_is_true(name, at, normcli):
     assert sum(check_true(line, 8) for line in lines) >= 5
 
 
+def test_the_code_of_long_sums_goes_over_the_values_and_dy(normcli):
+    drawn = ("--shape", "1,1500", "--dist", "normal", "--affine-seed", "1")
+    told = normcli("explain", "ln", *drawn, "--backward", "--at", "0,3", "-f", "json").json
+    plain = normcli("ln", *drawn, "-f", "json").json
+    names = {
+        "values": told["group"]["values"],
+        "dy_values": told["group"]["dy"],
+        "gamma_values": plain["gamma"],
+    }
+    found = [step for step in told["steps"] if "fsum" in (step["expression"] or "")]
+    assert any("zip(" in step["expression"] for step in found)
+    for step in found:
+        assert eval(step["expression"], {**vars(math), **names}) == pytest.approx(step["value"], rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
