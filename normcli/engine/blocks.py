@@ -160,9 +160,8 @@ class Spread:
         """Whether the values are read from a file, part by part."""
         return isinstance(self._values, Mapped) and self._values.lies_in_file
 
-    def lay_rows(self, tile: Slices, along: tuple[int, ...]) -> RowParameter:
-        """Return the values for rows of a tile: one for each place along its other runs."""
-        ends = tuple([(part.start, part.stop) for part in tile])
+    def lay_rows(self, ends: Ends, along: tuple[int, ...]) -> RowParameter:
+        """Return the values for rows of a tile with such ends: one for each place along its other runs."""
         starts, span, index = self._find_rows(self._places, along, ends)
         if self._flat is None:  # of several threads, each may find the same
             self._flat = np.ascontiguousarray(fetch(self._values)).reshape(-1)

@@ -110,9 +110,12 @@ class CompiledRun:
 
     def _lay_parameters(self, tile: Slices, along: tuple[int, ...]) -> Rows:
         run = self._run
-        gamma, beta = (
-            None if values is None else values.lay_rows(tile, along) for values in (run.gamma, run.beta)
-        )
+        if run.gamma is None and run.beta is None:
+            return None, None
+        ends = tuple([(part.start, part.stop) for part in tile])
+        gamma, beta = [
+            None if values is None else values.lay_rows(ends, along) for values in (run.gamma, run.beta)
+        ]
         return gamma, beta
 
     # -- in passes

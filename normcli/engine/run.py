@@ -70,8 +70,18 @@ def run(
         _require_place(out, plan, values, dtype)
     if _has_no_values(plan):
         return np.empty(plan.grid.shape, dtype) if out is None else out, _fill_statistics(plan, inputs.given)
-    with open_run(plan, values, out) as (place, geometry, source, sink):
-        return place, run_source(plan, geometry, source, sink, inputs, effort)
+    geometry = find_geometry(plan)
+    with open_source(values, plan, geometry) as source:
+        place = _make_place(plan, source, dtype) if out is None else out
+        with open_sink(place, geometry) as sink:
+            return place, run_source(plan, geometry, source, sink, inputs, effort)
+
+
+def _make_place(plan: Plan, source: Source, dtype: np.dtype[Any]) -> NDArray[Any]:
+    try:
+        return source.make_array(plan.grid.shape, dtype)
+    except MemoryError as error:
+        raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error
 
 
 @contextlib.contextmanager
@@ -87,11 +97,7 @@ def open_run(
     """
     geometry = find_geometry(plan)
     with open_source(values, plan, geometry) as source:
-        dtype = plan.choose_output_dtype(values.dtype)
-        try:
-            place = source.make_array(plan.grid.shape, dtype) if out is None else out
-        except MemoryError as error:
-            raise DataError(f"the result of {plan.grid.shape} does not fit into memory") from error
+        place = _make_place(plan, source, plan.choose_output_dtype(values.dtype)) if out is None else out
         with open_sink(place, geometry) as sink:
             yield place, geometry, source, sink
 
