@@ -20,7 +20,7 @@ ALWAYS mask keep(vector hi, vector lo, vector error, int bits, vector *low)
 /* `is_decided` of kept.py. */
 ALWAYS mask is_decided(vector hi, vector lo, vector error)
 {
-    const vector step = error * absolute(hi);
+    const vector step = choose(error == 0.0, fill(0.0), error * absolute(hi) + absolute(lo) * 0x1p-20);
     return (((hi + (lo - step)) == hi) & ((hi + (lo + step)) == hi)) | (absolute(hi) == (double)INFINITY);
 }
 

@@ -1,1 +1,1 @@
-"77cb8caa3feadbc4"
+"2a0f82fe006e6fa8"

@@ -63,7 +63,7 @@ def is_decided(value: Pair, error: Any) -> Selected:
     if np.max(error, initial=0.0) <= _SMALL_ERROR:
         decided = np.asarray(hi + lo * _NEARLY == hi)
         return decided if decided.all() else decided | np.equal(error, 0.0) | np.isinf(hi)
-    step = error * np.abs(hi)
+    step = np.where(np.equal(error, 0.0), 0.0, error * np.abs(hi) + np.abs(lo) * (_NEARLY - 1.0))
     return np.asarray(((hi + (lo - step) == hi) & (hi + (lo + step) == hi)) | np.isinf(hi))
 
 

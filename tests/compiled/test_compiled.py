@@ -281,6 +281,12 @@ def test_rows_of_values_far_apart_are_decided():
         assert sum(Fraction(value) ** 2 for value in row) == sum(map(Fraction, sums[3:]))
 
 
+@needs_kernel
+def test_a_tie_that_the_last_bits_of_a_sum_break():
+    values = [-2.0972944270170046e-08, -63639207936.0, 102979420160.0, 1315861504.0]
+    compare(np.tile(np.float32(values), (20, 1)), "rms", KERNEL)
+
+
 # -- what the module refuses
 
 

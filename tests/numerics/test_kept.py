@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.numerics.kept import KEPT_BITS, keep
+from normcli.numerics.kept import KEPT_BITS, is_decided, keep
 from normcli.numerics.pairs import Pair, quick_two_sum
 
 
@@ -52,3 +52,9 @@ def test_a_double_is_kept_as_it_is():
     assert not kept.undecided.any()
     assert kept.value.hi.tolist() == [9.5, -4.0, 0.0]
     assert not kept.value.lo.any()
+
+
+def test_an_error_below_the_last_bit_of_the_second_part_breaks_a_tie():
+    value = Pair(np.array([1.0, 1.0, 1.0]), np.array([2.0**-53, 2.0**-53, 0.0]))
+    for largest in (2.0**-124, 2.0**-60):  # what other groups have does not matter
+        assert is_decided(value, np.array([2.0**-124, 0.0, largest])).tolist() == [False, True, True]
