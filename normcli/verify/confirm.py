@@ -13,7 +13,7 @@ from normcli.engine.blocks import open_source
 from normcli.engine.geometry import find_geometry
 from normcli.engine.inputs import Inputs, Selection
 from normcli.engine.run import run_into
-from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.engine.walk import Effort
 from normcli.norms.plan import ParameterShapes, make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import Centre
@@ -40,6 +40,10 @@ PIECE = 1 << 14
 """Values compared at once: the arrays that this takes stay in the cache."""
 
 
+_EFFORT = Effort(block=1 << 18)
+"""Small tiles: what the search has in memory is still there."""
+
+
 def find_strange_groups(
     hypothesis: Hypothesis, eps: float, x: NDArray[Any], y: NDArray[Any], level: Level, dtype: np.dtype[Any]
 ) -> NDArray[np.intp]:
@@ -63,9 +67,7 @@ def find_strange_groups(
         sink = _ExcessSink(
             geometry, source, affine, level, dtype, is_centred=hypothesis.sample.standard.centred
         )
-        statistics = run_into(
-            plan, x, sink, Inputs(affine.scale, affine.shift, selection=selection), DEFAULT_EFFORT
-        )
+        statistics = run_into(plan, x, sink, Inputs(affine.scale, affine.shift, selection=selection), _EFFORT)
     return np.flatnonzero(sink.excess.reshape(-1) > _tolerate(plan, eps, statistics, level).reshape(-1))
 
 

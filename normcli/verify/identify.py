@@ -161,9 +161,9 @@ def _identify(question: Question, norm: str | None) -> Identification:
     channels = frozenset({min(1, rank - 1), rank - 1} if channel is None else {channel})
     sampled = MOST_VALUES if x.size > MOST_VALUES else None
     dtype = choose_counting_dtype(y.dtype)
-    inputs = Inputs(x, y.transpose(orders[0]))
+    inputs = Inputs(x, _order(y, orders[0]))
     scopes = [Scope(norm, channels, order, dtype) for order in orders]
-    searches = [Search(inputs, y.transpose(scope.order), affines, scope) for scope in scopes]
+    searches = [Search(inputs, _order(y, scope.order), affines, scope) for scope in scopes]
     found = [searches[0].find_matches()]
     if not found[0].matches:
         found += [search.find_matches() for search in searches[1:]]
@@ -214,6 +214,11 @@ def _tell_algorithm(found: Identification) -> Identification:
     if told and told[0].is_certain and not found.matches and not is_refuted:
         found = found._replace(matches=(told[0].match,), doubtful=(), plain=None, nearest=None, unchanged=None)
     return found._replace(reproductions=told)
+
+
+def _order(y: NDArray[Any], order: tuple[int, ...]) -> NDArray[Any]:
+    """Return a tensor with its axes in an order; itself if they are, so that a file is read as it lies."""
+    return y if order == tuple(range(y.ndim)) else y.transpose(order)
 
 
 def _confirm(found: Identification, searches: list[Search]) -> Identification:

@@ -189,12 +189,21 @@ def _choose_lengths(shape: tuple[int, ...], most: int, whole: Axes) -> tuple[int
 
 def _take(values: NDArray[Any], lengths: tuple[int, ...]) -> Floats:
     """Return the values of evenly spread indices, in float64; of the last axis, those of one run."""
+    return np.ascontiguousarray(_pick(values, lengths), dtype=np.float64)
+
+
+def _pick(values: NDArray[Any], lengths: tuple[int, ...]) -> NDArray[Any]:
+    """Return the same as it is; what is large is read part by part, each of one index of the first axis."""
+    if len(lengths) > 1 and values.size > MOST_SAMPLED:
+        chosen = np.linspace(0, len(values) - 1, lengths[0]).astype(np.intp)
+        return np.stack([_pick(values[place], lengths[1:]) for place in chosen])
+    values = fetch(values)
     for axis, (length, full) in enumerate(zip(lengths[:-1], values.shape[:-1], strict=True)):
         if length < full:
             chosen = np.linspace(0, full - 1, length).astype(np.intp)
-            values = np.stack([fetch(values[(*(slice(None),) * axis, place)]) for place in chosen], axis)
+            values = np.take(values, chosen, axis)
     first = (values.shape[-1] - lengths[-1]) // 2
-    return np.ascontiguousarray(fetch(values[..., first : first + lengths[-1]]), dtype=np.float64)
+    return values[..., first : first + lengths[-1]]
 
 
 def fit_lines(x: Floats, y: Floats, axes: Axes, unit: Floats | float = 0.0, *, through_zero: bool) -> PlainMap:

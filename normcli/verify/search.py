@@ -113,7 +113,7 @@ class Nearest(NamedTuple):
     bits: float
 
 
-KEPT_VALUES = 1 << 21
+KEPT_VALUES = 1 << 20
 """Values of groups that are kept, standardized, while a search goes on: of small tensors all."""
 
 
@@ -331,8 +331,10 @@ class Search:
     def confirm(self, matches: Sequence[Match]) -> tuple[list[Match], Nearest | None]:
         """Return those of some matches, the best first, that the whole tensor bears out.
 
-        Where none does, also the best with its exceptions. Of many matches the first few are tried.
+        Where none does, also the best with its exceptions. Of many matches the first few are tried, and none
+        whose eps is odder than the best's.
         """
+        matches = [match for match in matches if match.is_usual >= matches[0].is_usual]
         for _ in range(_MOST_PASSES):
             kept, strange = self._hold_against_all(matches)
             if kept:
