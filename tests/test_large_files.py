@@ -285,6 +285,26 @@ def test_memory_stays_far_below_the_size_of_the_file(arguments, big, tmp_path, m
     assert measure_peak(*arguments, "-i", big) < 150
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
+def test_identify_of_a_large_file_takes_as_little_and_sees_all_of_it(big, tmp_path):
+    x = np.load(big, mmap_mode="r").reshape(64 * 1024, 1024)
+    rows, y = tmp_path / "x.npy", np.lib.format.open_memmap(tmp_path / "y.npy", "w+", "f4", x.shape)
+    np.save(rows, x)
+    for start in range(0, len(x), 4096):
+        part = x[start : start + 4096].astype("f8")
+        rest = part - part.mean(1, keepdims=True)
+        y[start : start + 4096] = rest / np.sqrt((rest**2).mean(1, keepdims=True) + 1e-5)
+    y.flush()
+    asked = ("identify", "-i", rows, "--actual", tmp_path / "y.npy")
+    assert measure_peak(*asked) < 150
+    y[-2, -1] += 1.0
+    y.flush()
+    ran = subprocess.run([*COMMAND, *map(str, asked)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "except for 1 of 67,108,864 values, the first at (65534, 1023)" in " ".join(ran.stdout.split())
+
+
 @pytest.fixture(scope="module")
 def long_table(tmp_path_factory):
     """A table of 16 MB, one of whose columns is text."""
