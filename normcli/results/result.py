@@ -100,6 +100,11 @@ class Result:
         """x̂ in the output's dtype: the normalized tensor without gamma and beta; as `normalized` otherwise."""
         return self.give(self._x_hat)
 
+    @property
+    def is_normalized(self) -> bool:
+        """Whether the normalized tensor was calculated already, and is kept."""
+        return "_y" in vars(self)
+
     @functools.cached_property
     def _y(self) -> NDArray[Any]:
         return run(self.plan, self.input, self.inputs, effort=self.effort)[0]

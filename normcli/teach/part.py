@@ -74,7 +74,7 @@ def normalize_group(result: Result, group: int) -> NDArray[Any]:
 
 def _has_whole(result: Result) -> bool:
     return (
-        "normalized" in vars(result)
+        result.is_normalized
         or result.input.size <= SMALL
         or result.running is not None
         or result.selection is not None  # what was measured elsewhere, no part can measure again
