@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.norms.table import find_norm
+from normcli.norms.table import NORMS, Centre, find_norm
 from normcli.verify.affine import WAYS
 from normcli.verify.apart import format_axes, join_words, list_hidden_by_map
 from normcli.verify.identify import Kind
@@ -81,9 +81,14 @@ def _format_plain(found: Identification, plain: PlainMap, layout: Layout) -> str
     else:
         said = f"{formula} for each index of {format_axes(plain.axes, layout)}"
     possible = [*found.known]
-    if not plain.axes:
+    centred = _list_names(match for match in found.doubtful if NORMS[match.norm].centre is Centre.MEAN)
+    seen = "no norm's statistics of this tensor are seen in it"
+    if not plain.axes and centred and plain.shift.any():
+        seen = "of a norm's statistics at most the mean of this tensor is seen in it"
+        possible += centred
+    elif not plain.axes:
         possible += _list_names(match for match in found.doubtful if match.bits > 0.0)
-    sentences = [f"{said}: no norm's statistics of this tensor are seen in it."]
+    sentences = [f"{said}: {seen}."]
     if found.evaluation is not None and plain.axes:
         if found.evaluation.mean.any():  # no batch has the mean 0
             sentences.append(format_evaluation(found.evaluation))

@@ -128,7 +128,8 @@ def test_every_convention_of_the_table_is_named(row, rank):
     y = normalize(x, row.norm, **options).normalized
     found = identify(x, y, options.get("gamma"))
     if not y.any():
-        assert "constant" in found.reason
+        assert "every value of the actual tensor is 0" in found.reason
+        assert "groups of one value are centred" in found.reason
         return
     assert [m for m in best(found, norm=row.norm) if row.framework in m.like], found
 
@@ -157,7 +158,7 @@ PLANTED = [
     [
         (PLANTED[0], 3, "float32"),
         (PLANTED[12], 3, "float32"),
-        *slowly(pytest.param(planted, 3, "float32") for planted in PLANTED[1:12] + PLANTED[13:]),
+        *slowly(pytest.param(planted, 3, "float32") for planted in PLANTED[1:12] + PLANTED[13:-1]),
         *slowly(pytest.param(planted, 4, "float64") for planted in PLANTED[::2]),
     ],
     ids=str,
@@ -175,6 +176,24 @@ def test_combinations_outside_the_table(planted, rank, dtype):
     if planted["eps"] >= 1e-3:
         assert fitting[0].eps == pytest.approx(planted["eps"], rel=2e-2)
         assert found.matches[0].axes == axes
+
+
+def test_of_one_group_an_eps_that_nobody_uses_shows_the_mean_alone():
+    x = make(OF_FEW_WAYS[3])
+    found = identify(x, plainly(x, (0, 1, 2), 0.5))
+    assert not found.matches
+    assert {"ln", "bn"} <= {m.norm for m in found.doubtful if m.eps_range[0] <= 0.5 <= m.eps_range[1]}
+    sentence = format_sentence(found)
+    assert "of a norm's statistics at most the mean of this tensor is seen in it." in sentence
+    assert "It may be layer normalization (ln)" in sentence
+
+
+@pytest.mark.parametrize("shift", [0.0, -0.4])
+def test_of_a_map_of_one_pair_no_mean_is_claimed(shift):
+    x = make(OF_FEW_WAYS[3])
+    sentence = format_sentence(identify(x, np.float32(0.473587) * x + np.float32(shift)))
+    assert "no norm's statistics of this tensor are seen in it." in sentence
+    assert "normalization" not in sentence
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
@@ -297,7 +316,8 @@ def test_groups_are_standardized_once(room, times, monkeypatch):
     monkeypatch.setattr(search, "standardize", lambda *asked: made.append(asked) or standardize(*asked))
     inputs = search.Inputs(make((8, 9)), make((8, 9)))
     (grid, *_), (divisor, *_) = enumerate_grids((8, 9)), STANDARDS
-    one, two = (inputs.standardize(grid, search.FEW_VALUES, divisor) for _ in range(2))
+    groups = np.arange(grid.group_count)
+    one, two = (inputs.standardize(grid, groups, divisor) for _ in range(2))
     assert len(made) == times
     np.testing.assert_array_equal(one[1].values, two[1].values)
 
@@ -362,7 +382,8 @@ def test_noise_is_nothing():
         (np.full((3, 4), 5.0), np.zeros((3, 4)), "constant"),
         (np.ones((1, 1)), np.ones((1, 1)), "fewer than two"),
         (make((3, 4)), np.full((3, 4), np.nan), "no finite value"),
-        (make((3, 4)), np.zeros((3, 4)), "the actual tensor is constant"),
+        (make((3, 4)), np.zeros((3, 4)), "every value of the actual tensor is 0, as where a sum of squares"),
+        (make((3, 4)), np.full((3, 4), 0.5), "the actual tensor is constant"),
         (make((3, 4)), make((3, 4)), "unchanged"),
     ],
 )
