@@ -19,7 +19,7 @@ from normcli.engine.group_slopes import MOST_GROUPS, GroupSlopes
 from normcli.engine.inputs import Inputs
 from normcli.engine.parameter_sums import ParameterSums
 from normcli.engine.passes import Run
-from normcli.engine.run import measure, open_run
+from normcli.engine.run import measure, open_run, require_place
 from normcli.norms.request import Fill
 from normcli.norms.table import Centre
 from normcli.numerics.exact_slopes import round_fractions, round_values, take_sum
@@ -80,7 +80,13 @@ def run_backward(
     out : ndarray or None
         Where dx goes, as in `run`.
     effort : Effort
+
+    Raises
+    ------
+    UsageError
+        If `out` is not what it has to be.
     """
+    require_place(out, plan, values, dy)
     with open_run(plan, values, out) as (place, geometry, source, sink):
         with open_source(dy, plan, geometry) as gradients:
             kind = _BackwardRun if plan.spec.window is None else _import_windows()

@@ -66,8 +66,7 @@ def run(
         If `out` is not what it has to be.
     """
     dtype = plan.choose_output_dtype(values.dtype)
-    if out is not None:
-        _require_place(out, plan, values, dtype)
+    require_place(out, plan, values)
     if _has_no_values(plan):
         return np.empty(plan.grid.shape, dtype) if out is None else out, _fill_statistics(plan, inputs.given)
     geometry = find_geometry(plan)
@@ -145,7 +144,22 @@ def _fill_statistics(plan: Plan, given: Given | None) -> dict[str, Floats]:
     return {name: np.full(plan.grid.stats_shape, empty) for name in plan.norm.statistics}
 
 
-def _require_place(out: NDArray[Any], plan: Plan, values: NDArray[Any], dtype: np.dtype[Any]) -> None:
+def require_place(out: NDArray[Any] | None, plan: Plan, values: NDArray[Any], *others: NDArray[Any]) -> None:
+    """Raise `UsageError` if an array of the caller's is none that a result of `values` goes into.
+
+    Parameters
+    ----------
+    out : ndarray or None
+        None is a new array, which fits.
+    plan : Plan
+    values : ndarray
+        The tensor, whose dtype is that of the result if the plan does not choose one.
+    *others : ndarray
+        What else is read while `out` is written.
+    """
+    if out is None:
+        return
+    dtype = plan.choose_output_dtype(values.dtype)
     if (
         not isinstance(out, np.ndarray)
         or out.shape != plan.grid.shape
@@ -154,7 +168,7 @@ def _require_place(out: NDArray[Any], plan: Plan, values: NDArray[Any], dtype: n
         or not out.flags.writeable
     ):
         raise UsageError(f"out must be a writable C-contiguous {dtype} array of the shape {plan.grid.shape}")
-    if np.may_share_memory(out, values):
+    if any(np.may_share_memory(out, read) for read in (values, *others)):
         raise UsageError("out must not share memory with the input")
 
 

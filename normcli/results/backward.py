@@ -101,7 +101,7 @@ def backward(
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
     out : ndarray, optional
-        Where dx goes: C-contiguous, of the shape of `x` and the dtype of the output.
+        Where dx goes: C-contiguous, of the shape of `x` and the dtype of the output; neither `x` nor `dy`.
     **options
         Those of `normcli.normalize`, by the same names, and with the same defaults.
 

@@ -320,6 +320,39 @@ def test_bad_arguments():
         backward(np.ones((2, 3)), np.ones((2, 3)), "ln", threads=0)
 
 
+X23, DY23 = np.arange(6, dtype="f4").reshape(2, 3), np.ones((2, 3), "f4")
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        pytest.param([1], id="list"),
+        pytest.param(np.zeros((2, 3), "i4"), id="int32"),
+        pytest.param(np.zeros((2, 3)), id="float64"),
+        pytest.param(np.zeros((3, 2), "f4"), id="shape"),
+        pytest.param(np.zeros((2, 3), "f4", order="F"), id="order"),
+        pytest.param(np.frombuffer(bytes(24), "f4").reshape(2, 3), id="read-only"),
+    ],
+)
+def test_dx_goes_where_a_result_would(out):
+    with pytest.raises(
+        UsageError, match=r"out must be a writable C-contiguous float32 array of the shape \(2, 3\)"
+    ):
+        backward(X23, DY23, "ln", out=out)
+
+
+@pytest.mark.parametrize("out", [X23, DY23], ids=["x", "dy"])
+def test_dx_does_not_go_over_what_it_is_made_of(out):
+    with pytest.raises(UsageError, match="out must not share memory with the input"):
+        backward(X23, DY23, "ln", out=out)
+
+
+def test_dx_is_written_into_what_fits():
+    out = np.empty_like(X23)
+    assert backward(X23, DY23, "ln", out=out).dx is out
+    np.testing.assert_array_equal(out, backward(X23, DY23, "ln").dx)
+
+
 def test_dtypes_of_the_derivatives_are_those_of_the_parameters():
     x, dy, _ = draw("ln", "float16", seed=15)
     found = backward(x, dy, "ln", gamma=np.ones(5, np.float32))
