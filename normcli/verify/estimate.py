@@ -41,8 +41,12 @@ _LONGEST_ROUNDED = 4
 """Bytes of a float that does not show whether its eps was rounded to float32, as attributes of ONNX are."""
 
 
-def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) -> Iterator[Hypothesis]:
-    """Yield the hypotheses that reproduce y with some gamma and beta along a channel axis or the reduced axes.
+def estimate(
+    x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid], most: float = math.inf
+) -> Iterator[Hypothesis]:
+    """Yield the hypotheses that reproduce y with some gamma and beta.
+
+    There is one pair for all values, or one for each index of a channel axis or of the reduced axes.
 
     Parameters
     ----------
@@ -51,19 +55,31 @@ def estimate(x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid]) 
     dtype : numpy.dtype
         In which y was rounded.
     grids : sequence of Grid
+    most : float
+        There are fewer pairs than this.
     """
     for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
         rows = take_groups(grid, x)
         if not np.isfinite(rows).all():
             continue
         sample = Sample(grid, np.arange(grid.group_count), standardize(rows, divisor), take_groups(grid, y))
-        for axes in _choose_parameter_axes(grid):
-            plain = Hypothesis(sample, NO_AFFINE, Model(divisor, EpsMode.INSIDE))
-            for shifts in (True,) if sample.standard.centred else (False, True):
-                target = _Target(x, y, axes, dtype, shifts)
-                if _count_numbers(sample, target) > 0 and (found := list(_pursue(plain, target))):
-                    yield from found
-                    break
+        for axes in _choose_parameter_axes(grid, most):
+            found = _estimate_along(axes, sample, x, y, dtype)
+            yield from found
+            if found and not axes:  # one pair for all values, which others would be as well
+                break
+
+
+def _estimate_along(
+    axes: tuple[int, ...], sample: Sample, x: Floats, y: Floats, dtype: np.dtype[Any]
+) -> list[Hypothesis]:
+    """Return the hypotheses of some groups with a gamma and a beta along some axes, or no beta if that does."""
+    plain = Hypothesis(sample, NO_AFFINE, Model(sample.standard.divisor, EpsMode.INSIDE))
+    for shifts in (True,) if sample.standard.centred else (False, True):
+        target = _Target(x, y, axes, dtype, shifts)
+        if _count_numbers(sample, target) > 0 and (found := list(_pursue(plain, target))):
+            return found
+    return []
 
 
 class _Target(NamedTuple):
@@ -139,17 +155,19 @@ def _take_eps(hypothesis: Hypothesis, eps: float) -> Hypothesis:
     return hypothesis._replace(model=hypothesis.model._replace(low=eps, high=eps))
 
 
-def _choose_parameter_axes(grid: Grid) -> Iterator[tuple[int, ...]]:
-    """Yield the axes that gamma and beta may run along: a channel axis, or the axes reduced.
+def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
+    """Yield the axes that gamma and beta may run along, with fewer pairs than a number: none of them first.
 
-    Where groups are larger than whole channels, any scale and shift of a channel fits: that proves nothing.
+    Others are a channel axis, or the axes reduced. Where groups are larger than whole channels, any scale and
+    shift of a channel fits: that proves nothing.
     """
     rank = len(grid.shape)
     kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
     channels = sorted({min(1, rank - 1), rank - 1})
-    yield from ((axis,) for axis in channels if kept - {axis} or kept == {axis})
+    chosen: list[tuple[int, ...]] = [(), *((axis,) for axis in channels if kept - {axis} or kept == {axis})]
     if grid.split is None and len(grid.axes) > 1 and len(grid.axes) < rank:
-        yield grid.axes
+        chosen.append(grid.axes)
+    yield from (axes for axes in chosen if math.prod(grid.shape[axis] for axis in axes) < most)
 
 
 class _Fit(NamedTuple):

@@ -7,6 +7,7 @@ The lattice is grouping × centred or not × affine step; what divides, with whi
 from __future__ import annotations
 
 import itertools
+import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -182,8 +183,9 @@ def _identify(question: Question, norm: str | None) -> Identification:
     if any(match.bits >= CERTAIN for match in doubtful):  # too odd or too rough, and not too few values
         return blank
     plain = find_plain_map(x, searches[0].y, dtype)
-    if gamma is None and beta is None and (plain is None or len(plain.axes) > 1):
-        estimated = rank_matches(searches[0].estimate_matches())  # of fewer numbers than such a map
+    if gamma is None and beta is None:
+        most = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
+        estimated = rank_matches(searches[0].estimate_matches(most))  # with fewer pairs than such a map
         matches, doubtful = _part(estimated, doubtful)
     if matches:
         return _confirm(blank._replace(matches=matches, doubtful=()), searches)

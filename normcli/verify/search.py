@@ -246,15 +246,15 @@ class Search:
     def _candidates(self) -> list[tuple[Sample, AffineStep]]:
         return list(self._survive())
 
-    def estimate_matches(self) -> list[Match]:
-        """Return what fits with a gamma and beta that are fitted to the values, channel by channel."""
+    def estimate_matches(self, most: float = math.inf) -> list[Match]:
+        """Return what fits with fewer pairs of a gamma and a beta, fitted to the values, than a number."""
         rows = self._count_samples()
         if not rows:
             return []
         x, y = widen(self.x[:rows]), widen(self.y[:rows])
         dtypes = dict.fromkeys((self.scope.dtype, np.dtype(find_type(self.levels[-1].precision))))
         for dtype, level in zip(dtypes, (self.levels[0], self.levels[-1]), strict=False):
-            hypotheses = estimate(x, y, dtype, _list_grids(x.shape))
+            hypotheses = estimate(x, y, dtype, _list_grids(x.shape), most)
             if found := [match for hypothesis in hypotheses for match in self._describe(hypothesis, level)]:
                 return found
         return []

@@ -248,6 +248,22 @@ def test_a_gamma_that_nobody_gave_is_fitted_and_said_to_be():
     assert "fitted to the values" in format_sentence(found)
 
 
+@pytest.mark.parametrize(
+    ("norm", "beta"), [("ln", 1.0), pytest.param("bn", -0.3, marks=pytest.mark.slow), ("rms", None)]
+)
+def test_one_gamma_and_beta_for_all_values_are_fitted(norm, beta):
+    """A plain map explains them too, with a pair for each group, and more numbers."""
+    x = make((16, 12))
+    y = normalize(x, norm, gamma=2.0, beta=beta).normalized
+    assert identify(x, y).matches[0][:2] == (norm, (0,) if norm == "bn" else (1,))
+
+
+def test_a_gamma_and_beta_of_each_group_are_a_plain_map():
+    x = make((40, 6))
+    found = identify(x, plainly(x, (0,), 1e-5) * GAMMA + BETA)
+    assert (found.kind, found.plain.axes) == (identification.Kind.AFFINE, (1,))
+
+
 @pytest.mark.slow
 def test_what_two_conventions_share_is_listed_under_both():
     x = make((1, 12, 5, 6))
