@@ -288,8 +288,16 @@ def _choose_store(output: str, *, overwrite: bool) -> Destination:
     if not place.is_zarr or "://" in place.path:
         kind = "a URL" if place.is_zarr else "HDF5"
         raise UsageError(f"--output {output}: {kind} is read, and not written; a .zarr folder is")
-    if os.path.isdir(place.path) and os.listdir(place.path) and not overwrite:  # noqa: PTH112, PTH208
-        raise UsageError(f"--output {output}: there is a store already; --overwrite replaces it")
+    if os.path.isdir(place.path) and os.listdir(place.path):  # noqa: PTH112, PTH208
+        from normcli.tensors.stores import list_others
+
+        others = list_others(place)
+        if others:
+            raise UsageError(
+                f"--output {output}: {', '.join(others)} of this store would be lost: name a new store"
+            )
+        if not overwrite:
+            raise UsageError(f"--output {output}: there is a store already; --overwrite replaces it")
     require_new_folder(place.path, "--output", replaces=overwrite)
     return Destination(output, STORE, overwrite=overwrite)
 
@@ -330,7 +338,7 @@ def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destin
     """
     output = str(answer.output)
     paths = [output]
-    if output.endswith(os.sep) or os.path.isdir(output):  # noqa: PTH112
+    if find_place(output) is None and (output.endswith(os.sep) or os.path.isdir(output)):  # noqa: PTH112
         paths = [str(Path(output, _name_result(name))) for name in names]
         for path, next_path in itertools.pairwise(sorted(paths)):
             if path == next_path:

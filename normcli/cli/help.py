@@ -73,6 +73,10 @@ def _list_tensor_files() -> Topic:
     NaN and infinities are the strings "nan", "inf" and "-inf". .safetensors and bfloat16 need the extra: pip
     install 'normcli[safetensors]'.
 
+    Zarr stores, store.zarr or store.zarr:group/array, are read and written (the extra zarr); HDF5 files,
+    file.h5:array, are read (the extra hdf5). Both are worked on where they lie. A store that is there is
+    replaced with --overwrite alone, and never one that holds other arrays.
+
     Tables are CSV, TSV, JSON records ([{"x": 1, "y": 2}, …]) and JSON Lines of records. Their columns keep
     their names in every answer, and files that are fitted or applied together are matched by them. --columns
     and --exclude choose the columns to work on; the others pass through as they stand. The first row of CSV

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ import dask.array
 import numpy as np
 
 from normcli.cluster.blocks import BlockNorm, BlockUse, Whole, choose_block
-from normcli.errors import UsageError
+from normcli.dtypes import require_real
+from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import round_stats, warn
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
@@ -37,6 +39,13 @@ def is_dask(x: Any) -> bool:
     return isinstance(x, dask.array.Array)
 
 
+def require_known(x: Any) -> None:
+    """Raise `DataError` unless an array of dask holds real numbers, and is of a shape that is known."""
+    require_real(x.dtype, "x")
+    if any(math.isnan(length) for length in x.shape):
+        raise DataError("x has chunks of unknown lengths: x.compute_chunk_sizes() finds them")
+
+
 def fit_array(x: Any, request: Request, nan: str) -> Stats:
     """Return the statistics of an array of dask, from one pass over its blocks.
 
@@ -45,6 +54,7 @@ def fit_array(x: Any, request: Request, nan: str) -> Stats:
     NormError
         As `normcli.fit`.
     """
+    require_known(x)
     whole = Whole.choose(request, x.shape, x.dtype, nan, "x")
     x = _join_channels(x, whole.subject.plan(1))
     roots = whole.build_tree(_list_blocks(x))
@@ -53,6 +63,7 @@ def fit_array(x: Any, request: Request, nan: str) -> Stats:
 
 def use_array(block: BlockUse | BlockNorm, x: Any) -> Any:
     """Return an array of dask, normalized (or restored) block by block, lazily."""
+    require_known(x)
     plan = block.plan(x.dtype)
     if isinstance(block, BlockNorm):
         x = x.rechunk(dict.fromkeys(plan.grid.axes, -1))
@@ -113,6 +124,7 @@ def normalize_array(x: Any, norm: str, **options: Any) -> LazyResult:
     refused = next((name for name in _IN_MEMORY if options.get(name) is not None), None)
     if refused is not None:
         raise UsageError(f"{refused} is of arrays in memory, and x is one of dask")
+    require_known(x)
     dtype = options.pop("dtype", None)
     request = Request.collect(norm, {**options, "dtype": None if dtype is None else name_dtype(dtype)})
     affine = {name: read_array(options[name], name) for name in ("gamma", "beta") if options[name] is not None}

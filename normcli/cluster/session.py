@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import DataError, MissingExtraError, NormError
@@ -25,8 +28,13 @@ CONNECT = 20.0
 PATIENCE = 30.0
 """Seconds to wait for a worker, where there is none."""
 
+SETTLE = 10.0
+"""Seconds to wait for cancelled tasks."""
+
 _POLL = 0.05
 """Seconds between two looks at the cluster."""
+
+_STDERR = 2
 
 RETRIES = 3
 """How often a task is tried again whose worker was lost."""
@@ -63,10 +71,17 @@ class Session:
         except BaseException as error:
             with contextlib.suppress(Exception):
                 self._client.cancel(futures, force=True)
+                self._settle()
             if isinstance(error, Exception):
                 raise DataError(f"the cluster at {self._address} failed: {_describe(error)}") from error
             raise
         return gathered
+
+    def _settle(self) -> None:
+        """Wait until no task is worked on, for some seconds: tasks that write would write on."""
+        until = time.monotonic() + SETTLE
+        while time.monotonic() < until and any(self._client.run(_count_running).values()):
+            time.sleep(_POLL)
 
     def _watch(self, futures: list[Any], advance: Callable[[int], None]) -> None:
         """Return once all are done or one has failed; raise `DataError` if nobody is left to work on them."""
@@ -86,6 +101,25 @@ class Session:
                 raise DataError(f"the scheduler at {self._address} has no workers")
 
 
+def _count_running(dask_worker: Any) -> int:
+    """Return how many tasks a worker is at, cancelled ones that go on among them; dask names the argument."""
+    return len(dask_worker.state.all_running_tasks)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Have the processes that are started meanwhile say nothing on standard error, whatever becomes of them."""
+    sys.stderr.flush()
+    kept = os.dup(_STDERR)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), _STDERR)
+        yield
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
+
+
 def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {[*str(error).strip().splitlines(), 'no reason given'][0]}"
 
@@ -103,15 +137,15 @@ def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session
         logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says what is wrong
     with contextlib.ExitStack() as at_end:
         if scheduler is None:
-            address: Any = at_end.enter_context(
-                LocalCluster(
+            with _silence():  # what workers say as they are stopped
+                cluster = LocalCluster(
                     n_workers=workers,
                     threads_per_worker=1,
                     processes=True,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
                 )
-            )
+            address: Any = at_end.enter_context(cluster)
             name = "this machine"
         else:
             address = name = scheduler

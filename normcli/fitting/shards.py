@@ -6,7 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from normcli.errors import UsageError
+from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
+from normcli.norms.table import find_norm
 from normcli.printable import format_count
 from normcli.tensors.many import Named
 
@@ -33,6 +35,11 @@ def take_shard(named: Sequence[Named], request: Request, number: int, count: int
     UsageError
         If there are fewer tensors, or samples, than parts.
     """
+    norm = find_norm(request.norm)[0]
+    if norm.divisor.measurement is Measurement.QUARTILES:
+        raise UsageError(
+            f"--shard: {norm.name} has quartiles, which follow from no parts: fit all data at once"
+        )
     if len(named) == 1:
         return [Named(named[0].name, partial(_load_part, named[0], request, number, count))]
     if len(named) < count:

@@ -13,12 +13,13 @@ from normcli.answers.statistics import StatisticsAnswer
 from normcli.documents.document import View
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
-from normcli.errors import MissingStatisticError, UsageError
+from normcli.errors import DataError, MissingStatisticError, UsageError
 from normcli.fitting import fit as fitting
 from normcli.fitting.statistics import round_stats, warn
 from normcli.fitting.stats_file import describe_stats, merge_stats, read_stats, write_stats
 from normcli.fitting.use import Use, invert_stats
 from normcli.norms.divisors import Measurement
+from normcli.norms.layout import make_layout
 from normcli.norms.request import Choices, NanRule, Request
 from normcli.results.arguments import name_dtype, read_array
 from normcli.results.arrays import Taken, find_lazy, take
@@ -173,7 +174,7 @@ class Statistics:
         if subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
             raise UsageError(f"{self.norm} has quartiles, which follow from no sums: fit all data at once")
         rule = NanRule.OMIT if self._stats.omits_nan else NanRule.PROPAGATE
-        added = _fit(x, subject.request, nan or rule, threads, subject.columns)
+        added = _fit(x, subject.request, nan or rule, threads, subject.columns, is_update=True)
         self._stats = merge_stats(self._stats, added, "the statistics", "x")
         self._rounded = None
         return self
@@ -256,7 +257,8 @@ class Statistics:
             from normcli.cluster.blocks import BlockUse
 
             return use_array(BlockUse(use, x.shape, inverts), x)
-        taken, effort = take(x, "x"), Effort(threads=threads)
+        taken = _arrange_axes(take(x, "x"), self._stats.subject.request.layout)
+        effort = Effort(threads=threads)
         places = _find_places(taken, use.wanted)
         values = taken.values if places is None else taken.values[..., places]
         plan = use.plan("x", values)
@@ -340,11 +342,21 @@ def fit(
     return Statistics(_fit(x, request, rule, threads, None))
 
 
-def _fit(x: Any, request: Request, nan: str, threads: int | None, wanted: tuple[str, ...] | None) -> Stats:
+def _fit(
+    x: Any,
+    request: Request,
+    nan: str,
+    threads: int | None,
+    wanted: tuple[str, ...] | None,
+    *,
+    is_update: bool = False,
+) -> Stats:
     """Return the statistics of one tensor, its columns in the order of the wanted names."""
     taken = take(x, "x")
     if request.layout is None and taken.layout is not None:
         request = request._replace(layout=taken.layout)
+    elif is_update:
+        taken = _arrange_axes(taken, request.layout)
     is_table = taken.columns is not None  # whose columns have no dtype in common
     tensor = Tensor(taken.values, "x", taken.columns, is_text=is_table)
     tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
@@ -354,6 +366,29 @@ def _fit(x: Any, request: Request, nan: str, threads: int | None, wanted: tuple[
 
 def _return(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
     return tensor
+
+
+def _arrange_axes(taken: Taken, layout: str | None) -> Taken:
+    """Return an array with its named axes in the order of those of statistics.
+
+    Raises
+    ------
+    DataError
+        If they have other names.
+    """
+    if taken.layout is None or layout is None or taken.layout == layout:
+        return taken
+    ndim = taken.values.ndim
+    mine = make_layout(taken.layout, ndim).names
+    wanted = make_layout(layout, ndim).names if layout.count(",") or len(layout) == ndim else ()
+    if sorted(mine) != sorted(wanted):
+        raise DataError(f"x has the axes {', '.join(mine)}; the statistics are of {layout}")
+    order = [mine.index(name) for name in wanted]
+
+    def give(values: NDArray[Any]) -> Any:
+        return taken.give(values.transpose(np.argsort(order)))
+
+    return taken._replace(values=taken.values.transpose(order), give=give, layout=layout)
 
 
 def _find_places(taken: Taken, wanted: tuple[str, ...] | None) -> list[int] | None:

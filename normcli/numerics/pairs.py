@@ -101,7 +101,7 @@ def multiply_by_count(a: Any, n: Any) -> Pair:
     product = a * n
     if isinstance(n, int) and n & (n - 1) == 0:
         return Pair(product, np.zeros_like(product))
-    if np.max(n) >= _SHORT:
+    if np.max(n, initial=0) >= _SHORT:
         return two_prod(a, np.asarray(n, dtype=np.float64))
     hi, lo = split(a)
     return Pair(product, (hi * n - product) + lo * n)

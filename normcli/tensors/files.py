@@ -64,9 +64,7 @@ class Saved(NamedTuple):
     @classmethod
     def like(cls, tensor: Tensor, values: NDArray[Any]) -> Saved:
         """Return what was calculated from a tensor, value for value, as it is saved."""
-        return cls(
-            values, nested.TENSOR_KEY, tensor.columns, tensor.table, getattr(tensor.values, "stored", None)
-        )
+        return cls(values, nested.TENSOR_KEY, tensor.columns, tensor.table, tensor.stored)
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -76,7 +76,7 @@ class Stored(NamedTuple):
         try:
             return np.asarray(self.array[box])
         except Exception as error:  # whatever a codec or a file system raises
-            corner = ", ".join(f"{cut.start}" for cut in box)
+            corner = ", ".join(f"{cut.start or 0}" for cut in box)
             raise DataError(
                 f"{self.name}: the chunk at ({corner}) cannot be read: {_describe(error)}"
             ) from error
@@ -203,10 +203,10 @@ def load_store(place: Place, source: str) -> Tensor:
     require_real(stored.array.dtype, source)
     shape = tuple(stored.array.shape)
     if math.prod(shape) * stored.array.dtype.itemsize >= SMALLEST_MAPPED:
-        return Tensor(Chunked.make(stored), source, opened=stored.version)
+        return Tensor(Chunked.make(stored), source, opened=stored.version, stored=stored)
     values = stored.read((slice(None),) * len(shape)) if shape else np.asarray(stored.array[()])
     stored.version.require_unchanged()
-    return Tensor(values, source, opened=stored.version)
+    return Tensor(values, source, opened=stored.version, stored=stored)
 
 
 def open_store(place: Place, source: str) -> Stored:
@@ -232,6 +232,25 @@ def _open_zarr(place: Place, source: str) -> Stored:
         raise DataError(f"{place.path} cannot be read: {_describe(error)}") from error
     count = partial(_count_chunks, array if "://" not in place.path else None)
     return Stored(source, array, tuple(array.chunks), StoreVersion(source, count(), count))
+
+
+def list_others(place: Place) -> list[str]:
+    """Return the names of the arrays of a Zarr store that are not at a place; of what is no store, its files.
+
+    Raises
+    ------
+    MissingExtraError
+        If the library that reads it is missing.
+    """
+    zarr = _import("zarr", "a Zarr store")
+    try:
+        root = zarr.open(place.path, mode="r")
+    except Exception:  # whatever a damaged store, or a folder that is none, raises
+        return sorted(path.name for path in Path(place.path).iterdir())
+    if isinstance(root, zarr.Array):
+        return [] if place.key is None else ["an array without a key"]
+    members = root.members(max_depth=None)
+    return [name for name, member in members if isinstance(member, zarr.Array) and name != place.key]
 
 
 def _count_chunks(array: Any) -> int | None:
@@ -332,7 +351,9 @@ def create_array(
     if like is not None and isinstance(like.array, zarr.Array):
         model = like.array
         options = {"chunks": model.chunks, "shards": model.shards, "compressors": model.compressors}
-        options["zarr_format"] = model.metadata.zarr_format
+        options |= {"zarr_format": model.metadata.zarr_format, "attributes": dict(model.attrs)}
+        names = getattr(model.metadata, "dimension_names", None)
+        options |= {} if names is None else {"dimension_names": names}
     return zarr.create_array(str(folder), name=key, shape=shape, dtype=dtype, **options)
 
 

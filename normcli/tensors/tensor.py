@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.opened import Opened, StoreVersion
+    from normcli.tensors.stores import Stored
     from normcli.tensors.tables import Table
 
 STANDARD_STREAM = "-"
@@ -45,6 +46,8 @@ class Tensor(NamedTuple):
         Whether the source was text, whose numbers are of no dtype.
     opened : Opened, StoreVersion or None
         What its file was when it was opened, where other processes may write to it.
+    stored : Stored or None
+        The array of a store that it was read from.
     """
 
     values: NDArray[Any]
@@ -54,6 +57,7 @@ class Tensor(NamedTuple):
     table: Table | None = None
     is_text: bool = False
     opened: Opened | StoreVersion | None = None
+    stored: Stored | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

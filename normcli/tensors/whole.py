@@ -6,6 +6,7 @@ import contextlib
 import errno
 import functools
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 _OPEN_FILES = "/proc/self/fd"
 """Where Linux lists the open files of a process by descriptor, those without a name too."""
+
+_REMOVALS, _BETWEEN = 20, 0.1
+"""How often a folder is removed that others still write to, and the seconds between."""
 
 _NEW_FILE = 0o666
 """The permissions of a new file, before the umask."""
@@ -208,12 +212,21 @@ def open_folder(path: str, *, replaces: bool = False) -> Iterator[Path]:
                 else:
                     _fill_place(draft, target)
             except BaseException:
-                import shutil  # slow to import, and only a failure needs it
-
-                shutil.rmtree(draft, ignore_errors=True)
+                _remove(draft)
                 raise
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror or 'I/O error'}") from error
+
+
+def _remove(draft: Path) -> None:
+    """Remove a folder to which other threads and processes, whose work is cancelled, may still be writing."""
+    import shutil  # slow to import, and only a failure needs it
+
+    for _ in range(_REMOVALS):
+        shutil.rmtree(draft, ignore_errors=True)
+        if not draft.exists():
+            return
+        time.sleep(_BETWEEN)
 
 
 def _fill_place(draft: Path, target: Path) -> None:

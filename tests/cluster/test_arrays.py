@@ -110,6 +110,15 @@ def test_what_needs_the_whole_array_is_refused(array, x):
         normcli.fit(lazy, "robust")
 
 
+@pytest.mark.parametrize("call", [normcli.fit, normcli.normalize])
+def test_what_is_no_array_of_real_numbers_of_a_known_shape_is_refused(call, array, x):
+    with pytest.raises(DataError, match="x holds complex128"):
+        call(array.from_array(np.array([[1 + 5j, 2.0]])), "zscore")
+    lazy = array.from_array(np.arange(6.0))
+    with pytest.raises(DataError, match="chunks of unknown lengths"):
+        call(lazy[lazy > 2], "zscore")
+
+
 def test_a_result_says_what_it_is(array, x):
     result = normcli.normalize(array.from_array(np.ones((4, 3))), "bn")
     assert repr(result) == "<LazyResult: bn of (4, 3)>"

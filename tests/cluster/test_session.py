@@ -182,15 +182,32 @@ def test_an_interrupt_leaves_nothing_running(x):
     )
     time.sleep(4.0)
     os.killpg(running.pid, signal.SIGINT)
-    out, _ = running.communicate(timeout=60)
+    out, said = running.communicate(timeout=60)
     assert out == ""
     assert running.returncode in (130, 0)
+    assert len(said.splitlines()) <= 1
     deadline = time.monotonic() + 20.0
     with pytest.raises(ProcessLookupError):
         while time.monotonic() < deadline:
             os.killpg(running.pid, 0)
             time.sleep(0.2)
     assert running.returncode == 0 or not os.path.exists("y.zarr")
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(x, tmp_path):
+    place = tmp_path / "small"
+    place.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=200k", "none", place], check=False, capture_output=True
+    ).returncode:
+        pytest.skip("needs to mount a small disk")
+    try:
+        made = run("bn", "-i", "x.zarr", "-o", "small/y.zarr", "--workers", "2")
+        assert (made.returncode, made.stdout) == (3, "")
+        assert len(made.stderr.splitlines()) == 1
+        assert os.listdir(place) == []
+    finally:
+        subprocess.run(["umount", place], check=True)
 
 
 def test_workers_of_this_machine(x):

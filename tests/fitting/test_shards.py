@@ -40,3 +40,9 @@ def test_parts_that_there_are_not(words, message, folder, normcli):
     refused = normcli("fit", "bn", *words)
     assert refused.code in (2, 3)
     assert message in refused.err
+
+
+def test_quartiles_have_no_parts(folder, normcli):
+    refused = normcli("fit", "robust", "x.npy", "--shard", "1/2")
+    assert refused.code == 2
+    assert "quartiles, which follow from no parts" in refused.err

@@ -126,6 +126,11 @@ def test_other_tensors_are_refused():
         stats.apply(np.ones((3, 5)))
 
 
+@pytest.mark.parametrize(("shape", "axes"), [((4, 0), None), ((2, 3, 0, 4), 0)])
+def test_no_groups_have_no_statistics(shape, axes):
+    assert fit(np.empty(shape), "zscore", axes=axes).mean.size == 0
+
+
 def test_degenerate_groups_are_named():
     assert fit([[1.0, 2.0], [1.0, 3.0]], "zscore").warnings == ("c=0: constant",)
 
@@ -161,6 +166,18 @@ def test_named_axes_of_xarray():
     stats = fit(x, "zscore", axes="time,lon")
     assert stats.plan.grid.group_name(1) == "lat=1"
     assert stats.apply(x).dims == x.dims
+
+
+@pytest.mark.peers
+def test_named_axes_in_another_order_are_those_of_the_same_names():
+    xarray = pytest.importorskip("xarray")
+    x = xarray.DataArray(np.arange(9.0).reshape(3, 3) ** 2, dims=("time", "var"))
+    stats = fit(x, "zscore", axes="time")
+    assert stats.apply(x.T).dims == ("var", "time")
+    assert (stats.apply(x) == stats.apply(x.T).T).all()
+    assert fit(x[:1], "zscore", axes="time").update(x[1:].T) == stats
+    with pytest.raises(DataError, match="x has the axes time, depth; the statistics are of time,var"):
+        stats.apply(x.rename({"var": "depth"}))
 
 
 @pytest.mark.peers
