@@ -80,21 +80,17 @@ def _format_plain(found: Identification, plain: PlainMap, layout: Layout) -> str
         said = f"{formula}, one {'factor' if _is_zero(plain.shift) else 'pair'} for all values"
     else:
         said = f"{formula} for each index of {format_axes(plain.axes, layout)}"
-    possible = [*found.known]
+    possible, sentences = [*found.known], [f"{said}."]
     centred = _list_names(match for match in found.doubtful if NORMS[match.norm].centre is Centre.MEAN)
-    seen = "no norm's statistics of this tensor are seen in it"
     if not plain.axes and centred and plain.shift.any():
-        seen = "of a norm's statistics at most the mean of this tensor is seen in it"
+        sentences = [f"{said}: of a norm's statistics at most the mean of this tensor is seen in it."]
         possible += centred
     elif not plain.axes:
         possible += _list_names(match for match in found.doubtful if match.bits > 0.0)
-    sentences = [f"{said}: {seen}."]
-    if found.evaluation is not None and plain.axes:
-        if found.evaluation.mean.any():  # no batch has the mean 0
-            sentences.append(format_evaluation(found.evaluation))
-        possible += ["any norm's evaluation with stored statistics", "a scaler fitted elsewhere"]
-    if possible:
-        sentences.append(f"It may be {join_words(possible)}, or no norm at all.")
+    elif found.evaluation is not None and found.evaluation.mean.any():  # no batch has the mean 0
+        sentences.append(format_evaluation(found.evaluation))
+    possible += ["any norm's evaluation with stored statistics", "a scaler fitted elsewhere"]
+    sentences.append(f"It may be {', '.join(possible)}, or no norm at all.")
     sentences += list_hidden_by_map(found.question, plain, layout)
     return " ".join(sentences)
 

@@ -153,7 +153,18 @@ def test_scalers_that_are_no_norm_are_named_as_possibilities(scale, words):
     found = identify(Question(x, scale(x)))
     assert found.kind is Kind.AFFINE
     assert any(words in name for name in found.known), found.known
-    assert "no norm's statistics of this tensor are seen in it" in format_sentence(found)  # a scaler's may be
+    assert "or no norm at all" in format_sentence(found)
+
+
+def test_of_a_norm_with_groups_that_were_left_as_they_are_it_is_not_said_that_no_statistics_are_seen():
+    x = make((3, 4, 5, 6))
+    y = normalize(x, "in").normalized.copy()
+    y[1, 2] = x[1, 2]
+    sentence = format_sentence(identify(Question(x, y)))
+    assert (
+        "any norm's evaluation with stored statistics, a scaler fitted elsewhere, or no norm at all" in sentence
+    )
+    assert "statistics of this tensor" not in sentence
 
 
 def test_one_sample_for_each_gamma_shows_no_grouping():
