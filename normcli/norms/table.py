@@ -476,7 +476,7 @@ def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
     Raises
     ------
     UsageError
-        If no row has that name.
+        If no row has that name, or it is no string.
 
     Examples
     --------
@@ -485,6 +485,8 @@ def find_norm(name: str) -> tuple[Norm, Mapping[str, float]]:
     >>> dict(find_norm("l1")[1])
     {'p': 1.0}
     """
+    if not isinstance(name, str):
+        raise UsageError(f"norm {name!r} is not a name")
     key = name.lower()
     row = BY_ANY_NAME.get(key)
     if row is None:

@@ -53,11 +53,8 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     NormError
         As `normalize`.
     """
-    if not isinstance(norm, str):
-        raise UsageError(f"norm {norm!r} is not a name")
     given = options.get
-    dtype = _convert("dtype", given("dtype"), name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
-    request = Request.collect(norm, {**options, "dtype": dtype})
+    request = Request.collect(norm, {**options, "dtype": read_dtype("dtype", given("dtype"))})
     taken = take(x, "x")
     values = taken.values
     if request.layout is None and taken.layout is not None:
@@ -72,7 +69,9 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     running = _pair_running(given("running_mean"), given("running_var"))
     inputs = fit_inputs(plan, values, arrays, running, selection)
     threads = _convert("threads", given("threads"), operator.index, "is not an integer")
-    return Arguments(plan, values, inputs, Effort(threads=threads), taken.give)
+    effort = Effort(threads=threads)
+    require_threads(effort)
+    return Arguments(plan, values, inputs, effort, taken.give)
 
 
 def require_threads(effort: Effort) -> None:
@@ -93,8 +92,19 @@ def _convert(name: str, value: Any, convert: Callable[[Any], Item], fault: str) 
     """Return an argument as what it stands for; None where it is not given."""
     try:
         return None if value is None else convert(value)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise UsageError(f"{name} {value!r} {fault}") from error
+
+
+def read_dtype(name: str, dtype: DTypeLike | None) -> str | None:
+    """Return what a dtype is called that an argument gives; None where it is not given.
+
+    Raises
+    ------
+    UsageError
+        If NumPy knows no such dtype.
+    """
+    return _convert(name, dtype, name_dtype, f"is none of {', '.join(OUTPUT_DTYPES)}")
 
 
 def name_dtype(dtype: DTypeLike) -> str:

@@ -18,11 +18,12 @@ from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import EpsMode
 from normcli.printable import format_count
+from normcli.results.arguments import read_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from normcli.dtypes import Floats
     from normcli.results.arguments import Arguments
@@ -45,7 +46,9 @@ class Derived(NamedTuple):
     void: NDArray[np.intp]
 
 
-def read_declared(accumulate: str | None, algorithm: str | None, cast: str | None = None) -> Computation | None:
+def read_declared(
+    accumulate: DTypeLike | None, algorithm: str | None, cast: str | None = None
+) -> Computation | None:
     """Return the computation that is declared; None where none is.
 
     Raises
@@ -53,13 +56,17 @@ def read_declared(accumulate: str | None, algorithm: str | None, cast: str | Non
     UsageError
         If the dtype of the sums is not among what is given, or a name is none of the tables.
     """
-    if accumulate is None:
+    for what, name in (("algorithm", algorithm), ("cast", cast)):
+        if name is not None and not isinstance(name, str):
+            raise UsageError(f"{what} {name!r} is not a name")
+    dtype = read_dtype("accumulate", accumulate)
+    if dtype is None:
         if algorithm is not None or cast is not None:
             raise UsageError("bounds follow from the dtype of the sums: give accumulate, such as 'float32'")
         return None
     found = find_algorithm(algorithm or _USUAL[0])
     order = find_cast((cast or _USUAL[1]).replace(" ", "-"))
-    return Computation(Accumulation(found, find_dtype(accumulate)), order)
+    return Computation(Accumulation(found, find_dtype(dtype)), order)
 
 
 def derive_bounds(computation: Computation, asked: Arguments) -> Derived:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     from normcli.algorithms.computation import Computation
     from normcli.documents.document import Document
@@ -47,7 +47,7 @@ def assert_matches(
     max_ulp: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    accumulate: str | None = None,
+    accumulate: DTypeLike | None = None,
     algorithm: str | None = None,
     cast: str | None = None,
     **options: Any,
@@ -68,7 +68,7 @@ def assert_matches(
     rtol, atol : float, optional
         Instead: a value may be off by atol + rtol · |exact|. Without any of the three, they are what torch's
         `assert_close` takes for the dtype (`normcli.verify.ulp.choose_tolerance`).
-    accumulate : {"float16", "bfloat16", "float32", "float64"}, optional
+    accumulate : {"float16", "bfloat16", "float32", "float64"} or dtype, optional
         The dtype that the kernel adds in. Given, each value may be off by what the roundings of such a kernel
         add up to on these data, and by no more; `normcli.algorithms.bounds` derives it.
     algorithm, cast : str, optional
@@ -139,7 +139,7 @@ def assert_backward_matches(
     max_ulp: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    accumulate: str | None = None,
+    accumulate: DTypeLike | None = None,
     algorithm: str | None = None,
     **options: Any,
 ) -> None:
@@ -159,7 +159,8 @@ def assert_backward_matches(
     max_ulp, rtol, atol : float, optional
         As of `assert_matches`. Where values cancel, many ulp are one error of the terms: rtol and atol are of
         more use than max_ulp. Without any, the absolute tolerance is smaller where the gradients are.
-    accumulate, algorithm : str, optional
+    accumulate : str or dtype, optional
+    algorithm : str, optional
         As of `assert_matches`: each value may be off by what the roundings of a backward pass add up to that
         finds the statistics so and stays in that dtype (`normcli.algorithms.gradient_bounds`).
     **options
@@ -215,9 +216,11 @@ def assert_backward_matches(
     _fail(plan, found.comparisons, report)
 
 
-def _read_declared(limits: Sequence[float | None], *names: str | None) -> Computation | None:
+def _read_declared(
+    limits: Sequence[float | None], accumulate: DTypeLike | None, *names: str | None
+) -> Computation | None:
     """Return the computation that is declared; raise `UsageError` if there are other limits beside it."""
-    declared = read_declared(*names)
+    declared = read_declared(accumulate, *names)
     if declared is not None and any(limit is not None for limit in limits):
         raise UsageError("accumulate takes the place of max_ulp, rtol and atol; give one or the other")
     return declared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,14 +90,23 @@ def choose_tolerance(
     >>> choose_tolerance(np.dtype("float32"), atol=0.0)
     Tolerance(dtype=dtype('float32'), rtol=1.3e-06, atol=0.0, max_ulp=None, derived='')
     """
-    for name, value in (("rtol", rtol), ("atol", atol), ("max-ulp", max_ulp)):
-        if value is not None and not 0 <= value < math.inf:
-            raise UsageError(f"{name} {value} is not a finite number ≥ 0")
+    rtol, atol, max_ulp = _read_limit("rtol", rtol), _read_limit("atol", atol), _read_limit("max-ulp", max_ulp)
     if max_ulp is not None and (rtol is not None or atol is not None):
         raise UsageError("max-ulp takes the place of rtol and atol; give one or the other")
     usual = _FORMATS[dtype.name]
     rtol, atol = usual.rtol if rtol is None else rtol, usual.atol * min(1.0, scale) if atol is None else atol
     return Tolerance(dtype, rtol, atol, max_ulp)
+
+
+def _read_limit(name: str, value: Any) -> float | None:
+    """Return a limit as a finite number ≥ 0; None where it is not given."""
+    try:
+        number = None if value is None else float(operator.pos(value))  # a string has no sign
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"{name} {value!r} is not a number") from error
+    if number is not None and not 0 <= number < math.inf:
+        raise UsageError(f"{name} {value} is not a finite number ≥ 0")
+    return number
 
 
 def choose_counting_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

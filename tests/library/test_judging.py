@@ -55,6 +55,12 @@ def test_what_makes_no_sense_is_refused(x):
         check(x[:2], x, "ln")
     with pytest.raises(UsageError, match="check has no option 'out'"):
         check(x, x, "ln", out=x)
+    with pytest.raises(UsageError, match="rtol 'a' is not a number"):
+        check(x, x, "ln", rtol="a")
+    with pytest.raises(UsageError, match="threads 0 is less than one"):
+        check(x, x, "ln", threads=0)
+    with pytest.raises(UsageError, match="norm 3 is not a name"):
+        identify(x, x, norm=3)
     with pytest.raises(DataError, match="shape"):
         identify(x[:2], x)
 

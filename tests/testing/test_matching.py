@@ -110,6 +110,41 @@ def test_requests_that_make_no_sense_are_errors_and_no_failures():
         assert_backward_matches(X, X, DY[0], "ln")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"accumulate": 3}, "accumulate 3 is none of float16, bfloat16, float32, float64"),
+        ({"accumulate": "flaot32"}, "accumulate 'flaot32' is none of float16"),
+        ({"accumulate": "int8"}, "there is no dtype of sums 'int8'"),
+        ({"accumulate": "float32", "algorithm": 3}, "algorithm 3 is not a name"),
+        ({"max_ulp": "2"}, "max-ulp '2' is not a number"),
+        ({"max_ulp": [1.0]}, r"max-ulp \[1.0\] is not a number"),
+        ({"rtol": "a"}, "rtol 'a' is not a number"),
+        ({"atol": -1}, "atol -1 is not a finite number"),
+        ({"threads": 0}, "threads 0 is less than one"),
+    ],
+    ids=repr,
+)
+def test_arguments_of_another_kind_are_errors_and_no_failures(options, message):
+    with pytest.raises(UsageError, match=message):
+        assert_matches(port(), X, "ln", **options)
+    with pytest.raises(UsageError, match=message):
+        assert_backward_matches(X, X, DY, "ln", **options)
+
+
+def test_a_cast_that_is_no_name_is_an_error():
+    with pytest.raises(UsageError, match="cast 3 is not a name"):
+        assert_matches(port(), X, "ln", accumulate="float32", cast=3)
+
+
+@pytest.mark.parametrize("accumulate", [np.float32, np.dtype("float32"), "f4"], ids=repr)
+def test_sums_are_declared_by_any_word_for_their_dtype(accumulate):
+    y = normalize(X, "ln").normalized
+    assert_matches(y, X, "ln", accumulate=accumulate)
+    message = fail(assert_matches, y * np.float32(1.01), X, "ln", accumulate=accumulate)
+    assert "two-pass:float32" in message
+
+
 def test_nothing_of_this_package_is_in_what_pytest_shows():
     try:
         assert_matches(port(ddof=1), X, "ln")

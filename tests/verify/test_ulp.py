@@ -86,7 +86,10 @@ def test_tolerances_are_those_of_torch_unless_they_are_given():
     assert choose_tolerance(np.dtype("f8"), max_ulp=3.0).max_ulp == 3.0
 
 
-@pytest.mark.parametrize("given", [{"rtol": -1.0}, {"atol": math.nan}, {"max_ulp": 1.0, "rtol": 0.0}])
+@pytest.mark.parametrize(
+    "given",
+    [{"rtol": -1.0}, {"atol": math.nan}, {"max_ulp": 1.0, "rtol": 0.0}, {"max_ulp": "2"}, {"rtol": [1.0]}],
+)
 def test_tolerances_that_make_no_sense(given):
     with pytest.raises(UsageError):
         choose_tolerance(np.dtype("f4"), **given)
