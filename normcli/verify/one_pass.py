@@ -41,8 +41,8 @@ def fit_one_pass(
     variance, step = standard.size**2, measure_step(standard, dtype)
     with np.errstate(all="ignore"):
         low, high = variance / largest**2, variance / least**2
-        bits = float(np.maximum(0.0, np.log2(step / (high - low))).sum())
-    if not bits >= CERTAIN:
+        bits = np.maximum(0.0, np.log2(step / (high - low)))
+    if not bits.sum() >= CERTAIN:
         return None
     most = step * (_STEPS + _STEPS_OF_ROOT * math.sqrt(standard.group_size))
     fitting = []
@@ -54,8 +54,9 @@ def fit_one_pass(
     if not fitting:
         return None
     eps = choose_eps(min(fitting), max(fitting))
-    model = Model(DEVIATION, EpsMode.INSIDE, low=min(fitting), high=max(fitting), bits=bits)
-    return model, _round_to_steps((low + high) / 2.0 - eps, step)
+    measured = _round_to_steps((low + high) / 2.0 - eps, step)
+    seen = float(bits[measured > 0.0].sum())  # where all cancels, eps alone divides: no statistic is seen
+    return Model(DEVIATION, EpsMode.INSIDE, low=min(fitting), high=max(fitting), bits=seen), measured
 
 
 _STEPS, _STEPS_OF_ROOT = 4.0, 2.0

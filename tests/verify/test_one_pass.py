@@ -54,3 +54,12 @@ def test_near_zero_either_may_have_been():
     match = ask(x, normalize_in_one_pass(x)).matches[0]
     assert match.cancelled is None
     assert "flax-linen" in match.like
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_where_every_variance_cancels_to_nothing_no_norm_is_seen(seed):
+    """Of (x − mean) · c, eps gives the c: whatever the groups are, a variance of 0 leaves no trace of them."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(1000.0, 1e-4, (4, 4)).astype("f4")
+    y = (x - x.mean(1, keepdims=True)) / np.sqrt(np.float32(1e-5))
+    assert not identify(Question(x, y)).matches
