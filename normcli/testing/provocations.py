@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
 from normcli.dtypes import find_type, get_eps, get_largest, get_smallest
-from normcli.errors import NormError
+from normcli.errors import NormError, UsageError
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
-from normcli.norms.request import Request
+from normcli.norms.request import Choices, Request
 from normcli.norms.table import find_norm
-from normcli.results.result import normalize
+from normcli.results.arguments import read_dtype
+from normcli.results.result import normalize, require_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from normcli.dtypes import Floats
     from normcli.norms.names import NormName
@@ -79,7 +81,7 @@ class Provocation:
 
 
 def provocations(
-    norm: str = "bn", dtype: str = "float32", *, seed: int = 0, **options: Any
+    norm: str = "bn", dtype: DTypeLike = "float32", *, seed: int = 0, **options: Any
 ) -> list[Provocation]:
     """Return the inputs on which kernels of a norm fail.
 
@@ -92,13 +94,14 @@ def provocations(
     ----------
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one.
-    dtype : {"float16", "bfloat16", "float32", "float64"}
+    dtype : {"float16", "bfloat16", "float32", "float64"} or dtype
         Of all arrays.
     seed : int
-        Of the values: the same for the same seed.
+        Of the values: the same for the same seed; 0 or more.
     **options
         Those of `normcli.normalize`: `axes`, `groups`, `layout`, `like` …. Shapes that they do not fit are left
-        out. Without `groups`, a norm that needs them has 2.
+        out. Without `groups`, a norm that needs them has 2. An array, such as gamma, has to fit every shape
+        that is left.
 
     Returns
     -------
@@ -107,7 +110,10 @@ def provocations(
     Raises
     ------
     UsageError
-        If there is no such norm, or a request that makes no sense whatever the shape.
+        If there is no such norm, dtype, seed or option, or a request that makes no sense whatever the shape; if
+        no shape fits.
+    DataError
+        If gamma, beta, a mask or running statistics are given that do not fit a shape.
 
     Examples
     --------
@@ -120,11 +126,33 @@ def provocations(
     ...     assert_matches(y, case.x, "ln", max_ulp=0.501, **case.options)
     """
     row = find_norm(norm)[0]
+    require_options("provocations", options, but=("out",))
     if find_option("groups").belongs_to(row):
         options = {"groups": 2, **options}
-    maker = _Maker(norm, np.dtype(find_type(dtype)), options, np.random.default_rng(seed))
-    maker.plan((2, 4, 6, 6))  # raises what is wrong whatever the shape
-    return list(maker.make_all())
+    maker = _Maker(norm, _read_dtype(dtype), options, _read_stream(seed))
+    maker.require_sense()
+    cases = list(maker.make_all())
+    if not cases:
+        maker.refuse()
+    return cases
+
+
+def _read_dtype(given: DTypeLike) -> np.dtype[Any]:
+    name = read_dtype("dtype", given)
+    find_option("dtype").check(name)
+    dtype: np.dtype[Any] = np.dtype(find_type(str(name)))
+    return dtype
+
+
+def _read_stream(seed: int) -> np.random.Generator:
+    """Return the stream of a seed."""
+    try:
+        number = operator.index(seed)
+    except TypeError as error:
+        raise UsageError(f"seed {seed!r} is not an integer") from error
+    if number < 0:
+        raise UsageError(f"seed {seed} is less than 0")
+    return np.random.default_rng(number)
 
 
 class _Values(NamedTuple):
@@ -141,11 +169,24 @@ class _Maker:
         self, norm: str, dtype: np.dtype[Any], options: Mapping[str, Any], rng: np.random.Generator
     ) -> None:
         self._norm, self._dtype, self._options, self._rng = norm, dtype, options, rng
+        self._request = Request.collect(norm, options)
+
+    def require_sense(self) -> None:
+        """Raise `UsageError` if the options make no sense whatever the shape."""
+        Choices(self._request)
+
+    def refuse(self) -> NoReturn:
+        """Raise `UsageError`, as no shape fits, with what is wrong with one of several axes."""
+        shape = _RANKS[3]
+        try:
+            self.plan(shape)
+        except NormError as error:
+            raise UsageError(f"{self._norm}: no shape fits these options; of {shape}: {error}") from error
+        raise AssertionError("a shape fits, but there is no case of it")
 
     def plan(self, shape: Shape) -> Plan:
         """Return the plan of a shape; raise `NormError` if it does not fit."""
-        chosen = {name: value for name, value in self._options.items() if name in Request._fields}
-        return make_plan(Request.collect(self._norm, chosen), shape, self._dtype)
+        return make_plan(self._request, shape, self._dtype)
 
     def make_all(self) -> Iterator[Provocation]:
         """Yield every case."""
@@ -182,7 +223,8 @@ class _Maker:
     def _find_shape(self, size: int, groups: int = 3) -> Shape:
         """Return a shape with several groups of a size; the first that fits where there is none."""
         fitting = []
-        paired = (max(2, groups // 2), 2, size)
+        channels = max(2, self._request.groups or 2)  # one for each group
+        paired = (max(2, -(-groups // channels)), channels, size)
         for shape in ((groups, size), (size, groups), paired, (2, groups, size), (2, size, groups), (size,)):
             try:
                 grid = self.plan(shape).grid
@@ -204,7 +246,7 @@ class _Maker:
         except NormError:
             return
         x = arrange(self._draw(plan, make))
-        drawn = {name: self._draw_parameter(name, plan.parameters.shape) for name in plan.norm.parameter_names}
+        drawn = {name: self._draw_parameter(name, plan) for name in plan.norm.parameter_names}
         dy = arrange(self._draw_gradient(plan, x, drawn.get("gamma")))
         yield Provocation(name, x, dy, drawn.get("gamma"), drawn.get("beta"), {**drawn, **self._options})
 
@@ -221,13 +263,14 @@ class _Maker:
         view = parted.transpose([order.index(axis) for axis in range(len(order))])
         return np.ascontiguousarray(view).reshape(grid.shape).astype(self._dtype)
 
-    def _draw_parameter(self, name: str, shape: Shape) -> NDArray[Any]:
-        """Return a gamma of 0.5 to 2 in size and either sign, or a beta."""
+    def _draw_parameter(self, name: str, plan: Plan) -> NDArray[Any]:
+        """Return a gamma that multiplies by 0.5 to 2 in size and either sign, or a beta."""
+        shape = plan.parameters.shape
         if name != "gamma":
             return np.asarray(self._rng.normal(size=shape)).astype(self._dtype)
         sign = self._rng.choice([-1.0, 1.0, 1.0], size=shape)
-        drawn: NDArray[Any] = sign * self._rng.uniform(0.5, 2.0, size=shape)
-        return drawn.astype(self._dtype)
+        factor: NDArray[Any] = sign * self._rng.uniform(0.5, 2.0, size=shape)
+        return np.asarray(factor - plan.spec.gamma_offset).astype(self._dtype)
 
     def _draw_gradient(self, plan: Plan, x: NDArray[Any], gamma: NDArray[Any] | None) -> NDArray[Any]:
         """Return a dy of which dy · gamma, and its product with x̂, have means as large as their values."""

@@ -7,7 +7,7 @@ import pytest
 
 from normcli import NORMS, backward, normalize
 from normcli.dtypes import OUTPUT_DTYPES, get_largest
-from normcli.errors import UsageError
+from normcli.errors import DataError, UsageError
 from normcli.testing import assert_matches, provocations
 from normcli.verify.faults import make_terms
 
@@ -110,8 +110,8 @@ def test_no_gradient_hides_a_term(norm):
 
 
 def test_options_are_those_of_normalize_and_shapes_that_do_not_fit_are_left_out():
-    cases = provocations("gn", "float16", groups=4, like="torch")
-    assert {case.options["groups"] for case in cases} == {4}
+    cases = provocations("gn", "float16", groups=3, like="torch")
+    assert {case.options["groups"] for case in cases} == {3}
     assert {case.options["like"] for case in cases} == {"torch"}
     assert len(cases) < len(provocations("gn", "float16"))
     assert {case.x.ndim for case in provocations("ln", layout="NCHW")} == {4}
@@ -119,6 +119,61 @@ def test_options_are_those_of_normalize_and_shapes_that_do_not_fit_are_left_out(
         provocations("banana")
     with pytest.raises(UsageError, match="eps -1"):
         provocations("ln", eps=-1.0)
+
+
+@pytest.mark.parametrize("groups", [3, 4, 5])
+def test_any_number_of_channel_groups_has_the_group_sizes_that_names_say(groups):
+    cases = [case for case in provocations("gn", groups=groups) if str(case).startswith("group size")]
+    sizes = [normalize(case.x, "gn", **case.options).group_size for case in cases]
+    assert len(cases) == 15
+    assert list(map(str, cases)) == [f"group size {size}" for size in sizes]
+
+
+def test_axes_that_few_shapes_have_leave_these():
+    assert {case.x.ndim for case in provocations("ln", axes=4)} == {5}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("ln", "int8"), {}, "dtype 'int8' is none of float16, bfloat16, float32, float64"),
+        (("ln", None), {}, "dtype None is none of float16"),
+        (("ln", 3), {}, "dtype 3 is none of float16"),
+        ((3,), {}, "norm 3 is not a name"),
+        (("ln",), {"seed": -1}, "seed -1 is less than 0"),
+        (("ln",), {"seed": "a"}, "seed 'a' is not an integer"),
+        (("ln",), {"foo": 1}, "provocations has no option 'foo'"),
+        (("ln",), {"threads": 0}, "threads 0 is less than one"),
+        (
+            ("ln",),
+            {"axes": 5},
+            r"ln: no shape fits these options; of \(2, 4, 3, 6\): axes: axis 5 is out of range",
+        ),
+        (("ln",), {"axes": 1, "keep": 1}, "axes and keep say the same thing"),
+    ],
+    ids=repr,
+)
+def test_arguments_that_make_no_sense_are_usage_errors(arguments, options, message):
+    with pytest.raises(UsageError, match=message):
+        provocations(*arguments, **options)
+
+
+def test_a_gamma_that_does_not_fit_every_shape_is_a_data_error():
+    with pytest.raises(DataError, match="gamma has the shape"):
+        provocations("ln", gamma=np.ones(3))
+
+
+def test_a_dtype_is_a_name_or_what_numpy_takes_for_one():
+    assert {case.x.dtype.name for case in provocations("ln", np.float16)} == {"float16"}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_what_is_added_to_gamma_does_not_make_it_zero(dtype):
+    """Gemma multiplies by 1 + gamma: no gamma is near −1, and every dy is finite."""
+    for case in provocations("rms", dtype, seed=4, like="gemma"):
+        if case.x.size:
+            assert np.abs(case.gamma.astype(np.float64) + 1.0).min() > 0.45
+            assert np.abs(case.dy.astype(np.float64)).max() < 100.0
 
 
 def test_the_same_seed_gives_the_same_values():
