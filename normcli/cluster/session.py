@@ -43,8 +43,8 @@ RETRIES = 3
 class Session:
     """A connection to a cluster; `open_session` makes one."""
 
-    def __init__(self, client: Any, address: str) -> None:
-        self._client, self._address = client, address
+    def __init__(self, client: Any, address: str, cluster: Any = None) -> None:
+        self._client, self._address, self._cluster = client, address, cluster
 
     def run(self, tasks: Sequence[Delayed], advance: Callable[[int], None] = lambda count: None) -> list[Any]:
         """Return what tasks give, in their order.
@@ -78,7 +78,14 @@ class Session:
         return gathered
 
     def _settle(self) -> None:
-        """Wait until no task is worked on, for some seconds: tasks that write would write on."""
+        """Wait until no task is worked on, for some seconds: tasks that write would write on.
+
+        Workers that were started here are stopped: threads of theirs may write on behind their tasks.
+        """
+        if self._cluster is not None:
+            self._client.close()
+            self._cluster.close()
+            return
         until = time.monotonic() + SETTLE
         while time.monotonic() < until and any(self._client.run(_count_running).values()):
             time.sleep(_POLL)
@@ -135,6 +142,7 @@ def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session
     """
     for name in ("distributed", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # one line says what is wrong
+    cluster: Any = None
     with contextlib.ExitStack() as at_end:
         if scheduler is None:
             with _silence():  # what workers say as they are stopped
@@ -153,4 +161,4 @@ def open_session(scheduler: str | None, workers: int | None) -> Iterator[Session
             client = at_end.enter_context(Client(address, timeout=CONNECT, set_as_default=False))
         except (OSError, ValueError, TimeoutError) as error:
             raise DataError(f"no scheduler answers at {name}: {_describe(error)}") from error
-        yield Session(client, name)
+        yield Session(client, name, cluster)
