@@ -164,7 +164,8 @@ def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]
     rank = len(grid.shape)
     kept = {axis for axis, length in enumerate(grid.shape) if length > 1} - set(grid.axes)
     channels = sorted({min(1, rank - 1), rank - 1})
-    chosen: list[tuple[int, ...]] = [(), *((axis,) for axis in channels if kept - {axis} or kept == {axis})]
+    one: list[tuple[int, ...]] = [()] if most < math.inf else []  # which a plain map explains too
+    chosen = [*one, *((axis,) for axis in channels if kept - {axis} or kept == {axis})]
     if grid.split is None and len(grid.axes) > 1 and len(grid.axes) < rank:
         chosen.append(grid.axes)
     yield from (axes for axes in chosen if math.prod(grid.shape[axis] for axis in axes) < most)
