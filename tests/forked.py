@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORKED = multiprocessing.get_context("forkserver")
+_OF_EXTRAS = ("normcli.cluster.", "normcli.sklearn")
+"""Modules that cannot be imported where an extra is missing."""
+
 FORKED.set_forkserver_preload(
-    [__name__, *(module.name for module in pkgutil.walk_packages(normcli.__path__, "normcli."))]
+    [
+        __name__,
+        *(
+            module.name
+            for module in pkgutil.walk_packages(normcli.__path__, "normcli.")
+            if not module.name.startswith(_OF_EXTRAS)
+        ),
+    ]
 )
 
 

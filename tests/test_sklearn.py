@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 
@@ -63,6 +64,11 @@ def test_it_gives_tables_with_their_names(library):
     pandas.testing.assert_frame_equal(
         scaler.transform(frame), pandas.DataFrame({"a": [-1.0, 1.0], "b": [-1.0, 1.0]}, index=[5, 6])
     )
+
+
+def test_its_examples_are_true(library):
+    found = doctest.testmod(library)
+    assert (found.failed, found.attempted > 0) == (0, True)
 
 
 def test_without_scikit_learn_it_names_the_extra():
