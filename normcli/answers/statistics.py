@@ -59,7 +59,8 @@ class StatisticsAnswer:
     def sections(self, view: View) -> Iterator[Section]:
         """Return a header, two tables, and what the two deviations of images are."""
         stats, norm = self.stats, self.plan.norm
-        numbers = format_count(stats.files, "file"), format_count(stats.samples, "sample")
+        files = format_count(stats.files, "file") if stats.files else "part of a file"  # another part counts it
+        numbers = files, format_count(stats.samples, "sample")
         source = (*numbers, format_shape(self.plan.grid.shape), stats.subject.dtype)
         counted = f"{self.fields['count'].sum():,} of {format_count(math.prod(self.plan.grid.shape), 'value')}"
         more = (("counting", (counted, "NaN does not")),) if stats.omits_nan else ()

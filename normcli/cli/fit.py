@@ -14,7 +14,7 @@ from normcli.cli.destination import Destination, choose_values_file, collect_fie
 from normcli.cli.types import Shard
 from normcli.cli.verbs import EVALUATION, NamedNorm, Verb
 from normcli.errors import DataError, UsageError
-from normcli.norms.request import Choices, NanRule
+from normcli.norms.request import Choices
 from normcli.printable import agree, format_count
 
 if TYPE_CHECKING:
@@ -84,18 +84,21 @@ def _fit(
     """
     destination = _choose_output(settings, emit)
     files = settings.source.inputs
+    if shard is not None and settings.run.is_clustered:
+        raise UsageError("--shard is for those who have no cluster; --scheduler and --workers fit all of it")
     if not files and files_from is None:
         raise UsageError("fit needs files: FILE…, or --files-from FILE")
     from normcli.fitting.fit import Policy, fit
     from normcli.tensors.many import expand, name_tensors, read_list
 
-    nan = NanRule.OMIT if Choices(settings.request).pick("omits_nan") else NanRule.PROPAGATE
-    policy = Policy(settings.selection.nan or nan, skips_bad=skip_bad)
+    nan = Choices(settings.request).pick_nan_rule(settings.selection.nan)
+    policy = Policy(nan, skips_bad=skip_bad)
     with settings.run.open_effort() as effort:
         listed = [] if files_from is None else read_list(files_from)
         paths = [*expand(files), *listed]
         _warn_of_repeated(settings, paths)
         named = list(name_tensors(paths, settings.source.table()))
+        is_later_part = shard is not None and shard[0] > 1 and len(named) == 1
         if shard is not None:
             from normcli.fitting.shards import take_shard
 
@@ -106,8 +109,8 @@ def _fit(
             fitted = fit_on_cluster(settings, named, policy)
         else:
             fitted = fit(settings.request, named, policy, effort)
-    if shard is not None and shard[0] > 1:
-        fitted = fitted._replace(stats=fitted.stats._replace(files=fitted.stats.files * (len(paths) > 1)))
+    if is_later_part:
+        fitted = fitted._replace(stats=fitted.stats._replace(files=0))  # the first part counts the file
     for name, note in fitted.notes[:_MOST_NOTES]:
         settings.run.warn(name, note)
     hidden = len(fitted.notes) - _MOST_NOTES

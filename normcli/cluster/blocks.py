@@ -111,7 +111,7 @@ class Whole(NamedTuple):
         """
         plan = self.subject.plan(1)
         batch = plan.grid.layout.batch or 0
-        add, gather = delayed(_add), delayed(_gather)
+        add, gather = delayed(Whole.add), delayed(Whole.gather)
         slabs: dict[tuple[Any, ...], list[Delayed]] = defaultdict(list)
         for box, values in blocks:
             groups = tuple((box[axis].start, box[axis].stop) for axis in plan.grid.kept)
@@ -126,14 +126,6 @@ class Whole(NamedTuple):
                 parts = [add(self, list(some)) for some in _batch(parts, _FAN_IN)]
             roots += parts
         return roots
-
-
-def _gather(whole: Whole, box: Box, values: NDArray[Any], version: str) -> Part:
-    return whole.gather(box, values, version)
-
-
-def _add(whole: Whole, parts: Sequence[Part]) -> Part:
-    return whole.add(parts)
 
 
 def _batch(parts: Sequence[Delayed], size: int) -> Iterator[Sequence[Delayed]]:
@@ -265,7 +257,6 @@ def choose_block(
                 "nan is of norms whose groups extend over samples, where blocks are normalized"
             ) from None
         return BlockNorm(request, shape, affine)
-    rule = nan or (NanRule.OMIT if Choices(request).pick("omits_nan") else NanRule.PROPAGATE)
-    stats = fit(request._replace(dtype=None), rule)
+    stats = fit(request._replace(dtype=None), Choices(request).pick_nan_rule(nan))
     output = plan.choose_output_dtype(dtype).name
     return BlockUse(Use(stats, affine.get("gamma"), affine.get("beta"), dtype=output), shape)

@@ -332,9 +332,7 @@ def fit(
     """
     options = {name: value for name, value in locals().items() if name not in ("x", "norm", "nan", "threads")}
     request = Request.collect(norm, options)
-    rule = nan or (NanRule.OMIT if Choices(request).pick("omits_nan") else NanRule.PROPAGATE)
-    if rule not in [*map(str, NanRule)]:
-        raise UsageError(f"nan {rule!r} is none of {', '.join(NanRule)}")
+    rule = Choices(request).pick_nan_rule(nan)
     if find_lazy(x) is not None:
         from normcli.cluster.arrays import fit_array  # on use: dask takes a while to import
 

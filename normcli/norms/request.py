@@ -112,6 +112,20 @@ class Choices:
         choices = (self._fixed.get(name), *(getattr(owner, name, None) for owner in owners), default)
         return next((choice for choice in choices if choice is not None), None)
 
+    def pick_nan_rule(self, given: str | None) -> str:
+        """Return what a NaN does where statistics are fitted: what the caller chose, else the convention.
+
+        Raises
+        ------
+        UsageError
+            If the caller's choice is none of `NanRule`.
+        """
+        if given is None:
+            return NanRule.OMIT if self.pick("omits_nan") else NanRule.PROPAGATE
+        if given not in [*map(str, NanRule)]:
+            raise UsageError(f"nan {given!r} is none of {', '.join(NanRule)}")
+        return given
+
     def _check(self, option: Option) -> None:
         brings_eps = option.name == "eps" and getattr(self.convention, "eps", None) is not None
         if not option.belongs_to(self.norm) and not brings_eps:

@@ -46,3 +46,16 @@ def test_quartiles_have_no_parts(folder, normcli):
     refused = normcli("fit", "robust", "x.npy", "--shard", "1/2")
     assert refused.code == 2
     assert "quartiles, which follow from no parts" in refused.err
+
+
+def test_a_cluster_fits_all_of_it(folder, normcli):
+    refused = normcli("fit", "bn", "x.npy", "--shard", "1/2", "--workers", "1")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--shard is for those who have no cluster" in refused.err
+
+
+def test_a_part_of_a_file_is_called_one_and_arrays_of_an_archive_are_counted(folder, normcli):
+    assert "part of a file   4 samples" in normcli("fit", "bn", "x.npy", "--shard", "3/3").out
+    x = np.load("x.npy")
+    np.savez("both.npz", a=x[:5], b=x[5:])
+    assert "1 file   6 samples" in normcli("fit", "bn", "both.npz", "--shard", "2/2").out
