@@ -1,12 +1,12 @@
 """The backward pass over a tensor and the gradient of its normalized values, tile by tile.
 
-Groups that lie within a tile are read once. Of larger ones a first walk adds up their exact sums, and a second
-one writes dx. The sums of every thread are exact, so that they add up to the same in any order.
+Groups that lie within a tile are read once. Larger ones are taken in bands, so that memory does not grow with
+their number: of a band's groups a first walk adds up the means, a second one the exact sums, and a third one
+writes dx. The sums of every thread are exact, so that they add up to the same in any order.
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,11 +15,11 @@ import numpy as np
 
 from normcli.dtypes import is_float
 from normcli.engine.blocks import Spread, open_source
-from normcli.engine.group_slopes import MOST_GROUPS, GroupSlopes
-from normcli.engine.inputs import Inputs
+from normcli.engine.gradient_tiles import Band, Tile, Values, choose_shift
+from normcli.engine.group_slopes import GroupSlopes
 from normcli.engine.parameter_sums import ParameterSums
 from normcli.engine.passes import Run
-from normcli.engine.run import measure, open_run, require_place
+from normcli.engine.run import open_run, require_place
 from normcli.norms.request import Fill
 from normcli.norms.table import Centre
 from normcli.numerics.exact_slopes import round_fractions, round_values, take_sum
@@ -35,14 +35,15 @@ from normcli.numerics.slopes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.dtypes import Floats, Integers
     from normcli.engine.blocks import Source
     from normcli.engine.geometry import Slices
-    from normcli.engine.group_slopes import AllSolved, Solved
+    from normcli.engine.group_slopes import Solved
+    from normcli.engine.inputs import Inputs
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.slopes import Slopes
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 
 MOST_VALUES, MOST_WHOLE = 1 << 14, 1 << 16
 """Values in a tile, and in a group that is read only once: some forty float64 arrays are made of their size."""
+
+MOST_GROUPS = 1 << 14
+"""Groups in a band: some fifty float64 arrays are made of their number."""
 
 
 class Derived(NamedTuple):
@@ -102,42 +106,6 @@ def _import_windows() -> Any:
     return WindowBackwardRun
 
 
-class _Tile(NamedTuple):
-    """A tile with one row for each group.
-
-    Parameters
-    ----------
-    place : slices
-        Where it lies.
-    numbers : ndarray of int, shape (groups,)
-        The numbers of its groups.
-    rows : Rows
-    dy : ndarray
-        As it was given.
-    gamma : ndarray or None
-        One for each group, where it does not vary within groups.
-    places : ndarray of int or None
-        The number of the parameter of each value, or of each group, shape (groups, 1); None without parameters.
-    used : ndarray of bool or None
-        Which values have a part in normalized ones; None for all.
-    """
-
-    place: Slices
-    numbers: Integers
-    rows: Rows
-    dy: Floats
-    gamma: Floats | None
-    places: Integers | None
-    used: Selected | None
-
-    def leave_used(self, found: Derivatives) -> Derivatives:
-        """Return derivatives that are 0 of values that have no part in normalized ones."""
-        if self.used is None:
-            return found
-        value = found.value.map(lambda a: np.where(self.used, a, 0.0))
-        return Derivatives(value, np.where(self.used, found.error, 0.0), found.unclear & self.used)
-
-
 class _BackwardRun(Run):
     """The passes of a norm of groups."""
 
@@ -155,24 +123,23 @@ class _BackwardRun(Run):
         self.by_groups = inputs.given is None and not varies
         self.fill = None if inputs.selection is None else inputs.selection.fill
         self.sums = ParameterSums(self.count)
-        self.solved: AllSolved | None = None  # of all groups, where they do not lie within tiles
-        self.shift: Floats | None = None
+        self.band: Band | None = None  # the one that is worked on, where groups do not lie within tiles
 
     def differentiate(self, gradients: Source, values: NDArray[Any]) -> None:
         """Write dx, and add up what the derivatives by gamma and beta are made of."""
         self.dy = gradients
         with np.errstate(all="ignore"):
             self.group_slopes = GroupSlopes(self.plan, self.inputs, values, self.walk.effort)
-            if self.inputs.given is not None:
-                self._solve_given()
-            elif not self.whole:
-                self._solve_in_a_pass(values)
-        self._walk(self._work_on)
+            for band in self._open_bands():
+                if band is not None and self.by_groups and self.count:
+                    shares = _share_by_groups(band.take(band.numbers).slopes)
+                    self.sums.add_shares(self._locate_groups(band), shares)
+                self._walk(self._work_on)
 
     def _walk(self, work_on: Callable[[Slices, Workspace], None]) -> None:
-        whole = self.whole and self.solved is None
-        self.walk.expect(1)
-        self.walk.each(work_on, whole=whole, line=0, most=MOST_VALUES)
+        """Work on the tiles of the band, or on all where groups lie within them."""
+        within = None if self.band is None else self.band.within
+        self.walk.each(work_on, whole=self.band is None, line=0, most=MOST_VALUES, within=within)
 
     def _work_on(self, index: Slices, work: Workspace) -> None:
         tile = self._read_tile(index, work)
@@ -183,31 +150,35 @@ class _BackwardRun(Run):
         self.sums.add_gradients(tile.places, tile.rows.dy)
         if not self.by_groups:
             self.sums.add_shares(tile.places, tile.leave_used(find_shares(tile.rows, _stand(solved.slopes))))
-        elif self.solved is None:
+        elif self.band is None:
             self.sums.add_shares(tile.places[:, 0], _share_by_groups(solved.slopes))
 
     # -- tiles
 
-    def _read_tile(self, index: Slices, work: Workspace) -> _Tile:
+    def _read_values(self, index: Slices, work: Workspace) -> Values:
+        raw = np.array(self.source.read(index, self.rows_first, work))
+        counted = self._select(raw, index, self.rows_first)
+        shape = (len(self.geometry.number_groups(index)), -1)
+        x, low = widen_exactly(raw)
+        low = None if low is None else low.reshape(shape)
+        return Values(raw, x.reshape(shape), low, None if counted is None else counted.reshape(shape))
+
+    def _read_tile(self, index: Slices, work: Workspace) -> Tile:
         """Return a tile; values that have no part in the normalized ones are 0, and so are their gradients."""
         order, numbers = self.rows_first, self.geometry.number_groups(index)
-        raw = np.array(self.source.read(index, order, work))
-        shape = (len(numbers), -1)
-        x, low = (None if a is None else a.reshape(shape) for a in widen_exactly(raw))
-        assert x is not None
-        dy = np.array(self.dy.read(index, order, work), np.float64).reshape(shape)
-        counted = self._select(raw, index, order)
-        counted = None if counted is None else counted.reshape(shape)
+        values = self._read_values(index, work)
+        raw, x, low, counted = values
+        dy = np.array(self.dy.read(index, order, work), np.float64).reshape(x.shape)
         used = counted
         if self.fill is Fill.NORMALIZE and counted is not None:
             used = counted | ~np.isnan(x)
 
         def cut(values: Spread | None) -> NDArray[Any] | None:
-            return (
-                None if values is None else np.broadcast_to(values.cut(index, order), raw.shape).reshape(shape)
-            )
+            if values is None:
+                return None
+            return np.broadcast_to(values.cut(index, order), raw.shape).reshape(x.shape)
 
-        shift = self._find_shift(numbers, x, low, counted)
+        shift = self._find_shift(numbers, values)
         deviations = find_deviations(x, low, None if shift is None else shift[:, None])
         rows = Rows(deviations, dy, cut(self.gamma), counted)
         places = cut(self.places)
@@ -218,22 +189,17 @@ class _BackwardRun(Run):
         if used is not None:
             kept = deviations.map(lambda a: np.where(used, a, 0.0))
             rows = rows._replace(deviations=kept, dy=np.where(used, dy, 0.0))
-        return _Tile(index, numbers, rows, dy, gamma, places, used)
+        return Tile(index, numbers, rows, dy, gamma, places, used)
 
-    def _find_shift(self, numbers: Integers, x: Floats, low: Floats | None, counted: Selected | None) -> Any:
+    def _find_shift(self, numbers: Integers, values: Values) -> Floats | None:
         """Return what is subtracted from values so that they are small; no result depends on it."""
-        if self.shift is not None:
-            return self.shift[numbers]
+        if self.band is not None:
+            return None if self.band.shift is None else self.band.shift[self.band.locate(numbers)]
         if self.plan.norm.centre is not Centre.MEAN:
             return None
-        if counted is None:
-            means = np.add.reduce(x, axis=-1) / x.shape[-1]
-        else:
-            means = np.add.reduce(np.where(counted, x, 0.0), axis=-1) / np.add.reduce(counted, axis=-1)
-        means = np.where(np.isfinite(means), means, 0.0)
-        return means if low is None else np.rint(means)
+        return choose_shift(*values.add_up(), values.raw.dtype)
 
-    def _write_tile(self, tile: _Tile, solved: Solved, work: Workspace) -> None:
+    def _write_tile(self, tile: Tile, solved: Solved, work: Workspace) -> None:
         """Write dx of a tile."""
         assert self.sink is not None
         place, rows, slopes = self.sink.open(tile.place, work), tile.rows, solved.slopes
@@ -256,44 +222,68 @@ class _BackwardRun(Run):
 
     # -- what groups are differentiated with
 
-    def _solve(self, tile: _Tile) -> Solved:
+    def _solve(self, tile: Tile) -> Solved:
         """Return what a tile's groups are differentiated with."""
-        if self.solved is not None:
-            return self.solved.take(tile.numbers)
+        if self.band is not None:
+            return self.band.take(tile.numbers)
         sums = Sums(len(tile.numbers), self.p)
         sums.add(np.arange(len(tile.numbers)), tile.rows)
         return self.group_slopes.solve(sums, tile.numbers)
 
-    def _solve_given(self) -> None:
-        given = self.inputs.given
-        assert given is not None
-        mean, var = (self.plan.grid.spread_running(known).reshape(-1) for known in given)
-        self.shift = mean
-        self.solved = self.group_slopes.solve_given(given, var)
+    def _open_bands(self) -> Iterator[Band | None]:
+        """Open one band after the other; None, once, where groups lie within tiles."""
+        if self.whole and self.inputs.given is None:
+            self.walk.expect(1)
+            yield None
+            return
+        self.walk.expect(3 if self.inputs.given is None else 1)
+        for within in self.geometry.tiles(whole=True, block=MOST_GROUPS * self.geometry.count):
+            if self.band is None or self.band.within != within:
+                self._solve_band(Band(within, self.geometry.number_groups(within)))
+            yield self.band
 
-    def _solve_in_a_pass(self, values: NDArray[Any]) -> None:
-        """Add up the sums of all groups, in a walk over them."""
-        groups = self.plan.grid.group_count
+    def _solve_band(self, band: Band) -> None:
+        """Make it the band that is worked on, and find what its groups are differentiated with."""
+        self.band = band
+        if self.inputs.given is not None:
+            mean, var = (
+                self.plan.grid.spread_running(known).reshape(-1)[band.numbers] for known in self.inputs.given
+            )
+            self.band = band._replace(shift=mean, solved=self.group_slopes.solve_given(var))
+            return
         if self.plan.norm.centre is Centre.MEAN:
-            inputs = Inputs(selection=self.inputs.selection)
-            means = measure(self.plan, values, inputs, self.walk.effort)["mean"].reshape(-1)
-            means = np.where(np.isfinite(means), means, 0.0)
-            self.shift = np.rint(means) if values.dtype.kind in "iu" else means
+            self.band = band._replace(shift=self._find_means(band))
+        solved = self.group_slopes.solve(self._add_sums(band), band.numbers)
+        self.band = self.band._replace(solved=solved)
+
+    def _find_means(self, band: Band) -> Floats:
+        """Return about the mean of each group of a band."""
+        totals, counts = np.zeros((2, len(band.numbers)))
+
+        def add(index: Slices, work: Workspace) -> None:
+            total, count = self._read_values(index, work).add_up()
+            places = band.locate(self.geometry.number_groups(index))
+            with self._lock:
+                totals[places] += total
+                counts[places] += count
+
+        self._walk(add)
+        return choose_shift(totals, counts, self.source.dtype)
+
+    def _add_sums(self, band: Band) -> Sums:
+        """Return the exact sums of the groups of a band."""
         every: dict[int, Sums] = {}
-        together = groups > MOST_GROUPS  # for each thread by itself they would take too much memory
 
-        def gather(index: Slices, work: Workspace) -> None:
+        def add(index: Slices, work: Workspace) -> None:
             tile = self._read_tile(index, work)
-            with self._lock if together else contextlib.nullcontext():
-                sums = every.setdefault(0 if together else threading.get_ident(), Sums(groups, self.p))
-                sums.add(tile.numbers, tile.rows)
+            sums = every.setdefault(threading.get_ident(), Sums(len(band.numbers), self.p))
+            sums.add(band.locate(tile.numbers), tile.rows)
 
-        self.walk.expect(1)
-        self.walk.each(gather, whole=False, line=0, most=MOST_VALUES)
+        self._walk(add)
         first, *others = every.values()
         for other in others:
             first.merge(other)
-        self.solved = self.group_slopes.solve_all(first)
+        return first
 
     # -- gamma and beta
 
@@ -301,11 +291,6 @@ class _BackwardRun(Run):
         """Return the derivatives by gamma and beta: Σ dy · x̂ and Σ dy over what each is broadcast along."""
         if not self.plan.norm.parameter_names:
             return None, None
-        if self.by_groups and self.solved is not None:
-            places = self._locate_groups()
-            for start in range(0, len(places), MOST_GROUPS):
-                numbers = np.arange(start, min(start + MOST_GROUPS, len(places)))
-                self.sums.add_shares(places[numbers], _share_by_groups(self.solved.take(numbers).slopes))
         with np.errstate(all="ignore"):
             scales = self._round_parameters("gamma", self._add_exactly)
             shifts = self._round_parameters("beta", self._take_exactly) if self.plan.norm.takes_beta else None
@@ -330,11 +315,11 @@ class _BackwardRun(Run):
         """Return the derivatives by some betas, which are sums of numbers."""
         return [take_sum(self.sums.beta, place) for place in chosen.tolist()]
 
-    def _locate_groups(self) -> Integers:
-        """Return the number of the parameter of each group."""
+    def _locate_groups(self, band: Band) -> Integers:
+        """Return the number of the parameter of each group of a band."""
         grid, shape = self.plan.grid, self.plan.parameters.view_shape
         lengths = [1 if axis in grid.view_axes else n for axis, n in enumerate(grid.view_shape)]
-        return np.broadcast_to(np.arange(self.count).reshape(shape), lengths).reshape(-1)
+        return np.broadcast_to(np.arange(self.count).reshape(shape), lengths).reshape(-1)[band.numbers]
 
     def _add_exactly(self, chosen: Integers) -> list[Fraction | None]:
         """Return the derivatives by some gammas, with everything calculated in rationals."""
@@ -358,14 +343,15 @@ class _BackwardRun(Run):
                     for number, share in zip(tile.places[row, columns].tolist(), shares, strict=True):
                         add(number, share)
 
-        if self.by_groups and self.solved is not None:
-            places = self._locate_groups()
+        for band in self._open_bands():
+            if band is None or not self.by_groups:
+                self._walk(add_tile)
+                continue
+            places = self._locate_groups(band)
             wanted = np.flatnonzero(np.isin(places, chosen))
-            recall = self.solved.take(wanted).recall
-            for row, group in enumerate(wanted.tolist()):
-                add(int(places[group]), recall(row).share)
-        else:
-            self._walk(add_tile)
+            recall = band.take(band.numbers[wanted]).recall
+            for row, number in enumerate(places[wanted].tolist()):
+                add(number, recall(row).share)
         return [totals[number] for number in chosen.tolist()]
 
 

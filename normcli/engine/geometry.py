@@ -166,30 +166,33 @@ class Geometry:
         """The number of values of each segment, in order."""
         return np.add.reduceat(self.leaf_sizes, np.arange(0, len(self.leaf_sizes), self.segment))
 
-    def tiles(self, whole: bool, block: int) -> Iterator[Slices]:
-        """Cut the view into tiles of about `block` values that hold whole groups or whole leaves.
+    def tiles(self, whole: bool, block: int, within: Slices | None = None) -> Iterator[Slices]:
+        """Cut the view, or what lies within a part of it that holds whole groups, into tiles.
 
-        A tile grows from the innermost run outwards, so that it is as contiguous as it can be.
+        They have about `block` values, and hold whole groups or whole leaves. A tile grows from the innermost
+        run outwards, so that it is as contiguous as it can be.
         """
-        if 0 < math.prod(self.dims) <= block:
-            yield self.everything
+        within = self.everything if within is None else within
+        dims = find_lengths(within)
+        if 0 < math.prod(dims) <= block:
+            yield within
             return
-        step = [1] * len(self.dims)
+        step = [1] * len(dims)
         for run in self.reduced_runs:
             if whole or self.cut is None or run > self.cut:
-                step[run] = self.dims[run]
+                step[run] = dims[run]
             elif run == self.cut:
                 step[run] = self.chunk
-        for run in reversed(range(len(self.dims))):
+        for run in reversed(range(len(dims))):
             room = max(1, block // math.prod(step))
-            step[run] = min(self.dims[run], step[run] * room)
-            if step[run] < self.dims[run]:
+            step[run] = min(dims[run], step[run] * room)
+            if step[run] < dims[run]:
                 break
-        ranges = [range(0, length, size) for length, size in zip(self.dims, step, strict=True)]
+        ranges = [range(part.start, part.stop, size) for part, size in zip(within, step, strict=True)]
         for starts in itertools.product(*ranges):
             yield tuple(
-                slice(start, min(start + size, length))
-                for start, size, length in zip(starts, step, self.dims, strict=True)
+                slice(start, min(start + size, part.stop))
+                for start, size, part in zip(starts, step, within, strict=True)
             )
 
     def cut_groups(self, tile: Slices) -> Slices:

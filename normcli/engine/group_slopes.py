@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from normcli.numerics.exact_slopes import ExactSlope
     from normcli.numerics.slope_sums import Sums
     from normcli.numerics.slopes import Slopes
-    from normcli.numerics.solution import Given
-
-
-MOST_GROUPS = 1 << 14
-"""Of more groups, what they are differentiated with is made anew for each tile, from their sums."""
 
 
 class Solved(NamedTuple):
@@ -41,34 +36,10 @@ class Solved(NamedTuple):
     slopes: Slopes
     recall: Callable[[int], ExactSlope]
 
-
-class AllSolved(Protocol):
-    """What all groups of a tensor are differentiated with."""
-
-    def take(self, numbers: Integers) -> Solved:
-        """Return that of groups of some numbers."""
-
-
-class Kept(NamedTuple):
-    """What all groups are differentiated with, where that is kept."""
-
-    solved: Solved
-
-    def take(self, numbers: Integers) -> Solved:
-        """Return that of groups of some numbers."""
-        slopes, recall = self.solved
-        return Solved(slopes.map(lambda a: a[numbers]), lambda row: recall(int(numbers[row])))
-
-
-class MadeAnew(NamedTuple):
-    """What all groups are differentiated with, where it takes too much memory beside their sums."""
-
-    group_slopes: GroupSlopes
-    sums: Sums
-
-    def take(self, numbers: Integers) -> Solved:
-        """Return that of groups of some numbers."""
-        return self.group_slopes.solve(self.sums.take(numbers), numbers)
+    def take(self, rows: Integers) -> Solved:
+        """Return that of some of the groups."""
+        slopes, recall = self
+        return Solved(slopes.map(lambda a: a[rows]), lambda row: recall(int(rows[row])))
 
 
 class GroupSlopes:
@@ -93,10 +64,10 @@ class GroupSlopes:
             count = statistics.pop(COUNT, np.float64(plan.grid.group_size))
             self.flat = find_flat(plan, statistics, count).reshape(-1)
 
-    def solve(self, sums: Sums, numbers: Integers | None = None) -> Solved:
-        """Return it from the sums of the groups of some numbers; None for all."""
+    def solve(self, sums: Sums, numbers: Integers) -> Solved:
+        """Return it from the sums of the groups of some numbers."""
         slopes, empty = solve_slopes(self.plan, sums), np.zeros(sums.count.shape, np.bool_)
-        flat = empty if self.flat is None else self.flat[... if numbers is None else numbers]
+        flat = empty if self.flat is None else self.flat[numbers]
         decimals = needs_decimals(sums.p)
         if flat.any():
             slopes = flatten(self.plan, slopes, flat)
@@ -107,7 +78,7 @@ class GroupSlopes:
         def recall(row: int) -> ExactSlope:
             if empty[row]:
                 return NO_SLOPE
-            powers = self._sum_powers(row if numbers is None else int(numbers[row])) if decimals else None
+            powers = self._sum_powers(int(numbers[row])) if decimals else None
             exact = solve_exactly(self.plan, sums, row, powers)
             return exact.flatten(self.plan) if flat[row] else exact
 
@@ -123,11 +94,8 @@ class GroupSlopes:
         pairs = zip(*(part.tolist() for part in widen_to_pair(values)), strict=True)
         return sum_powers([abs(Fraction(hi) + Fraction(lo)) for hi, lo in pairs], find_p(self.plan))
 
-    def solve_all(self, sums: Sums) -> AllSolved:
-        """Return it for all groups."""
-        return MadeAnew(self, sums) if len(sums.count) > MOST_GROUPS else Kept(self.solve(sums))
-
-    def solve_given(self, given: Given, var: Floats) -> AllSolved:
-        """Return it where mean and variance are given; `var` is that of each group."""
-        slopes = solve_given_slopes(self.plan, given)
-        return Kept(Solved(slopes, lambda group: solve_given_exactly(self.plan, float(var[group]))))
+    def solve_given(self, var: Floats) -> Solved:
+        """Return it of groups of given variances."""
+        return Solved(
+            solve_given_slopes(self.plan, var), lambda row: solve_given_exactly(self.plan, float(var[row]))
+        )

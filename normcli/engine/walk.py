@@ -117,11 +117,17 @@ class Walk:
         if self.effort.observer is not None:
             self.effort.observer.expect(passes * self._size * self._source.dtype.itemsize)
 
-    def each(self, work_on: Work, *, whole: bool, line: int, most: int = BLOCK) -> None:
-        """Work on every tile of about `most` values; `line` is the length that operands broadcast along."""
+    def each(
+        self, work_on: Work, *, whole: bool, line: int, most: int = BLOCK, within: Slices | None = None
+    ) -> None:
+        """Work on every tile of about `most` values, of all or of those within a part that holds whole groups.
+
+        `line` is the length that operands broadcast along.
+        """
         block = min(self._block, most)
-        tiles = self._geometry.tiles(whole, block)
-        tile_count = -(-self._size // block)
+        tiles = self._geometry.tiles(whole, block, within)
+        size = self._size if within is None else math.prod(find_lengths(within))
+        tile_count = -(-size // block)
         threads = 1 if tile_count <= 1 else min(self.effort.threads or count_processors(), tile_count)
         if threads == 1:
             self._work_through(tiles, work_on, line)

@@ -177,16 +177,6 @@ class Sums:
         self.products.merge(other.products)
         self._raise_peak(np.arange(len(self.count)), other.peak, other.ties)
 
-    def take(self, groups: Integers) -> Sums:
-        """Return the sums of some groups, in an order."""
-        taken = Sums(len(groups), self.p)
-        for name in ("count", "ties", "unknown", "rough"):
-            setattr(taken, name, getattr(self, name)[groups])
-        for name in ("totals", "powers", "gradients", "products"):
-            setattr(taken, name, getattr(self, name).take(groups))
-        taken.peak, taken.lengths = (pair.map(lambda a: a[groups]) for pair in (self.peak, self.lengths))
-        return taken
-
     def _add_ordinary(self, groups: Integers, rows: Rows) -> None:
         if not rows.dy.size:
             return

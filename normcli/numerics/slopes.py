@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.slope_sums import Expanded, Rows, Sums
-    from normcli.numerics.solution import Given
 
 ERROR = 2.0**-95
 """An upper bound of the relative error of the ten or so operations on pairs that a factor goes through."""
@@ -191,9 +190,8 @@ def solve_slopes(plan: Plan, sums: Sums) -> Slopes:
     return _mark(slopes, found.unclear, sums.unknown)
 
 
-def solve_given_slopes(plan: Plan, given: Given) -> Slopes:
+def solve_given_slopes(plan: Plan, var: Floats) -> Slopes:
     """Return what derivatives are made of where mean and variance are given: the mean is the shift."""
-    var = plan.grid.spread_running(given.var).reshape(-1)
     zero = np.zeros_like(var)
     square = Pair(var, zero)
     divisor = add_eps(square, pair_root(square), plan.spec.eps, plan.spec.eps_mode, None, exact=True)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from normcli.engine import backward as engine_backward
-from normcli.engine import group_slopes
 from normcli.engine.backward import run_backward
 from normcli.engine.inputs import Inputs
 from normcli.engine.walk import Effort
@@ -59,11 +58,10 @@ def test_no_bit_depends_on_tiles_and_threads(request_, effort):
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: f"{r.norm} {r.axes} {r.p}")
-def test_nor_on_whether_many_groups_are_solved_anew_for_each_tile(request_, monkeypatch):
+def test_nor_on_how_many_groups_are_in_a_band(request_, monkeypatch):
     plan, x, dy, inputs = draw(request_, "float64")
     expected = run_backward(plan, x, dy, inputs, None, Effort())
-    for module in (group_slopes, engine_backward):
-        monkeypatch.setattr(module, "MOST_GROUPS", 1)
+    monkeypatch.setattr(engine_backward, "MOST_GROUPS", 2)
     require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=3, block=100, whole=1)), expected)
 
 
@@ -77,10 +75,11 @@ def test_nor_does_any_of_what_does_not_count(fill):
     require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=2, block=64, whole=1)), expected)
 
 
-def test_nor_of_an_evaluation():
+def test_nor_of_an_evaluation(monkeypatch):
     plan, x, dy, _ = draw(Request("bn"), "float64")
     inputs = Inputs(given=Given(np.arange(4.0), np.arange(1.0, 5.0)))
     expected = run_backward(plan, x, dy, inputs, None, Effort())
+    monkeypatch.setattr(engine_backward, "MOST_GROUPS", 2)
     require_same(run_backward(plan, x, dy, inputs, None, Effort(threads=2, block=32)), expected)
 
 

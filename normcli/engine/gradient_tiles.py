@@ -1,0 +1,117 @@
+"""What the passes of a backward pass hand to each other: values, tiles, and bands of groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.numerics.slopes import Derivatives
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Integers, Selected
+    from normcli.engine.geometry import Slices
+    from normcli.engine.group_slopes import Solved
+    from normcli.numerics.slope_sums import Rows
+
+
+class Values(NamedTuple):
+    """The values of a tile, one row for each group.
+
+    Parameters
+    ----------
+    raw : ndarray
+        As they were read, kept runs first.
+    x : ndarray of float64
+    low : ndarray of float64 or None
+        What x leaves of long integers.
+    counted : ndarray of bool or None
+        Which values the statistics are of; None for all.
+    """
+
+    raw: NDArray[Any]
+    x: Floats
+    low: Floats | None
+    counted: Selected | None
+
+    def add_up(self) -> tuple[Floats, Any]:
+        """Return about the sum of those of each row that count, and how many these are."""
+        if self.counted is None:
+            return np.add.reduce(self.x, axis=-1), self.x.shape[-1]
+        chosen = np.where(self.counted, self.x, 0.0)
+        return np.add.reduce(chosen, axis=-1), np.add.reduce(self.counted, axis=-1)
+
+
+class Tile(NamedTuple):
+    """A tile with one row for each group.
+
+    Parameters
+    ----------
+    place : slices
+        Where it lies.
+    numbers : ndarray of int, shape (groups,)
+        The numbers of its groups.
+    rows : Rows
+    dy : ndarray
+        As it was given.
+    gamma : ndarray or None
+        One for each group, where it does not vary within groups.
+    places : ndarray of int or None
+        The number of the parameter of each value, or of each group, shape (groups, 1); None without parameters.
+    used : ndarray of bool or None
+        Which values have a part in normalized ones; None for all.
+    """
+
+    place: Slices
+    numbers: Integers
+    rows: Rows
+    dy: Floats
+    gamma: Floats | None
+    places: Integers | None
+    used: Selected | None
+
+    def leave_used(self, found: Derivatives) -> Derivatives:
+        """Return derivatives that are 0 of values that have no part in normalized ones."""
+        if self.used is None:
+            return found
+        value = found.value.map(lambda a: np.where(self.used, a, 0.0))
+        return Derivatives(value, np.where(self.used, found.error, 0.0), found.unclear & self.used)
+
+
+class Band(NamedTuple):
+    """Groups that do not lie within tiles, and what is known of them.
+
+    Parameters
+    ----------
+    within : slices
+        Where their values lie.
+    numbers : ndarray of int, shape (groups,)
+        Their numbers, which rise.
+    shift : ndarray or None
+        What is subtracted from their values, one for each.
+    solved : Solved or None
+        What they are differentiated with, once that is known.
+    """
+
+    within: Slices
+    numbers: Integers
+    shift: Floats | None = None
+    solved: Solved | None = None
+
+    def locate(self, numbers: Integers) -> Integers:
+        """Return the places in the band of groups of some numbers."""
+        return np.searchsorted(self.numbers, numbers)
+
+    def take(self, numbers: Integers) -> Solved:
+        """Return what groups of some numbers are differentiated with."""
+        assert self.solved is not None  # from its second walk on
+        return self.solved.take(self.locate(numbers))
+
+
+def choose_shift(totals: Floats, counts: Any, dtype: np.dtype[Any]) -> Floats:
+    """Return what is subtracted from values of groups: about their mean, of integers a whole number."""
+    means = totals / counts
+    means = np.where(np.isfinite(means), means, 0.0)
+    return np.rint(means) if dtype.kind in "iu" else means
