@@ -138,6 +138,10 @@ class Fixed:
         self.digits[at : at + len(other.digits), groups] += other.digits
         self._normalize()
 
+    def take(self, groups: NDArray[np.intp]) -> Fixed:
+        """Return the numbers of some groups, in an order."""
+        return Fixed(self.digits[:, groups], self.low)
+
     def fold(self, shape: tuple[int, ...], axis: int) -> Fixed:
         """Return the sums along an axis of groups that are numbered in C order of a shape."""
         self._normalize()
