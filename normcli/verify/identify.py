@@ -23,7 +23,7 @@ from normcli.verify.hypothesis import Scope
 from normcli.verify.known_maps import name_constants, name_map
 from normcli.verify.plain import MOST_SAMPLED, Block, find_global_map, find_plain_map
 from normcli.verify.ranking import rank_matches
-from normcli.verify.reproduction import list_candidates, reproduce
+from normcli.verify.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search
 from normcli.verify.slips import find_slips
 from normcli.verify.ulp import choose_counting_dtype
@@ -213,7 +213,10 @@ def _tell_algorithm(found: Identification) -> Identification:
     ways = [step.way for step in enumerate_affine_steps(x.shape, gamma, beta)]
     told = reproduce(x, y, list(list_candidates(x, matches, kept, ways)), gamma, beta)
     is_refuted = found.sampled is not None and found.nearest is not None
-    if told and told[0].is_certain and not found.matches and not is_refuted:
+    if is_refuted or (found.sampled and found.matches):
+        return found._replace(reproductions=told)
+    told = hold_against_all(told, x, y)
+    if told and told[0].is_certain and not found.matches:
         found = found._replace(matches=(told[0].match,), doubtful=(), plain=None, nearest=None, unchanged=None)
     return found._replace(reproductions=told)
 

@@ -22,6 +22,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS, EpsMode
 from normcli.numerics.rounding import store
+from normcli.tensors.pieces import PIECE
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps
 from normcli.verify.evidence import COMMON_EPS
 from normcli.verify.exact_rows import calculate_rows
@@ -50,6 +51,9 @@ LARGEST_GROUP = 1 << 12
 
 MOST_SURVIVORS = 48
 """Computations that give equally many bits of the few values are held against more, up to so many."""
+
+_MOST_HELD = 4
+"""Computations that are held against every value where a sample found them: the one that is named, and like ones."""
 
 LEAST_SHARE = 0.9
 """The share of bits that a computation has to give to be named."""
@@ -91,6 +95,8 @@ class Reproduction(NamedTuple):
         The norm as a match: its distances are those of y from the exact result.
     words : str
         How a sentence says the computation.
+    step : AffineStep
+        What entered as gamma and beta.
     """
 
     candidate: Candidate
@@ -100,6 +106,7 @@ class Reproduction(NamedTuple):
     bits: float
     match: Match
     words: str
+    step: AffineStep
 
     @property
     def is_certain(self) -> bool:
@@ -196,6 +203,36 @@ def reproduce(
     return tuple(one for one in found if one.equal == most)
 
 
+def hold_against_all(
+    told: Sequence[Reproduction], x: NDArray[Any], y: NDArray[Any]
+) -> tuple[Reproduction, ...]:
+    """Return computations with the share of all values that they give, not of a sample; the best first.
+
+    Parameters
+    ----------
+    told : sequence of Reproduction
+        As `reproduce` returns them; of more than a few, the others are left out where there was a sample.
+    x, y : ndarray
+        Of which they were found.
+    """
+    held = (
+        told if all(one.compared == x.size for one in told) else [_hold(one, x, y) for one in told[:_MOST_HELD]]
+    )
+    return tuple(sorted(held, key=lambda one: -one.equal))
+
+
+def _hold(told: Reproduction, x: NDArray[Any], y: NDArray[Any]) -> Reproduction:
+    request, y = told.candidate.request, y.transpose(told.candidate.order)
+    plan, attempt = make_plan(request, x.shape, x.dtype), _Attempt(told.computation, request.eps)
+    step, equal = max(1, PIECE // plan.grid.group_size), 0
+    with np.errstate(all="ignore"):
+        for start in range(0, plan.grid.group_count, step):
+            chosen = np.arange(start, min(start + step, plan.grid.group_count))
+            sample = _Sample.choose(plan, x, y, told.step, chosen)
+            equal += int(np.count_nonzero(sample.find_equal(sample.write(attempt))))
+    return told._replace(equal=equal / x.size, compared=x.size)
+
+
 def _try_candidate(
     x: NDArray[Any], y: NDArray[Any], candidate: Candidate, step: AffineStep
 ) -> Iterator[Reproduction]:
@@ -223,7 +260,7 @@ def _try_candidate(
             told = candidate._replace(request=candidate.request._replace(eps=attempt.eps))
             computation, share = attempt.computation, float(equal.mean())
             match, words = most.describe(told, attempt, bits), computation.describe(Formula.of(plan))
-            one = Reproduction(told, computation, share, equal.size, bits, match, words)
+            one = Reproduction(told, computation, share, equal.size, bits, match, words, step)
             found.setdefault(computation, []).append(one)
     for alike in found.values():
         yield _join(alike)
@@ -255,16 +292,23 @@ class _Sample(NamedTuple):
 
     @classmethod
     def take(cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, most: int) -> _Sample:
-        """Return groups of about so many values, spread over all; those that are not finite are left out."""
+        """Return groups of about so many values, spread over all; what is not finite counts like the rest."""
         grid = plan.grid
         count = min(grid.group_count, max(2, most // grid.group_size))
-        chosen = np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
-        rows, actual = (take_groups(grid, values, chosen) for values in (x, y))
-        usable = np.isfinite(rows).all(axis=1)
-        scale, shift = (
-            None if p is None else take_groups(grid, p, chosen)[usable] for p in (step.scale, step.shift)
+        return cls.choose(
+            plan, x, y, step, np.unique(np.linspace(0, grid.group_count - 1, count).astype(np.intp))
         )
-        return cls(plan, chosen[usable], rows[usable], actual[usable], (scale, shift))
+
+    @classmethod
+    def choose(
+        cls, plan: Plan, x: NDArray[Any], y: NDArray[Any], step: AffineStep, chosen: NDArray[np.intp]
+    ) -> _Sample:
+        """Return groups by their numbers."""
+        rows, actual = (take_groups(plan.grid, values, chosen) for values in (x, y))
+        scale, shift = (
+            None if p is None else take_groups(plan.grid, p, chosen) for p in (step.scale, step.shift)
+        )
+        return cls(plan, chosen, rows, actual, (scale, shift))
 
     @property
     def dtype(self) -> np.dtype[Any]:

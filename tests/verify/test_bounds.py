@@ -92,14 +92,15 @@ def plant(shape, dtype, centred, eps, affine, odd, wrong):
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize(("shape", "dtype", "centred", "eps", "affine"), KERNELS)
 def test_nothing_wrong_in_an_odd_group_is_a_match(shape, dtype, centred, eps, affine, odd):
-    asked = 0
-    for wrong in WRONG:
+    """Of every kernel and group, two of what may stand there instead: each of these meets all of those in turn."""
+    asked, turn = 0, zlib.crc32(f"{shape} {dtype} {eps} {affine}".encode()) + list(ODD).index(odd)
+    for wrong in [*WRONG][turn % 4 :: 4]:
         question = plant(shape, dtype, centred, eps, affine, odd, wrong)
         if question is not None:
             asked += 1
             found = identify(question)
             assert found.kind is not Kind.NORM, (wrong, format_sentence(found))
-    assert asked > len(WRONG) // 2
+    assert asked
 
 
 @pytest.mark.parametrize("constant", [3.0, 3.1])

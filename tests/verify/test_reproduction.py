@@ -99,3 +99,28 @@ def test_a_group_of_nan_is_little_evidence():
     y = normalize(x, "ln").normalized
     y[2] = np.nan
     assert reproduce(x, y, [Candidate(Request("ln"), "none", (0, 1))]) == ()
+
+
+def test_one_wrong_value_beyond_the_sample_is_seen():
+    x = np.random.default_rng(0).normal(0.7, 1.5, (300, 64)).astype("f2")
+    y = parse_computation("one-pass:float16").run(
+        x, Formula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
+    )
+    y[151, 3] += 1
+    found = identify(Question(x, y))
+    assert found.kind is not Kind.NORM
+    assert found.reproductions[0].equal == 1.0 - 1.0 / x.size
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_finite_values_where_x_is_not_are_none_of_an_algorithm(value):
+    x = draw("float32")
+    x[7, 5] = value
+    y = parse_computation("pairwise:float16").run(
+        x, Formula.of(make_plan(Request("ln"), x.shape, x.dtype)), x.dtype
+    )
+    assert identify(Question(x, y), "ln").reproductions[0].is_certain
+    y[7] = np.resize([9.0, -7.0], SHAPE[1])
+    found = identify(Question(x, y), "ln")
+    assert found.kind is not Kind.NORM
+    assert not any(one.is_certain for one in found.reproductions)
