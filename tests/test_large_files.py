@@ -355,12 +355,14 @@ def test_a_check_of_two_large_files_takes_no_more(norm, big, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
-def test_so_does_a_backward_pass_of_many_groups_and_parameters(tmp_path):
+def test_so_do_a_backward_pass_of_many_groups_and_parameters_and_its_check(tmp_path):
     rng = np.random.default_rng(0)
     for name in ("x", "dy"):
         np.save(tmp_path / f"{name}.npy", rng.standard_normal((64, 262_144), dtype="f4"))
     given = ["-i", tmp_path / "x.npy", "--dy", tmp_path / "dy.npy"]
     assert measure_peak("backward", "bn", *given, "-o", tmp_path / "dx.npy", "--threads", "2") < 150
+    check = ["check", "bn", "--backward", "--actual-dx", tmp_path / "dx.npy", "--max-ulp", "0.501"]
+    assert measure_peak(*check, *given, "--threads", "2") < 150
 
 
 @pytest.mark.slow

@@ -93,8 +93,7 @@ def check_gradients(
         if expected is None:
             raise UsageError(f"{plan.norm.name} has no {name.removeprefix('d')}")
         array = _fit(name, array, expected.shape)
-        scale = float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0))
-        found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=scale))
+        found = Comparison(tolerate(choose_counting_dtype(array.dtype), scale=_find_scale(expected)))
         with np.errstate(all="ignore"):
             for piece, part in zip(iterate_pieces(array, PIECE), iterate_pieces(expected, PIECE), strict=True):
                 start = found.compared
@@ -105,6 +104,12 @@ def check_gradients(
         if fault is not None:
             faults[name] = fault
     return CheckedGradients(exact, comparisons, faults)
+
+
+def _find_scale(expected: NDArray[Any]) -> float:
+    """Return the largest finite size of values that may lie in a file."""
+    pieces = (np.abs(piece) for piece in iterate_pieces(expected))
+    return max((float(piece.max(initial=0.0, where=np.isfinite(piece))) for piece in pieces), default=0.0)
 
 
 def _fit(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
