@@ -98,6 +98,7 @@ class Ran:
 
     @property
     def json(self) -> Any:
+        assert self.raw, f"exit code {self.code}: {self.err}"
         return json.loads(self.raw)
 
     @property

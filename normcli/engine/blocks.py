@@ -164,7 +164,8 @@ class Spread:
         """Return the values for rows of a tile with such ends: one for each place along its other runs."""
         starts, span, index = self._find_rows(self._places, along, ends)
         if self._flat is None:  # of several threads, each may find the same
-            self._flat = np.ascontiguousarray(fetch(self._values)).reshape(-1)
+            # The compiled kernel takes neither a byte order that is named nor what is not aligned.
+            self._flat = np.require(fetch(self._values), np.float64, ["C", "A"]).reshape(-1)
         return RowParameter(self._flat if index is None else self._flat[index], starts, span)
 
 

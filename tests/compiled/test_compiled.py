@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
-from normcli import NormError, normalize
+from normcli import NormError, backward, normalize
 from normcli import compiled as room
 from normcli.compiled import COMPILED, NUMPY, STAMP, VARIABLE, Kernel, describe_kernel, find_kernel
 from normcli.engine import compiled as engine
@@ -303,6 +303,26 @@ def test_bits_of_what_lies_oddly_in_memory(norm, dtype):
     for result in (normalize(odd, norm, out=out), normalize(x.view(named), norm)):
         np.testing.assert_array_equal(result.normalized, expected.normalized)
         np.testing.assert_array_equal(result.mean, expected.mean)
+
+
+@needs_kernel
+@pytest.mark.parametrize("verb", [normalize, backward])
+@pytest.mark.parametrize(
+    "lay",
+    [
+        pytest.param(
+            lambda values: values.view(values.dtype.newbyteorder("<")), id="a byte order that is named"
+        ),
+        pytest.param(lambda values: np.frombuffer(b"-" + values.tobytes(), offset=1), id="not aligned"),
+    ],
+)
+def test_parameters_may_lie_oddly_in_memory(lay, verb):
+    x, dy, gamma, beta = np.random.default_rng(0).standard_normal((4, 6, 6))
+    given = (x,) if verb is normalize else (x, dy)
+    expected = verb(*given, "ln", gamma=gamma[0], beta=beta[0])
+    result = verb(*given, "ln", gamma=lay(gamma[0]), beta=lay(beta[0]))
+    name = "normalized" if verb is normalize else "dx"
+    np.testing.assert_array_equal(getattr(result, name), getattr(expected, name))
 
 
 RULE = (3.0, 1e-5, 1, 0, True, True, True)
