@@ -137,12 +137,14 @@ def find_fault(exact: Gradients, name: str, actual: NDArray[Any]) -> str | None:
         Of the shape of the exact one.
     """
     right = exact.field(name)
-    if right is None or exact.input.size > _MOST_VALUES or exact.inputs.selection is not None:
+    if right is None or exact.input.size > _MOST_VALUES:
         return None
     if not actual.any():
         return f"{name}: every value is 0: it is not calculated, or not written."
+    wide, all_count = actual.astype(np.float64), exact.inputs.selection is None
     with np.errstate(all="ignore"):
-        found = _choose(actual.astype(np.float64), right, _list_faults(exact, name, right))
+        found = _choose(wide, right, _list_faults(exact, name, right)) if all_count else None
+        found = found or _choose(wide, right, _scale(wide, right))
     return None if found is None else f"{name}: {found}."
 
 
@@ -164,6 +166,14 @@ def _choose(actual: Floats, right: Floats, faults: Iterator[tuple[str, Any]]) ->
     if sum(distance <= _CLEARLY * best for distance, _, _ in near) > len(same):
         return None
     return ", or on these data the same: ".join(same[:2])
+
+
+def _scale(actual: Floats, right: Floats) -> Iterator[tuple[str, Any]]:
+    """Yield the multiple of what is right that comes nearest, and its words."""
+    usable = np.isfinite(actual) & np.isfinite(right)
+    factor = float(np.vdot(actual[usable], right[usable]) / np.vdot(right[usable], right[usable]))
+    words = f"every value is {factor:.3g} times what it should be"
+    yield words, np.where(usable, factor * right, actual)
 
 
 def _list_faults(exact: Gradients, name: str, right: Floats) -> Iterator[tuple[str, Any]]:

@@ -141,6 +141,21 @@ def test_what_is_not_written_is_said_to_be():
     assert check("dx", np.zeros_like(X)).faults["dx"].startswith("dx: every value is 0: it is not calculated")
 
 
+@pytest.mark.parametrize("name", ["dx", "dgamma", "dbeta"])
+@pytest.mark.parametrize("factor", [2.0, 0.5, -3.0, 1.25])
+def test_a_constant_factor_is_named(name, factor):
+    right = backward(X, DY, "bn", gamma=GAMMA, beta=BETA)
+    found = check(name, factor * right.field(name), "float16")
+    assert found.faults[name] == f"{name}: every value is {factor:.3g} times what it should be."
+
+
+def test_so_is_one_of_values_that_do_not_all_count():
+    mask = np.arange(5) != 2
+    right = backward(X, DY, "bn", mask=mask, fill="zero")
+    problem = BackwardProblem(right.plan, X, DY, right.inputs)
+    assert check_gradients(problem, {"dx": 2 * right.dx}).faults["dx"].startswith("dx: every value is 2 times")
+
+
 def test_running_statistics_are_constants():
     """In evaluation: the derivative of training, and what differentiates the running statistics."""
     running = {"running_mean": np.arange(4.0), "running_var": np.arange(1.0, 5.0)}
