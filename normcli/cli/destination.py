@@ -196,7 +196,7 @@ def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
     names = tensor.columns if table is None else table.rows.names
     if destination.format_name in ("csv", "tsv") and names is not None and not reads_as_header(names):
         yield "the names of its columns look like data: --header yes reads what is written"
-    if table is None or not table.has_others or FORMATS[f".{destination.format_name}"].is_text:
+    if table is None or not table.has_others or FORMATS[f".{destination.format_name}"].keeps_others:
         return
     others = (name_column(table.rows, place) for place in range(table.rows.width) if place not in table.chosen)
     yield f"{destination.format_name} holds numbers alone, without the columns {', '.join(others)}"

@@ -46,8 +46,8 @@ def declare_inputs(text: str, metavar: str = "[FILE]") -> tuple[Option, Option]:
 def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
     """Return the options that name the tensor, or several that each are a batch."""
     text = (
-        "Or FILE alone: .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors; FILE:KEY picks an array; - is "
-        "standard input."
+        "Or FILE alone: .npy, .npz, .json, .jsonl, .csv, .tsv, .safetensors, .parquet; FILE:KEY picks an "
+        "array; - is standard input."
     )
     return (
         *declare_inputs(f"{text} With --state, several are one batch each." if several else text),
@@ -75,7 +75,7 @@ TABLE_INPUT: tuple[Option, ...] = (
         help="Whether a table's first row is names. [default: if no cell is a number, nor all missing]",
     ),
 )  # fmt: skip
-"""How a table is read: CSV, TSV, JSON records, JSON Lines."""
+"""How a table is read: CSV, TSV, JSON records, JSON Lines, Parquet."""
 
 RECIPE = (
     option("--shape", type=parse_shape, metavar="N,N,…", help="Generate a tensor of this shape instead."),

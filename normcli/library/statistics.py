@@ -356,7 +356,7 @@ def _fit(
     elif is_update:
         taken = _arrange_axes(taken, request.layout)
     is_table = taken.columns is not None  # whose columns have no dtype in common
-    tensor = Tensor(taken.values, "x", taken.columns, is_text=is_table)
+    tensor = Tensor(taken.values, "x", taken.columns, has_no_dtype=is_table)
     tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
     policy = fitting.Policy(nan)
     return fitting.fit(request, [Named("x", partial(_return, tensor))], policy, Effort(threads=threads)).stats

@@ -99,13 +99,36 @@ def _copy_column(chunks: Sequence[Any], column: NDArray[np.float64]) -> None:
     """
     start = 0
     for chunk in chunks:
-        bits, numbers = chunk.buffers()
-        behind, end = chunk.offset + len(chunk), start + len(chunk)
-        column[start:end] = np.frombuffer(numbers, np.float64, behind)[chunk.offset :]
-        if chunk.null_count:
-            is_there = np.unpackbits(np.frombuffer(bits, np.uint8), count=behind, bitorder="little")
-            column[start:end][is_there[chunk.offset :] == 0] = np.nan
-        start = end
+        part = column[start : start + len(chunk)]
+        part[:] = find_numbers(chunk, column.dtype)
+        missing = find_missing(chunk)
+        if missing is not None:
+            part[missing] = np.nan
+        start += len(chunk)
+
+
+def find_numbers(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the numbers of an array of pyarrow's, where they lie; anything where one is missing."""
+    numbers, end = array.buffers()[1], array.offset + len(array)
+    if dtype == np.bool_:
+        return _find_bits(numbers, array).astype(np.bool_)
+    found: NDArray[Any] = np.frombuffer(numbers or b"", dtype, end if len(array) else 0)[array.offset :]
+    return found
+
+
+def find_missing(array: Any) -> NDArray[np.bool_] | None:
+    """Return which values of an array of pyarrow's are missing; None where none is."""
+    if not array.null_count:
+        return None
+    bits = array.buffers()[0]
+    missing: NDArray[np.bool_] = _find_bits(bits, array) == 0
+    return missing
+
+
+def _find_bits(bits: Any, array: Any) -> NDArray[np.uint8]:
+    """Return the bits that an array of pyarrow's has of each value."""
+    end = array.offset + len(array)
+    return np.unpackbits(np.frombuffer(bits or b"", np.uint8), count=end, bitorder="little")[array.offset :]
 
 
 def find_formatter(values: NDArray[Any], delimiter: str, format_rows: Formatter) -> Formatter | None:

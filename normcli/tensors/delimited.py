@@ -27,6 +27,7 @@ from normcli.tensors.tables import (
     choose_columns,
     holds_nan,
     iterate_row_blocks,
+    list_text_dtypes,
     place_numbers,
     to_number,
     write_rows,
@@ -71,6 +72,8 @@ class Lines:
         self.names = tuple(map(_read_name, self._split(filled[0]))) if has_header else None
         self.is_doubtful = options.header is None and not has_header and _holds_text(cells, options.decimal)
         self._skipped = first.index(filled[0]) + 1 if has_header else 0
+
+    list_dtypes = staticmethod(list_text_dtypes)
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from normcli.dtypes import is_bfloat16
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_bytes
-from normcli.tensors import nested, npy, npz, records, safetensors
+from normcli.tensors import nested, npy, npz, parquet, records, safetensors
 from normcli.tensors.columns import list_names
 from normcli.tensors.delimited import read_delimited, write_delimited
 from normcli.tensors.mapped import Mapped
@@ -91,6 +91,8 @@ class FileFormat(NamedTuple):
         Whether a file holds several arrays by name.
     is_text : bool
         Whether values are written as decimal digits.
+    keeps_others : bool
+        Whether columns of a table that are not of the tensor are written beside it.
     start : callable or None
         Writes the header of a file, and returns the array behind it, of a shape and dtype, to be filled in any
         order. Large files of such formats are read where they lie. None where values have no fixed places.
@@ -102,6 +104,7 @@ class FileFormat(NamedTuple):
     limits: str = ""
     has_keys: bool = False
     is_text: bool = False
+    keeps_others: bool = False
     start: Callable[[BinaryIO, tuple[int, ...], np.dtype[Any]], NDArray[Any]] | None = None
 
     def measure_least(self, values: NDArray[Any]) -> int:
@@ -129,6 +132,11 @@ def _refuse_all_but_tables(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str 
     return f"it holds rows of columns, and this tensor has the shape {shape}; -f csv prints the answer's table"
 
 
+def _refuse_all_but_columns(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str | None:
+    problem = _refuse_all_but_tables(shape, dtype)
+    return problem or (None if dtype.name in parquet.DTYPES else f"Parquet files have no {dtype}")
+
+
 def _make_delimited(delimiter: str) -> FileFormat:
     return FileFormat(
         read=lambda stream, name, key, options: read_delimited(stream, name, options, delimiter),
@@ -136,6 +144,7 @@ def _make_delimited(delimiter: str) -> FileFormat:
         refuses=_refuse_all_but_tables,
         limits="tensors of two axes, none of them empty",
         is_text=True,
+        keeps_others=True,
     )
 
 
@@ -187,10 +196,21 @@ FORMATS: Mapping[str, FileFormat] = {
         has_keys=True,
     ),
     ".json": FileFormat(
-        _read_json, _write_json, _refuse_lost_lengths, "no empty axis but the last", has_keys=True, is_text=True
+        _read_json,
+        _write_json,
+        _refuse_lost_lengths,
+        "no empty axis but the last",
+        has_keys=True,
+        is_text=True,
+        keeps_others=True,
     ),
     ".jsonl": FileFormat(
-        _read_json_lines, _write_json_lines, _refuse_lines, "an item of the first axis a line", is_text=True
+        _read_json_lines,
+        _write_json_lines,
+        _refuse_lines,
+        "an item of the first axis a line",
+        is_text=True,
+        keeps_others=True,
     ),
     ".csv": _make_delimited(","),
     ".tsv": _make_delimited("\t"),
@@ -199,6 +219,13 @@ FORMATS: Mapping[str, FileFormat] = {
         write=lambda stream, saved: safetensors.write_safetensors(stream, saved.key, saved.values),
         has_keys=True,
         start=partial(safetensors.start_safetensors, key=nested.TENSOR_KEY),
+    ),
+    ".parquet": FileFormat(
+        read=lambda stream, name, key, options: parquet.read_parquet(stream, name, options),
+        write=lambda stream, saved: parquet.write_parquet(stream, saved.values, saved.names, saved.table),
+        refuses=_refuse_all_but_columns,
+        limits="columns, of which none is empty, and no bfloat16",
+        keeps_others=True,
     ),
 }
 """Suffix → format. To add a format, add a module that reads and writes it, and an entry here."""
@@ -314,8 +341,10 @@ def _split_key(specification: str) -> tuple[Path, str | None]:
     if found is None:
         return Path(specification), None
     path, suffix, key = found.groups()
-    if not FORMATS[suffix.lower()].has_keys:
-        raise UsageError(f"{specification}: a {suffix} file holds one array and has no keys")
+    file_format = FORMATS[suffix.lower()]
+    if not file_format.has_keys:
+        remedy = "; --columns chooses among those of a table" if file_format.keeps_others else ""
+        raise UsageError(f"{specification}: a {suffix} file holds one array and has no keys{remedy}")
     return Path(path), key
 
 
@@ -372,12 +401,13 @@ def _load_whole(
     found, how = file_format.read(stream, name, key, options)
     if not isinstance(found, Table):
         options.refuse(name)
-        return _name_columns(Tensor(found, name, note=how, is_text=file_format.is_text), options.wanted)
+        return _name_columns(Tensor(found, name, note=how, has_no_dtype=file_format.is_text), options.wanted)
     if found.delimiter is None:
         options.refuse(name, but=("columns", "exclude"))
     values, note = found.read()
     notes = "; ".join(text for text in (how, note) if text)
-    return Tensor(values, name, found.columns or options.wanted, notes or None, found, file_format.is_text)
+    columns = found.columns or options.wanted
+    return Tensor(values, name, columns, notes or None, found, has_no_dtype=True)
 
 
 def _name_columns(tensor: Tensor, wanted: tuple[str, ...] | None) -> Tensor:
@@ -396,6 +426,8 @@ def _sniff(head: bytes, name: str) -> str:
         return ".npz"
     if safetensors.starts_like_safetensors(head):
         return ".safetensors"
+    if head.startswith(parquet.MAGIC):
+        return ".parquet"
     text = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
     if text[:1] in (b"[", b"{"):
         return ".jsonl" if records.starts_like_lines(text) else ".json"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
-from normcli.errors import DataError, UsageError
+from normcli.errors import DataError
 from normcli.printable import shorten
 from normcli.tensors.delimited import quote
 from normcli.tensors.json_items import AS_NUMBERS, AS_WRITTEN, Digits, read_array, read_lines
@@ -25,6 +24,8 @@ from normcli.tensors.tables import (
     choose_columns,
     holds_nan,
     iterate_row_blocks,
+    list_text_dtypes,
+    name_all,
     place_numbers,
     write_rows,
 )
@@ -65,6 +66,8 @@ class Records:
         self.names: tuple[str, ...] | None = self._keys
         self.width = len(self._keys)
         self.first = "record 1"
+
+    list_dtypes = staticmethod(list_text_dtypes)
 
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
@@ -173,13 +176,7 @@ def write_records(
         Where the values came from: they are written in their places among its other columns.
     is_lines : bool
     """
-    if table is not None:
-        chosen = dict(zip(table.chosen, names, strict=True))
-        names = table.rows.names or [chosen.get(place, str(place)) for place in range(table.rows.width)]
-    equal = [name for name, count in Counter(names).items() if count > 1]
-    if equal:
-        name = shorten(equal[0])
-        raise UsageError(f"JSON records cannot hold two columns called {name!r}; .csv and .tsv can")
+    names = name_all(names, table, "JSON records")
     keys = [json.dumps(name, ensure_ascii=False) for name in names]
     rows: Iterator[list[str]] = chain.from_iterable(map(_format_rows, iterate_row_blocks(values)))
     keeps_missing = table is not None and holds_nan(values)

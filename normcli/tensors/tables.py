@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
@@ -128,8 +129,13 @@ class NotWholeError(Exception):
     """A cell is no whole number of the dtype that is asked for."""
 
 
+def list_text_dtypes(chosen: Sequence[int]) -> Sequence[type[np.generic]]:
+    """Return the dtypes that numbers in text are read in, whichever columns they are of."""
+    return np.float64, np.int64, np.uint64
+
+
 class Rows(Protocol):
-    """The rows of a text file, as often as they are asked for.
+    """The rows of a file, as often as they are asked for.
 
     Attributes
     ----------
@@ -148,6 +154,9 @@ class Rows(Protocol):
     width: int
     first: str
 
+    def list_dtypes(self, chosen: Sequence[int]) -> Sequence[type[np.generic]]:
+        """Return the dtypes that some columns are read in: the first that holds all exactly is taken."""
+
     def read_blocks(self, chosen: Sequence[int], dtype: type[np.generic]) -> Iterator[Block]:
         """Yield the numbers of some columns; raise `NotWholeError` where an integer dtype cannot hold one."""
 
@@ -156,7 +165,7 @@ class Rows(Protocol):
 
 
 class Table(NamedTuple):
-    """A text file of rows, and the columns of it that are the tensor.
+    """A file of rows, and the columns of it that are the tensor.
 
     Parameters
     ----------
@@ -164,7 +173,7 @@ class Table(NamedTuple):
     chosen : tuple of int
         The places of the tensor's columns in the file, in the tensor's order.
     delimiter, decimal : str or None
-        Of the file; None if it is JSON.
+        Of the file; None if it is not delimited.
     opened : Opened or None
         What the file was when it was opened, where other processes may write to it.
     """
@@ -200,23 +209,27 @@ class Table(NamedTuple):
     def read(self) -> tuple[NDArray[Any], str | None]:
         """Return the numbers, shape (rows, chosen columns), and what there is to know of how they were read.
 
-        They are float64; where that cannot hold all whole numbers, and there are no others, int64 or uint64.
+        Of text they are float64; where that cannot hold all whole numbers, and there are no others, int64 or
+        uint64. Of typed columns they are of the dtype that holds all of them.
 
         Raises
         ------
         DataError
             If a cell is not a number, or there are no rows.
         """
-        values, rounded = self._collect(np.float64)
-        if not values.size:
-            raise DataError(f"{self.rows.name} has names of columns and no rows of numbers")
-        if rounded is None:
-            return values, None
-        for dtype in (np.int64, np.uint64):
+        inexact: tuple[NDArray[Any], str] | None = None
+        for dtype in self.rows.list_dtypes(self.chosen):
             try:
-                return self._collect(dtype)
+                values, rounded = self._collect(dtype)
             except NotWholeError:
                 continue
+            if not values.size:
+                raise DataError(f"{self.rows.name} has names of columns and no rows of numbers")
+            if rounded is None:
+                return values, None
+            inexact = values, rounded
+        assert inexact is not None  # float64 holds all numbers, some of them rounded
+        values, rounded = inexact
         return values, (
             f"{rounded} is rounded to float64, as are all numbers beyond 2^53 beside fractions; --columns of "
             "whole numbers alone are read exactly"
@@ -275,7 +288,7 @@ def match_columns(
     except DataError as error:
         if not set(wanted) <= set(rows.names):
             raise
-        remedy = f"--columns {shlex.quote(_join_names(wanted))} takes those alone"
+        remedy = f"--columns {shlex.quote(join_names(wanted))} takes those alone"
         raise DataError(f"{error}; {remedy}") from error
     return tuple(chosen[place] for place in places), None
 
@@ -311,9 +324,35 @@ def name_column(rows: Rows, place: int) -> str:
     return str(place) if rows.names is None else shorten(rows.names[place])
 
 
-def _join_names(columns: Sequence[str]) -> str:
+def join_names(columns: Sequence[str]) -> str:
     """Return names as --columns and --exclude take them: in quotes where they hold a comma."""
     return ",".join(f'"{name}"' if "," in name else name for name in columns)
+
+
+def name_all(names: Sequence[str], table: Table | None, kind: str) -> Sequence[str]:
+    """Return the names of all columns of a file in which each has a name of its own.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of a tensor's columns.
+    table : Table or None
+        Among whose other columns they are written.
+    kind : str
+        What the file is, for the message.
+
+    Raises
+    ------
+    UsageError
+        If two are equal.
+    """
+    if table is not None:
+        chosen = dict(zip(table.chosen, names, strict=True))
+        names = table.rows.names or [chosen.get(place, str(place)) for place in range(table.rows.width)]
+    equal = [name for name, count in Counter(names).items() if count > 1]
+    if equal:
+        raise UsageError(f"{kind} cannot hold two columns called {shorten(equal[0])!r}; .csv and .tsv can")
+    return names
 
 
 def to_number(cell: str, decimal: str = ".") -> float | None:
@@ -382,7 +421,7 @@ class CellReader:
         columns = [name_column(self._rows, place) for place in texts]
         cell = shorten(cells[texts[0]])
         them = "it" if len(texts) == 1 else "them"
-        remedies = [f"--exclude {shlex.quote(_join_names(columns))} leaves {them} out"]
+        remedies = [f"--exclude {shlex.quote(join_names(columns))} leaves {them} out"]
         if len(self._chosen) < self._rows.width:  # some are left out already, by the same option or the other
             remedies = [f"choose without {', '.join(columns)}"]
         if self._rows.names is None and where == self._rows.first:

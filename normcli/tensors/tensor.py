@@ -42,8 +42,9 @@ class Tensor(NamedTuple):
         What was done to get them that a person should know of.
     table : Table or None
         The table that they are columns of: a result is written among its other columns.
-    is_text : bool
-        Whether the source was text, whose numbers are of no dtype.
+    has_no_dtype : bool
+        Whether the source was text or a table, whose whole numbers are of no dtype: of another file they may be
+        others.
     opened : Opened, StoreVersion or None
         What its file was when it was opened, where other processes may write to it.
     stored : Stored or None
@@ -55,16 +56,16 @@ class Tensor(NamedTuple):
     columns: tuple[str, ...] | None = None
     note: str | None = None
     table: Table | None = None
-    is_text: bool = False
+    has_no_dtype: bool = False
     opened: Opened | StoreVersion | None = None
     stored: Stored | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype that tensors of one kind share: of text float64, whether or not all numbers are whole."""
+        """The dtype that tensors of one kind share: of text and tables float64, even if all are whole."""
         import numpy as np  # the command line needs the names of this module, and not always that
 
-        whole = self.is_text and self.values.dtype.kind in "biu"
+        whole = self.has_no_dtype and self.values.dtype.kind in "biu"
         return np.dtype(np.float64) if whole else self.values.dtype
 
     @property

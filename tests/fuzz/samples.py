@@ -175,6 +175,24 @@ def _make_safetensors() -> Iterator[bytes]:
     yield pack(x.astype("f4").view("u2")[:, 1::2], "BF16")
 
 
+def _make_parquet() -> Iterator[bytes]:
+    import pyarrow
+    from pyarrow import parquet
+
+    x = _make_tensor()
+    whole = pyarrow.array([1, None, 2**60 + 1, -3])
+    tables = [
+        {"x": x[:, 0], "y": x[:, 1]},
+        {"i": whole, "ok": [True, False, None, True]},
+        {"name": list("abcd"), "x": x[:, 2]},
+    ]
+    for columns in tables:
+        for compression in ("snappy", "none"):
+            stream = io.BytesIO()
+            parquet.write_table(pyarrow.table(columns), stream, compression=compression)
+            yield stream.getvalue()
+
+
 def _write(arguments: str, made: str) -> bytes:
     with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")):
         code = run([*arguments.split(), "-q"])
@@ -224,6 +242,7 @@ FORMATS = {
     "csv": Format(".csv", _make_csv, _READERS + _OF_TABLES),
     "tsv": Format(".tsv", lambda: _make_csv("\t"), _READERS + _OF_TABLES),
     "safetensors": Format(".safetensors", _make_safetensors, _READERS),
+    "parquet": Format(".parquet", _make_parquet, _READERS + _OF_TABLES),
     "stats": Format(".npz", _make_stats, _OF_STATS),
     "state": Format(".npz", _make_state, _OF_STATES),
     "golden": Format(".json", _make_golden, _OF_GOLDEN, "golden/manifest.json", _says_the_same),
