@@ -105,6 +105,14 @@ ALWAYS void find_exponents(struct block block, mask *high, mask *low)
 /* `_HIGHEST` and `_LOWEST` of records.py, as biased exponents. */
 enum { HIGHEST = 1023 + 400, LOWEST = 1023 - 300 };
 
+/* Add the upper part of a term to a sum, whose last bit stays where it is; returns what is cut off. */
+ALWAYS vector add_on_grid(vector *sum, vector term)
+{
+    const vector next = *sum + term, rest = term - (next - *sum);
+    *sum = next;
+    return rest;
+}
+
 /* Cut x (of doubles), x^2 and (of doubles) its rounding error where sums of their upper parts stay exact, and those
  * of what is left of them, too; false if values are too far apart for that. */
 ALWAYS bool measure_on_grids(struct block block, struct lanes *lanes)
@@ -118,16 +126,19 @@ ALWAYS bool measure_on_grids(struct block block, struct lanes *lanes)
     const mask top = high - 1022;
     const vector of_x = 1.5 * make_power(top + (log + 1)), of_p = 1.5 * make_power(2 * top + (log + 1));
     const vector of_e = 1.5 * make_power(2 * top + (log - 52));
+    vector s = of_x, t = of_p, u = of_e;
     for (ptrdiff_t i = 0; i < block.n; i++) {
         const vector value = load_line(block, i);
         vector p, e;
         two_prod(&p, &e, value, value);
-        const vector s = doubles ? (value + of_x) - of_x : value, t = (p + of_p) - of_p, u = (e + of_e) - of_e;
-        if (need_sum) lanes->sum[0] += s;
-        if (need_sum && doubles) lanes->sum[1] += value - s;
-        lanes->square[0] += t, lanes->square[1] += p - t;
-        if (doubles) lanes->square[2] += u, lanes->square[3] += e - u;
+        if (need_sum && !doubles) lanes->sum[0] += value;
+        if (need_sum && doubles) lanes->sum[1] += add_on_grid(&s, value);
+        lanes->square[1] += add_on_grid(&t, p);
+        if (doubles) lanes->square[3] += add_on_grid(&u, e);
     }
+    if (need_sum && doubles) lanes->sum[0] = s - of_x;
+    lanes->square[0] = t - of_p;
+    if (doubles) lanes->square[2] = u - of_e;
     for (int k = 0; k < 4 && block.row; k++) {
         if (k < 3) lanes->sum[k] = fill(add_up(lanes->sum[k]));
         lanes->square[k] = fill(add_up(lanes->square[k]));

@@ -1,1 +1,1 @@
-"2a0f82fe006e6fa8"
+"cac6ffcd3ecaebf7"

@@ -55,7 +55,7 @@ COLUMN_BLOCK = 1 << 17
 """Values in a tile of groups that stand as columns: there every operation is on the whole tile."""
 
 BUFFER = 1 << 20
-"""Bytes in a tile that the compiled kernel is given of a file: they stay in a core's cache while it works."""
+"""Bytes in a tile of a file that the compiled kernel writes: they stay in a core's cache while it works."""
 
 _SHORT_GROUP = 1 << 6
 """Groups of at most so many values make so many leaves that they are surveyed in small tiles."""
@@ -112,8 +112,9 @@ class Run:
         self.compiled = open_compiled(self)
         columns = geometry.columns and self.compiled is None
         block = min(effort.block, COLUMN_BLOCK) if columns else effort.block
+        self.most_written = BLOCK  # values in a tile that is not only read
         if self.compiled is not None and source.copies and (behind == 1 or not self.whole):
-            block = min(block, BUFFER // source.dtype.itemsize)
+            self.most_written = BUFFER // source.dtype.itemsize
         if self.selection is not None:  # of a tile there are then copies, of what counts and of what does not
             block //= 2
         self.walk = Walk(geometry, source, effort, block)
@@ -125,7 +126,8 @@ class Run:
         self.walk.expect(1 if self.whole or self.sink is None else 2)
         if self.whole:
             line = 0 if self.geometry.columns else self.geometry.longest_leaf
-            self.walk.each(self._work_on_whole_groups, whole=True, line=line)
+            most = BLOCK if self.sink is None else self.most_written
+            self.walk.each(self._work_on_whole_groups, whole=True, line=line, most=most)
         else:
             with np.errstate(all="ignore"):
                 self._measure_in_passes()
@@ -452,7 +454,7 @@ class Run:
 
         self._keep_solution(geometry.everything, solution, count)
         if self.sink is not None:
-            self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE)
+            self.walk.each(write, whole=False, line=SHORTEST_WIDE_LINE, most=self.most_written)
 
 
 def _sum_selected(values: NDArray[Any], selected: Selected | None, row: int | None = None) -> ExactSums:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from normcli.numerics.integers import widen_to_pair
 from normcli.numerics.leaves import measure_leaves, measure_short_leaves
+from normcli.numerics.pairs import Pair
 from normcli.numerics.rational import ExactSums, sum_exactly
 from normcli.numerics.records import Leaves
 from normcli.numerics.whole import measure_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.dtypes import Integers, Selected
-    from normcli.numerics.pairs import Pair
     from normcli.numerics.workspace import Workspace
 
 
@@ -56,6 +57,36 @@ class Batch(NamedTuple):
         """Return the leaves of one group alone."""
         extremes = [(0, sums) for place, sums in self.extremes if place == row]
         return self._replace(leaves=self.leaves.map(lambda a: a[row : row + 1]), extremes=extremes)
+
+    def is_like(self, other: Batch) -> bool:
+        """Whether both have as many leaves of a group, and all of them or not."""
+        return self.whole == other.whole and self.leaves.count.shape[1] == other.leaves.count.shape[1]
+
+
+def join_batches(batches: Sequence[Batch]) -> Batch:
+    """Return what like tiles hold, as if they were one."""
+    if len(batches) == 1:
+        return batches[0]
+    firsts = itertools.accumulate((len(batch.groups) for batch in batches), initial=0)
+    extremes = [
+        (first + row, sums)
+        for first, batch in zip(firsts, batches, strict=False)
+        for row, sums in batch.extremes
+    ]
+
+    def join(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(list(arrays))
+
+    def join_fields(*names: str) -> list[NDArray[Any]]:
+        return [join(getattr(batch, name) for batch in batches) for name in names]
+
+    leaves = Leaves(*map(join, zip(*(batch.leaves.arrays() for batch in batches), strict=True)))
+    low, high = (
+        Pair(*map(join, zip(*pairs, strict=True)))
+        for pairs in ([batch.low for batch in batches], [batch.high for batch in batches])
+    )
+    groups, nan, above, below = join_fields("groups", "nan", "above", "below")
+    return Batch(groups, leaves, extremes, low, high, nan, above, below, batches[0].whole)
 
 
 class _Rows(NamedTuple):

@@ -132,25 +132,28 @@ class Walk:
         if threads == 1:
             self._work_through(tiles, work_on, line)
             return
-        from concurrent.futures import ThreadPoolExecutor  # slow to import, and small tensors need none
-
         shared = _SharedTiles(tiles)
+        failures: list[BaseException] = []
 
         def take_part() -> None:
             try:
                 self._work_through(shared, work_on, line)
-            except BaseException:
+            except BaseException as error:
                 shared.stop()
-                raise
+                failures.append(error)
 
-        with ThreadPoolExecutor(threads) as pool:
-            futures = [pool.submit(take_part) for _ in range(threads)]
-            try:
-                for future in futures:
-                    future.result()
-            except BaseException:  # an interrupt, which only the main thread receives
-                shared.stop()
-                raise
+        workers = [threading.Thread(target=take_part) for _ in range(threads)]
+        for worker in workers:
+            worker.start()
+        try:
+            for worker in workers:
+                worker.join()
+        finally:  # an interrupt, which only the main thread receives, ends the waiting
+            shared.stop()
+            for worker in workers:
+                worker.join()
+        if failures:
+            raise failures[0]
 
     def _work_through(self, tiles: Iterator[Slices], work_on: Work, line: int) -> None:
         """Work on tiles until there are no more."""

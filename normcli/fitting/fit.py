@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from normcli.compiled import find_kernel
 from normcli.engine.inputs import Selection
 from normcli.engine.order import find_quartiles
 from normcli.engine.walk import Effort, count_processors
@@ -186,7 +189,9 @@ class _Fitting(NamedTuple):
         """Yield the statistics of each tensor, or what is wrong with it; of much data in processes."""
         workers = min(self.effort.threads or count_processors(), len(sources))
         size = self.tensor.values.nbytes
-        if workers < 2 or size * len(sources) < MUCH or not can_fork():
+        # The compiled kernel leaves Python's lock to other threads; they start sooner than processes.
+        in_threads = find_kernel() is not None and isinstance(self.tensor.values, np.memmap)
+        if in_threads or workers < 2 or size * len(sources) < MUCH or not can_fork():
             for source in sources:
                 yield self._try(source, self.effort)
             return

@@ -10,6 +10,7 @@ import numpy as np
 from normcli.engine.blocks import open_source
 from normcli.engine.geometry import Geometry
 from normcli.engine.passes import Run
+from normcli.engine.survey import join_batches
 from normcli.fitting.subject import find_batch, find_positions, has_images
 from normcli.fitting.sums import Sums, find_deviations
 from normcli.numerics.fixed import Fixed
@@ -48,7 +49,12 @@ def gather(plan: Plan, values: NDArray[Any], effort: Effort, *, apart: bool = Fa
     gatherer = _Gatherer(plan, geometry, sums, by_sample=bool(positions), images=has_images(plan) and not apart)
     with open_source(values, plan, geometry) as source, np.errstate(all="ignore"):
         Run(plan, geometry, source, None, effort=effort).survey(gatherer.add)
+        gatherer.finish()
     return sums
+
+
+_LEAVES = 1 << 14
+"""Leaves whose sums are added at once: so many that not the number of tiles says how long it takes."""
 
 
 class _Gatherer:
@@ -58,6 +64,8 @@ class _Gatherer:
         self.sums = sums
         self._images = images
         self._leaf_count = len(geometry.leaf_sizes)
+        self._batches: list[Batch] = []
+        self._leaves = 0
         self._pending: dict[int, tuple[Fixed, Fixed, list[float]]] = {}
         self._samples, self._inner = 1, 1
         if by_sample:
@@ -67,7 +75,21 @@ class _Gatherer:
             self._inner = math.prod(plan.grid.view_shape[a] for a in behind if a not in plan.grid.view_axes)
 
     def add(self, batch: Batch) -> None:
-        """Add a tile."""
+        """Add a tile, now or together with others."""
+        if self._batches and not self._batches[-1].is_like(batch):
+            self.finish()
+        self._batches.append(batch)
+        self._leaves += batch.leaves.count.size
+        if self._leaves >= _LEAVES:
+            self.finish()
+
+    def finish(self) -> None:
+        """Add the tiles that wait for others."""
+        if self._batches:
+            self._add_now(join_batches(self._batches))
+        self._batches, self._leaves = [], 0
+
+    def _add_now(self, batch: Batch) -> None:
         sums = self.sums
         outer, inner = np.divmod(batch.groups, self._samples * self._inner)
         groups = outer * self._inner + inner % self._inner

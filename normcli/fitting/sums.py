@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,10 +13,20 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.table import Centre
 from normcli.numerics.divisor import choose_scale_where
 from normcli.numerics.fixed import ALL, Fixed
+from normcli.numerics.kept import is_decided
 from normcli.numerics.lengths import Lengths
 from normcli.numerics.moments import find_moments
 from normcli.numerics.order_statistics import make_extremes
-from normcli.numerics.pairs import Pair, find_largest, lower_at, pair_negate, raise_at
+from normcli.numerics.pairs import (
+    Pair,
+    find_largest,
+    lower_at,
+    pair_divide,
+    pair_negate,
+    pair_root,
+    raise_at,
+    two_prod,
+)
 from normcli.numerics.rational import ExactSums, find_root, round_once
 from normcli.numerics.records import make_leaves
 from normcli.printable import agree
@@ -191,9 +200,20 @@ def _find_means(total: Fixed, count: Integers) -> Floats:
 
 def find_deviations(total: Fixed, square: Fixed, count: Floats) -> Floats:
     """Return √(Σ(x − mean)² / n) of each group, rounded once, and 0 where there is no value."""
-    exact = make_exact(total, square, count.astype(np.int64))
-    roots = (find_root(sums.scatter() / sums.count) if sums.count else Fraction(0) for sums in exact)
-    return np.array([*map(round_once, roots)])
+    some = count > 0
+    n = np.where(some, count, 1.0)
+    moments = _make_moments(total, square, n, centred=True)
+    root = pair_root(pair_divide(moments.square, two_prod(n, n)))
+    beyond = (root.hi != 0.0) & ~((root.hi > _SMALL) & (root.hi < _LARGE))
+    undecided = moments.undecided | beyond | ~is_decided(root, moments.error + _ROOT_ERROR)
+    for group in np.flatnonzero(undecided & some).tolist():
+        sums = moments.recall(group)
+        root.hi[group] = round_once(find_root(sums.scatter() / sums.count))
+    return np.where(some, root.hi, 0.0)
+
+
+_ROOT_ERROR = 2.0**-98
+"""An upper bound of the relative error of a quotient of pairs and its root."""
 
 
 def make_exact(total: Fixed, square: Fixed, count: Integers) -> list[ExactSums]:

@@ -126,8 +126,9 @@ class Fixed:
         """Add digits of 0 so that there is one for every place from start up to stop."""
         below, above = max(0, self.low - start), max(0, stop - self.low - len(self.digits))
         if below or above:
-            self.digits = np.pad(self.digits, ((below, above), (0, 0)))
-            self.low -= below
+            digits = np.zeros((below + len(self.digits) + above, self.digits.shape[1]), np.int64)
+            digits[below : below + len(self.digits)] = self.digits
+            self.digits, self.low = digits, self.low - below
 
     def merge(self, other: Fixed, groups: NDArray[np.intp] | slice = ALL) -> None:
         """Add the numbers of another to those of some groups, each named once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
@@ -315,9 +316,14 @@ def test_an_interrupt_stops_every_thread(monkeypatch):
         real(*arguments)
 
     monkeypatch.setattr(passes.Run, "_work_on_whole_groups", count)
-    monkeypatch.setattr(
-        "concurrent.futures.Future.result", lambda self: (_ for _ in ()).throw(KeyboardInterrupt)
-    )
+    interrupts, join = iter([KeyboardInterrupt]), threading.Thread.join
+
+    def wait(thread):
+        for interrupt in interrupts:
+            raise interrupt
+        join(thread)
+
+    monkeypatch.setattr(threading.Thread, "join", wait)
     with pytest.raises(KeyboardInterrupt):
         run(
             make_plan(Request("ln"), (400, 500), np.dtype("f8")),
