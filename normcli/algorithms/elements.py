@@ -143,6 +143,15 @@ def write_folded_fused(given: Elements) -> Values:
     return _scale_fused(given, fuse(given.rows, inverse, -given.mean * inverse))
 
 
+def write_folded_wide_root(given: Elements) -> Values:
+    """Return x · a + b rounded once, a of gamma and a divisor in float64, b of beta − mean · a rounded once."""
+    inverse = (1.0 / given.wide_divisor).astype(given.rows.dtype)
+    factor = given._replace(beta=None).scale(inverse)
+    shift = given._replace(gamma=None).scale(np.zeros_like(factor))
+    shift = fuse(np.broadcast_to(-given.mean, shift.shape), factor, shift)
+    return fuse(given.rows, factor, shift)
+
+
 def _scale_fused(given: Elements, values: Values) -> Values:
     if given.gamma is None or given.beta is None:
         return given.scale(values)

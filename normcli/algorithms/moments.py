@@ -144,6 +144,21 @@ measure_cascade_of_halves = functools.partial(measure_cascade, loads=2)
 """What torch's CPU kernels do of float16 and bfloat16."""
 
 
+def measure_in_float64(rows: Values, add: Add, ddof: int) -> Moments:
+    """Return what torch's CPU kernel for batch norm does: sums in float64 of values and of rounded squares.
+
+    Mean, deviations and the sum of their squares are rounded to the dtype of the values.
+
+    Source: PyTorch 2.13, aten/src/ATen/native/cpu/batch_norm_kernel.cpp,
+    `batch_norm_cpu_collect_stats_contiguous_impl`.
+    """
+    dtype = rows.dtype
+    mean = (add(rows.astype(np.float64)) / rows.shape[1]).astype(dtype)
+    deviations = rows - mean[:, None]
+    squares = add((deviations * deviations).astype(np.float64)).astype(dtype)
+    return Moments(mean, squares / make_count(rows, ddof))
+
+
 def _run_fused(steps: Values) -> Part:
     """Run Welford's recurrence along the first axis by inverses of the counts, products fused with sums."""
     mean, squares = np.zeros(steps.shape[1:], steps.dtype), np.zeros(steps.shape[1:], steps.dtype)

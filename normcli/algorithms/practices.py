@@ -12,8 +12,8 @@ from typing import NamedTuple
 class Held(enum.Enum):
     """How far a row was held against the framework itself."""
 
-    BITS = "to the bit"
-    VARIANCES = "same variances"
+    BITS = "to the bit (float32)"
+    VARIANCES = "variances, not bits"
     READ = "read, not run"
 
 
@@ -57,6 +57,12 @@ PRACTICES = (
         "torch (x86, AVX2)", ("rms",), "pairwise:float32", Held.BITS,
         "PyTorch 2.13: torch/_decomp/decompositions.py, _fused_rms_norm; SumKernel.cpp, cascade_sum",
         "torch-cpu:float32",
+    ),
+    Practice(
+        "torch (AVX2), images", ("bn",), "two-pass:float32", Held.BITS,
+        "PyTorch 2.13: aten/src/ATen/native/cpu/batch_norm_kernel.cpp, contiguous, with spatial axes: sums are "
+        "kept in float64, mean and deviations in float32; of (N, C) the order goes by the threads",
+        "torch-cpu-batch:float32:folded-wide-root",
     ),
     Practice(
         "torch (CUDA)", ("ln",), "chunked-welford:float32", Held.READ,

@@ -94,6 +94,10 @@ KERNELS = (
         "torch-cpu-half", "added as in torch's CPU kernels with AVX2 of half precision", sums.add_in_vectors,
         moments.measure_cascade_of_halves,
     ),
+    Algorithm(
+        "torch-cpu-batch", "added in float64 as in torch's CPU kernel for batch norm", sums.add_in_turn,
+        moments.measure_in_float64,
+    ),
 )  # fmt: skip
 """How kernels that were read add float32, to the bit; each is a kind of one of the common algorithms."""
 
@@ -140,6 +144,7 @@ FORMS = (
     Cast("fused", "gamma and beta in one rounding", elements.write_fused, needs_gamma=True),
     Cast("folded-fused", "as x · a + b in one rounding", elements.write_folded_fused),
     Cast("wide-root", "the root taken in float64", elements.write_wide_root),
+    Cast("folded-wide-root", "as x · a + b, the root taken in float64", elements.write_folded_wide_root),
 )
 """Other orders of the same operations, which differ in the last place."""
 

@@ -29,6 +29,16 @@ def call_torch(norm, x, gamma, beta):
     return run_torch(module, x, gamma, beta if norm == "ln" else None)
 
 
+def call_torch_batch(norm, x, gamma, beta):
+    """A channel for each row, of four images."""
+    import torch
+
+    images = np.moveaxis(x.reshape(len(x), 4, -1, 2), 0, 1).copy()
+    given = map(torch.from_numpy, (gamma, beta))
+    y = torch.nn.functional.batch_norm(torch.from_numpy(images), None, None, *given, training=True, eps=EPS)
+    return np.moveaxis(y.numpy(), 1, 0).reshape(x.shape)
+
+
 def call_keras(norm, x, gamma, beta):
     os.environ.setdefault("KERAS_BACKEND", "torch")
     import keras
@@ -71,6 +81,7 @@ def call_numpy(norm, x, gamma, beta):
 
 CALLS = {
     "torch (x86, AVX2)": call_torch,
+    "torch (AVX2), images": call_torch_batch,
     "keras (torch)": call_keras,
     "flax": call_flax,
     "onnxruntime (CPU)": call_onnxruntime,
@@ -105,15 +116,13 @@ def test_kernels_that_were_followed_give_every_bit(row, norm):
     kernel = find_kernel(row.kernel)
     for count in (5, 24, 100, 1003):
         rng = np.random.default_rng(count)
-        x = rng.normal(2.0, 1.0, (20, count)).astype(np.float32)
-        gamma, beta = (
-            rng.normal(1.0, 0.3, count).astype(np.float32),
-            rng.normal(0.0, 0.5, count).astype(np.float32),
-        )
+        x = rng.normal(2.0, 1.0, (20, 8 * count if norm == "bn" else count)).astype(np.float32)
+        shape = (len(x), 1) if norm == "bn" else (1, count)
+        gamma, beta = (rng.normal(*of, shape).astype(np.float32) for of in ((1.0, 0.3), (0.0, 0.5)))
         formula = Formula.of(make_plan(Request("rms" if norm == "rms" else "ln", eps=EPS), x.shape, x.dtype))
         none, both = (None, None), (np.broadcast_to(gamma, x.shape), np.broadcast_to(beta, x.shape))
-        affine = none if norm == "gn" else both if norm == "ln" else (both[0], None)
-        expected = CALLS[row.framework](norm, x, gamma, beta)
+        affine = {"gn": none, "rms": (both[0], None)}.get(norm, both)
+        expected = CALLS[row.framework](norm, x, gamma.reshape(-1), beta.reshape(-1))
         np.testing.assert_array_equal(kernel.run(x, formula, x.dtype, affine), expected)
 
 
