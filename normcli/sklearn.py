@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _adds_up(scaler: ExactScaler) -> bool:
-    return find_norm(scaler.norm)[0].divisor.measurement is not Measurement.QUARTILES
+    return find_norm(scaler.norm)[0].divisor.measurement is not Measurement.QUANTILES
 
 
 class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -94,7 +94,7 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     @available_if(_adds_up)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: N803
-        """Count more samples. Quartiles (`robust`) follow from no sums: they have no such method."""
+        """Count more samples. Quantiles (`robust`) follow from no sums: they have no such method."""
         self._fit(X, more=hasattr(self, "statistics_"))
         return self
 

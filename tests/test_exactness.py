@@ -38,6 +38,18 @@ CASES = {name: (name, over_rows(name)) for name in GROUPED} | {
 }
 """Every norm that has groups, by itself, and what else its arithmetic can be asked for."""
 
+OPTIONAL = {
+    "zscore no mean": ("zscore", {"no_mean": True}),
+    "zscore no scale": ("zscore", {"no_scale": True}),
+    "robust no mean": ("robust", {"no_mean": True}),
+    "robust no scale": ("robust", {"no_scale": True}),
+    "tenths": ("robust", {"quantiles": (10, 90)}),
+    "the ends": ("robust", {"quantiles": (0, 100)}),
+    "on one side": ("robust", {"quantiles": (60, 97.5), "no_mean": True}),
+    "thousandths": ("robust", {"quantiles": (0.001, 99.9)}),
+}
+"""What scikit-learn's scalers can be told."""
+
 
 def make(kind: str, rows: int, n: int, seed: int = 0) -> np.ndarray:
     """Rows of values that are hard to sum, to centre or to square."""
@@ -105,6 +117,16 @@ def test_float64_layer_norm(n):
 def test_float64_scalers(norm, n):
     for kind in WIDE_KINDS:
         check(normalize(make(kind, 3, n), norm, axes=1), kind)
+
+
+@pytest.mark.parametrize("case", OPTIONAL)
+@pytest.mark.parametrize("n", [7, *slowly([1, 2, 100])])
+def test_float64_scalers_with_options(case, n):
+    norm, options = OPTIONAL[case]
+    for kind in WIDE_KINDS:
+        check(normalize(make(kind, 3, n), norm, axes=1, **options), (case, kind))
+    for kind in KINDS:
+        check(normalize(make(kind, 3, n).astype(np.float32), norm, axes=1, **options), (case, kind, "float32"))
 
 
 @pytest.mark.parametrize("norm", SCALERS)

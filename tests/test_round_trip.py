@@ -9,7 +9,7 @@ from normcli import normalize
 from normcli.fitting.stats_file import read_stats
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.divisors import Measurement
-from normcli.norms.options import NAMES, OPTIONS, find_option
+from normcli.norms.options import NAMES, OPTIONS, OptionKind, find_option
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule
 from normcli.verify.golden import verify_golden
 from tests.marks import slowly
@@ -27,6 +27,7 @@ def choose_value(norm, name):
         "feature_axes": "C", "layout": "NLC", "axes": axes, "keep": kept, "groups": 3, "group_order": "interleaved", "eps": 0.125,
         "eps_mode": mode.value, "ddof": 1, "p": np.inf, "size": 3, "alpha": 0.5, "exponent": 0.5, "k": 2.0,
         "dtype": "float32", "like": frameworks[0] if frameworks else None,
+        "range": (-1.0, 3.0), "quantiles": (10.0, 97.5), "no_mean": True, "no_scale": True,
     }[name]  # fmt: skip
 
 
@@ -60,7 +61,12 @@ OF_NO_FIT = {"size", "alpha", "exponent", "k"}
 
 
 def write_arguments(options):
-    return [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+    rows = ((find_option(name), value) for name, value in options.items())
+    return [
+        part
+        for row, value in rows
+        for part in (f"--{row.word}", *([] if row.kind is OptionKind.FLAG else [row.format(value)]))
+    ]
 
 
 def draw(rng, count=SHAPE[0]):
@@ -103,7 +109,7 @@ def test_stats_files_are_merged_and_used_with_the_options_that_they_were_fitted_
     stats = [tmp_path / name for name in ("a.npz", "b.npz", "both.npz")]
     for path, files in zip(stats, ([parts[0]], [parts[1]], parts), strict=True):
         assert normcli("fit", norm.name, *arguments, *files, "-o", path, "-q").code == 0
-    if norm.divisor.measurement is not Measurement.QUARTILES:  # those of the parts do not give those of both
+    if norm.divisor.measurement is not Measurement.QUANTILES:  # those of the parts do not give those of both
         assert normcli("merge", *stats[:2], "-o", stats[2], "-q").code == 0
     kept = read_stats(str(stats[2])).subject.request
     if option.name == "feature_axes":

@@ -8,10 +8,11 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from normcli import normalize
+from normcli import backward, fit, normalize
 from normcli.engine.inputs import Inputs
 from normcli.engine.run import run
 from normcli.engine.walk import Effort
+from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.results.inputs import SelectionRequest, select
@@ -154,13 +155,95 @@ def test_scalers_are_those_of_scikit_learn(norm, rows, rng):
         )
 
 
+OPTIONS = [
+    pytest.param("minmax", {"range": (-1, 3)}, "MinMaxScaler", {"feature_range": (-1, 3)}, id="range"),
+    pytest.param("robust", {"quantiles": (10, 90)}, "RobustScaler", {"quantile_range": (10, 90)}, id="quantiles"),
+    pytest.param("robust", {"quantiles": (60, 99.5)}, "RobustScaler", {"quantile_range": (60, 99.5)}, id="above"),
+    pytest.param("robust", {"no_mean": True}, "RobustScaler", {"with_centering": False}, id="robust-no-mean"),
+    pytest.param("robust", {"no_scale": True}, "RobustScaler", {"with_scaling": False}, id="robust-no-scale"),
+    pytest.param("zscore", {"no_mean": True}, "StandardScaler", {"with_mean": False}, id="zscore-no-mean"),
+    pytest.param("zscore", {"no_scale": True}, "StandardScaler", {"with_std": False}, id="zscore-no-scale"),
+    pytest.param(
+        *("zscore", {"no_mean": True, "no_scale": True}),
+        *("StandardScaler", {"with_mean": False, "with_std": False}),
+        id="neither",
+    ),
+]  # fmt: skip
+
+
 @pytest.mark.peers
-def test_a_feature_range_is_gamma_and_beta(rng):
-    x = rng.normal(5.0, 30.0, (20, 4))
+@pytest.mark.parametrize(("norm", "options", "name", "theirs"), OPTIONS)
+@pytest.mark.parametrize("rows", [1, 6, 201])
+def test_options_are_those_of_scikit_learn(norm, options, name, theirs, rows, rng):
+    scaler = getattr(peer("sklearn.preprocessing"), name)(**theirs)
+    x = rng.normal(5.0, 30.0, (rows, 4))
     x[:, 3] = 7.0
-    theirs = peer("sklearn.preprocessing").MinMaxScaler(feature_range=(-1, 3)).fit_transform(x)
-    ours = normalize(x, "minmax", gamma=4.0, beta=-1.0).normalized
-    np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
+    expected = scaler.fit_transform(x)
+    for y in (
+        normalize(x, norm, **options, like="sklearn").normalized,
+        fit(x, norm, **options, like="sklearn").apply(x),
+    ):
+        np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-13)
+    stats = fit(x, norm, **options, like="sklearn")
+    np.testing.assert_allclose(
+        stats.invert(expected), scaler.inverse_transform(expected), rtol=1e-12, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "center", "scale"),
+    [
+        pytest.param({"quantiles": (10, 90)}, 3.0, 6.2, id="quantiles"),
+        pytest.param({"no_mean": True}, 0.0, 2.0, id="no mean"),
+        pytest.param({"no_scale": True}, 3.0, 1.0, id="no scale"),
+        pytest.param({"no_scale": True, "quantiles": (10, 90)}, 3.0, 1.0, id="no scale of quantiles"),
+        pytest.param({"no_mean": True, "quantiles": (0, 100)}, 0.0, 9.0, id="no mean, from end to end"),
+    ],
+)
+def test_robust_with_options(options, center, scale):
+    x = np.array([[1.0], [2.0], [3.0], [4.0], [10.0]])
+    np.testing.assert_allclose(normalize(x, "robust", **options).normalized, (x - center) / scale, rtol=1e-15)
+    stats = fit(x, "robust", **options)
+    assert stats.apply(x).tolist() == normalize(x, "robust", **options).normalized.tolist()
+    np.testing.assert_allclose(stats.invert(stats.apply(x)), x, rtol=1e-15)
+
+
+def test_a_column_of_one_value_is_divided_by_1_and_nothing_else():
+    x = np.array([[7.0], [7.0]])
+    found = normalize(x, "zscore", no_mean=True)
+    assert found.normalized.tolist() == x.tolist()
+    assert found.warnings == ("group c=0 has the variance 0: its normalized values are x",)
+    assert normalize(x, "zscore", no_scale=True).warnings == ()
+    assert normalize(x[:1], "zscore", no_mean=True).warnings == (
+        "group c=0 holds a single value: its variance is 0 and its normalized value x",
+    )
+
+
+def test_steps_that_are_left_out_have_no_slope():
+    x = np.ones((2, 2))
+    with pytest.raises(UsageError, match="no backward pass without one of its steps"):
+        backward(x, x, "zscore", no_mean=True)
+
+
+@pytest.mark.parametrize(
+    ("norm", "options", "message"),
+    [
+        pytest.param("robust", {"quantiles": (90, 10)}, "no two quantiles from 0 to 100", id="turned"),
+        pytest.param("robust", {"quantiles": (10, 101)}, "no two quantiles", id="beyond 100"),
+        pytest.param("robust", {"quantiles": (10.0001, 90)}, "with up to 3 decimals", id="fine"),
+        pytest.param("robust", {"quantiles": 10}, "is not two numbers", id="one"),
+        pytest.param("robust", {"quantiles": "10,90"}, "is not two numbers", id="a text"),
+        pytest.param("zscore", {"quantiles": (10, 90)}, "zscore has no option quantiles", id="of another norm"),
+        pytest.param("bn", {"no_mean": True}, "bn has no option no_mean", id="of a layer"),
+        pytest.param("zscore", {"no_mean": "yes"}, "is not yes or no", id="no flag"),
+        pytest.param(
+            "minmax", {"range": (0, 2), "gamma": 1.0}, "range says what gamma and beta are", id="both"
+        ),
+    ],
+)
+def test_options_that_make_no_sense(norm, options, message):
+    with pytest.raises(UsageError, match=message):
+        normalize(np.ones((3, 2)), norm, **options)
 
 
 @pytest.mark.peers

@@ -100,10 +100,11 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
     named = list(name_tensors(expand(files), settings.source.table()))
     destinations = choose_files_for([one.name for one in named], answer)
     kept = read_stats(stats)
-    if settings.parameters.bounds is not None and not kept.subject.plan(1).norm.spans_range:
+    request = settings.request
+    if request.range is not None and not kept.subject.plan(1).norm.spans_range:
         raise UsageError(f"--range is of minima and maxima; {stats} holds others")
     loaded = load_affine(settings.parameters, kept.subject.columns)
-    use = Use(kept, **loaded, eps=settings.request.eps, dtype=settings.request.dtype)
+    use = Use(kept, **loaded, eps=request.eps, dtype=request.dtype, range=request.range)
     for one in named if len(named) > 1 else ():  # before any is written
         use.plan(one.name, one.load(use.wanted).values)
     if settings.run.is_clustered:

@@ -68,7 +68,7 @@ def _fit(
 ) -> None:
     """Fit a norm to files: exact statistics over all of them, mergeable.
 
-    The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quartiles
+    The stats file keeps exact sums: files fitted apart and merged, in any order, give the same bits. Quantiles
     (robust) follow from no sums: fit all their files at once. normcli merge, apply and invert use it.
 
     FILE… are files, FILE:KEY, quoted patterns and folders; of an .npz all arrays are taken. They are joined

@@ -11,11 +11,11 @@ from click import option
 from normcli.cli.types import (
     Framework,
     LikeOption,
+    OptionValue,
     Words,
     parse_lengths,
     parse_momentum,
     parse_number,
-    parse_range,
     parse_shape,
 )
 from normcli.norms.options import NUMERIC_TYPES, OPTIONS, OptionKind, find_option
@@ -105,7 +105,7 @@ def declare(row: norms.Option, norm: Norm | None = None) -> Option:
     default = row.default if norm is None else row.find_default(norm)
     if norm is None and row.name in ("eps", "eps_mode"):
         default = "each norm's"
-    kind: Any = NUMERIC_TYPES.get(row.kind)
+    kind: Any = OptionValue(row) if row.kind is OptionKind.PAIR else NUMERIC_TYPES.get(row.kind)
     text = row.help if default is None else f"{row.help} [default: {row.format(default)}]"
     if row.choices:
         kind = click.Choice(row.choices)
@@ -113,22 +113,18 @@ def declare(row: norms.Option, norm: Norm | None = None) -> Option:
         return option(
             f"--{row.word}", type=Framework(norm.name), cls=LikeOption, metavar=row.metavar, help=text
         )
+    elif row.kind is OptionKind.FLAG:
+        return option(f"--{row.word}", is_flag=True, help=text)
     return option(f"--{row.word}", type=kind, metavar=row.metavar, help=text)
 
 
-LAYOUT, DTYPE = (declare(find_option(name)) for name in ("layout", "dtype"))
+LAYOUT, DTYPE, RANGE = (declare(find_option(name)) for name in ("layout", "dtype", "range"))
 
 _AFFINE = {
     "gamma": ("--weight", "The scale: a file, JSON in place or one number."),
     "beta": ("--bias", "The shift, likewise."),
 }
 """The parameters: what layers call each, and its help."""
-
-
-RANGE = option(
-    "--range", "bounds", type=parse_range, metavar="LOW,HIGH",
-    help="From where to where values come to lie, as gamma = HIGH − LOW and beta = LOW. [default: 0,1]",
-)  # fmt: skip
 
 
 def declare_affine(names: Iterable[str] = tuple(_AFFINE), *, with_synonyms: bool = True) -> list[Option]:
@@ -233,7 +229,7 @@ def _join_words(
 
 def print_of(norm: Norm) -> Option:
     """Return the option that prints fields of a norm's answer."""
-    return print_fields((*norm.statistics, *FIELDS))
+    return print_fields((*norm.all_statistics, *FIELDS))
 
 
 LOOK = (
@@ -301,6 +297,5 @@ def of_problem(named: NamedNorm, *, but: str = "", several: bool = False) -> lis
         *RECIPE,
         *of_norm(named, but=but),
         *((*affine, AFFINE_SEED) if affine else ()),
-        *((RANGE,) if named.norm.spans_range else ()),
         *((*RUNNING, STATE) if named.norm.tracks else ()),
     ]

@@ -62,11 +62,10 @@ class SourceOptions(NamedTuple):
 
 
 class ParameterOptions(NamedTuple):
-    """The affine step: values, the range that they lead to, or the seed that they are drawn from."""
+    """The affine step: values, or the seed that they are drawn from."""
 
     gamma: str | None = None
     beta: str | None = None
-    bounds: tuple[float, float] | None = None
     affine_seed: int | None = None
 
 

@@ -179,14 +179,7 @@ def _parse_values(text: str, option: str) -> Parsed:
 def load_affine(
     parameters: ParameterOptions, columns: tuple[str, ...] | None = None
 ) -> dict[str, NDArray[Any] | None]:
-    """Return gamma and beta as they are given, by name, or as a range makes them; None where they are not."""
-    if parameters.bounds is not None:
-        import numpy as np
-
-        if parameters.gamma is not None or parameters.beta is not None:
-            raise UsageError("--range says what gamma and beta are; leave them out")
-        low, high = parameters.bounds
-        return {"gamma": np.asarray(high - low, dtype=float), "beta": np.asarray(low, dtype=float)}
+    """Return gamma and beta as they are given, by name; None where they are not."""
     return {name: load_optional(name, getattr(parameters, name), columns) for name in ("gamma", "beta")}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 from types import MappingProxyType
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from click.shell_completion import CompletionItem
+
+    from normcli.norms.options import Option
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
@@ -36,14 +37,6 @@ def _split_integers(text: str, pattern: str, separators: str, example: str) -> t
     if not all(re.fullmatch(pattern, part) for part in parts):
         raise click.BadParameter(f"{text!r} is not a list of lengths such as {example}")
     return tuple(map(int, parts))
-
-
-def parse_range(text: str) -> tuple[float, float]:
-    """Return the bounds of `-1,1`."""
-    bounds = [parse_number(part) for part in text.split(",")]
-    if len(bounds) != 2 or not -math.inf < bounds[0] < bounds[1] < math.inf:
-        raise click.BadParameter(f"{text!r} is not a lower and a higher bound, such as -1,1")
-    return bounds[0], bounds[1]
 
 
 def parse_number(text: str) -> float:
@@ -173,6 +166,24 @@ class Framework(click.ParamType[str]):
         from normcli.norms.conventions import find_convention
 
         return find_convention(value, self.norm).framework
+
+
+class OptionValue(click.ParamType[Any]):
+    """A value of a row of the table of options, which reads and checks it.
+
+    Parameters
+    ----------
+    row : Option
+    """
+
+    def __init__(self, row: Option) -> None:
+        self.name, self._row = row.kind.value, row
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value."""
+        parsed = self._row.parse(value)
+        self._row.check(parsed)
+        return parsed
 
 
 class LikeOption(click.Option):

@@ -80,10 +80,10 @@ class Whole(NamedTuple):
             If samples have statistics of their own, or these do not follow from sums of blocks.
         """
         subject = choose_subject(request, Tensor(make_hollow(shape, dtype), name))
-        if subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
+        if subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
             norm = subject.request.norm
             raise UsageError(
-                f"{norm} has quartiles, which follow from no sums of blocks: fit it on one machine"
+                f"{norm} has quantiles, which follow from no sums of blocks: fit it on one machine"
             )
         return cls(subject, shape, nan, name)
 

@@ -10,7 +10,7 @@ from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_shape, format_statistic
 from normcli.norms.options import find_option
 from normcli.norms.request import Fill
-from normcli.norms.table import EpsMode, GroupOrder
+from normcli.norms.table import QUARTILES, EpsMode, GroupOrder
 from normcli.printable import format_count, make_printable
 from normcli.tensors.nested import describe_number
 
@@ -38,6 +38,9 @@ _WORDS: tuple[HeaderLine, ...] = (("words", ("normcli help words",)),)
 
 _WINDOW_OPTIONS = ("size", "alpha", "exponent", "k")
 _WINDOW_MEMBERS = ("size", "before", "after", "alpha", "exponent", "k")
+
+_CHOSEN = ("range", "quantiles", "no_mean", "no_scale")
+"""The options that are members of JSON where they are given."""
 
 _FILLED = {
     Fill.PASS: "what does not is passed through",
@@ -71,6 +74,7 @@ def describe_plan(plan: Plan, subject: Mapping[str, Any]) -> dict[str, Any]:
         **({} if spec.p is None else {"p": describe_number(spec.p)}),
         **({} if window is None else {"window": describe_members(window, *_WINDOW_MEMBERS)}),
         "like": spec.like,
+        **{name: getattr(plan.request, name) for name in _CHOSEN if getattr(plan.request, name) is not None},
         **(describe_members(spec, "gamma_offset") if spec.gamma_offset else {}),
     }
 
@@ -284,6 +288,10 @@ def format_options(plan: Plan) -> str:
         parts.append(f"ddof {spec.ddof}")
     if spec.p is not None and find_option("p").belongs_to(plan.norm):  # else it is in the formula
         parts.append(f"p {spec.p:g}")
+    if spec.range is not None:
+        parts.append(f"range {find_option('range').format(spec.range)}")
+    if spec.quantiles not in (None, QUARTILES):
+        parts.append(f"quantiles {find_option('quantiles').format(spec.quantiles)} %")
     if spec.window is not None:
         parts += [f"{name} {getattr(spec.window, name):g}" for name in _WINDOW_OPTIONS]
     if spec.like is not None:

@@ -103,7 +103,7 @@ class Inputs(NamedTuple):
         Known statistics, one for each group of `Grid.running`, to normalize with instead of the groups' own.
     selection : Selection or None
         Which values count; None if all do.
-    measured : Moments, Lengths, Extremes, Quartiles or None
+    measured : Moments, Lengths, Extremes, Quantiles or None
         What was measured of the groups elsewhere (of many files), to normalize with instead of their own.
     """
 

@@ -1,6 +1,6 @@
-"""Runs of norms that divide by the interquartile range.
+"""Runs of norms that divide by the range of two quantiles.
 
-Groups that lie within a tile are sorted. Of larger ones the keys of the quartiles are found digit by digit,
+Groups that lie within a tile are sorted. Of larger ones the keys of the quantiles are found digit by digit,
 with one pass for each digit: two for values of 32 bits, four for 64, more of many groups.
 """
 
@@ -17,7 +17,7 @@ from normcli.engine.inputs import Inputs
 from normcli.engine.passes import Run
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import DataError
-from normcli.numerics.order import RankSearch, measure_quartiles
+from normcli.numerics.order import RankSearch, find_shares, measure_quantiles
 from normcli.numerics.solution import solve
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.divisor import Solution
-    from normcli.numerics.order_statistics import Quartiles
+    from normcli.numerics.order_statistics import Quantiles
     from normcli.numerics.workspace import Workspace
 
 
@@ -42,8 +42,8 @@ SHORTEST_LINE = 4096
 """Bytes of a file that are read at intervals as fast as in a row; in memory it hardly matters."""
 
 
-class QuartileRun(Run):
-    """A run of a norm that divides by the interquartile range."""
+class QuantileRun(Run):
+    """A run of a norm that divides by the range of two quantiles."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -55,8 +55,9 @@ class QuartileRun(Run):
     def _solve_tile(
         self, x: NDArray[Any], tile: Slices, work: Workspace, selected: Selected | None
     ) -> tuple[Solution, Any]:
-        quartiles = measure_quartiles(*self._lay_rows(tile, x, selected))
-        return solve(self.plan, quartiles, exact=self.exact), quartiles.count
+        rows, chosen = self._lay_rows(tile, x, selected)
+        quantiles = measure_quantiles(rows, find_shares(self.plan), chosen)
+        return solve(self.plan, quantiles, exact=self.exact), quantiles.count
 
     def _measure_in_passes(self) -> None:
         search = _start_search(self.plan, self.source.dtype)
@@ -64,8 +65,8 @@ class QuartileRun(Run):
         while not search.done:
             self.add_values(search)
             search.advance()
-        quartiles = search.find()
-        self._write_all(solve(self.plan, quartiles, exact=self.exact), quartiles.count)
+        quantiles = search.find()
+        self._write_all(solve(self.plan, quantiles, exact=self.exact), quantiles.count)
 
     def add_values(self, search: RankSearch) -> None:
         """Add every value to a search, in one pass."""
@@ -81,12 +82,12 @@ class QuartileRun(Run):
         self.walk.each(add, whole=False, line=geometry.longest_leaf, most=MOST_VALUES)
 
 
-def find_quartiles(
+def find_quantiles(
     parts: Callable[[], Iterable[tuple[Plan, NDArray[Any]]]],
     effort: Effort = DEFAULT_EFFORT,
     selection: Selection | None = None,
-) -> Quartiles:
-    """Return the quartiles of tensors as if they were one.
+) -> Quantiles:
+    """Return the quantiles of tensors as if they were one.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def find_quartiles(
 
     Notes
     -----
-    Tensors larger than memory are read tile by tile; what is kept is one histogram for each quartile and group.
+    Tensors larger than memory are read tile by tile; what is kept is one histogram for each quantile and group.
     Two results cannot be merged: the tensors of both have to be read again.
     """
     search = None
@@ -122,18 +123,18 @@ def find_quartiles(
                 continue
             geometry = find_geometry(plan)
             with open_source(values, plan, geometry) as source:
-                run = QuartileRun(plan, geometry, source, None, Inputs(selection=selection), effort)
+                run = QuantileRun(plan, geometry, source, None, Inputs(selection=selection), effort)
                 run.walk.expect(1)
                 run.add_values(search)
         if search is None:
-            raise DataError("there is no tensor to find quartiles of")
+            raise DataError("there is no tensor to find quantiles of")
         search.advance()
     return search.find()
 
 
 def _start_search(plan: Plan, dtype: np.dtype[Any]) -> RankSearch:
-    """Return a search for the quartiles of a plan's groups, of values of a dtype."""
-    return RankSearch(plan.grid.group_count, _choose_key_dtype(dtype))
+    """Return a search for the quantiles of a plan's groups, of values of a dtype."""
+    return RankSearch(plan.grid.group_count, _choose_key_dtype(dtype), find_shares(plan))
 
 
 def _choose_key_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

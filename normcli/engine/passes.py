@@ -21,7 +21,6 @@ from normcli.engine.compiled import open_compiled
 from normcli.engine.geometry import Segments, Totals, find_lengths, fold_rows, join
 from normcli.engine.inputs import COUNT, NO_INPUTS, TileSelection, zero_unselected
 from normcli.engine.walk import BLOCK, DEFAULT_EFFORT, Walk
-from normcli.norms.table import Centre
 from normcli.numerics.columns import measure_columns
 from normcli.numerics.kernel import SHORTEST_WIDE_LINE, Parameters, apply, apply_affine
 from normcli.numerics.measuring import choose_method
@@ -106,7 +105,7 @@ class Run:
         self.whole = geometry.columns or (
             geometry.count <= effort.whole and (behind == 1 or geometry.count * behind <= effort.block)
         )
-        self.centred = plan.norm.centre is Centre.MEAN
+        self.centred = plan.norm.divisor.about_mean
         self.method = choose_method(plan, exact=self.exact)
         self.by_columns = geometry.columns and self.method.measures_columns
         self.compiled = open_compiled(self)

@@ -206,8 +206,8 @@ def _find_run(plan: Plan) -> type[Run]:
         from normcli.engine.computation import LengthRun
 
         return LengthRun
-    if plan.norm.divisor.measurement is Measurement.QUARTILES:
-        from normcli.engine.order import QuartileRun
+    if plan.norm.divisor.measurement is Measurement.QUANTILES:
+        from normcli.engine.order import QuantileRun
 
-        return QuartileRun
+        return QuantileRun
     return Run

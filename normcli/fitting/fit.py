@@ -8,7 +8,7 @@ import numpy as np
 
 from normcli.compiled import find_kernel
 from normcli.engine.inputs import Selection
-from normcli.engine.order import find_quartiles
+from normcli.engine.order import find_quantiles
 from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
 from normcli.fitting.gather import gather
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from normcli.fitting.subject import Subject
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
-    from normcli.numerics.order_statistics import Quartiles
+    from normcli.numerics.order_statistics import Quantiles
     from normcli.tensors.many import Named
     from normcli.tensors.opened import Opened, StoreVersion
     from normcli.tensors.tensor import Tensor
@@ -126,12 +126,12 @@ def fit(request: Request, sources: Iterable[Named], policy: Policy, effort: Effo
         raise DataError("no file is left to fit" + (f": {bad[0]}" if bad else ""))
     if named is not None and stats.subject.columns is None and stats.subject.has_columns():
         stats = stats._replace(subject=stats.subject._replace(columns=named[1]))
-    if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
+    if stats.subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
         load = fitting.load
         if len(kinds) > 1:  # of text: whole numbers beyond 2⁵³ in some files, and other numbers in others
-            notes.append(("the quartiles", "whole numbers beyond 2^53 beside others are rounded to float64"))
+            notes.append(("the quantiles", "whole numbers beyond 2^53 beside others are rounded to float64"))
             load = fitting.load_as_float64
-        stats = stats._replace(quartiles=_search_quartiles(stats, good, load, effort))
+        stats = stats._replace(quantiles=_search_quantiles(stats, good, load, effort))
     return Fitted(stats, tuple(bad), tuple(notes))
 
 
@@ -141,13 +141,13 @@ def _format_problem(source: Named, error: BaseException) -> str:
     return problem if source.name in problem else f"{source.name}: {problem}"
 
 
-def _search_quartiles(
+def _search_quantiles(
     stats: Stats,
     sources: Sequence[tuple[Named, Opened | StoreVersion | None]],
     load: Callable[[Named], Tensor],
     effort: Effort,
-) -> Quartiles:
-    """Read all tensors again, once for each digit that the quartiles are found by.
+) -> Quantiles:
+    """Read all tensors again, once for each digit that the quantiles are found by.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def _search_quartiles(
                 refuse_changed(source.name)
             yield subject.plan(tensor.values.shape[batch]), tensor.values
 
-    return find_quartiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
+    return find_quantiles(load_all, effort, Selection(omits_nan=True) if stats.omits_nan else None)
 
 
 class _Fitting(NamedTuple):

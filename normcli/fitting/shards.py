@@ -36,9 +36,9 @@ def take_shard(named: Sequence[Named], request: Request, number: int, count: int
         If there are fewer tensors, or samples, than parts.
     """
     norm = find_norm(request.norm)[0]
-    if norm.divisor.measurement is Measurement.QUARTILES:
+    if norm.divisor.measurement is Measurement.QUANTILES:
         raise UsageError(
-            f"--shard: {norm.name} has quartiles, which follow from no parts: fit all data at once"
+            f"--shard: {norm.name} has quantiles, which follow from no parts: fit all data at once"
         )
     if len(named) == 1:
         return [Named(named[0].name, partial(_load_part, named[0], request, number, count))]

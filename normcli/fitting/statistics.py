@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from normcli.fitting.subject import Subject
     from normcli.fitting.sums import Sums
     from normcli.norms.plan import Plan
-    from normcli.numerics.order_statistics import Quartiles
+    from normcli.numerics.order_statistics import Quantiles
     from normcli.numerics.solution import Measured
 
 
@@ -35,7 +35,7 @@ class Stats(NamedTuple):
     files, samples : int
         Over how many.
     sums : Sums
-    quartiles : Quartiles or None
+    quantiles : Quantiles or None
         Where the norm divides by their range; they cannot be merged.
     """
 
@@ -44,7 +44,7 @@ class Stats(NamedTuple):
     files: int
     samples: int
     sums: Sums
-    quartiles: Quartiles | None = None
+    quantiles: Quantiles | None = None
 
     def add(self, other: Stats) -> Stats:
         """Return the statistics over the files of both, which have one subject; the sums are added in place."""
@@ -76,7 +76,7 @@ def round_stats(stats: Stats) -> Rounded:
     with np.errstate(all="ignore"):
         solved = solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=images)
         fields: dict[str, NDArray[np.generic]] = dict(
-            solve(plan, stats.quartiles or solved.moments, exact=True).statistics
+            solve(plan, stats.quantiles or solved.moments, exact=True).statistics
         )
         if "std" in fields:
             for ddof in {0, 1} - {plan.spec.ddof}:
@@ -120,7 +120,7 @@ def _format_warning(plan: Plan, chosen: NDArray[np.bool_], kind: str) -> str:
 
 def find_moments(plan: Plan, stats: Stats) -> Measured:
     """Return what a tensor is normalized with, as pairs; for a plan of any number of samples."""
-    if stats.quartiles is not None:
-        return stats.quartiles
+    if stats.quantiles is not None:
+        return stats.quantiles
     with np.errstate(all="ignore"):
         return solve_sums(plan, stats.sums, omits_nan=stats.omits_nan, images=False).moments

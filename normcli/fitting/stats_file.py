@@ -13,9 +13,10 @@ Its members are
   of x² and of the samples' own deviations, Σ digit · 2^(32 · (low + place)):
   `sum`, `square`, `image_std_sum` (places first),
   each with its `…_low`;
-- where the norm divides by quartiles, `quartile_values` and `quartile_quarters`: for each of them the values
-  that it lies between, and how many quarters of the way;
-- where float64 rounds integers of `min`, `max` or `quartile_values`, what it leaves of them: each as `…_rest`;
+- where the norm divides by a range of quantiles, `quantile_values` and `quantile_parts`: for the median and
+  each of them the values that it lies between, and how many parts of the way: of 4 for quartiles, of 10 for
+  10 and 90 per cent, of the least number that makes them whole;
+- where float64 rounds integers of `min`, `max` or `quantile_values`, what it leaves of them: each as `…_rest`;
 - for other readers, rounded from these: `mean`, `var` by the norm's ddof and what else it has (a length as
   `norm_length`), `var0` and `var1` by others.
 """
@@ -35,7 +36,8 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.options import OPTIONS, OptionKind
 from normcli.norms.request import Request
 from normcli.numerics.fixed import DIGIT, MOST_PLACES, Fixed
-from normcli.numerics.order_statistics import Quartiles
+from normcli.numerics.order import find_shares
+from normcli.numerics.order_statistics import Quantiles
 from normcli.numerics.pairs import Pair
 from normcli.printable import format_count
 from normcli.tensors.many import list_keys
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.options import Option
+    from normcli.norms.plan import Plan
 
 SCHEMA = "normcli-stats/1"
 
@@ -60,7 +63,12 @@ _KIND = FileKind(
 _STORED = tuple(option for option in OPTIONS if option.kind not in (OptionKind.AXES, OptionKind.DTYPE))
 """The options that are stored by their names; axes are, as numbers, and a dtype is that of the tensors."""
 
-_OPEN: Mapping[OptionKind, float] = {OptionKind.INTEGER: -1, OptionKind.NUMBER: np.nan}
+_OPEN: Mapping[OptionKind, float | tuple[float, ...]] = {
+    OptionKind.INTEGER: -1,
+    OptionKind.NUMBER: np.nan,
+    OptionKind.PAIR: (np.nan, np.nan),
+    OptionKind.FLAG: -1,
+}
 """What stands for an option that the caller left open; of words, the empty one."""
 
 _NAN_RULES = ("omit", "propagate")
@@ -131,10 +139,10 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
     }
     if stats.subject.columns is not None:
         members["columns"] = np.array(stats.subject.columns, dtype=np.str_)
-    if stats.quartiles is not None:
-        values = stats.quartiles.values.map(lambda a: a.reshape(*shape, -1))
-        members |= _describe_pair("quartile_values", values)
-        members["quartile_quarters"] = stats.quartiles.quarters.reshape(*shape, -1)
+    if stats.quantiles is not None:
+        values = stats.quantiles.values.map(lambda a: a.reshape(*shape, -1))
+        members |= _describe_pair("quantile_values", values)
+        members["quantile_parts"] = stats.quantiles.parts.reshape(*shape, -1)
     members |= {name: getattr(sums, field).reshape(shape) for field, name in _COUNTS.items()}
     for field, name in _EXACT.items():
         settled = getattr(sums, field).settle()
@@ -164,20 +172,25 @@ def _read_pair(members: Members, name: str, shape: tuple[int, ...]) -> Pair:
 def _store(option: Option, value: Any) -> Any:
     if value is None:
         return _OPEN.get(option.kind, "")
-    return float(value) if option.kind is OptionKind.NUMBER else value
+    return {OptionKind.NUMBER: float, OptionKind.FLAG: int}.get(option.kind, lambda given: given)(value)
 
 
 def _restore(option: Option, members: Members) -> Any:
     """Return an option's value; None if it was left open, as are those that files of earlier versions lack."""
     if option.name not in members:
         return None
-    if option.kind is OptionKind.INTEGER:
-        value: Any = members.take_integer(option.name, -1, _LARGEST)
-    elif option.kind is OptionKind.NUMBER:
-        value = members.take_floats(option.name, ()).item()
-    else:
-        value = members.take_word(option.name)
-    if value == _store(option, None) or value != value:  # NaN is not itself
+    match option.kind:
+        case OptionKind.INTEGER:
+            value: Any = members.take_integer(option.name, -1, _LARGEST)
+        case OptionKind.FLAG:
+            value = members.take_integer(option.name, -1, 1)
+        case OptionKind.NUMBER:
+            value = members.take_floats(option.name, ()).item()
+        case OptionKind.PAIR:
+            value = tuple(members.take_floats(option.name, (2,)).tolist())
+        case _:
+            value = members.take_word(option.name)
+    if value == _store(option, None) or np.isnan(value if option.kind in _OPEN else 0).any():
         return None
     return option.read(value)
 
@@ -213,10 +226,10 @@ def read_stats(path: str) -> Stats:
         counted,
         f"with the other counts, and a group has {format_count(size, 'value')}",
     )
-    quartiles = None
-    if plan.norm.divisor.measurement is Measurement.QUARTILES:
-        quartiles = _read_quartiles(members, plan.grid.stats_shape, sums)
-    stats = Stats(subject, omits_nan, files, samples, sums, quartiles)
+    quantiles = None
+    if plan.norm.divisor.measurement is Measurement.QUANTILES:
+        quantiles = _read_quantiles(members, plan, sums)
+    stats = Stats(subject, omits_nan, files, samples, sums, quantiles)
     _hold_rounded(members, stats)
     return stats
 
@@ -313,13 +326,14 @@ def _read_exact(members: Members, name: str, shape: tuple[int, ...]) -> Fixed:
     return Fixed(digits.reshape(*places, -1), low)
 
 
-def _read_quartiles(members: Members, shape: tuple[int, ...], sums: Sums) -> Quartiles:
-    values = _read_pair(members, "quartile_values", (*shape, 6)).map(lambda a: a.reshape(-1, 6))
+def _read_quantiles(members: Members, plan: Plan, sums: Sums) -> Quantiles:
+    shape, shares = plan.grid.stats_shape, find_shares(plan)
+    values = _read_pair(members, "quantile_values", (*shape, 6)).map(lambda a: a.reshape(-1, 6))
     inside = (values.hi >= sums.low.hi[:, None]) & (values.hi <= sums.high.hi[:, None])
-    members.require("quartile_values", inside | np.isnan(values.hi), values.hi, "not from min to max")
-    quarters = members.take_integers("quartile_quarters", (*shape, 3), 0, 3)
+    members.require("quantile_values", inside | np.isnan(values.hi), values.hi, "not from min to max")
+    parts = members.take_integers("quantile_parts", (*shape, 3), 0, shares.of - 1)
     count = (sums.count + sums.above + sums.below).astype(np.float64)
-    return Quartiles(count, values, quarters.reshape(-1, 3))
+    return Quantiles(count, values, parts.reshape(-1, 3), shares)
 
 
 def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats:
@@ -344,9 +358,9 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
                 f"{name} and {first_name} differ in {what}: {_format_choice(b)} and {_format_choice(a)}; "
                 "they cannot be merged"
             )
-    if first.quartiles is not None:
+    if first.quantiles is not None:
         raise DataError(
-            f"{name} and {first_name} hold quartiles, from which those of both do not follow; fit all at once"
+            f"{name} and {first_name} hold quantiles, from which those of both do not follow; fit all at once"
         )
     added = first.add(other)
     return added._replace(subject=mine._replace(columns=mine.columns or theirs.columns))

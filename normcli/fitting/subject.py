@@ -11,7 +11,6 @@ from normcli.dtypes import find_type, is_real
 from normcli.errors import DataError, UsageError
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
-from normcli.norms.table import Centre
 
 if TYPE_CHECKING:
     from normcli.norms.plan import Plan
@@ -149,4 +148,4 @@ def find_batch(plan: Plan) -> int:
 
 def has_images(plan: Plan) -> bool:
     """Whether each sample has a deviation of its own, of which the mean can be taken."""
-    return plan.norm.centre is Centre.MEAN and bool(find_positions(plan))
+    return plan.norm.divisor.about_mean and bool(find_positions(plan))

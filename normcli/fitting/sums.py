@@ -10,7 +10,6 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.norms.divisors import Measurement
-from normcli.norms.table import Centre
 from normcli.numerics.divisor import choose_scale_where
 from normcli.numerics.fixed import ALL, Fixed
 from normcli.numerics.kept import is_decided
@@ -179,7 +178,7 @@ def solve_sums(plan: Plan, sums: Sums, *, omits_nan: bool, images: bool) -> Solv
         k = choose_scale_where(length.hi, _SMALL, _LARGE)
         moments = Lengths(count, length if k is None else length.map(lambda a: np.ldexp(a, k)), k)
     else:
-        centred = plan.norm.centre is Centre.MEAN
+        centred = plan.norm.divisor.about_mean
         moments = _make_moments(sums.total, sums.square, count, centred=centred)
         _set_not_finite(plan, moments, sums, unknown)
     image_std = None
@@ -242,7 +241,7 @@ def _set_not_finite(plan: Plan, moments: Moments, sums: Sums, unknown: NDArray[n
     infinite = (above | below) & ~unknown
     if not (infinite | unknown).any():
         return
-    centred = plan.norm.centre is Centre.MEAN
+    centred = plan.norm.divisor.about_mean
     if centred:
         moments.mean.hi[infinite] = np.where(above & below, np.nan, np.where(above, np.inf, -np.inf))[infinite]
         moments.mean.hi[unknown] = np.nan

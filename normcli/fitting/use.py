@@ -32,6 +32,8 @@ class Use(NamedTuple):
         Instead of the fitted one.
     dtype : str or None
         Of the output; the input's by default.
+    range : tuple of float or None
+        Instead of the fitted one.
     """
 
     stats: Stats
@@ -39,6 +41,7 @@ class Use(NamedTuple):
     beta: NDArray[Any] | None = None
     eps: float | None = None
     dtype: str | None = None
+    range: tuple[float, float] | None = None
 
     @property
     def wanted(self) -> tuple[str, ...] | None:
@@ -60,7 +63,7 @@ class Use(NamedTuple):
             raise DataError(f"{name} has {axes}; the statistics are of tensors of {len(subject.shape)}")
         fitted = subject.plan(self.stats.samples)
         eps = fitted.spec.eps if self.eps is None else self.eps  # which may depend on all that was fitted
-        request = subject.request._replace(dtype=self.dtype, eps=eps)
+        request = subject.request._replace(dtype=self.dtype, eps=eps, range=self.range or fitted.spec.range)
         plan = make_plan(request, values.shape, values.dtype, self.wanted)
         if plan.grid.stats_shape != fitted.grid.stats_shape:
             kept = " ".join(plan.grid.kept_names)
@@ -72,8 +75,8 @@ class Use(NamedTuple):
 
     def fit_inputs(self, plan: Plan) -> Inputs:
         """Return gamma, beta and the statistics in the shapes that the plan has for them."""
-        gamma = None if self.gamma is None else plan.fit_parameter("gamma", self.gamma)
-        beta = None if self.beta is None else plan.fit_parameter("beta", self.beta)
+        given = plan.complete_parameters({"gamma": self.gamma, "beta": self.beta})
+        gamma, beta = (None if a is None else plan.fit_parameter(name, a) for name, a in given.items())
         return Inputs(gamma, beta, measured=find_moments(plan, self.stats))
 
 

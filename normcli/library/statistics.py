@@ -166,13 +166,13 @@ class Statistics:
         Raises
         ------
         UsageError
-            If the statistics are quartiles, which follow from no sums.
+            If the statistics are quantiles, which follow from no sums.
         DataError
             If `x` is unlike the others.
         """
         subject = self._stats.subject
-        if subject.plan(1).norm.divisor.measurement is Measurement.QUARTILES:
-            raise UsageError(f"{self.norm} has quartiles, which follow from no sums: fit all data at once")
+        if subject.plan(1).norm.divisor.measurement is Measurement.QUANTILES:
+            raise UsageError(f"{self.norm} has quantiles, which follow from no sums: fit all data at once")
         rule = NanRule.OMIT if self._stats.omits_nan else NanRule.PROPAGATE
         added = _fit(x, subject.request, nan or rule, threads, subject.columns, is_update=True)
         self._stats = merge_stats(self._stats, added, "the statistics", "x")
@@ -250,8 +250,8 @@ class Statistics:
         *,
         inverts: bool,
     ) -> Any:
-        given = {name: read_array(array, name) for name, array in affine.items() if array is not None}
-        use = Use(self._stats, **given, eps=eps, dtype=None if dtype is None else name_dtype(dtype))
+        gamma, beta = (None if a is None else read_array(a, name) for name, a in affine.items())
+        use = Use(self._stats, gamma, beta, eps, None if dtype is None else name_dtype(dtype))
         if find_lazy(x) is not None:
             from normcli.cluster.arrays import use_array
             from normcli.cluster.blocks import BlockUse
@@ -295,6 +295,10 @@ def fit(
     eps_mode: EpsModeName | None = None,
     ddof: int | None = None,
     p: float | None = None,
+    range: tuple[float, float] | None = None,
+    quantiles: tuple[float, float] | None = None,
+    no_mean: bool | None = None,
+    no_scale: bool | None = None,
     like: FrameworkName | None = None,
     nan: NanName | None = None,
     threads: int | None = None,
@@ -308,6 +312,8 @@ def fit(
     norm : str
         A name of the table `normcli.NORMS`, or an alias of one, whose statistics samples share.
     axes, keep, layout, feature_axes, groups, group_order, eps, eps_mode, ddof, p, like
+        As of `normalize`.
+    range, quantiles, no_mean, no_scale
         As of `normalize`.
     nan : {"propagate", "omit", "raise"}, optional
         What becomes of NaN, as of `normalize`.
@@ -417,7 +423,7 @@ def merge(first: Statistics, *others: Statistics) -> Statistics:
     Raises
     ------
     DataError
-        If they are not of the same norm, options, shape, columns and dtype; or hold quartiles.
+        If they are not of the same norm, options, shape, columns and dtype; or hold quantiles.
     """
     merged = first
     for other in others:

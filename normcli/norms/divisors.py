@@ -21,7 +21,7 @@ class Measurement(enum.Enum):
     LENGTH = "length"
     WINDOW = "mean square of a window"
     EXTREMES = "smallest and largest value"
-    QUARTILES = "quartiles"
+    QUANTILES = "quantiles"
 
 
 class Combination(NamedTuple):
@@ -44,11 +44,14 @@ class OrderStatistic(NamedTuple):
     ----------
     name : str
     sentence : str
-        What it is; `{count}` stands for the number of values.
+        What it is; `{count}` stands for the number of values, `{percent}` for the quantile's own.
     symbol, latex : str
         How a formula writes it; in LaTeX as otherwise where that is empty.
-    quarter : int or None
-        How many quarters of the way from the smallest value to the largest it lies; None for a combination.
+    percent : float or None
+        How much of the way from the smallest value to the largest it lies, by rank; None for a combination, and
+        for what a caller chooses.
+    chosen : int or None
+        Which of the caller's two quantiles it is.
     combination : Combination or None
         The statistics that it is made of.
     """
@@ -57,16 +60,19 @@ class OrderStatistic(NamedTuple):
     sentence: str
     symbol: str
     latex: str = ""
-    quarter: int | None = None
+    percent: float | None = None
+    chosen: int | None = None
     combination: Combination | None = None
 
 
 _ORDER_STATISTICS = (
-    OrderStatistic("min", "The smallest of the {count}.", "min x", r"\min x", quarter=0),
-    OrderStatistic("max", "The largest of the {count}.", "max x", r"\max x", quarter=4),
-    OrderStatistic("median", "The median: as many values lie below it as above.", "x̃", r"\tilde{x}", quarter=2),
-    OrderStatistic("q1", "The first quartile: a quarter of the values lie below.", "q₁", "q_1", quarter=1),
-    OrderStatistic("q3", "The third quartile: a quarter of the values lie above.", "q₃", "q_3", quarter=3),
+    OrderStatistic("min", "The smallest of the {count}.", "min x", r"\min x", percent=0),
+    OrderStatistic("max", "The largest of the {count}.", "max x", r"\max x", percent=100),
+    OrderStatistic(
+        "median", "The median: as many values lie below it as above.", "x̃", r"\tilde{x}", percent=50
+    ),
+    OrderStatistic("q1", "The first quartile: a quarter of the values lie below.", "q₁", "q_1", percent=25),
+    OrderStatistic("q3", "The third quartile: a quarter of the values lie above.", "q₃", "q_3", percent=75),
     OrderStatistic(
         "range", "The range: the one less the other.", "d", combination=Combination("max", "−", "min")
     ),
@@ -84,6 +90,14 @@ _ORDER_STATISTICS = (
     ),
     OrderStatistic(
         "iqr", "The interquartile range: the one less the other.", "d", combination=Combination("q3", "−", "q1")
+    ),
+    OrderStatistic("q_low", "The lower quantile: {percent} % of the values lie below.", "q₁", "q_1", chosen=0),
+    OrderStatistic("q_high", "The upper quantile: {percent} % of the values lie below.", "q₂", "q_2", chosen=1),
+    OrderStatistic(
+        "q_range",
+        "The quantile range: the one less the other.",
+        "d",
+        combination=Combination("q_high", "−", "q_low"),
     ),
 )
 
@@ -127,6 +141,10 @@ class Divisor(NamedTuple):
         Whether normalized values, before gamma and beta, stay small however far out a value lies.
     resists_outliers : bool
         Whether the statistics may be finite beside values that are not, and the size 0 of values that differ.
+    about_mean : bool
+        Whether squares are of deviations from the mean, not of the values.
+    divides : bool
+        False where a caller leaves the division out: the statistics are those of the divisor, which is 1.
     """
 
     measurement: Measurement
@@ -139,17 +157,28 @@ class Divisor(NamedTuple):
     is_0_of_nothing: bool = False
     bounded: bool = True
     resists_outliers: bool = False
+    about_mean: bool = False
+    divides: bool = True
 
     @property
     def is_by_order(self) -> bool:
         """Whether the statistics go by the order of values: there is no root then, and no eps."""
-        return self.measurement in (Measurement.EXTREMES, Measurement.QUARTILES)
+        return self.measurement in (Measurement.EXTREMES, Measurement.QUANTILES)
 
     @property
     def sizes(self) -> tuple[str, ...]:
         """The statistics that are finite unless values are not; a square, an inverse or a sum may overflow."""
         made = {name for name, row in ORDER_STATISTICS.items() if row.combination is not None}
         return tuple(name for name in self.statistics if name not in {self.square, "rstd", *made})
+
+    def break_promise(self, statistic: str | None) -> Divisor:
+        """Return the divisor without what it promises of a statistic."""
+        return self._replace(promises=tuple(row for row in self.promises if row.statistic != statistic))
+
+    def leave_out(self) -> Divisor:
+        """Return the divisor of values that nothing divides; what remains has a unit, and no promise."""
+        statistics = tuple(name for name in self.statistics if name != "rstd")  # one over the divisor
+        return self._replace(divides=False, statistics=statistics, bounded=False, promises=())
 
     @property
     def words_for_empty(self) -> str:
@@ -165,6 +194,7 @@ DEVIATION = Divisor(
     size="variance",
     spread="std",
     promises=(Promise("mean", 0.0), Promise("var", 1.0)),
+    about_mean=True,
 )
 ROOT_MEAN_SQUARE = Divisor(
     measurement=Measurement.MOMENTS,
@@ -210,7 +240,7 @@ HALF_RANGE = Divisor(
     promises=(Promise("min", -1.0), Promise("max", 1.0)),
 )
 QUARTILE_RANGE = Divisor(
-    measurement=Measurement.QUARTILES,
+    measurement=Measurement.QUANTILES,
     statistics=("median", "q1", "q3", "iqr"),
     root=f"({ORDER_STATISTICS['iqr'].combination})",
     size="interquartile range",
@@ -219,6 +249,14 @@ QUARTILE_RANGE = Divisor(
     bounded=False,
     resists_outliers=True,
 )
+QUANTILE_RANGE = QUARTILE_RANGE._replace(
+    statistics=("median", "q_low", "q_high", "q_range"),
+    root=f"({ORDER_STATISTICS['q_range'].combination})",
+    size="quantile range",
+    spread="q_range",
+    promises=(Promise("median", 0.0), Promise("q_range", 1.0)),
+)
+"""What stands for the interquartile range where a caller chooses other quantiles."""
 
 DIVISORS = (DEVIATION, ROOT_MEAN_SQUARE, LENGTH, WINDOW_POWER, RANGE, HALF_RANGE, QUARTILE_RANGE)
-"""Every divisor, once."""
+"""Every divisor of a row of the norms, once."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.dtypes import OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
-from normcli.norms.divisors import LENGTH, WINDOW_POWER
-from normcli.norms.table import AxesRule, Centre, EpsMode, GroupOrder, Norm, ParameterRule
+from normcli.norms.divisors import LENGTH, WINDOW_POWER, Measurement
+from normcli.norms.table import QUARTILES, AxesRule, EpsMode, GroupOrder, Norm, ParameterRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,6 +29,8 @@ class OptionKind(enum.Enum):
     NUMBER = "a number"
     CHOICE = "one of a few words"
     TEXT = "a text"
+    PAIR = "two numbers"
+    FLAG = "yes or no"
     AXES = "a list of axes, by number or letter"
     DTYPE = "the name of a dtype"
     FRAMEWORK = "the name of a framework"
@@ -47,11 +49,20 @@ def _convert_axes(value: Any) -> int | tuple[int | str, ...]:
         return tuple(part if isinstance(part, str) else operator.index(part) for part in value)
 
 
+def _convert_pair(value: Any) -> tuple[float, float]:
+    low, high = (float(operator.pos(part)) for part in value)
+    return low, high
+
+
 _CONVERTERS: Mapping[OptionKind, Callable[[Any], Any]] = {
     OptionKind.INTEGER: operator.index,
     OptionKind.NUMBER: lambda value: float(operator.pos(value)),  # a string has no sign
     OptionKind.AXES: _convert_axes,
+    OptionKind.PAIR: _convert_pair,
+    OptionKind.FLAG: lambda value: bool(operator.index(value)) or None,  # what is not asked for is left open
 }
+
+_WORDS_OF_FLAGS = {"yes": True, "no": False}
 
 
 class Option(NamedTuple):
@@ -69,7 +80,7 @@ class Option(NamedTuple):
         has none of its own.
     choices : tuple of str
         The words that a `CHOICE` or a `DTYPE` takes.
-    default : int, float, str or None
+    default : int, float, str, tuple or None
         The value where neither caller nor convention nor norm chooses one; None where there is none.
     metavar : str or None
         What stands for the value in help texts, where that does not follow from the kind.
@@ -84,7 +95,7 @@ class Option(NamedTuple):
     help: str
     is_of: Callable[[Norm], bool] | None = None
     choices: tuple[str, ...] = ()
-    default: float | str | None = None
+    default: float | str | tuple[float, float] | None = None
     metavar: str | None = None
     is_allowed: Callable[[Any], bool] = lambda _: True
     requirement: str = "not a finite number"
@@ -111,7 +122,7 @@ class Option(NamedTuple):
         UsageError
             If it is of another kind.
         """
-        if value is None or (isinstance(value, str) and self.kind not in NUMERIC_TYPES):
+        if value is None or (isinstance(value, str) and self.kind not in _NEVER_TEXT):
             return value
         try:
             return _CONVERTERS[self.kind](value)
@@ -127,16 +138,22 @@ class Option(NamedTuple):
             If it is none.
         """
         try:
+            if self.kind is OptionKind.PAIR:
+                return self.convert([*map(float, text.split(","))])
+            if self.kind is OptionKind.FLAG:
+                return _WORDS_OF_FLAGS[text]
             return NUMERIC_TYPES[self.kind](text) if self.kind in NUMERIC_TYPES else text
-        except ValueError:
+        except (ValueError, KeyError, UsageError):
             raise UsageError(f"{self.name} takes {self.kind.value}, not {text!r}") from None
 
     def format(self, value: Any) -> str:
         """Return a value as a command line has it: `parse` gives it back."""
+        if isinstance(value, bool):
+            return next(word for word, meaning in _WORDS_OF_FLAGS.items() if meaning is value)
         if isinstance(value, float):
             short = f"{value:g}"
             return short if float(short) == value else repr(value)
-        return ",".join(map(str, value)) or "()" if isinstance(value, tuple) else str(value)
+        return ",".join(map(self.format, value)) or "()" if isinstance(value, tuple) else str(value)
 
     def describe(self, value: Any) -> Any:
         """Return a value as JSON has it, which knows no infinity: `read` gives it back."""
@@ -153,6 +170,10 @@ class Option(NamedTuple):
         is_infinite = self.kind is OptionKind.NUMBER and value in ("inf", "-inf")
         return self.convert(float(value) if is_infinite else value)
 
+    def _write(self, value: Any) -> str:
+        """Return a value as a message has it."""
+        return self.format(value) if isinstance(value, tuple) else str(value)
+
     def check(self, value: Any) -> None:
         """Raise `UsageError` unless a value of the right kind is in range."""
         if self.choices and value not in self.choices:
@@ -161,9 +182,26 @@ class Option(NamedTuple):
                 listed = f"neither {self.choices[0]!r} nor {self.choices[1]!r}"
             raise UsageError(f"{self.name} {value!r} is {listed}")
         if not self.is_allowed(value):
-            raise UsageError(f"{self.name} {value} is {self.requirement}")
+            raise UsageError(f"{self.name} {self._write(value)} is {self.requirement}")
         if self.kind is OptionKind.DTYPE:
             find_type(value)
+
+
+_NEVER_TEXT = (*NUMERIC_TYPES, OptionKind.PAIR, OptionKind.FLAG)
+"""The kinds whose values no string is."""
+
+
+def _has_optional_steps(norm: Norm) -> bool:
+    return norm.has_optional_steps
+
+
+def _is_quantiles(pair: tuple[float, float]) -> bool:
+    """Whether a pair is two quantiles in per cent, of which so many digits are behind the point."""
+    return 0 <= pair[0] < pair[1] <= 100 and all(round(share, QUANTILE_DIGITS) == share for share in pair)
+
+
+QUANTILE_DIGITS = 3
+"""With more, the places between values that quantiles lie at could leave 64 bits."""
 
 
 def _has_groups(norm: Norm) -> bool:
@@ -213,7 +251,7 @@ OPTIONS = (
     ),
     Option(
         "ddof", OptionKind.INTEGER, "The variance's divisor is n − ddof.",
-        lambda norm: norm.centre is Centre.MEAN,
+        lambda norm: norm.divisor.about_mean,
         default=0, is_allowed=lambda ddof: ddof >= 0, requirement="negative",
     ),
     Option(
@@ -241,6 +279,21 @@ OPTIONS = (
         "k", OptionKind.NUMBER, "Summand of the divisor.", _has_window, default=1.0,
         is_allowed=math.isfinite,
     ),
+    Option(
+        "range", OptionKind.PAIR,
+        "From where to where values come to lie: gamma = HIGH − LOW and beta = LOW. [default: 0,1]",
+        lambda norm: norm.spans_range, metavar="LOW,HIGH",
+        is_allowed=lambda pair: -math.inf < pair[0] < pair[1] < math.inf,
+        requirement="not a lower and a higher bound, such as -1,1",
+    ),
+    Option(
+        "quantiles", OptionKind.PAIR, "Per cent: what the values are divided by lies between these quantiles.",
+        lambda norm: norm.divisor.measurement is Measurement.QUANTILES,
+        default=QUARTILES, metavar="LOW,HIGH", is_allowed=_is_quantiles,
+        requirement=f"no two quantiles from 0 to 100 with up to {QUANTILE_DIGITS} decimals, such as 10,90",
+    ),
+    Option("no_mean", OptionKind.FLAG, "Subtract nothing.", _has_optional_steps),
+    Option("no_scale", OptionKind.FLAG, "Divide by nothing: only subtract.", _has_optional_steps),
     Option("dtype", OptionKind.DTYPE, "Of the output (and of a generated tensor).", choices=OUTPUT_DTYPES),
     Option("like", OptionKind.FRAMEWORK, "Follow a framework; other options override it.", metavar="FRAMEWORK"),
 )  # fmt: skip

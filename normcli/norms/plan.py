@@ -16,7 +16,7 @@ import numpy as np
 
 from normcli.dtypes import find_type, get_eps, is_float, is_half, is_short_float
 from normcli.errors import DataError, UsageError
-from normcli.norms.divisors import LENGTH, WINDOW_POWER
+from normcli.norms.divisors import LENGTH, ORDER_STATISTICS, WINDOW_POWER, Measurement
 from normcli.norms.grid import Grid, Reach, Split
 from normcli.norms.layout import Layout, make_layout
 from normcli.norms.request import Choices, Request
@@ -34,6 +34,8 @@ from normcli.norms.table import (
 from normcli.printable import format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 EACH_CHANNEL = -1
@@ -75,6 +77,10 @@ class NumericSpec(NamedTuple):
     omits_nan : bool
         Whether NaN does not count, unless the caller says otherwise.
     p : float or None
+    quantiles : tuple of float or None
+        Those between which the divisor lies, in per cent.
+    range : tuple of float or None
+        From where to where values come to lie.
     window : Window or None
     dtype : str or None
         Of the output; None for the input's.
@@ -93,6 +99,8 @@ class NumericSpec(NamedTuple):
     flat_rule: FlatRule | None
     omits_nan: bool
     p: float | None
+    quantiles: tuple[float, float] | None
+    range: tuple[float, float] | None
     window: Window | None
     dtype: str | None
     like: str | None
@@ -154,6 +162,20 @@ class Plan:
         divides_alpha = window is None or window.divisor == window.size
         return self.norm.formula(self.spec.eps_mode, divides_alpha=divides_alpha)
 
+    def find_percents(self) -> dict[str, float]:
+        """Return how much of a group lies below each statistic that is one of its values, or between two.
+
+        Examples
+        --------
+        >>> plan = make_plan(Request("robust", quantiles=(10.0, 90.0)), (4, 3), np.dtype("f8"))
+        >>> plan.find_percents()
+        {'median': 50.0, 'q_low': 10.0, 'q_high': 90.0}
+        """
+        rows = filter(None, map(ORDER_STATISTICS.get, self.norm.statistics))
+        chosen = self.spec.quantiles or ()
+        found = ((row.name, row.percent if row.chosen is None else chosen[row.chosen]) for row in rows)
+        return {name: float(percent) for name, percent in found if percent is not None}
+
     def change_spec(self, **changes: Any) -> Plan:
         """Return the plan with other fields of its `NumericSpec`."""
         return replace(self, spec=self.spec._replace(**changes))
@@ -178,6 +200,24 @@ class Plan:
         held = tuple(min(n, length) for n, length in zip(self.parameters.view_shape, lengths, strict=True))
         parameters = ParameterShapes(self.parameters.rule, tuple(range(len(held))), held, held, held)
         return replace(self, grid=self.grid.restrict(lengths), parameters=parameters)
+
+    def complete_parameters(
+        self, given: Mapping[str, NDArray[np.generic] | None]
+    ) -> Mapping[str, NDArray[np.generic] | None]:
+        """Return gamma and beta as they are given, or as the range that was asked for makes them.
+
+        Raises
+        ------
+        UsageError
+            If others are given.
+        """
+        if self.spec.range is None:
+            return given
+        low, high = self.spec.range
+        made = {"gamma": np.asarray(high - low), "beta": np.asarray(low)}
+        if any(values is not None and not np.all(values == made[name]) for name, values in given.items()):
+            raise UsageError("range says what gamma and beta are; leave them out")
+        return made
 
     def fit_parameter(self, name: str, parameter: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return gamma or beta as a read-only array of the parameters' shape.
@@ -292,6 +332,8 @@ def make_plan(
         flat_rule=chosen.pick("flat_rule"),
         omits_nan=bool(chosen.pick("omits_nan")),
         p=chosen.pick("p") if norm.divisor == LENGTH else None,
+        quantiles=chosen.pick("quantiles") if norm.divisor.measurement is Measurement.QUANTILES else None,
+        range=request.range,
         window=window,
         dtype=request.dtype,
         like=chosen.like,

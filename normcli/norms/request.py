@@ -54,6 +54,10 @@ class Request(NamedTuple):
     alpha: float | None = None
     exponent: float | None = None
     k: float | None = None
+    range: tuple[float, float] | None = None
+    quantiles: tuple[float, float] | None = None
+    no_mean: bool | None = None
+    no_scale: bool | None = None
     dtype: str | None = None
     like: str | None = None
 
@@ -102,6 +106,8 @@ class Choices:
         for option in OPTIONS:
             if getattr(request, option.name) is not None:
                 self._check(option)
+        self.norm = self.norm.choose_quantiles(request.quantiles)
+        self.norm = self.norm.leave_out(centring=bool(request.no_mean), division=bool(request.no_scale))
         if request.axes is not None and request.keep is not None:
             raise UsageError("axes and keep say the same thing from two sides; give one of them")
 

@@ -17,6 +17,7 @@ from normcli.norms.divisors import (
     DEVIATION,
     HALF_RANGE,
     LENGTH,
+    QUANTILE_RANGE,
     QUARTILE_RANGE,
     RANGE,
     ROOT_MEAN_SQUARE,
@@ -180,6 +181,10 @@ class Norm(NamedTuple):
         The exponent of an ℓp length that the definition fixes; None where the caller chooses it.
     presets : tuple of (str, float)
         Names of special cases, such as `l1`, and the exponent p that each fixes.
+    has_optional_steps : bool
+        Whether a caller may leave out the centring, or the division, as scikit-learn's scalers do.
+    is_partial : bool
+        Whether one has: no row of the table is, but those that `leave_out` returns.
     source : str
         The paper or specification that defines it.
     use : str
@@ -203,6 +208,8 @@ class Norm(NamedTuple):
     tracks: bool = False
     p: float | None = None
     presets: tuple[tuple[str, float], ...] = ()
+    has_optional_steps: bool = False
+    is_partial: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -215,6 +222,12 @@ class Norm(NamedTuple):
         return self.divisor.statistics
 
     @property
+    def all_statistics(self) -> tuple[str, ...]:
+        """Those, and what groups have instead where a caller chooses other quantiles."""
+        others = QUANTILE_RANGE.statistics if self.divisor == QUARTILE_RANGE else ()
+        return tuple(dict.fromkeys((*self.statistics, *others)))
+
+    @property
     def parameter_names(self) -> tuple[str, ...]:
         """`("gamma", "beta")`, `("gamma",)` or `()`."""
         if self.parameters is ParameterRule.NONE:
@@ -224,7 +237,9 @@ class Norm(NamedTuple):
     @property
     def gradient_names(self) -> tuple[str, ...]:
         """What a backward pass makes: `("dx", "dgamma", "dbeta")` or fewer; `()` where there is none."""
-        return () if self.is_by_order else ("dx", *(f"d{name}" for name in self.parameter_names))
+        if self.is_by_order or self.is_partial:
+            return ()
+        return ("dx", *(f"d{name}" for name in self.parameter_names))
 
     @property
     def spans_range(self) -> bool:
@@ -235,6 +250,22 @@ class Norm(NamedTuple):
     def drawn_names(self) -> tuple[str, ...]:
         """Those of them that layers begin with: where nothing is subtracted, nothing is added either."""
         return self.parameter_names if self.centre.statistic else self.parameter_names[:1]
+
+    def leave_out(self, *, centring: bool, division: bool) -> Norm:
+        """Return the row without one of its steps, or without both."""
+        row = self._replace(is_partial=centring or division)
+        if centring:
+            whole = self.divisor.break_promise(self.centre.statistic)
+            row = row._replace(centre=Centre.NOTHING, divisor=whole)
+        if division:
+            row = row._replace(divisor=row.divisor.leave_out())
+        return row
+
+    def choose_quantiles(self, quantiles: tuple[float, float] | None) -> Norm:
+        """Return the row of a range of quantiles, in per cent; itself where they are its own, or none."""
+        if quantiles in (None, QUARTILES):
+            return self
+        return self._replace(divisor=QUANTILE_RANGE)
 
     @property
     def is_by_order(self) -> bool:
@@ -250,12 +281,17 @@ class Norm(NamedTuple):
     def formula(self, eps_mode: EpsMode | None = None, *, divides_alpha: bool = True) -> str:
         """Return the definition on one line, with eps where `eps_mode` (or the row's own) puts it."""
         numerator = "x" if self.centre is Centre.NOTHING else f"(x − {format_statistic(self.centre.value)})"
+        if not self.divisor.divides:
+            return numerator.strip("()")
         root = self.divisor.root.replace("ₚ", format_subscript(self.p))
         if not divides_alpha:
             root = root.replace("/size", "")
         with_eps = _WITH_EPS[eps_mode or self.eps_mode]
         return f"{numerator} / {with_eps.format(root=root, square=self.divisor.square)}"
 
+
+QUARTILES = (25.0, 75.0)
+"""The quantiles whose range is the interquartile one, in per cent."""
 
 _WITH_EPS: Mapping[EpsMode | None, str] = {
     None: "{root}",
@@ -395,6 +431,7 @@ _ROWS = (
         eps=None,
         eps_mode=None,
         zero_rule=ZeroRule.ONE,
+        has_optional_steps=True,
         source="scikit-learn StandardScaler",
         use="features of tables, before any model sees them",
     ),
@@ -438,6 +475,7 @@ _ROWS = (
         centre=Centre.MEDIAN,
         divisor=QUARTILE_RANGE,
         zero_rule=ZeroRule.ONE,
+        has_optional_steps=True,
         source="scikit-learn RobustScaler",
         use="tables with outliers",
     ),

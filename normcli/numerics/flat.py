@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import get_eps, is_float
+from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.norms.table import FlatRule, ZeroRule
 from normcli.numerics.pairs import Pair
 
@@ -48,7 +49,9 @@ def find_flat(plan: Plan, statistics: Mapping[str, Floats], count: Any) -> Selec
             case FlatRule.SMALL:
                 flat = spread < _MANY * eps
             case FlatRule.SMALL_OF_ROUNDED:
-                flat = statistics["q3"] - statistics["q1"] < _MANY * eps
+                combination = ORDER_STATISTICS[plan.norm.divisor.spread or ""].combination
+                assert combination is not None  # of a range
+                flat = statistics[combination.left] - statistics[combination.right] < _MANY * eps
             case FlatRule.TWO_PASSES:
                 var, mean = statistics["var"], statistics["mean"]
                 flat = var <= count * eps * var + (count * mean * eps) ** 2

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.norms.divisors import Measurement
-from normcli.norms.table import Centre
 from normcli.numerics.leaves import measure_leaves, measure_short_leaves
 from normcli.numerics.moments import find_moments
 from normcli.numerics.records import Leaves, fold_leaves
@@ -62,7 +61,7 @@ def choose_method(plan: Plan, *, exact: bool) -> Method:
             partial(fold_powers, p=p),
             lambda leaves, count, _: merge_powers(leaves, count, p=p),
         )
-    centred = plan.norm.centre is Centre.MEAN
+    centred = plan.norm.divisor.about_mean
     plain = measure_leaves if exact else measure_short_leaves
     return Method(
         Leaves,

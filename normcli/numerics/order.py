@@ -1,4 +1,4 @@
-"""Values by their rank: quartiles of groups that lie in memory, or that come piece by piece, both exact.
+"""Values by their rank: quantiles of groups that lie in memory, or that come piece by piece, both exact.
 
 A float whose bits are read as an integer, those of negative ones turned over, is a key that has the order of
 the floats. The key of a given rank is found digit by digit: a histogram of the values' first digits gives the
@@ -8,27 +8,27 @@ on. So a group is read as often as a key has digits, and all that is kept of it 
 
 from __future__ import annotations
 
+import math
+import operator
 import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from normcli.numerics.integers import find_limits, widen_to_pair
-from normcli.numerics.order_statistics import Quartiles
+from normcli.numerics.order_statistics import Quantiles, Shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Integers, Selected
+    from normcli.norms.plan import Plan
     from normcli.numerics.pairs import Pair
 
     Keys = NDArray[np.unsignedinteger[Any]]
 
-QUARTERS = (1, 2, 3)
-"""The quartiles, the median among them, in quarters of the way from the least value to the largest."""
-
-RANKS = 2 * len(QUARTERS)
-"""A quartile lies between two values."""
+RANKS = 2 * 3
+"""Two quantiles and the median each lie between two values."""
 
 MOST_CELLS = 1 << 22
 """Cells of all histograms together: of many groups, the digits are shorter."""
@@ -37,38 +37,53 @@ LONGEST_DIGIT, SHORTEST_DIGIT = 16, 4
 """In bits."""
 
 
-def find_ranks(count: Integers) -> tuple[Integers, Integers]:
-    """Return between which values the quartiles lie, and where: linearly, as `numpy.percentile` does.
+def find_shares(plan: Plan) -> Shares:
+    """Return what a plan takes of values in order: the names, and how much of a group lies below each.
+
+    A percentage is the decimal that it is written as.
+    """
+    from fractions import Fraction
+
+    percents = sorted(plan.find_percents().items(), key=operator.itemgetter(1))
+    shares = [Fraction(repr(percent)) / 100 for _, percent in percents]
+    of = math.lcm(*(share.denominator for share in shares))
+    return Shares(tuple(name for name, _ in percents), tuple(int(share * of) for share in shares), of)
+
+
+def find_ranks(count: Integers, shares: Shares) -> tuple[Integers, Integers]:
+    """Return between which values the quantiles lie, and where: linearly, as `numpy.percentile` does.
 
     Parameters
     ----------
     count : ndarray of int, shape (groups,)
+    shares : Shares
 
     Returns
     -------
     tuple of (ndarray, ndarray)
-        The ranks, from 0, of shape (groups, 6): of the value below and that above, for each quartile in turn.
-        How many quarters of the way from the first to the second it is, of shape (groups, 3).
+        The ranks, from 0, of shape (groups, 6): of the value below and that above, for each quantile in turn.
+        How many parts of the way from the first to the second it is, of shape (groups, 3).
     """
     last = np.maximum(count - 1, 0)[:, None]
-    below, quarters = np.divmod(last * np.array(QUARTERS), 4)
+    below, parts = np.divmod(last * np.array(shares.parts), shares.of)
     ranks = np.empty((len(count), RANKS), dtype=np.int64)
     ranks[:, ::2], ranks[:, 1::2] = below, np.minimum(below + 1, last)
-    return ranks, quarters
+    return ranks, parts
 
 
-def measure_quartiles(rows: NDArray[Any], selected: Selected | None = None) -> Quartiles:
+def measure_quantiles(rows: NDArray[Any], shares: Shares, selected: Selected | None = None) -> Quantiles:
     """Measure groups that lie in memory.
 
     Parameters
     ----------
     rows : ndarray of floats or of integers, shape (groups, n), n ≥ 1
+    shares : Shares
     selected : ndarray of bool or None
         Which values count, of the shape of rows.
 
     Returns
     -------
-    Quartiles
+    Quantiles
         With NaN where a value that counts is NaN, or none counts.
     """
     nan = np.isnan(rows)
@@ -76,7 +91,7 @@ def measure_quartiles(rows: NDArray[Any], selected: Selected | None = None) -> Q
     count = np.full(len(rows), rows.shape[1])
     if selected is not None:
         count = np.add.reduce(selected, axis=-1, dtype=np.int64)
-    ranks, quarters = find_ranks(count)
+    ranks, parts = find_ranks(count, shares)
     if selected is None:
         ordered = np.partition(rows, np.unique(ranks[:1]), axis=-1)
     else:
@@ -85,7 +100,7 @@ def measure_quartiles(rows: NDArray[Any], selected: Selected | None = None) -> Q
     values = widen_to_pair(np.take_along_axis(ordered, ranks, axis=-1))  # of 0: −0 and 0 have no order
     unknown = has_nan | (count == 0)
     values.hi[unknown], values.lo[unknown] = np.nan, 0.0
-    return Quartiles(count, values, quarters)
+    return Quantiles(count, values, parts, shares)
 
 
 def _turn(bits: NDArray[Any]) -> NDArray[Any]:
@@ -123,7 +138,7 @@ def read_keys(keys: Keys, dtype: np.dtype[Any]) -> Pair:
 
 
 class RankSearch:
-    """The values of the quartiles' ranks in some groups, found digit by digit.
+    """The values of the quantiles' ranks in some groups, found digit by digit.
 
     Call `add` for all values of all groups, in any pieces and order; then `advance`; and again, until `done`.
 
@@ -132,10 +147,12 @@ class RankSearch:
     groups : int
     dtype : dtype
         float32, float64, int64 or uint64: that of all values.
+    shares : Shares
 
     Examples
     --------
-    >>> search = RankSearch(1, np.dtype(np.float64))
+    >>> from normcli.numerics.order_statistics import QUARTILES
+    >>> search = RankSearch(1, np.dtype(np.float64), QUARTILES)
     >>> while not search.done:
     ...     for part in ([4.0, 2.0], [1.0, 3.0, 5.0]):
     ...         search.add(slice(0, 1), np.array([part]))
@@ -144,7 +161,8 @@ class RankSearch:
     array([[2., 3., 4.]])
     """
 
-    def __init__(self, groups: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, groups: int, dtype: np.dtype[Any], shares: Shares) -> None:
+        self._shares = shares
         self._size = 8 * dtype.itemsize
         self.dtype = dtype
         room = MOST_CELLS // (RANKS * max(1, groups))
@@ -207,7 +225,7 @@ class RankSearch:
     def advance(self) -> None:
         """Take the next digit of each key out of what was counted."""
         if not self._known:
-            self._rank = np.ascontiguousarray(find_ranks(self.count)[0].T)
+            self._rank = np.ascontiguousarray(find_ranks(self.count, self._shares)[0].T)
         kind, width = self._prefix.dtype.type, self._width
         histogram = self._histograms[0]
         for slot, rank in enumerate(self._rank):
@@ -221,15 +239,16 @@ class RankSearch:
         self._known += width
         self._start_histograms()
 
-    def find(self) -> Quartiles:
-        """Return what was searched for, as `measure_quartiles` does; NaN in a group makes it NaN.
+    def find(self) -> Quantiles:
+        """Return what was searched for, as `measure_quantiles` does; NaN in a group makes it NaN.
 
         Where NaN does not count, `selected` has to leave it out.
         """
         values = read_keys(np.ascontiguousarray(self._prefix.T), self.dtype)
         unknown = (self.nan_count > 0) | (self.count == 0)
         values.hi[unknown], values.lo[unknown] = np.nan, 0.0
-        return Quartiles(self.count + self.nan_count, values, find_ranks(self.count)[1])
+        parts = find_ranks(self.count, self._shares)[1]
+        return Quantiles(self.count + self.nan_count, values, parts, self._shares)
 
     @property
     def _width(self) -> int:

@@ -1,4 +1,4 @@
-"""Statistics of order: extremes, quartiles, their sums and differences."""
+"""Statistics of order: extremes, quantiles, their sums and differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from normcli.norms.divisors import ORDER_STATISTICS
 from normcli.numerics.divisor import Solution, replace_zero, replace_zeros
 from normcli.numerics.integers import find_limits, widen_to_pair
 from normcli.numerics.kept import is_decided, keep
-from normcli.numerics.pairs import Pair, Triple, distill, find_largest, find_least, normalize
+from normcli.numerics.pairs import (
+    Pair,
+    Triple,
+    distill,
+    find_largest,
+    find_least,
+    normalize,
+    two_prod,
+)
 from normcli.numerics.records import Records, count_values
 
 if TYPE_CHECKING:
@@ -25,34 +33,31 @@ if TYPE_CHECKING:
 
 
 class Total(NamedTuple):
-    """A statistic of groups as what it is: the sum of times · values, times 2^exponent.
+    """A statistic of groups as what it is: the sum of times · values, divided by a whole number.
 
     Parameters
     ----------
     times : ndarray of int, shape (terms, groups)
-        At most 4.
     values : ndarray, shape (terms, groups)
-    exponent : int
+    of : int
+        What the sum is divided by.
     """
 
     times: Integers
     values: Floats
-    exponent: int
+    of: int
 
     def add(self, other: Total, sign: str, *, half: bool) -> Total:
-        """Return the sum or the difference of two totals of one exponent, or half of it."""
+        """Return the sum or the difference of two totals that are divided by the same, or half of it."""
         values = np.concatenate((self.values, other.values if sign == "+" else -other.values))
-        return Total(np.concatenate((self.times, other.times)), values, self.exponent - half)
+        return Total(np.concatenate((self.times, other.times)), values, self.of * (1 + half))
 
     def find(self, group: int) -> Fraction:
         """Return the statistic of a group, by its number, exactly; its values are finite."""
         from fractions import Fraction
 
         terms = zip(self.times[:, group].tolist(), self.values[:, group].tolist(), strict=True)
-        return (
-            sum((times * Fraction(value) for times, value in terms if times), Fraction(0))
-            * Fraction(2) ** self.exponent
-        )
+        return sum((times * Fraction(value) for times, value in terms if times), Fraction(0)) / self.of
 
 
 @dataclass(slots=True)
@@ -81,8 +86,8 @@ class Extremes(Records):
         low, high = (np.where(np.equal(self.count, 0), np.nan, values) for values in (self.low, self.high))
         once = np.ones((1, low.size), np.int64)
         return {
-            "min": _make_total(once, Pair(low, self.low_rest), 0),
-            "max": _make_total(once, Pair(high, self.high_rest), 0),
+            "min": _make_total(once, Pair(low, self.low_rest), 1),
+            "max": _make_total(once, Pair(high, self.high_rest), 1),
         }
 
 
@@ -124,40 +129,63 @@ def fold_extremes(leaves: Extremes) -> Extremes:
     return make_extremes(low, high, np.add.reduce(leaves.count, axis=-1))
 
 
-class Quartiles(NamedTuple):
-    """The values between which the quartiles of groups lie.
+class Shares(NamedTuple):
+    """Places among values in order: those of two quantiles and the median, or of the extremes.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the statistics, the lower ones first.
+    parts : tuple of int
+    of : int
+        A share of parts/of of the way from the least value to the largest, by rank, lies below each.
+    """
+
+    names: tuple[str, ...]
+    parts: tuple[int, ...]
+    of: int
+
+
+QUARTILES = Shares(("q1", "median", "q3"), (1, 2, 3), 4)
+
+
+class Quantiles(NamedTuple):
+    """The values between which the quantiles of groups lie.
 
     Parameters
     ----------
     count : int or ndarray
         How many values are selected: in every group, or in each.
     values : Pair of ndarray, shape (groups, 6)
-        a and b of each quartile in turn: the value below, and that above.
-    quarters : ndarray of int, shape (groups, 3)
-        Each quartile is a + quarters/4 · (b − a).
+        a and b of each quantile in turn: the value below, and that above.
+    parts : ndarray of int, shape (groups, 3)
+        Each quantile is a + parts/of · (b − a).
+    shares : Shares
+        Which quantiles they are, and the `of`.
     """
 
     count: Any
     values: Pair
-    quarters: Integers
+    parts: Integers
+    shares: Shares
 
     def read(self) -> dict[str, Total]:
         """Return the statistics by name."""
-        times = np.stack((4 - self.quarters.T, self.quarters.T), axis=1)
+        of = self.shares.of
+        times = np.stack((of - self.parts.T, self.parts.T), axis=1)
         values = self.values.map(lambda part: part.T.reshape(times.shape))
-        names = ("q1", "median", "q3")
         return {
-            name: _make_total(times[i], values.map(lambda part, i=i: part[i]), -2)
-            for i, name in enumerate(names)
+            name: _make_total(times[i], values.map(lambda part, i=i: part[i]), of)
+            for i, name in enumerate(self.shares.names)
         }
 
 
-def _make_total(times: Integers, values: Pair, exponent: int) -> Total:
+def _make_total(times: Integers, values: Pair, of: int) -> Total:
     """Return a total of values, shape (terms, groups), and of what their first doubles leave."""
     hi, lo = (part.reshape(times.shape) for part in values)
     if not lo.any():
-        return Total(times, hi, exponent)
-    return Total(np.concatenate((times, times)), np.concatenate((hi, lo)), exponent)
+        return Total(times, hi, of)
+    return Total(np.concatenate((times, times)), np.concatenate((hi, lo)), of)
 
 
 class _Rounded(NamedTuple):
@@ -180,7 +208,7 @@ class _Rounded(NamedTuple):
     finite: Selected
 
 
-_LEAST, _LARGEST = 2.0**-900, 2.0**1000
+_LEAST, _LARGEST = 2.0**-900, 2.0**960
 """What is not between these may over- or underflow as it is added up, and is calculated by itself."""
 
 _THIRD = 2.0**-105
@@ -193,28 +221,48 @@ def _add_up(totals: list[Total]) -> _Rounded:
     times, values = np.zeros(shape, np.int64), np.zeros(shape)
     for i, total in enumerate(totals):
         times[: len(total.times), i], values[: len(total.times), i] = total.times, total.values
-    exponent = np.array([[total.exponent] for total in totals])
+    divisor = np.array([[float(total.of)] for total in totals])
     values = np.where(times, values, 0.0)
     finite: Selected = np.logical_and.reduce(np.isfinite(values), axis=0)
     large = np.logical_or.reduce(np.abs(values) > _LARGEST, axis=0)
     usable = finite & ~large
     kept = np.where(usable, values, 0.0)
-    # 3 times a value may be no double; 2 times it, and itself, are.
-    parts, left = distill([*(kept * (times & 6)), *(kept * (times & 1))], 3)
+    parts, left = distill(_multiply(kept, times), 3)
+    parts, endless = _divide(Triple(*parts), divisor)
     hi, mid, lo = normalize(Triple(*parts))
-    error = np.where(lo == 0.0, 0.0, _THIRD)
+    error = np.where((lo == 0.0) & ~endless, 0.0, _THIRD)
     undecided = large | left | ~is_decided(Pair(hi, mid), error)
     for part in (hi, mid, lo):
         undecided |= (np.abs(part) < _LEAST) & (part != 0.0)
-    hi, mid, lo = (np.ldexp(part, exponent) for part in (hi, mid, lo))
+    undecided |= np.logical_or.reduce((np.abs(kept) < _LEAST) & (kept != 0.0), axis=0)
     if not usable.all():
-        plain = sum(values * np.ldexp(times, exponent))
+        plain = sum(values * (times / divisor))
         hi = np.where(usable, hi, plain)
     return _Rounded(Triple(hi, mid, lo), error, undecided & finite, finite)
 
 
-def solve_by_order(plan: Plan, measured: Extremes | Quartiles, *, exact: bool) -> Solution:
-    """Return the centre, the divisor and the statistics of groups, from their extremes or quartiles."""
+def _multiply(values: Floats, times: Integers) -> list[Floats]:
+    """Return doubles whose sum is that of times · values, exactly, the larger ones first."""
+    if (times & (times - 1) == 0).all():
+        return [*(values * times)]
+    products = two_prod(values, times.astype(np.float64))
+    return [*products.hi, *products.lo]
+
+
+def _divide(number: Triple, divisor: Floats) -> tuple[Triple, Selected]:
+    """Return a sum of three doubles divided by whole numbers, and where three are not all of it."""
+    if (np.frexp(divisor)[0] == 0.5).all():
+        return number.map(lambda part: part / divisor), np.zeros(number.hi.shape, np.bool_)
+    quotients, rest, endless = [], tuple(number), np.zeros(number.hi.shape, np.bool_)
+    for _ in range(3):
+        quotients.append(rest[0] / divisor)
+        rest, left = distill([*rest, *(-part for part in two_prod(quotients[-1], divisor))], 3)
+        endless |= left
+    return Triple(*quotients), np.logical_or.reduce([endless, *(part != 0.0 for part in rest)], axis=0)
+
+
+def solve_by_order(plan: Plan, measured: Extremes | Quantiles, *, exact: bool) -> Solution:
+    """Return the centre, the divisor and the statistics of groups, from their extremes or quantiles."""
     from normcli.numerics.rational import round_once
 
     row, rule, totals = plan.norm.divisor, plan.spec.zero_rule, measured.read()
@@ -225,8 +273,10 @@ def solve_by_order(plan: Plan, measured: Extremes | Quartiles, *, exact: bool) -
             totals[name] = left.add(right, made_of.sign, half=made_of.half)
     found = _add_up([totals[name] for name in row.statistics])
     assert row.spread is not None  # of every divisor that goes by order
-    centre, spread = totals[plan.norm.centre.value], totals[row.spread]
-    places = [row.statistics.index(name) for name in (plan.norm.centre.value, row.spread)]
+    # Where nothing is subtracted, the centre that is found is left out in the end.
+    names = plan.norm.centre.statistic or row.statistics[0], row.spread
+    centre, spread = map(totals.__getitem__, names)
+    places = map(row.statistics.index, names)
     solution, undecided = _keep(found, *places, exact=exact)
     solution.divisor = replace_zeros(solution.divisor, rule)
     solution.statistics = dict(zip(row.statistics, found.value.hi.copy(), strict=True))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from normcli.norms.divisors import Measurement
-from normcli.norms.table import Centre, ZeroRule
+from normcli.norms.table import ZeroRule
 from normcli.numerics.divisor import FAINT, Solution, add_eps, replace_zero, replace_zeros
 from normcli.numerics.kept import Kept, is_decided, keep
 from normcli.numerics.moments import Moments
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.lengths import Lengths
-    from normcli.numerics.order_statistics import Extremes, Quartiles
+    from normcli.numerics.order_statistics import Extremes, Quantiles
 
-    Measured = Moments | Lengths | Extremes | Quartiles
+    Measured = Moments | Lengths | Extremes | Quantiles
 
 
 class Given(NamedTuple):
@@ -39,28 +39,32 @@ def solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
     Parameters
     ----------
     plan : Plan
-    measured : Moments, Lengths, Extremes or Quartiles
+    measured : Moments, Lengths, Extremes or Quantiles
         As `Divisor.measurement` says; a length of p = 2 comes as moments about 0.
     exact : bool
         Whether results have more than 24 bits, so that a double of the divisor is not enough. Statistics are
         always the nearest doubles to the exact ones.
     """
     solution = _solve(plan, measured, exact=exact)
-    if plan.spec.flat_rule is None:
-        return solution
-    from normcli.numerics.flat import replace_flat  # of few conventions
+    if plan.spec.flat_rule is not None:
+        from normcli.numerics.flat import replace_flat  # of few conventions
 
-    return replace_flat(plan, solution, measured.count)
+        solution = replace_flat(plan, solution, measured.count)
+    if plan.norm.is_partial:
+        from normcli.numerics.partial import leave_out  # of few requests
+
+        solution = leave_out(plan, solution, exact=exact)
+    return solution
 
 
 def _solve(plan: Plan, measured: Measured, *, exact: bool) -> Solution:
     """Return what `solve` does, if no group counts as constant that is not."""
     match plan.norm.divisor.measurement:
-        case Measurement.EXTREMES | Measurement.QUARTILES:
+        case Measurement.EXTREMES | Measurement.QUANTILES:
             # Imported on use, to keep the start of small calculations fast.
             from normcli.numerics.order_statistics import solve_by_order
 
-            return solve_by_order(plan, cast("Extremes | Quartiles", measured), exact=exact)
+            return solve_by_order(plan, cast("Extremes | Quantiles", measured), exact=exact)
         case Measurement.LENGTH if not isinstance(measured, Moments):
             return _solve_length(plan, cast("Lengths", measured))
         case _:
@@ -109,7 +113,7 @@ def _solve_moments(plan: Plan, moments: Moments, *, exact: bool) -> Solution:
         freedom = Fraction(find_freedom(plan, sums.count))
         if freedom <= 0:
             return sums.mean(), None
-        if plan.norm.centre is Centre.MEAN:
+        if plan.norm.divisor.about_mean:
             return sums.mean(), sums.scatter() / freedom
         return Fraction(0), sums.sum_squares() / freedom
 
@@ -181,7 +185,7 @@ _LEAST, _LARGEST = 2.0**-450, 2.0**450
 
 def _resolve(plan: Plan, groups: _Groups, zero_rule: ZeroRule | None, *, exact: bool) -> Solution:
     """Return the divisors and statistics of groups, exactly where the pairs do not decide them."""
-    row, centred = plan.norm.divisor, plan.norm.centre is Centre.MEAN
+    row, centred = plan.norm.divisor, plan.norm.divisor.about_mean
     assert row.spread is not None  # of every divisor that is a root of squares
     square, error = groups.square, groups.error + _ARITHMETIC
     root = _keep_endless(square, pair_root(square))

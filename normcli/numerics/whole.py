@@ -9,7 +9,7 @@ import numpy as np
 from normcli.compiled import find_kernel
 from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
-from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.norms.table import EpsMode, ZeroRule
 from normcli.numerics.elements import Elements
 from normcli.numerics.kernel import calculate_again
 from normcli.numerics.pairs import Pair, Triple
@@ -68,7 +68,7 @@ def is_plan_served(plan: Plan, count: int) -> bool:
     by_squares = row.measurement is Measurement.MOMENTS or (
         row.measurement is Measurement.LENGTH and spec.p in (None, 2.0)
     )
-    plain = spec.window is None and spec.flat_rule is None
+    plain = spec.window is None and spec.flat_rule is None and not plan.norm.is_partial
     return by_squares and plain and 0 < count < _LONGEST and find_freedom(plan, count) > 0
 
 
@@ -96,7 +96,7 @@ def make_rule(plan: Plan, count: int, *, exact: bool, exact_results: bool) -> Ru
     """
     spec = plan.spec
     modes = _MODES.index(spec.eps_mode), _ZERO_RULES.index(spec.zero_rule)
-    centred = plan.norm.centre is Centre.MEAN
+    centred = plan.norm.divisor.about_mean
     return Rule(find_freedom(plan, count), spec.eps or 0.0, *modes, centred, exact, exact_results)
 
 

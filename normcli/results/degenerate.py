@@ -136,7 +136,8 @@ class _Search:
     ) -> None:
         """Find what is degenerate where each group was normalized with its own statistics."""
         plan, grid, divisor = self.plan, self.plan.grid, self.plan.norm.divisor
-        centred, windowed = plan.norm.centre is not Centre.NOTHING, plan.spec.window is not None
+        windowed = plan.spec.window is not None
+        flattens = divisor.divides and (plan.norm.centre is not Centre.NOTHING or plan.norm.is_partial)
         if grid.group_count == 0:
             self._add("empty", None, 0, f"the tensor {grid.shape} has no groups: nothing to normalize")
             return
@@ -148,7 +149,7 @@ class _Search:
             masked = _find_groups(_is_zero, counts)
             self._report("masked", masked, f"has no value that counts: {divisor.words_for_empty}")
             suspect = np.setdiff1d(suspect, masked, assume_unique=True)
-        # Statistics may be finite beside values that are not: a count (p = 0), or quartiles.
+        # Statistics may be finite beside values that are not: a count (p = 0), or quantiles.
         if is_float(self.values.dtype) and (suspect.size or plan.spec.p == 0 or divisor.resists_outliers):
             nan, infinite = (self._find_holders(self.values, test) for test in (np.isnan, np.isinf))
             if counts is not None:  # what does not count may be anything
@@ -160,15 +161,15 @@ class _Search:
             )
             self.known = _unite(self.known, nan)
         few = max(1, plan.spec.ddof)
-        if centred and counts is not None:
+        if flattens and counts is not None:
             self._report("single", _find_groups(lambda n: n <= few, counts), self._describe_few(" that counts"))
-        elif centred and grid.group_size <= few:
+        elif flattens and grid.group_size <= few:
             self._add("single", 0, grid.group_count, self._describe_few(""))
             return
-        if divisor.spread is not None:
+        if divisor.spread is not None and divisor.divides:
             self._judge_flat_groups(_find_groups(_is_zero, statistics[divisor.spread]))
             self._judge_nearly_flat_groups(statistics, grid.group_size if counts is None else counts)
-        elif self.known.size:
+        elif windowed and self.known.size:
             return  # the windows of its neighbours hold what is not finite too
         self._report("overflow", suspect, "is beyond float64: its statistics are not finite")
         self._judge_output(normalized)
@@ -181,7 +182,7 @@ class _Search:
     def _judge_flat_groups(self, flat: GroupNumbers) -> None:
         norm, spec, is_nan = self.plan.norm, self.plan.spec, self._makes_nan
         size = norm.divisor.size
-        if norm.divisor.resists_outliers:
+        if norm.divisor.resists_outliers or norm.is_partial:
             values = "NaN" if is_nan else norm.format_zero(spec.zero_rule)
             kind, consequence = "constant", f"has the {size} 0: its normalized values are {values}"
         elif norm.centre is not Centre.NOTHING:
@@ -215,7 +216,7 @@ class _Search:
         """Return the consequence for groups of one value, or of no more than ddof."""
         ddof, size = self.plan.spec.ddof, self.plan.norm.divisor.size
         if not ddof:
-            value = "NaN" if self._makes_nan else "0"
+            value = "NaN" if self._makes_nan else "0" if self.plan.norm.centre.statistic else "x"
             return f"holds a single value{which}: its {size} is 0 and its normalized value {value}"
         held = (
             "no more values that count than that" if which else format_count(self.plan.grid.group_size, "value")

@@ -84,7 +84,8 @@ def fit_inputs(
     DataError
         If something does not fit, or a variance is negative, or there is a NaN where that is an error.
     """
-    fitted = {name: plan.fit_parameter(name, a) for name, a in parameters.items() if a is not None}
+    given = plan.complete_parameters(parameters).items()
+    fitted = {name: plan.fit_parameter(name, a) for name, a in given if a is not None}
     return Inputs(
         fitted.get("gamma"),
         fitted.get("beta"),

@@ -53,7 +53,7 @@ class Check(NamedTuple):
     lowest, highest : float
         Over the groups whose statistics are finite; NaN if none is.
     overall : float
-        Of the finite groups of the normalized tensor as one, with ddof 0; NaN of quartiles, which do not follow
+        Of the finite groups of the normalized tensor as one, with ddof 0; NaN of quantiles, which do not follow
         from those of the groups.
     largest_error : float
         The largest distance of a group from what its statistics and eps predict.
@@ -166,7 +166,7 @@ def _predict_by_eps(plan: Plan, promise: Promise, statistics: Mapping[str, Float
 
 
 def _combine(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the statistics of all finite groups as one, from those of each; quartiles do not follow."""
+    """Return the statistics of all finite groups as one, from those of each; quantiles do not follow."""
     combined = _combine_moments(plan, measured)
     p = plan.spec.p or 0.0
     extremes = {"min": np.min, "max": np.max, **({"norm": np.max} if math.isinf(p) else {})}

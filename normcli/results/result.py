@@ -161,6 +161,9 @@ class Result:
     q1 = Statistic("The first quartile of each group, interpolated linearly as `numpy.percentile` does.")
     q3 = Statistic("The third quartile of each group, likewise.")
     iqr = Statistic("The interquartile range, `q3` − `q1`.")
+    q_low = Statistic("The lower quantile of each group, where others than quartiles were chosen; likewise.")
+    q_high = Statistic("The upper quantile of each group, likewise.")
+    q_range = Statistic("Their range, `q_high` − `q_low`.")
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -255,6 +258,10 @@ def normalize(
     alpha: float | None = None,
     exponent: float | None = None,
     k: float | None = None,
+    range: tuple[float, float] | None = None,
+    quantiles: tuple[float, float] | None = None,
+    no_mean: bool | None = None,
+    no_scale: bool | None = None,
     like: FrameworkName | None = None,
     running_mean: ArrayLike | None = None,
     running_var: ArrayLike | None = None,
@@ -298,6 +305,12 @@ def normalize(
         Of `lp`: any number, ∞ and −∞ too; 2 by default.
     size, alpha, exponent, k : optional
         Of `lrn`: x / (k + alpha/size · Σx²)^exponent.
+    range : tuple of float, optional
+        Of `minmax`: from where to where values come to lie; (0, 1) by default.
+    quantiles : tuple of float, optional
+        Of `robust`: the range between which values are divided by, in per cent; (25, 75) by default.
+    no_mean, no_scale : bool, optional
+        Of `zscore` and `robust`: leave out the subtraction, or the division.
     like : str, optional
         The framework whose convention is followed where no option says otherwise: `normcli conventions` lists
         them.

@@ -162,6 +162,7 @@ class BackwardSteps(StepList):
     def _measure(self) -> None:
         """Add the steps to the divisor, and put the definitions in numbers."""
         _, divisor = self._find_centre_and_divisor()
+        assert divisor is not None  # of every norm that has a derivative
         is_fixed = self._replace_zero(divisor) is not divisor
         if is_fixed and self.spec.zero_rule is not ZeroRule.ONE:
             self._stop(Step("zero", "There is no derivative by values that 0 stands for."))

@@ -96,8 +96,10 @@ def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definitio
         case Measurement.WINDOW:
             yield from _define_power(plan)
             return
-        case Measurement.EXTREMES | Measurement.QUARTILES:
+        case Measurement.EXTREMES | Measurement.QUANTILES:
             yield from _define_by_order(plan)
+    if not plan.norm.divisor.divides:
+        return
     if plan.spec.zero_rule is ZeroRule.NAN:
         yield Definition("divisor", None, "0 divides nothing: nan", Symbol("nan"), "zero")
     else:
@@ -105,11 +107,14 @@ def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definitio
 
 
 def _define_moments(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definition]:
-    row, centre = plan.norm.divisor, plan.norm.centre.statistic
+    row = plan.norm.divisor
+    centre = "mean" if row.about_mean else None
     square, root = Symbol(row.square), Symbol(row.root, value=Symbol(row.spread or ""))
     if centre is not None:
         mean = _average(_X, Symbol(centre), _N)
         yield Definition(centre, words="as given") if given else Definition(centre, mean)
+    if not row.divides:
+        return
     if given:
         yield Definition(row.square, words="as given")
     elif not beyond:
@@ -172,10 +177,12 @@ def _define_power(plan: Plan) -> Iterator[Definition]:
 def _define_by_order(plan: Plan) -> Iterator[Definition]:
     for row in map(ORDER_STATISTICS.__getitem__, plan.norm.statistics):
         if row.combination is None:
-            words = row.sentence.format(count="values").removesuffix(".")
+            percent = f"{plan.find_percents()[row.name]:g}"
+            words = row.sentence.format(count="values", percent=percent).removesuffix(".")
             yield Definition(row.name, words=words[0].lower() + words[1:])
         else:
-            name = "divisor" if row.name == plan.norm.divisor.spread else row.name
+            divides = row.name == plan.norm.divisor.spread and plan.norm.divisor.divides
+            name = "divisor" if divides else row.name
             left, right = Symbol(row.combination.left), Symbol(row.combination.right)
             yield Definition(name, combine(row.combination, left, right), value=Symbol(row.name))
 
@@ -193,11 +200,13 @@ def define_value(plan: Plan, parameters: Container[str], dtype: str) -> Iterator
     """
     centre = plan.norm.centre.statistic
     yield Definition("x")
-    if centre is not None:
+    if centre is not None and plan.norm.divisor.divides:
         yield Definition(None, Difference(_X, Symbol(centre)))
     gamma, beta = (Symbol(name) if name in parameters else None for name in ("gamma", "beta"))
     affine = scale_and_shift(_X_HAT, gamma, beta, plan.spec.gamma_offset)
-    quotient, scales, rounds = Quotient(_less(centre), _DIVISOR), affine is not _X_HAT, dtype != "float64"
+    difference = _X if centre is None else Difference(_X, Symbol(centre))
+    quotient = Quotient(_less(centre), _DIVISOR) if plan.norm.divisor.divides else difference
+    scales, rounds = affine is not _X_HAT, dtype != "float64"
     if scales or rounds:
         yield Definition("x̂", quotient)
     if not rounds:

@@ -14,6 +14,7 @@ import numpy as np
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import ONLY_GROUP
 from normcli.norms.table import Centre, EpsMode, ZeroRule, format_subscript
+from normcli.numerics.order import find_shares
 from normcli.teach.definitions import combine, define_base, join_eps, make_power, scale_and_shift, take_root
 from normcli.teach.expression import (
     MOST_TERMS,
@@ -114,7 +115,7 @@ class StepList(StepWriter):
         with contextlib.suppress(NoNumberError):
             self._require_finite()
             centre, divisor = self._find_centre_and_divisor()
-            found = centre, self._replace_zero(divisor)
+            found = centre, None if divisor is None else self._replace_zero(divisor)
         for outcome in self.group.outcomes:
             if found is not None:
                 with contextlib.suppress(NoNumberError):
@@ -156,27 +157,46 @@ class StepList(StepWriter):
             self.steps.append(Step("not finite", f"{name_group(self.group.name)} {consequence}."))
         raise NoNumberError
 
-    def _find_centre_and_divisor(self) -> tuple[Constant | None, Constant]:
-        """Return what is subtracted, None where nothing is, and what is divided by."""
+    def _find_centre_and_divisor(self) -> tuple[Constant | None, Constant | None]:
+        """Return what is subtracted and what is divided by, None where nothing is."""
         norm = self.plan.norm
         match norm.divisor.measurement:
-            case Measurement.EXTREMES | Measurement.QUARTILES:
+            case Measurement.EXTREMES | Measurement.QUANTILES:
                 return self._find_by_order()
             case Measurement.LENGTH:
                 return None, self._find_length()
             case Measurement.WINDOW:
                 return None, self._find_power()
             case Measurement.MOMENTS:
-                mean = None if norm.centre is Centre.NOTHING else self._find_mean()
-                names = ABOUT_ZERO if mean is None else ABOUT_MEAN
-                root = self.group.statistics[norm.divisor.spread or ""]
-                return mean, self._add_root(self._find_mean_square(mean, names, root), names, root)
+                return self._find_by_moments()
 
-    def _find_by_order(self) -> tuple[Constant | None, Constant]:
+    def _find_by_moments(self) -> tuple[Constant | None, Constant | None]:
+        norm = self.plan.norm
+        mean = self._find_mean() if self._is_needed("mean") else None
+        centre = None if norm.centre is Centre.NOTHING else mean
+        if not norm.divisor.divides:
+            return centre, None
+        names = ABOUT_ZERO if mean is None else ABOUT_MEAN
+        root = self.group.statistics[norm.divisor.spread or ""]
+        return centre, self._add_root(self._find_mean_square(mean, names, root), names, root)
+
+    def _is_needed(self, statistic: str) -> bool:
+        """Whether a statistic is subtracted, or leads to what is divided by."""
+        norm = self.plan.norm
+        divisor = norm.divisor
+        if statistic == norm.centre.statistic or not divisor.divides:
+            return statistic == norm.centre.statistic
+        if not divisor.is_by_order:
+            return divisor.about_mean
+        made_of = ORDER_STATISTICS[divisor.spread or ""].combination
+        return statistic == divisor.spread or (made_of is not None and statistic in made_of)
+
+    def _find_by_order(self) -> tuple[Constant | None, Constant | None]:
         """Add each statistic in turn: values by their rank, and sums and differences of those."""
         norm, found = self.plan.norm, dict[str, Constant]()
-        for row in map(ORDER_STATISTICS.__getitem__, norm.statistics):
-            sentence = row.sentence.format(count=self.counted)
+        for row in map(ORDER_STATISTICS.__getitem__, filter(self._is_needed, norm.statistics)):
+            percent = self.plan.find_percents().get(row.name, 0.0)
+            sentence = row.sentence.format(count=self.counted, percent=f"{percent:g}")
             step = Step(row.name, sentence, Symbol(row.symbol, row.latex or row.symbol))
             if row.combination is None:
                 found[row.name] = self._find_rank(row, step)
@@ -184,12 +204,13 @@ class StepList(StepWriter):
                 left, right = found[row.combination.left], found[row.combination.right]
                 whole, value = combine(row.combination, left, right), self.group.statistics[row.name]
                 found[row.name] = self._add(step, whole, value=value)
-        return found[norm.centre.value], found[norm.divisor.spread or ""]
+        return found.get(norm.centre.value), found.get(norm.divisor.spread or "")
 
     def _find_rank(self, row: OrderStatistic, step: Step) -> Constant:
         """Add the value at a place in order, or what lies between two of them."""
         value, count = self.group.statistics[row.name], self.group.count
-        place, part = divmod((count - 1) * (row.quarter or 0), 4)
+        shares = find_shares(self.plan)
+        place, part = divmod((count - 1) * shares.parts[shares.names.index(row.name)], shares.of)
         if not part:
             whole = self.group.find_whole_number(place)
             return self._add_value(step, value if whole is None else whole, exact=True)
@@ -198,7 +219,10 @@ class StepList(StepWriter):
         low, high = map(Constant, sorted(map(self.group.value, range(count)))[place : place + 2])
         if low == high:
             return self._add_value(step, value, exact=True)
-        between = Sum((low, Product(Constant(part / 4), Difference(high, low))))
+        share: Expression = Constant(part / shares.of)
+        if Fraction(part / shares.of) != Fraction(part, shares.of):
+            share = Quotient(Constant(part), Constant(shares.of))
+        between = Sum((low, Product(share, Difference(high, low))))
         return self._add(step._replace(sentence=f"{step.sentence} It lies between two."), between, value=value)
 
     def _find_mean(self) -> Constant:
@@ -378,15 +402,17 @@ class StepList(StepWriter):
 
     # -- what each value goes through
 
-    def _normalize(self, outcome: Outcome, centre: Constant | None, divisor: Constant) -> None:
+    def _normalize(self, outcome: Outcome, centre: Constant | None, divisor: Constant | None) -> None:
         """Add the steps from one value to x̂, and from there to y, as far as the numbers are finite."""
         scaled, value = outcome.scaled, Constant(outcome.value)
         if not math.isfinite(outcome.value) or (scaled is not None and not math.isfinite(scaled)):
             return
-        less = "" if centre is None else f" less the {self.plan.norm.centre.name.lower()},"
-        step = Step("quotient", f"The value{less} over the divisor.", _X_HAT, outcome=outcome)
+        less = "" if centre is None else f"less the {self.plan.norm.centre.name.lower()}"
+        over = "" if divisor is None else "over the divisor"
+        done = f"{less}, {over}" if less and over else less or over or "as it is"
+        step = Step("quotient", f"The value {done}.", _X_HAT, outcome=outcome)
         top = value if centre is None else Difference(value, centre)
-        x_hat = self._add(step, Quotient(top, divisor), value=scaled)
+        x_hat = self._add(step, top if divisor is None else Quotient(top, divisor), value=scaled)
         if outcome.parameters and all(map(math.isfinite, outcome.parameters.values())):
             self._scale(outcome, x_hat)
 

@@ -12,8 +12,7 @@ from normcli.dtypes import get_eps, is_float
 from normcli.engine.inputs import NO_INPUTS
 from normcli.errors import DataError, UsageError
 from normcli.norms.options import OPTIONS, find_option
-from normcli.norms.request import NanRule, Request
-from normcli.norms.table import find_norm
+from normcli.norms.request import Choices, NanRule, Request
 from normcli.printable import shorten
 from normcli.results.backward import draw_gradient
 from normcli.results.inputs import SelectionRequest
@@ -134,7 +133,7 @@ class Manifest:
 
     def _read_files(self) -> Mapping[str, Mapping[str, Any]]:
         try:
-            norm = find_norm(self.request.norm)[0]
+            norm = Choices(self.request).norm
         except UsageError as error:
             raise DataError(f"{self.path} does not fit its files: {error}") from error
         files = self.members.get("files")

@@ -125,11 +125,13 @@ def test_a_range_is_a_gamma_and_a_beta(here, normcli):
     ("line", "message"),
     [
         pytest.param(
-            ["minmax", "--range", "1,-1"], "'1,-1' is not a lower and a higher bound, such as -1,1", id="turned"
+            ["minmax", "--range", "1,-1"],
+            "range 1,-1 is not a lower and a higher bound, such as -1,1",
+            id="turned",
         ),
-        pytest.param(["minmax", "--range", "1"], "is not a lower and a higher bound", id="one"),
+        pytest.param(["minmax", "--range", "1"], "range takes two numbers, not '1'", id="one"),
         pytest.param(
-            ["minmax", "--range", "0,2", "--gamma", "1"], "--range says what gamma and beta are", id="both"
+            ["minmax", "--range", "0,2", "--gamma", "1"], "range says what gamma and beta are", id="both"
         ),
         pytest.param(["zscore", "--range", "0,1"], "No such option", id="a norm without bounds"),
     ],

@@ -220,7 +220,7 @@ def test_workers_of_this_machine(x):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param(("fit", "robust", "x.zarr", "--workers", "1"), "quartiles", id="quartiles"),
+        pytest.param(("fit", "robust", "x.zarr", "--workers", "1"), "quantiles", id="quantiles"),
         pytest.param(("bn", "-i", "x.zarr", "--workers", "1"), "a store into a store", id="no output"),
         pytest.param(("bn", "-i", "x.zarr", "-o", "y.zarr", "--workers", "1", "--print", "mean"), "--print is of one machine", id="print"),
         pytest.param(("fit", "bn", "x.zarr", "--workers", "1", "--scheduler", "tcp://h:1"), "give one of them", id="both"),

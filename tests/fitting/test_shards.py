@@ -42,10 +42,10 @@ def test_parts_that_there_are_not(words, message, folder, normcli):
     assert message in refused.err
 
 
-def test_quartiles_have_no_parts(folder, normcli):
+def test_quantiles_have_no_parts(folder, normcli):
     refused = normcli("fit", "robust", "x.npy", "--shard", "1/2")
     assert refused.code == 2
-    assert "quartiles, which follow from no parts" in refused.err
+    assert "quantiles, which follow from no parts" in refused.err
 
 
 def test_a_cluster_fits_all_of_it(folder, normcli):

@@ -202,11 +202,11 @@ def test_extremes_and_sums_of_any_values_are_believed(values, norm, tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        pytest.param(lambda m: m.update(quartile_values=m["quartile_values"] + 9), "not from min to max", id="values"),
-        pytest.param(lambda m: m.update(quartile_quarters=m["quartile_quarters"] + 4), "not from 0 to 3", id="quarters"),
+        pytest.param(lambda m: m.update(quantile_values=m["quantile_values"] + 9), "not from min to max", id="values"),
+        pytest.param(lambda m: m.update(quantile_parts=m["quantile_parts"] + 4), "not from 0 to 3", id="quarters"),
     ],
 )  # fmt: skip
-def test_quartiles_that_cannot_be_are_refused(change, told, normcli, tmp_path):
+def test_quantiles_that_cannot_be_are_refused(change, told, normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(8.0).reshape(4, 2))
     path = tmp_path / "s.npz"
     normcli("fit", "robust", tmp_path / "x.npy", "-o", path, "-q")
@@ -288,7 +288,7 @@ def test_a_file_of_a_version_that_stored_fewer_options_is_read(rng, tmp_path):
     assert read_stats(str(tmp_path / "old.npz")).subject == read_stats(path).subject
 
 
-def test_quartiles_cannot_be_merged(normcli, tmp_path):
+def test_quantiles_cannot_be_merged(normcli, tmp_path):
     for name in ("a", "b"):
         np.save(tmp_path / f"{name}.npy", np.arange(8.0).reshape(4, 2))
         normcli("fit", "robust", tmp_path / f"{name}.npy", "-o", tmp_path / f"{name}.npz", "-q")

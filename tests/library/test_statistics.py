@@ -100,12 +100,12 @@ def test_requests_that_make_no_sense(norm, options, message):
         fit(X, norm, **options)
 
 
-def test_quartiles_are_fitted_at_once():
+def test_quantiles_are_fitted_at_once():
     stats = fit(X, "robust")
     assert (stats.apply(X) == normalize(X, "robust").normalized).all()
-    with pytest.raises(UsageError, match="robust has quartiles, which follow from no sums"):
+    with pytest.raises(UsageError, match="robust has quantiles, which follow from no sums"):
         stats.update(X)
-    with pytest.raises(DataError, match="cannot be merged|quartiles"):
+    with pytest.raises(DataError, match="cannot be merged|quantiles"):
         _ = stats | stats
 
 

@@ -14,6 +14,7 @@ from normcli.norms.table import NORMS
 VALUES = {
     OptionKind.INTEGER: (0, 3), OptionKind.NUMBER: (0.1, 1e-5, 2.0, math.inf), OptionKind.TEXT: ("NCL",),
     OptionKind.AXES: ("CL", (0, -1), ("C",), 1), OptionKind.FRAMEWORK: ("torch",),
+    OptionKind.PAIR: ((10.0, 97.5),), OptionKind.FLAG: (True,),
 }  # fmt: skip
 ROWS = [pytest.param(option, id=option.name) for option in OPTIONS]
 
@@ -37,11 +38,13 @@ def test_each_option_has_help_and_belongs_to_a_norm(option):
     ("norm", "names"),
     [
         pytest.param("rms", ("feature_axes", "eps", "eps_mode"), id="rms"),
-        pytest.param("zscore", ("ddof",), id="zscore"),
         pytest.param("lrn", ("size", "alpha", "exponent", "k"), id="lrn"),
         pytest.param("gn", ("feature_axes", "groups", "group_order", "eps", "eps_mode", "ddof"), id="gn"),
-        *(pytest.param(name, (), id=name) for name in ("maxabs", "robust")),
-        *(pytest.param(name, ("feature_axes",), id=name) for name in ("wn", "minmax")),
+        pytest.param("maxabs", (), id="maxabs"),
+        pytest.param("wn", ("feature_axes",), id="wn"),
+        pytest.param("minmax", ("feature_axes", "range"), id="minmax"),
+        pytest.param("zscore", ("ddof", "no_mean", "no_scale"), id="zscore"),
+        pytest.param("robust", ("quantiles", "no_mean", "no_scale"), id="robust"),
     ],
 )
 def test_a_norm_has_the_options_that_mean_something_to_it(norm, names):

@@ -8,8 +8,8 @@ import pytest
 from normcli.numerics.columns import measure_columns
 from normcli.numerics.integers import find_limits, find_magnitudes, split_integers, widen_exactly, widen_to_pair
 from normcli.numerics.leaves import measure_leaves
-from normcli.numerics.order import RankSearch, make_keys, measure_quartiles, read_keys
-from normcli.numerics.order_statistics import fold_extremes, measure_extremes
+from normcli.numerics.order import RankSearch, make_keys, measure_quantiles, read_keys
+from normcli.numerics.order_statistics import QUARTILES, fold_extremes, measure_extremes
 from normcli.numerics.rational import sum_exactly
 from normcli.numerics.records import fold_leaves
 from normcli.numerics.workspace import Workspace
@@ -141,24 +141,24 @@ def test_keys_have_the_order_of_integers(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_quartiles(dtype):
+def test_quantiles(dtype):
     x = draw(dtype, (4, 101))
     ordered = np.sort(x, axis=-1)
-    quartiles = measure_quartiles(x)
-    assert to_integers([part[:, ::2] for part in quartiles.values]) == ordered[:, [25, 50, 75]].tolist()
-    search = RankSearch(4, dtype)
+    quantiles = measure_quantiles(x, QUARTILES)
+    assert to_integers([part[:, ::2] for part in quantiles.values]) == ordered[:, [25, 50, 75]].tolist()
+    search = RankSearch(4, dtype, QUARTILES)
     while not search.done:
         search.add(slice(0, 4), x[:, :60])
         search.add(slice(0, 4), x[:, 60:])
         search.advance()
-    np.testing.assert_array_equal(search.find().values, quartiles.values)
+    np.testing.assert_array_equal(search.find().values, quantiles.values)
 
 
-def test_quartiles_of_integers_some_of_which_do_not_count():
+def test_quantiles_of_integers_some_of_which_do_not_count():
     x = draw(np.dtype("uint64"), (3, 101))
     selected = np.arange(303).reshape(3, 101) % 3 > 0
     selected[2] = False
-    quartiles = measure_quartiles(x, selected)
+    quantiles = measure_quantiles(x, QUARTILES, selected)
     chosen = np.sort(x[1][selected[1]])
-    assert to_integers([part[1:2, 2:4] for part in quartiles.values]) == [chosen[[33, 34]].tolist()]
-    assert np.isnan(quartiles.values.hi[2]).all()
+    assert to_integers([part[1:2, 2:4] for part in quantiles.values]) == [chosen[[33, 34]].tolist()]
+    assert np.isnan(quantiles.values.hi[2]).all()

@@ -1,4 +1,4 @@
-"""Quartiles by rank: found digit by digit, in any pieces, as an ordered row has them."""
+"""Quantiles by rank: found digit by digit, in any pieces, as an ordered row has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from normcli.numerics import order
-from normcli.numerics.order import RankSearch, find_ranks, make_keys, measure_quartiles, read_keys
+from normcli.numerics.order import RankSearch, find_ranks, make_keys, measure_quantiles, read_keys
+from normcli.numerics.order_statistics import QUARTILES, Shares
 from tests.marks import slowly
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, 5e-324, -5e-324, 1.7976931348623157e308, 1.0, -1.0, 1e-40]
@@ -21,7 +22,7 @@ def floats(dtype):
 
 
 def search(parts, groups, dtype):
-    found = RankSearch(groups, np.dtype(dtype))
+    found = RankSearch(groups, np.dtype(dtype), QUARTILES)
     passes = 0
     while not found.done:
         for rows in parts:
@@ -44,12 +45,13 @@ def test_keys_have_the_order_of_the_floats_and_lead_back(dtype):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 101])
-def test_ranks_are_those_of_numpy_percentile(count):
-    ranks, quarters = find_ranks(np.array([count]))
+@pytest.mark.parametrize("shares", [QUARTILES, Shares(("q_low", "median", "q_high"), (0, 4, 7), 8)])
+def test_ranks_are_those_of_numpy_percentile(count, shares):
+    ranks, parts = find_ranks(np.array([count]), shares)
     below, above = ranks[0, ::2], ranks[0, 1::2]
-    places = np.arange(count, dtype=float)
+    places, percents = np.arange(count, dtype=float), 100 * np.array(shares.parts) / shares.of
     np.testing.assert_array_equal(
-        below + quarters[0] / 4 * (above - below), np.percentile(places, [25, 50, 75])
+        below + parts[0] / shares.of * (above - below), np.percentile(places, percents)
     )
     assert ranks.max() < count
 
@@ -63,14 +65,14 @@ def test_digits_find_what_order_has(dtype, digit, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "LONGEST_DIGIT", digit)
         found = search([x[:, :3], x[:, 3:]], len(x), dtype)
-    expected = measure_quartiles(x)
+    expected = measure_quantiles(x, QUARTILES)
     np.testing.assert_array_equal(found.values, expected.values)
-    np.testing.assert_array_equal(found.quarters, expected.quarters)
+    np.testing.assert_array_equal(found.parts, expected.parts)
     assert not np.signbit(found.values.hi[found.values.hi == 0.0]).any()
 
 
 def test_many_groups_have_short_digits():
-    one, many = (RankSearch(n, np.dtype(np.float32)) for n in (1, 30_000))
+    one, many = (RankSearch(n, np.dtype(np.float32), QUARTILES) for n in (1, 30_000))
     assert (one.passes, many.passes) == (2, 8)
     assert sum(histogram.nbytes for histogram in many._histograms.values()) <= 8 * order.MOST_CELLS
 
@@ -80,11 +82,11 @@ def test_nan_spreads_unless_it_does_not_count(rng):
     x[0, 4] = np.nan
     numbers = ~np.isnan(x)
     for selected, expected in ((None, [True, False]), (numbers, [False, False])):
-        found = RankSearch(2, x.dtype)
+        found = RankSearch(2, x.dtype, QUARTILES)
         while not found.done:
             found.add(slice(None), x, selected)
             found.advance()
-        direct = measure_quartiles(x, selected)
+        direct = measure_quantiles(x, QUARTILES, selected)
         np.testing.assert_array_equal(found.find().values, direct.values)
         np.testing.assert_array_equal(np.isnan(direct.values.hi).all(axis=1), expected)
         np.testing.assert_array_equal(found.find().count, [9 if selected is None else 8, 9])
@@ -92,10 +94,10 @@ def test_nan_spreads_unless_it_does_not_count(rng):
 
 def test_groups_without_values_are_nan():
     x, nothing = np.ones((2, 3)), np.array([[False] * 3, [True] * 3])
-    found = RankSearch(2, x.dtype)
+    found = RankSearch(2, x.dtype, QUARTILES)
     while not found.done:
         found.add(slice(None), x, nothing)
         found.advance()
-    for quartiles in (found.find(), measure_quartiles(x, nothing)):
-        np.testing.assert_array_equal(quartiles.values.hi, [[np.nan] * 6, [1.0] * 6])
-        np.testing.assert_array_equal(quartiles.count, [0, 3])
+    for quantiles in (found.find(), measure_quantiles(x, QUARTILES, nothing)):
+        np.testing.assert_array_equal(quantiles.values.hi, [[np.nan] * 6, [1.0] * 6])
+        np.testing.assert_array_equal(quantiles.count, [0, 3])

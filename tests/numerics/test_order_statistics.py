@@ -17,7 +17,7 @@ from normcli.norms.request import Request
 from normcli.norms.table import NORMS
 from normcli.numerics import rational
 from normcli.numerics.measuring import choose_method
-from normcli.numerics.order import measure_quartiles
+from normcli.numerics.order import find_shares, measure_quantiles
 from normcli.numerics.solution import solve
 from normcli.numerics.workspace import Workspace
 
@@ -28,8 +28,8 @@ FEW = [5e-324, -2.5e-323, 1.7976931348623157e308, -1.7e308, 1.0, 1.0 + 2.0**-52,
 
 def solve_rows(norm, rows, *, exact=True):
     plan = make_plan(Request(norm, axes=(1,)), rows.shape, rows.dtype)
-    if plan.norm.divisor.measurement is Measurement.QUARTILES:
-        measured = measure_quartiles(rows)
+    if plan.norm.divisor.measurement is Measurement.QUANTILES:
+        measured = measure_quantiles(rows, find_shares(plan))
     else:
         method = choose_method(plan, exact=exact)
         measured = method.merge(method.measure(rows, Workspace()).reshape((len(rows), 1)), rows.shape[1], None)
@@ -44,9 +44,9 @@ def find_exactly(name, row):
         left, right = find_exactly(made_of.left, row), find_exactly(made_of.right, row)
         return (left + right if made_of.sign == "+" else left - right) / (2 if made_of.half else 1)
     ordered = sorted(map(Fraction, row.tolist()))
-    whole, part = divmod((len(row) - 1) * statistic.quarter, 4)
+    whole, part = divmod((len(row) - 1) * statistic.percent, 100)
     above = ordered[min(whole + 1, len(row) - 1)]
-    return ordered[whole] + Fraction(part, 4) * (above - ordered[whole])
+    return ordered[whole] + Fraction(part, 100) * (above - ordered[whole])
 
 
 def check(norm, rows):

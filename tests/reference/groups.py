@@ -61,6 +61,16 @@ class Solved(NamedTuple):
 
 
 def solve_group(plan: Plan, values: Any) -> Solved | None:
+    """Return what is exact of a group of finite values, as `_solve_whole`, without the steps that are left out."""
+    found = _solve_whole(plan, values)
+    if found is None or not plan.norm.is_partial:
+        return found
+    statistics = {name: value for name, value in found.statistics.items() if name in plan.norm.statistics}
+    centre = Fraction(0) if plan.norm.centre is Centre.NOTHING else found.centre
+    return Solved(statistics, centre, found.divisor if plan.norm.divisor.divides else Real.of(1))
+
+
+def _solve_whole(plan: Plan, values: Any) -> Solved | None:
     """Return what is exact of a group of finite values; None where the definition has nothing.
 
     Parameters
@@ -85,7 +95,7 @@ def solve_group(plan: Plan, values: Any) -> Solved | None:
     freedom = n - plan.spec.ddof
     if freedom <= 0:
         return None
-    centred = plan.norm.centre is Centre.MEAN
+    centred = plan.norm.divisor.about_mean
     total = sum(numbers.digits) if centred else 0
     squares = n * sum(digits * digits for digits in numbers.digits) - total * total
     square = Fraction(squares, n * freedom) * unit * unit
@@ -166,12 +176,13 @@ def _solve_by_order(plan: Plan, ordered: list[int], exponent: int) -> Solved:
         else:
             found |= {"middle": (low + high) / 2, "half_range": (high - low) / 2}
     else:
-        q1, median, q3 = (unit * _interpolate(ordered, Fraction(quarter, 4)) for quarter in (1, 2, 3))
-        found = {"median": median, "q1": q1, "q3": q3, "iqr": q3 - q1}
+        shares = (Fraction(1, 2), *(Fraction(str(percent)) / 100 for percent in plan.spec.quantiles or ()))
+        values = [unit * _interpolate(ordered, share) for share in shares]
+        found = dict(zip(plan.norm.divisor.statistics, (*values, values[2] - values[1]), strict=True))
     assert plan.norm.divisor.spread is not None
     divisor = Real.of(found[plan.norm.divisor.spread])
     statistics = {name: Real.of(value) for name, value in found.items()}
-    return Solved(statistics, found[plan.norm.centre.value], _replace_zero(divisor))
+    return Solved(statistics, found.get(plan.norm.centre.value, Fraction(0)), _replace_zero(divisor))
 
 
 def _interpolate(ordered: Sequence[int], part: Fraction) -> Fraction:
