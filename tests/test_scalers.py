@@ -225,6 +225,13 @@ def test_steps_that_are_left_out_have_no_slope():
         backward(x, x, "zscore", no_mean=True)
 
 
+def test_code_to_paste_has_both_steps(normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6.0).reshape(3, 2))
+    refused = normcli("fit", "zscore", tmp_path / "x.npy", "--no-mean", "--emit", "sklearn")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--emit sklearn has both steps" in refused.err
+
+
 @pytest.mark.parametrize(
     ("norm", "options", "message"),
     [

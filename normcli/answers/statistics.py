@@ -111,6 +111,8 @@ def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) 
     plan = answer.plan
     if "std" not in plan.norm.statistics:
         raise UsageError(f"--emit {framework} takes a mean and a deviation; {plan.norm.name} has none")
+    if plan.norm.is_partial:
+        raise UsageError(f"--emit {framework} has both steps; leave out --no-mean and --no-scale")
     if axes is not None and len(plan.grid.kept) != axes:
         raise UsageError(
             f"--emit {framework} takes one mean a channel; there is one for {plan.grid.kept_names or 'all'}"
