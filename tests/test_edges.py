@@ -49,6 +49,40 @@ def test_it_gives_what_the_framework_gave_or_says_that_it_does_not(edge):
             hold(edge, theirs, result.normalized.ravel().astype(float))
 
 
+def draw_half():
+    rng = np.random.default_rng(0)
+    x, *parameters = (rng.normal(1.0, 0.5, shape).astype(np.float16) for shape in ((3, 8), (8,), (8,)))
+    return x, *parameters
+
+
+def test_a_product_that_is_rounded_before_beta_is_said():
+    x, gamma, beta = draw_half()
+    (said,) = normalize(x, "ln", like="onnx", gamma=gamma, beta=beta).degeneracies
+    assert str(said) == "onnx rounds x̂ · gamma to float16 before it adds beta: here it is not"
+    assert not normalize(x, "ln", like="onnx", gamma=gamma).degeneracies
+    assert not normalize(x.astype("f4"), "ln", like="onnx", gamma=gamma, beta=beta).degeneracies
+
+
+@live
+def test_the_function_of_onnx_rounds_it():
+    """The body of the operator, which its schema holds, in float16: each of its products and sums is rounded."""
+    onnx, reference = load("onnx"), load("onnx.reference")
+    x, gamma, beta = draw_half()
+    node = onnx.helper.make_node("LayerNormalization", ["x", "gamma", "beta"], ["y"], epsilon=1e-5)
+    kinds = [onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT16, a.shape) for a in (x, gamma, beta)]
+    body = onnx.FunctionProto()
+    body.ParseFromString(
+        onnx.defs.get_schema("LayerNormalization", 17).get_context_dependent_function(
+            node.SerializeToString(), [kind.SerializeToString() for kind in kinds]
+        )
+    )
+    named = dict(zip(body.input, (x, gamma, beta), strict=True))
+    found = reference.ReferenceEvaluator(body).run(["Y"], named, attributes={})[0]
+    xhat = normalize(x, "ln", like="onnx").normalized
+    np.testing.assert_array_equal(found, xhat * gamma + beta)
+    assert (found != normalize(x, "ln", like="onnx", gamma=gamma, beta=beta).normalized).any()
+
+
 @live
 @pytest.mark.parametrize("edge", CASES)
 def test_the_framework_still_gives_that(edge):

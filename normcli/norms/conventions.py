@@ -77,6 +77,8 @@ class Convention(NamedTuple):
         Added to gamma before it multiplies.
     rounds_before_gamma : bool
         Whether x̂ is rounded to the output's dtype before gamma multiplies it.
+    rounds_product : bool
+        Whether x̂ · gamma is rounded to the output's dtype before beta is added.
     zero_rule : ZeroRule
         What becomes of a group whose divisor is 0: what IEEE 754 makes of 0/0, unless the source minds.
     flat_rule : FlatRule or None
@@ -122,6 +124,7 @@ class Convention(NamedTuple):
     group_order: GroupOrder | None = None
     gamma_offset: int = 0
     rounds_before_gamma: bool = False
+    rounds_product: bool = False
     zero_rule: ZeroRule = ZeroRule.NAN
     flat_rule: FlatRule | None = None
     omits_nan: bool = False

@@ -49,6 +49,7 @@ def find_all_degeneracies(
         return (
             *found,
             *_find_refusals(plan, convention, found),
+            *_find_rounded_product(plan, convention, inputs),
             *_find_one_pass(plan, convention, statistics),
             *_find_cancellation(plan, convention, statistics),
             *_find_overflow(plan, convention, statistics),
@@ -69,6 +70,15 @@ def _find_refusals(plan: Plan, convention: Convention, found: Collection[Degener
         if met[refusal]:
             sentence = f"{convention.framework} refuses {refusal.value}: here is the definition's result"
             yield Degeneracy(_KIND, None, plan.grid.group_count, sentence)
+
+
+def _find_rounded_product(plan: Plan, convention: Convention, inputs: Inputs) -> Iterator[Degeneracy]:
+    dtype = plan.choose_output_dtype(plan.tensor_dtype)
+    if convention.rounds_product and is_half(dtype) and len(inputs.parameters) > 1:
+        sentence = (
+            f"{convention.framework} rounds x̂ · gamma to {dtype.name} before it adds beta: here it is not"
+        )
+        yield Degeneracy(_KIND, None, plan.grid.group_count, sentence)
 
 
 def _find_one_pass(
