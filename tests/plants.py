@@ -79,7 +79,7 @@ class Plant:
 
 
 class Verdict(NamedTuple):
-    """The outcome of a plant, what was found, and the seconds that it took."""
+    """The outcome of a plant, what was found, and the seconds of a processor that it took."""
 
     plant: Plant
     outcome: Outcome
@@ -239,12 +239,12 @@ def list_all() -> Iterator[Plant]:
 
 def judge(plant: Plant) -> Verdict:
     """Return what `identify` makes of a plant."""
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         found = identify(plant.question)
     except NormError as error:
         found = Identification(plant.question, (), reason=str(error))
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     return Verdict(plant, _compare(found, plant), found, seconds)
 
 

@@ -104,8 +104,10 @@ class _Target(NamedTuple):
     shifts: bool
 
     def fit(self, values: Floats) -> PlainMap:
-        """Return the gamma and beta of least squares that take values of x's shape to y."""
-        return fit_lines(values, self.y, self.axes, through_zero=not self.shifts)
+        """Return the gamma and beta of least squares that take values to y, or each of several."""
+        several = values.ndim - self.x.ndim
+        axes = (*range(several), *(axis + several for axis in self.axes))
+        return fit_lines(values, self.y, axes, through_zero=not self.shifts)
 
 
 def _count_numbers(sample: Sample, target: _Target) -> int:
@@ -130,13 +132,13 @@ def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Hypothesis]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
     least = float(plain.sample.standard.size.min(initial=math.inf)) ** 2
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
-    rests = (_regress(_take_eps(plain, eps), target).rest for eps in shown)
+    rests = (fit.rest for fit in _regress_each(plain, shown, target))
     if all(float(rest.max()) > _HOPEFUL * float(np.std(target.y)) for rest in rests):
         return
     usual = _list_usual(target.dtype)
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
-        fits = {eps: _regress(_take_eps(moved, eps), target) for eps in usual}
+        fits = dict(zip(usual, _regress_each(moved, usual, target), strict=True))
         fitted = [eps for eps in usual if fits[eps].explains]
         if fitted:
             best, high = fits[fitted[0]], math.inf if max(usual) in fitted else max(fitted)
@@ -149,10 +151,6 @@ def _list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:
     if dtype.itemsize <= _LONGEST_ROUNDED:
         return COMMON_EPS
     return tuple(dict.fromkeys((*COMMON_EPS, *(float(np.float32(eps)) for eps in COMMON_EPS))))
-
-
-def _take_eps(hypothesis: Hypothesis, eps: float) -> Hypothesis:
-    return hypothesis._replace(model=hypothesis.model._replace(low=eps, high=eps))
 
 
 def _choose_parameter_axes(grid: Grid, most: float) -> Iterator[tuple[int, ...]]:
@@ -191,21 +189,32 @@ class _Fit(NamedTuple):
         return bool(np.all(self.rest <= self.allowed))
 
 
-def _regress(hypothesis: Hypothesis, target: _Target) -> _Fit:
-    """Return the gamma and beta of least squares."""
-    sample = hypothesis.sample
-    h = put_back(sample.grid, hypothesis.standardize(hypothesis.model.low))
-    lines = target.fit(h)
-    gamma, beta = lines.scale, lines.shift
+_AT_ONCE = 1 << 16
+"""Values that are fitted at once, with as many eps as that makes room for."""
+
+
+def _regress_each(hypothesis: Hypothesis, every: Sequence[float], target: _Target) -> Iterator[_Fit]:
+    """Yield the gamma and beta of least squares with each eps."""
+    step = max(1, _AT_ONCE // target.x.size)
+    for start in range(0, len(every), step):
+        yield from _regress(hypothesis, every[start : start + step], target)
+
+
+def _regress(hypothesis: Hypothesis, several: Sequence[float], target: _Target) -> Iterator[_Fit]:
+    grid, standard, size = hypothesis.sample.grid, hypothesis.sample.standard, np.abs(target.y)
+    factors = np.stack([hypothesis.measure_factors(eps) for eps in several])
+    rows = standard.values * factors
+    standardized = np.stack([put_back(grid, each) for each in rows])
+    lines = target.fit(standardized)
     level = Level(target.dtype.name, 0.0, _ROUNDINGS_OF_HALF if is_half(target.dtype) else _ROUNDINGS)
-    eps = hypothesis.model.low
-    noise = measure_noise(sample.standard, level).limit(
-        hypothesis.measure_factors(eps), hypothesis.standardize(eps)
+    noises, rests = (
+        measure_noise(standard, level).limit(factors, rows),
+        np.abs(target.y - lines.apply(standardized)),
     )
-    slack = level.measure(np.abs(target.y) + np.abs(beta)) + np.abs(gamma) * put_back(sample.grid, noise)
-    allowed = np.where(slack > 0.0, slack, level.measure(np.ones(1)))
-    affine = AffineStep(ESTIMATED, gamma, beta if target.shifts else None)
-    return _Fit(affine, np.abs(target.y - lines.apply(h)), allowed)
+    for gamma, beta, noise, rest in zip(lines.scale, lines.shift, noises, rests, strict=True):
+        slack = level.measure(size + np.abs(beta)) + np.abs(gamma) * put_back(grid, noise)
+        allowed = np.where(slack > 0.0, slack, level.measure(np.ones(1)))
+        yield _Fit(AffineStep(ESTIMATED, gamma, beta if target.shifts else None), rest, allowed)
 
 
 def _weigh(sample: Sample, target: _Target, fit: _Fit) -> float:

@@ -53,7 +53,7 @@ MOST_SURVIVORS = 48
 """Computations that give equally many bits of the few values are held against more, up to so many."""
 
 _MOST_HELD = 4
-"""Computations that are held against every value where a sample found them: the one that is named, and like ones."""
+"""Computations that a sample found are held against every value, up to so many: those that are named."""
 
 LEAST_SHARE = 0.9
 """The share of bits that a computation has to give to be named."""

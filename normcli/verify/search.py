@@ -63,6 +63,9 @@ FEW_VALUES = 1 << 12
 _PATIENCE = 2
 """So many levels further, a usual eps is looked for: one of many digits may be an artefact of the rounding."""
 
+_ON_ANY_LINE = 3
+"""Groups of so few values lie on a line, or so nearly that it refutes nothing."""
+
 _MOSTLY = 0.5
 """A hypothesis that leaves more than this part of the values unexplained explains nothing."""
 
@@ -261,8 +264,12 @@ class Search:
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
-        is_large, steps = self.x.size > MOST_VALUES, self.affines
-        grids = [grid for grid in self.grids if grid.group_size <= MOST_VALUES or self._may_be(grid, steps)]
+        is_large = self.x.size > MOST_VALUES
+        grids = [
+            grid
+            for grid in self.grids
+            if any(self._may_be(grid, self.affines, at) for at in (0, grid.group_count // 2, -1))
+        ] or [grid for grid in self.grids if grid.split is None and grid.group_size <= MOST_VALUES]
         tried = (
             Hypothesis(sample, affine, model)
             for sample in self._take_samples(FEW_VALUES if is_large else MOST_VALUES, grids)
@@ -401,7 +408,7 @@ class Search:
     def _survive(self) -> Iterator[tuple[Sample, AffineStep]]:
         """Yield the hypotheses that a few groups do not refute even at the loosest level."""
         steps = [way for step in self.affines for way in self._list_roundings(step)]
-        grids = [grid for grid in self.grids if grid.group_size <= FEW_VALUES or self._may_be(grid, steps)]
+        grids = [grid for grid in self.grids if grid.group_size <= _ON_ANY_LINE or self._may_be(grid, steps)]
         for few in self._take_samples(FEW_VALUES, grids):
             left = [step for step in steps if self._bound(few, step, self.levels[-1])]
             sample = self._sample(few.grid, MOST_VALUES, few.standard.divisor) if left else None
@@ -445,10 +452,11 @@ class Search:
             if self.scope.norm in (None, match.norm):
                 yield match
 
-    def _may_be(self, grid: Grid, steps: Sequence[AffineStep]) -> bool:
-        """Whether some values of one group do not refute it, whatever centres and divides."""
-        places = np.linspace(0, grid.group_size - 1, SCREENED).astype(np.intp)
-        index = grid.locate_values(grid.group_count // 2, places)
+    def _may_be(self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None) -> bool:
+        """Whether some values of one group, the middle one by default, do not refute it, whatever divides."""
+        places = np.linspace(0, grid.group_size - 1, min(SCREENED, grid.group_size)).astype(np.intp)
+        chosen = grid.group_count // 2 if group is None else group % grid.group_count
+        index = grid.locate_values(chosen, places)
         x, y = widen(self.x[index]), widen(self.y[index])
         level, dtype = self.levels[-1], self.scope.dtype
         before = level.measure(np.full(x.shape, 1.0 + measure_offset(x)))

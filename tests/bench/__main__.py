@@ -67,6 +67,9 @@ def main() -> int:
         default=[],
         help='search cells of this name alone: "ln, float64" or "ln, float64, rows"',
     )
+    parser.add_argument(
+        "--verdicts", type=Path, help="a file of what `judge` found so far, which it goes on from"
+    )
     parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)} [default: all]")
     options = parser.parse_args()
     chosen = options.sections or SECTIONS
@@ -90,7 +93,7 @@ def main() -> int:
     if "judge" in chosen:
         from tests.bench import judge  # which needs the extra [peers]
 
-        measured.append(judge.measure())
+        measured.append(judge.measure(options.verdicts))
     text = to_markdown(measured)
     print(text)
     if options.record:
