@@ -85,7 +85,7 @@ class CompiledRun:
         """Normalize groups of shape (outer, inner, parts, values), and write their statistics."""
         run = self._run
         parameters = self._lay_parameters(tile, self._reduced)
-        places = tuple([None if name is None else statistics[name] for name in self._names])
+        places = tuple([None if name is None else statistics.get(name) for name in self._names])
         left = normalize_groups(self._kernel, self._rule, Groups(x, out, *parameters), places)
         if not left.size:
             return

@@ -118,6 +118,7 @@ class Run:
             block //= 2
         self.walk = Walk(geometry, source, effort, block)
         self.statistics: dict[str, Floats] = {}
+        self._keeps = effort.keeps_statistics
         self._lock = threading.Lock()
 
     def measure(self) -> dict[str, Floats]:
@@ -374,6 +375,8 @@ class Run:
         self._keep_statistics(tile, solution.statistics)
 
     def _keep_statistics(self, tile: Slices, found: dict[str, Floats]) -> None:
+        if not self._keeps:
+            return
         groups = self.geometry.cut_groups(tile)
         shape = find_lengths(groups)
         statistics = {name: values.reshape(shape) for name, values in found.items()}
@@ -383,7 +386,9 @@ class Run:
             self.keep(statistics, groups, self.geometry.kept_shape)
 
     def keep(self, statistics: dict[str, Floats], index: Slices, shape: tuple[int, ...]) -> None:
-        """Keep the statistics of some groups, at an index of arrays of a shape."""
+        """Keep the statistics of some groups, at an index of arrays of a shape, if they are to be kept."""
+        if not self._keeps:
+            return
         self._allocate_statistics(statistics, shape)
         for name, values in statistics.items():
             self.statistics[name][index] = values
@@ -396,7 +401,12 @@ class Run:
                     self.statistics[name] = self.source.make_array(shape, np.dtype(np.float64))
 
     def open_statistics(self, tile: Slices) -> contextlib.AbstractContextManager[dict[str, Floats]]:
-        """Give arrays of one axis for a tile's statistics, by their names; then keep what is in them."""
+        """Give arrays of one axis for a tile's statistics, by their names; then keep what is in them.
+
+        None are given if none are to be kept.
+        """
+        if not self._keeps:
+            return contextlib.nullcontext({})
         self._allocate_statistics(self.plan.norm.statistics, self.geometry.kept_shape)
         if (
             tile == self.geometry.everything

@@ -1,4 +1,4 @@
-"""A walk over a tensor's tiles in threads, and what decides its speed alone: it changes no bit of a result."""
+"""A walk over a tensor's tiles in threads, and what decides its speed: it changes no bit of a result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Observer(Protocol):
 
 
 class Effort(NamedTuple):
-    """Threads, sizes of tiles, and an observer: they change the speed alone.
+    """Threads, sizes of tiles, an observer, and what is kept: no bit of a result depends on it.
 
     Parameters
     ----------
@@ -50,12 +50,15 @@ class Effort(NamedTuple):
         Takes the progress of the run.
     block, whole : int
         The number of values in a tile, and in the largest group that is read only once.
+    keeps_statistics : bool
+        Whether statistics are kept. Of short groups, the memory for them takes longer than the arithmetic.
     """
 
     threads: int | None = None
     observer: Observer | None = None
     block: int = BLOCK
     whole: int = WHOLE
+    keeps_statistics: bool = True
 
 
 DEFAULT_EFFORT = Effort()

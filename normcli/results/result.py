@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -19,7 +20,7 @@ from normcli.results.departures import find_all_degeneracies
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
@@ -54,6 +55,26 @@ class Statistic:
             return result.statistics[self._name]
         name, has = result.plan.norm.name, ", ".join(result.statistics)
         raise MissingStatisticError(f"{name} has no statistic {self._name}; it has {has}")
+
+
+class _Later(Mapping[str, "NDArray[np.float64]"]):
+    """Statistics that are measured when one of them is first asked for."""
+
+    def __init__(self, names: Sequence[str], measure: Callable[[], Mapping[str, NDArray[np.float64]]]) -> None:
+        self._names, self._measure = names, measure
+
+    @functools.cached_property
+    def _found(self) -> Mapping[str, NDArray[np.float64]]:
+        return self._measure()
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -271,6 +292,7 @@ def normalize(
     fill: FillName | None = None,
     out: NDArray[Any] | None = None,
     threads: int | None = None,
+    statistics: bool = True,
 ) -> Result:
     """Normalize a tensor.
 
@@ -331,6 +353,9 @@ def normalize(
         Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output.
     threads : int, optional
         At most so many; all processors by default. The result is the same to the bit for any.
+    statistics : bool, optional
+        False if they are not to be kept, but measured again from `x` when they are asked for. Of short groups
+        (rows of 4), the memory for them takes longer than the arithmetic.
 
     Returns
     -------
@@ -410,10 +435,17 @@ def calculate(
     """
     require_threads(effort)
     kept = {}
+    again = effort._replace(keeps_statistics=True)
+    if statistics_alone or inputs.selection is not None:
+        effort = again
     if statistics_alone:
         statistics = measure(plan, values, inputs, effort)
     else:
         kept["_y"], statistics = run(plan, values, inputs, out, effort)
-    result = Result(plan, values, statistics, inputs, effort, statistics.pop(COUNT, None), give)
+    counts = statistics.pop(COUNT, None)
+    shown: Mapping[str, NDArray[np.float64]] = statistics
+    if not effort.keeps_statistics:
+        shown = _Later(plan.norm.statistics, functools.partial(measure, plan, values, inputs, again))
+    result = Result(plan, values, shown, inputs, again, counts, give)
     result.__dict__.update(kept)  # where the cached property keeps it
     return result

@@ -81,6 +81,10 @@ CASES = (
     ),
     Case("`ln`, rows of 4", (4,), (1,), {"norm": "ln"}, lambda f, t: f.layer_norm(t, (4,)), ("float32",)),
     Case(
+        "`ln`, rows of 4, `statistics=False`", (4,), (1,), {"norm": "ln", "statistics": False},
+        lambda f, t: f.layer_norm(t, (4,)), ("float32",),
+    ),
+    Case(
         "`bn` NHWC, 3 channels", (256, 256, 3), (0, 1, 2), {"norm": "bn", "layout": "NHWC"},
         lambda f, t: _batch_norm(f, t.permute(0, 3, 1, 2)), (),
     ),

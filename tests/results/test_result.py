@@ -140,3 +140,26 @@ def test_a_result_is_an_ordinary_object(rng):
     assert len({result, copied}) == 2
     assert hash(result.plan) == hash(copied.plan)
     assert not hasattr(result, "mean")
+
+
+@pytest.mark.parametrize("norm", ["ln", "minmax", "lrn", "robust"])
+def test_statistics_that_are_not_kept_are_measured_when_they_are_asked_for(norm):
+    x = np.random.default_rng(0).standard_normal((300, 4, 2)).astype("f4")
+    kept, later = normalize(x, norm), normalize(x, norm, statistics=False)
+    assert np.array_equal(kept.normalized, later.normalized)
+    assert list(later.statistics) == list(kept.statistics)
+    for name, values in kept.statistics.items():
+        assert np.array_equal(getattr(later, name), values)
+    assert later.warnings == kept.warnings
+
+
+def test_statistics_that_are_not_kept_take_no_memory(monkeypatch):
+    def measure(*arguments):
+        raise AssertionError("nobody has asked")
+
+    monkeypatch.setattr("normcli.results.result.measure", measure)
+    result = normalize(np.ones((300, 4)), "ln", statistics=False)
+    assert result.normalized.shape == (300, 4)
+    assert len(result.statistics) == 4
+    with pytest.raises(AssertionError, match="nobody has asked"):
+        _ = result.mean
