@@ -109,7 +109,7 @@ class Drawing(Answer):
         shown = sorted({group for row in rows for group in row if group is not None})
         owners.colour(set(shown if view.full else shown[:_MOST_LINES]))
         yield _list_owners(owners, plan.grid.group_count, view)
-        if result.selection is not None and not view.colour:
+        if result.selection is not None and reach is None and not view.colour:
             yield Line((f"{NOBODY}: values that do not count",))
 
 

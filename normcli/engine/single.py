@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.engine.geometry import Geometry, Slices
+    from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.numerics.workspace import Workspace
@@ -125,11 +126,11 @@ def differentiate_group(
         The whole tensors.
     group : int
     inputs : Inputs
-        Of which the selection is not used.
     """
     from normcli.engine.backward import run_backward  # for those alone who ask for it
 
     part = _isolate(plan, group, inputs)
+    part = part.count_as(plan, inputs.selection)
     x, slope = (np.ascontiguousarray(part.take(plan, array)) for array in (values, dy))
     return run_backward(part.plan, x, slope, part.inputs, None, DEFAULT_EFFORT).dx.reshape(-1)
 
@@ -152,6 +153,15 @@ class _Part(NamedTuple):
     inputs: Inputs
     places: Mapping[int, int]
     along: tuple[int, int] | None
+
+    def count_as(self, plan: Plan, selection: Selection | None) -> _Part:
+        """Return the part with which of its values count."""
+        if selection is None:
+            return self
+        mask = selection.mask
+        if mask is not None:
+            mask = _take(mask.reshape(plan.grid.split_shape(mask.shape)), self.places)
+        return self._replace(inputs=self.inputs._replace(selection=selection._replace(mask=mask)))
 
     def take(self, plan: Plan, values: NDArray[Any]) -> NDArray[Any]:
         """Return the group's part of a tensor, at the view's rank."""

@@ -72,7 +72,6 @@ def find_reach(plan: Plan, values: NDArray[Any], inputs: Inputs, at: tuple[int, 
         Of a norm that has a derivative.
     values : ndarray
     inputs : Inputs
-        Without a selection.
     at : tuple of int
         Where dy is 1.
 

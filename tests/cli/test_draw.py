@@ -270,6 +270,13 @@ def test_evaluation_reaches_the_value_alone(normcli):
     assert [line.split() for line in ran.lines[place + 1 : place + 3]] == [list("22"), list("20")]
 
 
+def test_a_value_that_does_not_count_is_not_reached(normcli):
+    ran = normcli("draw", "ln", "--shape", "2,3", "--backward", "--mask", "[true,true,false]")
+    place = ran.lines.index("reach  rows n, columns c")
+    assert [line.split() for line in ran.lines[place + 1 : place + 3]] == [list("012"), list("222")]
+    assert "do not count" not in ran.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
@@ -277,7 +284,6 @@ def test_evaluation_reaches_the_value_alone(normcli):
         (("ln", "--shape", "2,3", "--backward", "--at", "9,9"), 2, "--at: 9 is outside"),
         (("ln", "--shape", "2,3", "--backward", "--plot", "histogram"), 2, "--backward shows dx"),
         (("ln", "--shape", "2,3", "--backward", "--values", "y"), 2, "--backward shows dx"),
-        (("ln", "--shape", "2,3", "--backward", "--mask", "[1,1,0]"), 2, "--backward show all values"),
         (("minmax", "--shape", "2,3", "--backward"), 2, "minmax has no backward pass"),
     ],
 )

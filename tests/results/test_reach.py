@@ -32,6 +32,22 @@ def test_it_is_dx_of_a_dy_that_is_1_there(norm, at):
     np.testing.assert_array_equal(reach.pick(np.ix_([1], [2, 3], [0])), expected[1:, 2:, :1])
 
 
+@pytest.mark.parametrize("norm", ["bn", "ln", "gn", "rms"])
+@pytest.mark.parametrize("fill", ["pass", "normalize", "zero"])
+@pytest.mark.parametrize("at", [(0, 0, 0), (1, 2, 1)])
+def test_values_that_do_not_count_are_reached_only_where_they_are_normalized(norm, fill, at):
+    x = np.random.default_rng(0).normal(1.0, 2.0, SHAPE)
+    x[0, 1, 2] = np.nan
+    options = {"mask": np.array([True, True, False]), "nan": "omit", "fill": fill}
+    options |= {"groups": 2} if norm == "gn" else {}
+    asked = read_arguments(x, norm, options)
+    dy = np.zeros(SHAPE)
+    dy[at] = 1.0
+    reach = find_reach(asked.plan, asked.values, asked.inputs, at)
+    expected = backward(x, dy, norm, **options).dx
+    np.testing.assert_array_equal(reach.pick(np.ix_(*map(range, SHAPE))), expected)
+
+
 def test_interleaved_groups_are_those_of_the_plan():
     x = np.random.default_rng(1).normal(size=SHAPE)
     asked = read_arguments(x, "gn", {"groups": 2, "group_order": "interleaved"})
