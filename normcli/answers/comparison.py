@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,14 @@ from normcli.documents.document import (
 )
 from normcli.documents.excerpt import cut_beyond
 from normcli.documents.numbers import CELL_DIGITS, format_shape, format_statistic
-from normcli.documents.plans import describe_tensor, find_reduction, format_formula, format_options, list_facts
+from normcli.documents.plans import (
+    describe_tensor,
+    find_reduction,
+    format_formula,
+    format_options,
+    list_facts,
+    list_selection,
+)
 from normcli.norms.table import Centre
 from normcli.teach.equalities import PARAMETERS, Likeness, format_parameters
 from normcli.teach.place import format_index
@@ -75,7 +83,7 @@ class ComparisonAnswer:
         columns = self.comparison.columns
         facts = list_facts(self.tensor, columns[0].result.dtype)
         assumed = list_assumed(column.result.plan for column in columns)
-        yield Facts(f"compare · {self.page().title}", (("input", facts), *assumed))
+        yield Facts(f"compare · {self.page().title}", (("input", facts), *assumed, *self._list_given()))
         if view.shows("facts"):
             yield self._tabulate(view)
             yield from _list_reasons(columns)
@@ -86,6 +94,15 @@ class ComparisonAnswer:
         if view.shows("groups"):
             for column in columns:
                 yield _map_groups(column, view)
+
+    def _list_given(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the lines of the header on what counts, and on what is evaluated."""
+        results = [column.result for column in self.comparison.columns]
+        lines = (list_selection(result.plan, result.input, result.selection, None) for result in results)
+        yield from dict.fromkeys(itertools.chain.from_iterable(lines))
+        names = [column.name for column in self.comparison.columns if column.result.running is not None]
+        if names:
+            yield "evaluated", (", ".join(names), "with the running statistics that were given")
 
     def data(self) -> Mapping[str, Any]:
         """Return the object of JSON: the columns with all that a norm's own has, and the equalities."""
@@ -163,7 +180,7 @@ class ComparisonAnswer:
 def _format_facts(column: Column, view: View) -> dict[str, str]:
     """Return the cells of a column, by the labels of the table's rows."""
     plan = column.result.plan
-    over, keeps, shapes, groups = find_reduction(plan)
+    over, keeps, shapes, groups = find_reduction(plan, given=column.result.running is not None)
     alone = column.batch_of_one
     works = {None: "no batch axis", True: "yes", False: "no"}[alone.works]
     vanishes = plan.norm.centre is Centre.MEAN and abs(column.mean) < _LEAST_MEAN

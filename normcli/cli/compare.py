@@ -10,9 +10,11 @@ import click
 from normcli.cli import options
 from normcli.cli.destination import choose_document_file
 from normcli.cli.norm_spec import parse_norm_spec
-from normcli.cli.sources import load_input, load_parameters
+from normcli.cli.problem import make_problem
+from normcli.cli.settings import RunningOptions
+from normcli.cli.sources import load_input
 from normcli.cli.types import NormName
-from normcli.cli.verbs import EVALUATION, SELECTION, Verb
+from normcli.cli.verbs import Verb
 from normcli.errors import DegenerateError, UsageError, name_subject
 from normcli.norms.options import NAMES, OPTIONS
 from normcli.norms.table import BY_ANY_NAME, NORMS
@@ -45,7 +47,8 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
       normcli compare ln ln:axes=CHW gn:groups=1 --shape 2,4,4,4
       normcli compare bn:like=keras bn:like=torch -i x.npy --layout NHWC -f json
 
-    An option goes to every norm that has it, gamma and beta too, where one shape fits all. A norm's own stand
+    An option goes to every norm that has it: gamma and beta where one shape fits all, --eval and its running
+    statistics too, beside which the others measure their own. A norm's own stand
     behind its name, as KEY=VALUE after colons, and come first: axes, keep, layout, like, and those that normcli
     NORM --help lists for it.
     """
@@ -61,6 +64,8 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
     from normcli.teach.comparison import compare
 
     tensor = load_input(settings)
+    if settings.running != RunningOptions() and not any(spec.norm.tracks for spec in specs):
+        raise UsageError(f"none of {', '.join(norms)} has running statistics; leave out --eval")
     entries = [_prepare(spec, request, settings, tensor) for spec, request in zip(specs, requests, strict=True)]
     with settings.run.open_effort() as effort:
         comparison = compare(entries, tensor.values, effort, settings.request.layout)
@@ -119,15 +124,19 @@ def _takes(spec: NormSpec, option: str, settings: Settings) -> bool:
 
 
 def _prepare(spec: NormSpec, request: Request, settings: Settings, tensor: Tensor) -> NamedPlan:
-    from normcli.norms.plan import make_plan
-    from normcli.results.inputs import fit_inputs
+    """Return what a norm is compared by: of the options beside the tensor, those that it takes."""
     from normcli.teach.equalities import NamedPlan
 
+    parameters, running = settings.parameters, settings.running
+    left_out = [name for name in parameters._fields if not _takes(spec, name, settings)]
+    own = settings._replace(
+        request=request,
+        parameters=parameters._replace(**dict.fromkeys(left_out)),
+        running=running if spec.norm.tracks else RunningOptions(),
+    )
     with name_subject(spec.text):
-        plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
-        names = spec.norm.parameter_names
-        given = {name: a for name, a in load_parameters(plan, settings).items() if name in names}
-        return NamedPlan(spec.text, plan, fit_inputs(plan, tensor.values, given))
+        problem = make_problem(own, tensor)
+        return NamedPlan(spec.text, problem.plan, problem.inputs)
 
 
 COMPARE = Verb(
@@ -139,12 +148,11 @@ COMPARE = Verb(
         *map(options.declare, OPTIONS),
         *options.declare_affine(),
         options.AFFINE_SEED,
+        *options.RUNNING,
+        options.STATE,
+        *options.COUNTING,
         *options.ANSWER,
         options.show(_PARTS),
         *options.RUN,
     ),
-    refused={
-        SELECTION: "norms are equal by the groups that they make of the whole tensor",
-        EVALUATION: "what a norm measures is what is compared",
-    },
 )

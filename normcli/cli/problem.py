@@ -72,16 +72,32 @@ def load_problem(settings: Settings, *, trains: bool = False) -> Problem:
     NormError
         As `load_input`, `make_plan` and `load_parameters`.
     """
+    norm, running = find_norm(settings.request.norm)[0].name, None
+    if settings.running.evaluation and settings.running.state is not None:
+        running = load_running(settings.running, norm)
+        settings = settings.want(None if running is None or running.state is None else running.state.columns)
+    return make_problem(settings, load_input(settings), running, trains=trains)
+
+
+def make_problem(
+    settings: Settings, tensor: Tensor, running: Running | None = None, *, trains: bool = False
+) -> Problem:
+    """Plan the norm for a tensor, and load what goes with it.
+
+    Parameters
+    ----------
+    settings : Settings
+    tensor : Tensor
+    running : Running or None
+        Where the running statistics are loaded already.
+    trains : bool
+        As of `load_problem`, whose errors this has.
+    """
     from normcli.norms.plan import make_plan
     from normcli.results.inputs import SelectionRequest, fit_given, fit_inputs
 
     evaluation, request = settings.running.evaluation, settings.request
-    norm, running = find_norm(request.norm)[0].name, None
-    if evaluation and settings.running.state is not None:
-        running = load_running(settings.running, norm)
-        settings = settings.want(None if running is None or running.state is None else running.state.columns)
-    tensor = load_input(settings)
-    running = running or load_running(settings.running, norm, tensor.columns)
+    running = running or load_running(settings.running, find_norm(request.norm)[0].name, tensor.columns)
     request = adopt_eps(request, None if running is None else running.state)
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     parameters = load_parameters(plan, settings)

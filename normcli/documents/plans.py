@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.documents.assumptions import list_assumed
@@ -195,9 +196,7 @@ def name_inputs(inputs: Inputs) -> Mapping[str, NDArray[Any] | None]:
 
 def format_running(plan: Plan) -> tuple[str, ...]:
     """Return the facts of the same line where the statistics are given, and nothing is reduced."""
-    running = plan.grid.running
-    kept = [name.upper() if running.layout.letters else name for name in running.kept_names]
-    return "reduces nothing", f"has statistics given for {_multiply(kept, running.stats_shape)}"
+    return "reduces nothing", f"has statistics given for {find_reduction(plan, given=True).keeps}"
 
 
 class Reduction(NamedTuple):
@@ -237,8 +236,14 @@ def format_reduction(plan: Plan) -> tuple[str, ...]:
     return tuple(filter(None, (f"{reduces} {over}", f"keeps {keeps}", shapes, groups)))
 
 
-def find_reduction(plan: Plan) -> Reduction:
+def find_reduction(plan: Plan, *, given: bool = False) -> Reduction:
     """Return what a plan reduces and keeps, and into how many groups that parts the tensor.
+
+    Parameters
+    ----------
+    plan : Plan
+    given : bool
+        Whether statistics are given, so that nothing is reduced.
 
     Examples
     --------
@@ -249,6 +254,13 @@ def find_reduction(plan: Plan) -> Reduction:
     Reduction(over='D = 4', keeps='B×N = 2×3', shapes='bnd → bn1', groups='6 groups × 4')
     """
     grid, names, window = plan.grid, plan.grid.layout.names, plan.spec.window
+    if given:
+        running = grid.running
+        kept = [name.upper() if running.layout.letters else name for name in running.kept_names]
+        count = format_count(math.prod(running.stats_shape), "group")
+        return Reduction(
+            "nothing", _multiply(kept, running.stats_shape), format_shape(running.stats_shape), count
+        )
     short = [name.upper() if grid.layout.letters else name for name in names]
     kept = [name.upper() if grid.layout.letters or name == "g" else name for name in grid.kept_names]
     keeps = _multiply(kept, grid.stats_shape)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from normcli.engine.inputs import Inputs
 from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.engine.inputs import Selection
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
@@ -70,10 +74,18 @@ class Column(NamedTuple):
     @property
     def first_group(self) -> NDArray[Any]:
         """The input's values of the first group, or of the first value's window: flat, of the input's dtype."""
-        plan = self.result.plan
-        if not self.result.input.size:
-            return self.result.input.reshape(-1)
-        return fetch(plan.grid.take_group(self.result.input, 0)).reshape(-1)
+        result = self.result
+        if not result.input.size:
+            return result.input.reshape(-1)
+        values = fetch(result.plan.grid.take_group(result.input, 0)).reshape(-1)
+        if result.selection is None:
+            return values
+        counts = ~np.isnan(values) if result.selection.omits_nan else np.ones(values.shape, np.bool_)
+        if result.selection.mask is not None:
+            mask = np.broadcast_to(result.selection.mask, result.input.shape)
+            counts &= fetch(result.plan.grid.take_group(mask, 0)).reshape(-1)
+        counting: NDArray[Any] = values[counts]
+        return counting
 
 
 class Comparison(NamedTuple):
@@ -112,9 +124,8 @@ def compare(
         Column(
             member.name,
             member.result,
-            depends_on_batch(member.plan),
-            try_batch_of_one(member.plan, layout),
-            *measure_whole(member.result.normalized, effort),
+            *_judge_batch(member, layout),
+            *measure_whole(member.result.normalized, effort, member.result.selection),
         )
         for member in members
     )
@@ -128,6 +139,13 @@ def _require_different(norms: Sequence[NamedPlan]) -> None:
             same = f"{earlier.name} and {norm.name} are the same here"
             same = f"{norm.name} is named twice" if earlier.name == norm.name else same
             raise UsageError(f"{same}; give one of them an option, such as {norm.name}:axes=0")
+
+
+def _judge_batch(member: Member, layout: str | None) -> tuple[bool, BatchOfOne]:
+    """Return whether the batch makes a difference, and what becomes of a norm with a batch of one."""
+    if member.evaluates:
+        return False, BatchOfOne(None if member.plan.grid.layout.batch is None else True)
+    return depends_on_batch(member.plan), try_batch_of_one(member.plan, layout)
 
 
 def depends_on_batch(plan: Plan) -> bool:
@@ -189,8 +207,12 @@ def try_batch_of_one(plan: Plan, layout: str | None = None) -> BatchOfOne:
     return BatchOfOne(works=True, becomes=becomes)
 
 
-def measure_whole(values: NDArray[Any], effort: Effort = DEFAULT_EFFORT) -> tuple[float, float]:
-    """Return the mean and the variance of all values of a tensor, rounded once; NaN where there are none."""
+def measure_whole(
+    values: NDArray[Any], effort: Effort = DEFAULT_EFFORT, selection: Selection | None = None
+) -> tuple[float, float]:
+    """Return the mean and the variance of the values that count, rounded once; NaN where there are none."""
     whole = Request(_STANDARD_SCORE.name, axes=tuple(range(values.ndim)))
-    statistics = measure(make_plan(whole, values.shape, values.dtype), values, effort=effort)
+    statistics = measure(
+        make_plan(whole, values.shape, values.dtype), values, Inputs(selection=selection), effort
+    )
     return float(statistics["mean"]), float(statistics["var"])

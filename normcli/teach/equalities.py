@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import get_eps, is_short_float
-from normcli.engine.inputs import NO_INPUTS
+from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.errors import UsageError
 from normcli.norms.options import OPTIONS, find_option, list_own_options
 from normcli.norms.plan import make_plan
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from normcli.engine.inputs import Inputs
     from normcli.norms.plan import Plan
     from normcli.norms.table import Norm
     from normcli.results.result import Result
@@ -99,6 +98,21 @@ class Member(NamedTuple):
         """The result's."""
         return self.result.plan
 
+    @property
+    def evaluates(self) -> bool:
+        """Whether it is normalized with running statistics, and nothing is measured."""
+        return self.result.running is not None
+
+    def is_same(self, other: Member) -> bool:
+        """Whether both give equal x̂ for every tensor, with the same running statistics where they have any."""
+        if self.evaluates or other.evaluates:
+            return self.evaluates is other.evaluates and find_formula(self.plan) == find_formula(other.plan)
+        return self._omits_nan is other._omits_nan and is_same(self.plan, other.plan)
+
+    @property
+    def _omits_nan(self) -> bool:
+        return self.result.selection is not None and self.result.selection.omits_nan
+
 
 class Formula(NamedTuple):
     """What is done to the values of a group; equal for two plans that do the same to every group.
@@ -159,7 +173,7 @@ def find_formula(plan: Plan) -> Formula:
     if mode is EpsMode.SQUARE_FLOOR:
         eps, mode = math.sqrt(eps), EpsMode.FLOOR
     return Formula(
-        quotient=(norm.centre, norm.divisor, spec.p),
+        quotient=(norm.centre, norm.divisor, spec.p, spec.quantiles),
         eps=eps,
         eps_mode=mode if eps else None,
         ddof=spec.ddof,
@@ -258,17 +272,20 @@ def _format_name(request: Request, row: Norm) -> str:
 def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> Iterator[Equality]:
     """Yield the relatives of each member that no member before it is the same as."""
     for number, member in enumerate(members):
-        if any(is_same(member.plan, earlier.plan) for earlier in members[:number]):
+        if member.evaluates or any(member.is_same(earlier) for earlier in members[:number]):
             continue
-        same = (other.plan for other in members if is_same(member.plan, other.plan))
+        same = (other.plan for other in members if member.is_same(other))
         known = [(plan.norm, plan.grid.canonical) for plan in same]
         for relative in find_relatives(member.plan, layout):
+            if relative.plan.norm.tracks and any(other.evaluates for other in members):
+                continue  # it would be evaluated too
             own = (relative.plan.norm, relative.plan.grid.canonical)
             if own in known:
                 continue
             known.append(own)
             plan, x, effort = relative.plan, member.result.input, member.result.effort
-            result = calculate(plan.change_spec(dtype=member.plan.spec.dtype), x, effort=effort)
+            inputs = Inputs(selection=member.result.selection)
+            result = calculate(plan.change_spec(dtype=member.plan.spec.dtype), x, inputs, effort=effort)
             found = _compare(member, Member(relative.name, result))
             if found is not None and found.kind is Likeness.IDENTICAL:
                 yield found._replace(related=True)
@@ -276,11 +293,11 @@ def _compare_with_relatives(members: Sequence[Member], layout: str | None) -> It
 
 def _compare(a: Member, b: Member) -> Equality | None:
     apart, windowed = _measure(a.result.standardized, b.result.standardized), a.plan.grid.reach is not None
-    if is_same(a.plan, b.plan) and apart.rounding:
-        kind, reason = Likeness.IDENTICAL, _explain_groups(a.plan, b.plan)
+    if a.is_same(b) and apart.rounding:
+        kind, reason = Likeness.IDENTICAL, _explain_sameness(a, b)
     elif apart.equal:
         kind, reason = Likeness.COINCIDENT, f"on this tensor, {_explain_coincidence(a, b)}"
-    elif _has_same_groups(a, b) and _has_same_quotient(a, b) and not windowed:
+    elif a.evaluates is b.evaluates and _has_same_groups(a, b) and _has_same_quotient(a, b) and not windowed:
         kind, reason = Likeness.SIMILAR, f"the same groups, but {'; '.join(_list_options(a, b))}"
     else:
         return None
@@ -330,6 +347,13 @@ def _measure(a: NDArray[Any], b: NDArray[Any]) -> _Apart:
             limit = most * np.maximum(np.abs(one), np.abs(other))
             rounding = rounding and bool((alike | (gap <= limit) & np.isfinite(gap)).all())
     return _Apart(largest, rounding, largest == 0.0 if short else rounding)
+
+
+def _explain_sameness(a: Member, b: Member) -> str:
+    """Return why two norms are the same for every tensor."""
+    if a.evaluates:
+        return "both are evaluated with the same running statistics, and measure nothing"
+    return _explain_groups(a.plan, b.plan)
 
 
 def _explain_groups(a: Plan, b: Plan) -> str:
@@ -400,6 +424,8 @@ def _explain_coincidence(a: Member, b: Member) -> str:
     """Return why the numbers of one tensor are the same where the norms are not."""
     if _is_zero(a.result.input):
         return "whose values are all 0"
+    if a.evaluates is not b.evaluates:
+        return "whose own statistics are those that were given"
     if not _has_same_groups(a, b):
         return f"whose different groups {_explain_different_groups(a.result, b.result)}"
     windowed = a.plan.grid.reach is not None

@@ -11,6 +11,8 @@ import pytest
 
 from normcli import NORMS, normalize
 from normcli.norms.options import find_option
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
 from tests.conftest import ROOT
 from tests.strategies import options_for
 
@@ -24,6 +26,60 @@ def read_table(lines):
     start = next(i for i, line in enumerate(lines) if line.startswith("───"))
     rows = [line.split("   ") for line in lines[start + 1 : lines.index("", start)]]
     return {cells[0]: [cell.strip() for cell in cells[1:] if cell.strip()] for cells in rows}
+
+
+GIVEN = ["--eval", "--running-mean", "0,1,2", "--running-var", "1,2,3"]
+
+
+def test_norms_that_track_are_evaluated_and_the_others_measure(normcli):
+    ran = normcli("compare", "bn", "in", "ln", "--shape", "2,3,4", *GIVEN, "-f", "json")
+    bn, instance, ln = ran.json["columns"]
+    x = generate(Recipe((2, 3, 4))).values
+    expected = (x - np.arange(3.0)[:, None]) / np.sqrt(np.arange(1.0, 4.0)[:, None] + 1e-5)
+    np.testing.assert_allclose(bn["normalized"], expected, rtol=1e-14)
+    assert (instance["normalized"], bn["depends_on_batch"]) == (bn["normalized"], False)
+    assert ln["normalized"] == normalize(x, "ln").normalized.tolist()
+    first, *others = ran.json["equalities"]
+    assert (first["norms"], first["kind"], first["max_abs"]) == (["bn", "in"], "identical", 0.0)
+    assert "the same running statistics" in first["reason"]
+    assert [other["norms"] for other in others] == [["ln", "gn:groups=3"]]  # not `in`, which is evaluated here
+    shown = normcli("compare", "bn", "in", "ln", "--shape", "2,3,4", *GIVEN)
+    assert "evaluated  bn, in   with the running statistics that were given" in shown.lines
+    assert read_table(shown.lines)["reduces"] == ["nothing", "nothing", "L = 4"]
+
+
+def test_what_does_not_count_is_left_out_of_every_column(normcli):
+    ran = normcli(
+        "compare", "bn", "ln", "--shape", "2,3,4", "--layout", "NLC", "--lengths", "3,2", "-f", "json"
+    )
+    x = generate(Recipe((2, 3, 4))).values
+    for column in ran.json["columns"]:
+        own = normalize(x, column["name"], layout="NLC", lengths=(3, 2))
+        assert column["normalized"] == own.normalized.tolist()
+        assert column["counting"] == {"mask": True, "omits_nan": False, "fill": "pass"}
+    assert len(ran.json["columns"][0]["first_group"]) == 5
+    counts = np.array([[1, 1, 1], [1, 1, 0]], bool)
+    y = normalize(x, "bn", layout="NLC", lengths=(3, 2)).normalized[counts]
+    assert ran.json["columns"][0]["output_var"] == pytest.approx(y.var())
+    related = normcli("compare", "bn", "ln", "--shape", "2,3,4", "--lengths", "3,2", "-f", "json").json[
+        "equalities"
+    ]
+    assert {(*one["norms"], one["kind"]) for one in related} >= {("ln", "in", "identical")}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param(["ln", "rms", *GIVEN], "none of ln, rms has running statistics", id="nothing to evaluate"),
+        pytest.param(["bn", "ln", "--eval"], "bn: --eval needs running statistics", id="nothing given"),
+        pytest.param(["bn", "ln", *GIVEN[1:]], "what --eval normalizes with; add it", id="no --eval"),
+        pytest.param(["bn", "ln", "--mask", "[1,0]"], "mask", id="a mask that does not fit"),
+    ],
+)
+def test_what_cannot_be_evaluated_or_left_out(line, message, normcli):
+    ran = normcli("compare", *line, "--shape", "2,3,4")
+    assert (ran.code in (2, 3), ran.out) == (True, "")
+    assert message in ran.err
 
 
 def test_the_table_of_the_document_that_compares_both_norms(normcli):

@@ -28,6 +28,21 @@ from normcli.teach.equalities import (
 from tests.conftest import plan_request
 from tests.marks import slowly
 
+
+def test_quantiles_and_steps_that_are_left_out_make_other_norms():
+    requests = [
+        Request("robust"),
+        Request("robust", quantiles=(10.0, 90.0)),
+        Request("robust", quantiles=(5.0, 95.0)),
+        Request("zscore"),
+        Request("zscore", no_mean=True),
+        Request("zscore", no_scale=True),
+    ]
+    plans = [make_plan(request, (4, 3), np.dtype("f8")) for request in requests]
+    assert not any(itertools.starmap(is_same, itertools.combinations(plans, 2)))
+    assert is_same(plans[0], make_plan(Request("robust", quantiles=(25.0, 75.0)), (4, 3), np.dtype("f8")))
+
+
 SHAPES = [
     (4,),
     (2, 3),
