@@ -31,6 +31,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.SAVE,
         options.ANY_OR_TENSOR_FORMAT,
         options.print_of(norm),
+        options.EMIT,
         options.show(PARTS),
         *options.LOOK,
         *options.RUN,
@@ -77,7 +78,12 @@ def _asks_for_tracking(settings: Settings) -> bool:
     return False
 
 
-def _run(settings: Settings) -> None:
+def _run(settings: Settings, emit: str | None) -> None:
+    if emit is not None:
+        from normcli.cli.emit import emit_code
+
+        emit_code(settings, emit)
+        return
     if _asks_for_tracking(settings):
         from normcli.cli.track import track
 

@@ -246,7 +246,7 @@ def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Des
     output, format_name = answer.output, answer.format_name
     if output is None:
         return Destination(None, format_name or "table")
-    named = SUFFIXES[_require_file(output, [suffix for suffix, name in SUFFIXES.items() if name in formats])]
+    named = SUFFIXES[require_file(output, [suffix for suffix, name in SUFFIXES.items() if name in formats])]
     if format_name not in (None, named):
         raise UsageError(f"--format {format_name} and --output {output} are two formats; give one")
     return Destination(output, named)
@@ -324,7 +324,7 @@ def choose_values_file(
         return None
     from normcli.tensors.files import FORMATS
 
-    suffix = _require_file(output, suffixes or tuple(FORMATS), option)
+    suffix = require_file(output, suffixes or tuple(FORMATS), option)
     return Destination(output, suffix.removeprefix("."), option)
 
 
@@ -352,7 +352,7 @@ def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destin
     return [cast("Destination", choose_tensor_file(answer._replace(output=path))) for path in paths]
 
 
-def _require_file(path: str, suffixes: Sequence[str], option: str = "--output") -> str:
+def require_file(path: str, suffixes: Sequence[str], option: str = "--output") -> str:
     """Return the suffix of a file that may be written, or raise `UsageError`."""
     from normcli.tensors.whole import require_writable
 

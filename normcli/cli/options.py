@@ -232,6 +232,13 @@ def print_of(norm: Norm) -> Option:
     return print_fields((*norm.all_statistics, *FIELDS))
 
 
+EMITTED = ("numpy", "torch", "keras", "flax", "tensorflow", "onnx")
+
+EMIT = option(
+    "--emit", type=click.Choice(EMITTED),
+    help="Instead of an answer, code that does this: a module, or with -o FILE.onnx a model.",
+)  # fmt: skip
+
 LOOK = (
     option(
         "--digits",

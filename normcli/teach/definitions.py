@@ -17,6 +17,7 @@ from normcli.teach.expression import (
     Constant,
     Difference,
     Maximum,
+    Minimum,
     Power,
     Product,
     Quotient,
@@ -27,7 +28,7 @@ from normcli.teach.expression import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterator, Mapping
 
     from normcli.norms.divisors import Combination
     from normcli.norms.plan import Plan
@@ -37,6 +38,14 @@ _X, _X_HAT, _N, _EPS, _DIVISOR = map(Symbol, ("x", "x̂", "n", "eps", "divisor")
 
 _SHARE = Symbol("share")
 """1 over how many values are as large as the length; 0 of the others."""
+
+
+_LIMITS: Mapping[float | None, tuple[str, Expression]] = {
+    0.0: ("how many x are not 0", Sum((), each=Absolute(Sign(_X)))),
+    math.inf: ("the largest |x|", Maximum((), each=Absolute(_X))),
+    -math.inf: ("the smallest |x|", Minimum((), each=Absolute(_X))),
+}
+"""The exponents of a length that is no root of a sum: what it is, and what a program takes."""
 
 
 class Definition(NamedTuple):
@@ -58,6 +67,8 @@ class Definition(NamedTuple):
         result. `moved`: at any other eps. None: always.
     slope : Expression or None
         The derivative by a value of the group, where there is no formula that it could follow from.
+    reduction : Expression or None
+        What a program takes over the group, where words stand for the formula.
     """
 
     name: str | None
@@ -66,6 +77,7 @@ class Definition(NamedTuple):
     value: Expression | None = None
     when: str | None = None
     slope: Expression | None = None
+    reduction: Expression | None = None
 
 
 def define_group(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Definition]:
@@ -134,10 +146,10 @@ def _define_moments(plan: Plan, *, given: bool, beyond: bool) -> Iterator[Defini
 
 def _define_length(plan: Plan, *, beyond: bool) -> Iterator[Definition]:
     p, norm = plan.spec.p, Symbol("norm")
-    words = {0.0: "how many x are not 0", math.inf: "the largest |x|", -math.inf: "the smallest |x|"}
-    if p in words:
+    if p in _LIMITS:
         slope = Product(_SHARE, Sign(_X)) if p else None
-        yield Definition("‖x‖", words=words[p], value=norm, slope=slope)
+        words, reduction = _LIMITS[p]
+        yield Definition("‖x‖", words=words, value=norm, slope=slope, reduction=reduction)
     else:
         powers = Sum((), each=make_power(_X, p or 0.0))
         yield Definition("‖x‖", take_root(powers, p or 0.0), value=norm)

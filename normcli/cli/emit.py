@@ -1,0 +1,89 @@
+"""`normcli NORM --emit FRAMEWORK`: the request as a module of code, or as an ONNX model."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from normcli.cli.problem import load_problem
+from normcli.cli.sources import make_recipe
+from normcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from normcli.cli.problem import Problem
+    from normcli.cli.settings import Settings
+    from normcli.codegen.inputs import Source
+
+MODEL = "onnx"
+"""What is emitted as a file of a model, and not as text."""
+
+
+def emit_code(settings: Settings, framework: str) -> None:
+    """Write the code to --output, or to standard output; a model to --output alone.
+
+    Raises
+    ------
+    UsageError
+        If something else is asked for too, the file's name ends in another suffix, or there is no such code.
+    """
+    _refuse_answers(settings)
+    output = settings.answer.output
+    suffix = ".onnx" if framework == MODEL else ".py"
+    if output is None and framework == MODEL:
+        raise UsageError("--emit onnx makes a model, which is no text: -o FILE.onnx")
+    if output is not None:
+        from normcli.cli.destination import require_file
+
+        require_file(output, (suffix,))
+    problem = load_problem(settings)
+    from normcli.codegen.task import Task
+
+    task = Task(problem.plan, problem.inputs, _list_sources(settings, problem))
+    if framework == MODEL:
+        from normcli.codegen.model import write_model
+
+        written = write_model(task)
+    else:
+        from normcli.codegen.module import write_module
+
+        text = write_module(task, framework)
+        if output is None:
+            sys.stdout.write(text)
+            return
+        written = text.encode()
+    from normcli.tensors.whole import open_whole
+
+    with open_whole(str(output)) as file:
+        file.write(written)
+
+
+def _refuse_answers(settings: Settings) -> None:
+    """Raise `UsageError` if the command line asks for an answer besides."""
+    answer, run = settings.answer, settings.run
+    given = {
+        "--print": answer.fields,
+        "--format": answer.format_name,
+        "--show": answer.show,
+        "--stats-output": answer.stats_output,
+        "--overwrite": answer.overwrite,
+        "--scheduler": run.scheduler,
+        "--workers": run.workers,
+    }
+    asked = [name for name, value in given.items() if value]
+    if asked:
+        raise UsageError(f"--emit writes code, and calculates nothing: leave out {', '.join(asked)}")
+
+
+def _list_sources(settings: Settings, problem: Problem) -> Sequence[Source]:
+    """Return the tensor, gamma and beta, with the names of their files."""
+    from normcli.codegen.inputs import Source
+
+    source = settings.source
+    recipe = None if source.shape is None else make_recipe(source)
+    file = source.inputs[0] if source.inputs and problem.tensor.table is None else None
+    return [
+        Source("x", problem.tensor.values, file, recipe),
+        *(Source(name, values) for name, values in problem.inputs.parameters.items()),
+    ]

@@ -1,0 +1,198 @@
+"""How each framework writes the operations on arrays that a norm is made of. Data, no arithmetic."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Arrays(NamedTuple):
+    """The arrays of one framework: a template for each operation.
+
+    Parameters
+    ----------
+    name : str
+        As `--emit` has it.
+    title : str
+        What sentences call it.
+    imports : tuple of str
+        The lines that import it.
+    reduce : mapping of str to str
+        `mean`, `sum`, `max`, `min` and `quantile` of `{x}` over `{axes}`, which stay as axes of length 1.
+        `{axis_list}` is a list of them, `{last}` as many at the end, `{count}` how many there are, `{kept}` the
+        result's shape, `{order}` the axes with the reduced ones at the end and `{flat}` the shape with these as
+        one; `{q}` is the part of a quantile, which lies `{rest}` of the way from place `{low}` to `{high}`.
+    call : mapping of str to str
+        `sqrt`, `abs` and `sign`; `maximum` of an array and a number; `where` of a condition, a number and an
+        array; `reshape`, `transpose`, `pad`; `slice` and `add` where a framework's arrays have no `[a:b]`.
+    cast : str
+        `{x}` in the dtype that is called `{dtype}`.
+    constant : str
+        Numbers as an array of the dtype of the array `x`.
+    make : str
+        `{x}`, an array of NumPy, as an array of the framework.
+    dtype : str
+        The framework's dtype of a name.
+    setup : mapping of str to tuple of str
+        Lines behind the imports that arrays of a dtype need.
+    helpers : mapping of str to str
+        Functions that templates call, and their definitions.
+    """
+
+    name: str
+    title: str
+    imports: tuple[str, ...]
+    reduce: Mapping[str, str]
+    call: Mapping[str, str]
+    cast: str
+    constant: str
+    make: str
+    dtype: str
+    setup: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    helpers: Mapping[str, str] = MappingProxyType({})
+
+
+def _name_reductions(prefix: str, names: Mapping[str, str], axis: str, keepdims: str) -> dict[str, str]:
+    return {kind: f"{prefix}.{name}({{x}}, {axis}={{axes}}, {keepdims}=True)" for kind, name in names.items()}
+
+
+def _name_calls(prefix: str, **others: str) -> dict[str, str]:
+    templates = {
+        "sqrt": "sqrt({x})",
+        "abs": "abs({x})",
+        "sign": "sign({x})",
+        "maximum": "maximum({x}, {y})",
+        "where": "where({condition}, {y}, {x})",
+        "reshape": "reshape({x}, {shape})",
+        "transpose": "transpose({x}, {order})",
+        "pad": "pad({x}, {widths})",
+    }
+    return {name: f"{prefix}.{template}" for name, template in templates.items()} | others
+
+
+_PLAIN = {"mean": "mean", "sum": "sum", "max": "max", "min": "min"}
+_QUANTILE = "{prefix}.quantile({{x}}, {{q}}, axis={{axes}}, keepdims=True)"
+
+_NUMPY = Arrays(
+    "numpy",
+    "NumPy",
+    ("import numpy as np",),
+    _name_reductions("np", _PLAIN, "axis", "keepdims") | {"quantile": _QUANTILE.format(prefix="np")},
+    _name_calls("np", reshape="{x}.reshape{shape}"),
+    cast="{x}.astype({dtype})",
+    constant="np.array({x}, dtype=x.dtype)",
+    make="{x}",
+    dtype="np.{dtype}",
+)
+
+_TORCH = Arrays(
+    "torch",
+    "torch",
+    ("import torch",),
+    _name_reductions("torch", _PLAIN | {"max": "amax", "min": "amin"}, "dim", "keepdim")
+    | {
+        "quantile": "torch.quantile({x}.movedim({axes}, {last}).flatten(-{count}), {q}, dim=-1).reshape({kept})"
+    },
+    _name_calls(
+        "torch",
+        maximum="torch.clamp({x}, min={y})",
+        reshape="{x}.reshape{shape}",
+        transpose="{x}.permute{order}",
+        pad="torch.nn.functional.pad({x}, {flat_widths})",
+    ),
+    cast="{x}.to({dtype})",
+    constant="torch.tensor({x}, dtype=x.dtype)",
+    make="torch.tensor({x}, dtype={dtype})",
+    dtype="torch.{dtype}",
+)
+
+_KERAS = Arrays(
+    "keras",
+    "Keras",
+    ("import keras",),
+    _name_reductions("keras.ops", _PLAIN, "axis", "keepdims")
+    | {"quantile": _QUANTILE.format(prefix="keras.ops")},
+    _name_calls("keras.ops"),
+    cast="keras.ops.cast({x}, {dtype})",
+    constant="keras.ops.convert_to_tensor({x}, dtype=x.dtype)",
+    make="keras.ops.convert_to_tensor({x}, dtype={dtype})",
+    dtype='"{dtype}"',
+    setup={
+        "float64": ("# Keras promotes with float32, and takes means of float64 in that: 7 digits are right.",)
+    },
+)
+
+_FLAX = Arrays(
+    "flax",
+    "Flax",
+    ("import jax", "import jax.numpy as jnp", "from flax import nnx"),
+    _name_reductions("jnp", _PLAIN, "axis", "keepdims") | {"quantile": _QUANTILE.format(prefix="jnp")},
+    _name_calls("jnp", reshape="{x}.reshape{shape}"),
+    cast="{x}.astype({dtype})",
+    constant="jnp.array({x}, dtype=x.dtype)",
+    make="jnp.asarray({x}, dtype={dtype})",
+    dtype="jnp.{dtype}",
+    setup={"float64": ('jax.config.update("jax_enable_x64", True)',)},
+)
+
+_TENSORFLOW_QUANTILE = '''def take_quantile(x, axes, part):
+    """Return a quantile, between the two nearest values, over axes that stay as axes of length 1."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    lengths = [x.shape[axis] for axis in kept]
+    values = tf.sort(tf.reshape(tf.transpose(x, [*kept, *axes]), [*lengths, -1]))
+    place = part * (values.shape[-1] - 1)
+    below, above = values[..., int(place)], values[..., int(-(-place // 1))]
+    shape = [1 if axis in axes else length for axis, length in enumerate(x.shape)]
+    return tf.reshape(below + (above - below) * (place % 1), shape)'''
+
+_TENSORFLOW = Arrays(
+    "tensorflow",
+    "TensorFlow",
+    ("import tensorflow as tf",),
+    _name_reductions("tf", {kind: f"reduce_{name}" for kind, name in _PLAIN.items()}, "axis", "keepdims")
+    | {"quantile": "take_quantile({x}, {axis_list}, {q})"},
+    _name_calls("tf"),
+    cast="tf.cast({x}, {dtype})",
+    constant="tf.constant({x}, dtype=x.dtype)",
+    make="tf.constant({x}, dtype={dtype})",
+    dtype="tf.{dtype}",
+    helpers={"take_quantile": _TENSORFLOW_QUANTILE},
+)
+
+_SORTED = "TopK(Reshape(Transpose({x}, perm={order}), {flat}), [{size}], axis=-1, largest=0)"
+
+ONNX = Arrays(
+    "onnx",
+    "ONNX",
+    (),
+    {kind: f"Reduce{name.capitalize()}({{x}}, {{axis_list}})" for kind, name in _PLAIN.items()}
+    | {
+        "quantile": f"Reshape(Gather({_SORTED}, [{{low}}], axis=-1) * (1.0 - {{rest}})"
+        f" + Gather({_SORTED}, [{{high}}], axis=-1) * {{rest}}, {{kept}})"
+    },
+    {
+        "sqrt": "Sqrt({x})",
+        "abs": "Abs({x})",
+        "sign": "Sign({x})",
+        "maximum": "Max({x}, {y})",
+        "where": "Where({condition}, {y}, {x})",
+        "reshape": "Reshape({x}, {shape})",
+        "transpose": "Transpose({x}, perm={order})",
+        "pad": "Pad({x}, {pads})",
+        "slice": "Slice({x}, [{start}], [{stop}], [{axis}])",
+        "add": "Sum({terms})",
+    },
+    cast="Cast({x}, to={dtype})",
+    constant="{x}",
+    make="{x}",
+    dtype="{dtype}",
+)
+"""Operators of ONNX as if they were functions of Python: attributes by name, everything else a tensor."""
+
+FRAMEWORKS: Mapping[str, Arrays] = MappingProxyType(
+    {row.name: row for row in (_NUMPY, _TORCH, _KERAS, _FLAX, _TENSORFLOW)}
+)
+"""Name → its arrays."""

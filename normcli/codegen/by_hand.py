@@ -1,0 +1,125 @@
+"""The lines of a norm by hand: its definitions, one after another, over whole arrays."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from normcli.codegen.formula import NAMES, Reduction, Writer
+from normcli.teach.definitions import define_group, define_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normcli.codegen.arrays import Arrays
+    from normcli.norms.plan import Plan
+    from normcli.teach.definitions import Definition
+
+    Shape = tuple[int, ...]
+
+_ENDS = {0.0: "min", 100.0: "max"}
+"""The quantiles, in per cent, that have a function of their own."""
+
+
+class Line(NamedTuple):
+    """One statement.
+
+    Parameters
+    ----------
+    code : str
+    note : str
+        The comment behind it, such as the shape.
+    depth : int
+        How far it is indented within the function.
+    """
+
+    code: str
+    note: str = ""
+    depth: int = 0
+
+
+def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[Line]:
+    """Yield the lines from `x`, of the plan's shape, to `y`, with gamma and beta where they are given.
+
+    Parameters
+    ----------
+    plan : Plan
+    arrays : Arrays
+    evaluation : bool
+        Whether mean and variance are the constants `RUNNING_MEAN` and `RUNNING_VAR`.
+    """
+    grid = plan.grid
+    reduction = Reduction(grid.view_axes, grid.view_shape, grid.reach)
+    writer = Writer(arrays, reduction, _list_numbers(plan))
+    if grid.view_shape != grid.shape:
+        yield Line(f"x = {writer.call('reshape', x='x', shape=grid.view_shape)}", str(grid.view_shape))
+    group = define_group(plan, given=evaluation, beyond=False)
+    known = zip(("mean", "var"), ("RUNNING_MEAN", "RUNNING_VAR"), strict=True) if evaluation else ()
+    given = {name: arrays.constant.format(x=constant) for name, constant in known}
+    shape = grid.running.keepdims_shape
+    for name, code in given.items():
+        given[name] = writer.call("reshape", x=code, shape=shape)
+    shown = str(shape if evaluation else reduction.kept)
+    defined = [line for definition in group for line in _define(definition, writer, plan, given)]
+    *_, quotient = [each for each in define_value(plan, (), "float64") if each.formula is not None]
+    assert quotient.formula is not None
+    y = writer.write(quotient.formula)
+    for number, (name, code) in enumerate(defined):
+        if any(re.search(rf"\b{name}\b", later) for later in (*(c for _, c in defined[number + 1 :]), y)):
+            yield Line(f"{name} = {code}", "" if name == "padded" else shown)
+    yield Line(f"y = {y}", str(grid.view_shape))
+    yield from write_affine(plan, arrays, plan.parameters.view_shape)
+    if grid.view_shape != grid.shape:
+        yield Line(f"y = {writer.call('reshape', x='y', shape=grid.shape)}", str(grid.shape))
+
+
+def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...] = ()) -> Iterator[Line]:
+    """Yield the lines that scale and shift `y`, for the parameters of those names, or all.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        That gamma and beta are brought to, so that they broadcast.
+    """
+    offset = f"({plan.spec.gamma_offset:g} + gamma)" if plan.spec.gamma_offset else "gamma"
+    steps = {"gamma": (offset, "*"), "beta": ("beta", "+")}
+    for name in names or plan.norm.parameter_names:
+        text, sign = steps[name]
+        yield Line(f"if {name} is not None:")
+        if shape[len(shape) - len(plan.parameters.shape) :] != plan.parameters.shape:
+            reshaped = arrays.call["reshape"].format(x=name, shape=shape)
+            yield Line(f"{name} = {reshaped}", "", 1)
+        yield Line(f"y = y {sign} {text}", "", 1)
+
+
+def _list_numbers(plan: Plan) -> dict[str, float | int]:
+    """Return what the names of formulas stand for that are numbers of the plan."""
+    spec = plan.spec
+    window = {} if spec.window is None else spec.window._asdict()
+    numbers = {"n": plan.grid.group_size, "eps": spec.eps, **window}
+    return {name: value for name, value in numbers.items() if value is not None}
+
+
+def _define(
+    definition: Definition, writer: Writer, plan: Plan, given: dict[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the names that a definition gives a value, and the code of each."""
+    name = NAMES.get(definition.name or "", definition.name)
+    if name is None or (definition.when == "zero" and plan.spec.eps):
+        return
+    formula = definition.formula or definition.reduction
+    if name in given:
+        code = given[name]
+    elif definition.when == "zero":
+        if definition.value is None or "nan" in repr(definition.value):  # 0/0 is nan by itself
+            return
+        code = writer.call("where", condition=f"{name} == 0", y=writer.write(definition.value), x=name)
+    elif formula is None:
+        percent = plan.find_percents()[definition.name or ""]
+        code = writer.reduce(_ENDS.get(percent, "quantile"), "x", percent / 100)
+    else:
+        code = writer.write(formula)
+    yield from writer.pending
+    writer.pending.clear()
+    writer.defined.add(name)
+    yield name, code

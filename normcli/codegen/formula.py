@@ -1,0 +1,210 @@
+"""A definition's formula over whole arrays, in the code of a framework.
+
+Every group's statistic is calculated at once: a sum over a group is one over axes, which stay, of length 1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from normcli.teach.expression import (
+    Absolute,
+    Constant,
+    Difference,
+    Fold,
+    Maximum,
+    Minimum,
+    Negative,
+    Power,
+    Product,
+    Quotient,
+    Root,
+    Sign,
+    Sum,
+    Symbol,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from normcli.codegen.arrays import Arrays
+    from normcli.norms.grid import Reach
+    from normcli.teach.expression import Expression
+
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)
+"""How strongly a text holds together: what is less than its place needs stands in brackets."""
+
+NAMES: Mapping[str, str] = {
+    "x̂": "x_hat",
+    "‖x‖": "norm",
+    "√var": "std",
+    "√ms": "rms",
+    "Σx²": "squares",
+    "min": "smallest",  # these two are functions of Python's own
+    "max": "largest",
+}
+"""What a formula calls a number → its name in code, where that is another."""
+
+_BINARY: Mapping[type, tuple[str, int, int, int]] = {
+    Difference: ("{} - {}", _SUM, _PRODUCT, _SUM),
+    Product: ("{} * {}", _PRODUCT, _POWER, _PRODUCT),
+    Quotient: ("{} / {}", _PRODUCT, _POWER, _PRODUCT),
+    Power: ("{} ** {}", _ATOM, _ATOM, _POWER),
+}
+"""Operation → its template, how strongly its two parts have to hold together, and how strongly it does."""
+
+_SIMPLE = re.compile(r"-?[\w.]+")
+"""What stands beside `**` without blanks, as formatters have it."""
+
+_CALLS: Mapping[type, str] = {Root: "sqrt", Absolute: "abs", Sign: "sign"}
+_REDUCTIONS: Mapping[type, str] = {Sum: "sum", Maximum: "max", Minimum: "min"}
+
+
+class Reduction(NamedTuple):
+    """Over what a group's statistics are taken.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        The reduced axes of the view.
+    shape : tuple of int
+        The view's.
+    window : Reach or None
+        Of a window along the only axis, instead of all of it.
+    """
+
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    window: Reach | None = None
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The shape of what comes of it, with axes of length 1; for a window, that of the view."""
+        is_reduced = self.axes if self.window is None else ()
+        return tuple(1 if axis in is_reduced else length for axis, length in enumerate(self.shape))
+
+
+class Writer:
+    """Writes formulas in the code of one framework.
+
+    Parameters
+    ----------
+    arrays : Arrays
+    reduction : Reduction
+    numbers : mapping of str to number
+        The names of formulas that stand for a number: eps, n, options of the norm.
+
+    Attributes
+    ----------
+    defined : set of str
+        The names that lines before have given a value.
+    pending : list of (str, str)
+        Names and their values that the next line needs first.
+    """
+
+    def __init__(self, arrays: Arrays, reduction: Reduction, numbers: Mapping[str, float | int]) -> None:
+        self.arrays, self.reduction, self.numbers = arrays, reduction, numbers
+        self.defined = {"x"}
+        self.pending: list[tuple[str, str]] = []
+
+    def write(self, expression: Expression) -> str:
+        """Return the code of a formula of `x` and of what is `defined`."""
+        return self._write(expression)[0]
+
+    def call(self, name: str, **parts: object) -> str:
+        """Return a call of one of the framework's functions."""
+        return self.arrays.call[name].format(**parts)
+
+    def reduce(self, kind: str, x: str, part: float | None = None) -> str:
+        """Return a reduction of an array over every group at once."""
+        axes, shape = self.reduction.axes, self.reduction.shape
+        if not axes:  # each value is a group of its own; torch takes no axes for all of them
+            return x
+        others = tuple(axis for axis in range(len(shape)) if axis not in axes)
+        size = math.prod(shape[axis] for axis in axes)
+        place = (part or 0.0) * (size - 1)
+        return self.arrays.reduce[kind].format(
+            x=x,
+            axes=write_axes(axes),
+            axis_list=list(axes),
+            last=write_axes(tuple(range(-len(axes), 0))),
+            count=len(axes),
+            kept=self.reduction.kept,
+            order=(*others, *axes),
+            flat=[*(shape[axis] for axis in others), size],
+            size=size,
+            q=part,
+            low=math.floor(place),
+            high=math.ceil(place),
+            rest=place % 1,
+        )
+
+    def _write(self, expression: Expression) -> tuple[str, int]:
+        match expression:
+            case Constant(value):
+                return repr(value), _ATOM if value >= 0 else _SUM
+            case Symbol():
+                return self._write_symbol(expression)
+            case Quotient(Sum(terms=(), each=each), Symbol("n")) if each is not None:
+                return self.reduce("mean", self.write(each)), _ATOM
+            case Fold(terms=(), each=each) if each is not None:
+                return self._write_reduction(expression, each)
+            case Sum(terms=terms):
+                return " + ".join(self._wrap(term, _SUM) for term in terms), _SUM
+            case Maximum(terms=(x, y)):
+                return self.call("maximum", x=self.write(x), y=self.write(y)), _ATOM
+            case Negative(content):
+                return f"-{self._wrap(content, _PRODUCT)}", _SUM
+            case Root(content) | Absolute(content) | Sign(content):
+                return self.call(_CALLS[type(expression)], x=self.write(content)), _ATOM
+            case Difference(left, right) | Product(left, right) | Quotient(left, right) | Power(left, right):
+                template, first, second, held = _BINARY[type(expression)]
+                parts = self._wrap(left, first), self._wrap(right, second)
+                hugs = isinstance(expression, Power) and all(_SIMPLE.fullmatch(part) for part in parts)
+                return (template.replace(" ** ", "**") if hugs else template).format(*parts), held
+        raise NotImplementedError(expression)
+
+    def _write_symbol(self, symbol: Symbol) -> tuple[str, int]:
+        name = NAMES.get(symbol.text, symbol.text)
+        if name in self.defined:
+            return name, _ATOM
+        if name in self.numbers:
+            return self._write(Constant(self.numbers[name]))
+        if symbol.value is None:
+            raise NotImplementedError(symbol)
+        return self._write(symbol.value)
+
+    def _write_reduction(self, fold: Fold, each: Expression) -> tuple[str, int]:
+        x, window = self.write(each), self.reduction.window
+        if window is None:
+            return self.reduce(_REDUCTIONS[type(fold)], x), _ATOM
+        if "squares" not in self.defined:
+            self.pending += self._sum_window(x, window)
+            self.defined.add("squares")
+        return "squares", _ATOM
+
+    def _sum_window(self, x: str, window: Reach) -> Iterator[tuple[str, str]]:
+        """Yield the lines that add up a window's terms: those of each offset, with 0 beyond the ends."""
+        (axis,), shape = self.reduction.axes, self.reduction.shape
+        widths = [(window.before, window.after) if i == axis else (0, 0) for i in range(len(shape))]
+        flat = tuple(width for pair in reversed(widths) for width in pair)
+        pads = [before for before, _ in widths] + [after for _, after in widths]
+        yield "padded", self.call("pad", x=x, widths=widths, flat_widths=flat, pads=pads)
+        count, length = window.before + window.after + 1, shape[axis]
+        if "slice" not in self.arrays.call:
+            yield "squares", f"sum(padded[{':, ' * axis}i : i + {length}] for i in range({count}))"
+            return
+        starts = range(count)
+        parts = [self.call("slice", x="padded", start=i, stop=i + length, axis=axis) for i in starts]
+        yield "squares", self.call("add", terms=", ".join(parts))
+
+    def _wrap(self, expression: Expression, least: int) -> str:
+        text, held = self._write(expression)
+        return text if held >= least else f"({text})"
+
+
+def write_axes(axes: tuple[int, ...]) -> str:
+    """Return axes as an argument: one alone as a number."""
+    return str(axes[0] if len(axes) == 1 else axes)

@@ -1,0 +1,139 @@
+"""The code that makes or loads a tensor again: a draw of a seeded generator, a file, or the numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import is_bfloat16
+from normcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.tensors.recipe import Recipe
+
+_MOST_TYPED = 1000
+"""Numbers that a module holds itself; more are loaded from a file."""
+
+_ARCHIVE = re.compile(r"(?P<path>.+\.(?P<kind>npz|safetensors)):(?P<key>[^:]+)", re.IGNORECASE)
+
+_GENERATORS = {"numpy": "np.random.default_rng({seed})", "numpy-legacy": "np.random.RandomState({seed})"}
+"""The streams that NumPy has."""
+
+_DRAWS = {
+    ("randint", "numpy"): "integers({low}, {high}, {shape})",
+    ("randint", "numpy-legacy"): "randint({low}, {high}, {shape}, dtype=np.int64)",
+    ("normal", "numpy"): "standard_normal({shape})",
+    ("normal", "numpy-legacy"): "standard_normal({shape})",
+    ("uniform", "numpy"): "uniform({low}, {high}, {shape})",
+    ("uniform", "numpy-legacy"): "uniform({low}, {high}, {shape})",
+}
+"""Distribution and stream → the call that draws a tensor of it."""
+
+
+class Source(NamedTuple):
+    """A tensor, and where it came from.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in code.
+    values : ndarray
+    file : str or None
+        The file that was named.
+    recipe : Recipe or None
+        How it was drawn.
+    """
+
+    name: str
+    values: NDArray[Any]
+    file: str | None = None
+    recipe: Recipe | None = None
+
+
+class Made(NamedTuple):
+    """A tensor in code.
+
+    Parameters
+    ----------
+    code : str
+        An expression of NumPy.
+    imports : tuple of str
+        What it needs besides.
+    numbers : str or None
+        The constant that it is made of, in upper case of the tensor's name; None without one.
+    """
+
+    code: str
+    imports: tuple[str, ...] = ()
+    numbers: str | None = None
+
+
+def write_source(source: Source) -> Made:
+    """Return the code that makes or loads a tensor.
+
+    Raises
+    ------
+    UsageError
+        If it has many numbers, and comes from nowhere that a few lines of Python read.
+    """
+    made = _write_draw(source.recipe) or _write_load(source)
+    if made is not None:
+        return made
+    values = source.values
+    if values.size > 1 and (values == values.flat[0]).all():
+        return Made(f"np.full({values.shape}, {write_numbers(values.flat[0])})")
+    if values.size > _MOST_TYPED:
+        raise UsageError(
+            f"--emit: code would hold the {values.size:,} numbers of {source.name}; save them first, as .npy"
+        )
+    constant = source.name.upper()
+    shape = "" if values.size else f".reshape{values.shape}"
+    return Made(f"np.array({constant}){shape}", numbers=write_numbers(values))
+
+
+def write_numbers(values: NDArray[Any] | np.generic) -> str:
+    """Return an array as nested lists."""
+    wide = values.astype(np.float32) if is_bfloat16(values.dtype) else values
+    return re.sub(r"\b(nan|inf)\b", r'float("\1")', repr(wide.tolist()))
+
+
+def _write_draw(recipe: Recipe | None) -> Made | None:
+    """Return the call that draws a tensor; None where NumPy has none that gives the same numbers."""
+    if recipe is None or recipe.skip or recipe.dtype not in (None, "float64"):
+        return None
+    low, high = recipe.bounds
+    if recipe.dist == "arange":
+        size = int(np.prod(recipe.shape))
+        return Made(f"np.arange({low}, {(low or 0) + size}).reshape{recipe.shape}")
+    draw = _DRAWS.get((recipe.dist, recipe.rng))
+    if draw is None:
+        return None
+    generator = _GENERATORS[recipe.rng].format(seed=recipe.seed)
+    return Made(f"{generator}.{draw.format(low=low, high=high, shape=recipe.shape)}")
+
+
+def _write_load(source: Source) -> Made | None:
+    """Return the call that loads a tensor of its shape; None where that takes more than a call."""
+    if source.file is None:
+        return None
+    file, found = source.file, _ARCHIVE.fullmatch(source.file)
+    if found is not None and found["kind"].lower() == "npz":
+        made = Made(f"np.load({_quote(found['path'])})[{_quote(found['key'])}]")
+    elif found is not None:
+        load = f"safetensors.numpy.load_file({_quote(found['path'])})[{_quote(found['key'])}]"
+        made = Made(load, ("import safetensors.numpy",))
+    elif file.lower().endswith(".npy"):
+        made = Made(f"np.load({_quote(file)})")
+    else:
+        return None
+    return made
+
+
+def _quote(text: str) -> str:
+    """Return a text in double quotes, as formatters have it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if text.isprintable() else repr(text)

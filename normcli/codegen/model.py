@@ -1,0 +1,154 @@
+"""A request as an ONNX model: the operator for it, or several by hand; gamma and beta are initializers."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from normcli.codegen.arrays import ONNX
+from normcli.codegen.module import write_body
+from normcli.errors import UsageError
+from normcli.norms.calls import CALLS
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from normcli.codegen.task import Task
+
+OPSET = 23
+"""The first with RMSNormalization."""
+
+_IR_VERSION = 11
+"""That of the release of ONNX that brought this opset, 1.18."""
+
+_OPERATORS = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div", ast.Pow: "Pow"}
+
+_OUTPUTS = {("TopK", 0): 2, ("BatchNormalization", 1): 3}
+"""Operator, and whether it trains → how many outputs it must have, the first of which counts."""
+
+
+def write_model(task: Task) -> bytes:
+    """Return the model of a request, which takes `x` and gives `y`.
+
+    Raises
+    ------
+    UsageError
+        If not every value counts, or the package onnx is missing.
+    """
+    task.require_whole()
+    try:
+        import onnx
+    except ImportError as error:
+        raise UsageError("--emit onnx needs the package onnx: pip install 'normcli[onnx]'") from error
+    plan = task.plan
+    call = CALLS.get((ONNX.name, plan.norm.name))
+    if call is not None and any(call.list_obstacles(plan, evaluation=task.evaluation)):
+        call = None
+    graph = _Graph(task)
+    for line in write_body(task, ONNX, call):
+        graph.add(line.code, depth=line.depth)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(task.dtype)
+    ends = (onnx.helper.make_tensor_value_info(name, kind, plan.grid.shape) for name in ("x", graph.finish()))
+    first, last = ([end] for end in ends)
+    title = plan.norm.title.replace(" ", "_")
+    made = onnx.helper.make_graph(graph.nodes, title, first, last, list(graph.initializers.values()))
+    model = onnx.helper.make_model(
+        made,
+        producer_name="normcli",
+        producer_version=__version__,
+        ir_version=_IR_VERSION,
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+    )
+    onnx.checker.check_model(model, full_check=True)
+    return bytes(model.SerializeToString())
+
+
+class _Graph:
+    """Nodes that statements of Python make, each name of which may be given a value several times."""
+
+    def __init__(self, task: Task) -> None:
+        self._dtype = task.dtype
+        self._tensors = {"x": "x"}
+        self._skips = False
+        self._count = 0
+        self.nodes: list[Any] = []
+        self.initializers: dict[str, Any] = {}
+        parameters, given = task.inputs.parameters, task.inputs.given
+        self._given = set(parameters)
+        shape = task.plan.parameters.shape
+        defaults = {"gamma": np.ones(shape), "beta": np.zeros(shape)}
+        self._known: dict[str, NDArray[Any]] = {**defaults, **parameters}
+        if given is not None:
+            self._known |= {"RUNNING_MEAN": given.mean, "RUNNING_VAR": given.var}
+
+    def add(self, code: str, depth: int) -> None:
+        """Add the nodes of a statement, unless it is of a parameter that is not given."""
+        if code.startswith("if "):
+            self._skips = code.split()[1] not in self._given
+            return
+        if depth and self._skips:
+            return
+        statement = ast.parse(code).body[0]
+        assert isinstance(statement, ast.Assign)
+        assert isinstance(statement.targets[0], ast.Name)
+        self._tensors[statement.targets[0].id] = self._make(statement.value)
+
+    def finish(self) -> str:
+        """Return the name of the result, which is `y`."""
+        last = self.nodes[-1]
+        last.output[0] = "y"
+        return "y"
+
+    def _make(self, value: ast.expr) -> str:
+        """Return the name of the tensor that an expression makes."""
+        match value:
+            case ast.Name(name):
+                return self._tensors.get(name) or self._keep(name, self._known[name].astype(self._dtype))
+            case ast.Constant() | ast.UnaryOp():
+                return self._keep("number", np.asarray(ast.literal_eval(value), dtype=self._dtype))
+            case ast.List() | ast.Tuple():
+                return self._keep("integers", np.asarray(ast.literal_eval(value), dtype=np.int64))
+            case ast.Compare(left, [ast.Eq()], [right]):
+                return self._add_node("Equal", [self._make(left), self._make(right)])
+            case ast.BinOp(left, operator, right):
+                return self._add_node(_OPERATORS[type(operator)], [self._make(left), self._make(right)])
+            case ast.Call(ast.Name(name), arguments, keywords):
+                attributes = {str(each.arg): self._read_attribute(each.value) for each in keywords}
+                return self._add_node(name, [self._make(each) for each in arguments], attributes)
+        raise NotImplementedError(ast.unparse(value))
+
+    def _read_attribute(self, value: ast.expr) -> Any:
+        import onnx
+
+        if isinstance(value, ast.Name):
+            return onnx.helper.np_dtype_to_tensor_dtype(np.dtype(value.id))
+        attribute = ast.literal_eval(value)
+        return int(attribute) if isinstance(attribute, bool) else attribute
+
+    def _add_node(self, operator: str, inputs: list[str], attributes: dict[str, Any] | None = None) -> str:
+        import onnx
+
+        name = self._name(operator.lower())
+        attributes = attributes or {}
+        count = _OUTPUTS.get((operator, attributes.get("training_mode", 0)), 1)
+        others = [f"{name}_{i}" for i in range(1, count)]
+        self.nodes.append(onnx.helper.make_node(operator, inputs, [name, *others], **attributes))
+        return name
+
+    def _keep(self, name: str, values: NDArray[Any]) -> str:
+        """Return the name of an initializer of those values."""
+        import onnx
+
+        if name in self._known:
+            self._tensors[name] = name
+        else:
+            name = self._name(name)
+        self.initializers[name] = onnx.numpy_helper.from_array(np.ascontiguousarray(values), name)
+        return name
+
+    def _name(self, name: str) -> str:
+        self._count += 1
+        return f"{name}_{self._count}"

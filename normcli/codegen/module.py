@@ -1,0 +1,182 @@
+"""A request as a Python module of one function, `normalize`, that runs as it stands."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from normcli.codegen.arrays import FRAMEWORKS
+from normcli.codegen.by_hand import Line, write_by_hand
+from normcli.codegen.inputs import write_numbers, write_source
+from normcli.codegen.lines import WIDTH, write_constant, write_line
+from normcli.codegen.own_call import write_own_call
+from normcli.dtypes import is_bfloat16, is_half
+from normcli.norms.calls import CALLS
+from normcli.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    from normcli.codegen.arrays import Arrays
+    from normcli.codegen.inputs import Made
+    from normcli.codegen.task import Task
+    from normcli.norms.calls import Call
+    from normcli.norms.plan import Plan
+
+
+def write_module(task: Task, framework: str) -> str:
+    """Return the module of a request.
+
+    Parameters
+    ----------
+    task : Task
+    framework : str
+        One of `FRAMEWORKS`.
+
+    Raises
+    ------
+    UsageError
+        If not every value counts, the framework lacks an operation, or an input can only be typed and is long.
+    """
+    task.require_whole()
+    arrays, plan = FRAMEWORKS[framework], task.plan
+    call = CALLS.get((framework, plan.norm.name))
+    obstacles = [] if call is None else list(call.list_obstacles(plan, evaluation=task.evaluation))
+    made = {source.name: write_source(source) for source in task.sources}
+    imports = {
+        "import numpy as np",
+        *arrays.imports,
+        *(line for each in made.values() for line in each.imports),
+    }
+    if is_bfloat16(task.dtype) and framework == "numpy":
+        imports.add("import ml_dtypes")
+    own = None if obstacles else call
+    body = list(write_body(task, arrays, own))
+    helpers = [text for name, text in arrays.helpers.items() if any(f"{name}(" in line.code for line in body)]
+    lines = [
+        *_write_docstring(task, arrays, call, obstacles),
+        "",
+        *sorted(imports, key=lambda line: (line.startswith("from"), line)),
+        *_pad(list(arrays.setup.get(task.dtype.name, ()))),
+        *_pad(list(_write_constants(task, made))),
+        *(line for text in helpers for line in ("", "", text)),
+        *("", "", "def normalize(x, gamma=None, beta=None):"),
+        *write_line(f'"""{_describe_function(plan)}"""'),
+    ]
+    for line in body:
+        lines += write_line(line.code, line.note, 1 + line.depth)
+    lines += [*write_line("return y"), *("", "", 'if __name__ == "__main__":')]
+    for code in _write_main(task, arrays, made):
+        lines += write_line(code)
+    return "\n".join(lines) + "\n"
+
+
+def write_body(task: Task, arrays: Arrays, call: Call | None) -> Iterator[Line]:
+    """Yield the lines from `x` to `y`; by hand, half precision is calculated in float32."""
+    dtype, evaluation = _name_dtype(arrays, task.dtype), task.evaluation
+    if call is not None:
+        yield from write_own_call(call, task.plan, arrays, dtype, evaluation=evaluation)
+        return
+    if not is_half(task.dtype):
+        yield from write_by_hand(task.plan, arrays, evaluation=evaluation)
+        return
+    single = arrays.dtype.format(dtype="float32")
+    yield Line(f"x = {arrays.cast.format(x='x', dtype=single)}", "half precision is calculated in float32")
+    for line in write_by_hand(task.plan, arrays, evaluation=evaluation):
+        yield line
+        name = line.code.removeprefix("if ").removesuffix(" is not None:")
+        if name in task.plan.norm.parameter_names:
+            yield Line(f"{name} = {arrays.cast.format(x=name, dtype=single)}", "", line.depth + 1)
+    yield Line(f"y = {arrays.cast.format(x='y', dtype=dtype)}")
+
+
+def _write_main(task: Task, arrays: Arrays, made: dict[str, Made]) -> Iterator[str]:
+    """Yield the lines that make the inputs and print the result."""
+    dtype = _name_dtype(arrays, task.dtype)
+    for source in task.sources:
+        name, code = source.name, made[source.name].code
+        is_numpy = arrays.make == "{x}"
+        if is_numpy and source.values.dtype != task.dtype:
+            code = arrays.cast.format(x=code, dtype=dtype)
+        yield f"{name} = {code}"
+        if source.values.shape != source_shape(task.plan, name):
+            yield f"{name} = np.broadcast_to({name}, {source_shape(task.plan, name)})"
+        if not is_numpy:
+            yield f"{name} = {arrays.make.format(x=name, dtype=dtype)}"
+    others = [f"{source.name}={source.name}" for source in task.sources[1:]]
+    yield f"print(normalize({', '.join(['x', *others])}))"
+
+
+def source_shape(plan: Plan, name: str) -> tuple[int, ...]:
+    """Return the shape of x, gamma or beta."""
+    return plan.grid.shape if name == "x" else plan.parameters.shape
+
+
+def _write_constants(task: Task, made: dict[str, Made]) -> Iterator[str]:
+    """Yield the numbers that the module holds."""
+    given = task.inputs.given
+    if given is not None:
+        yield from write_constant("RUNNING_MEAN", write_numbers(given.mean))
+        yield from write_constant("RUNNING_VAR", write_numbers(given.var))
+    for name, each in made.items():
+        if each.numbers is not None:
+            yield from write_constant(name.upper(), each.numbers)
+
+
+def _write_docstring(task: Task, arrays: Arrays, call: Call | None, obstacles: list[str]) -> Iterator[str]:
+    plan, norm = task.plan, task.plan.norm
+    title = f"{norm.title[0].upper()}{norm.title[1:]} in {arrays.title}: {norm.summary}."
+    yield from textwrap.wrap(f'"""{title}', WIDTH)
+    yield from ("", f"    x_hat = {plan.formula}", "")
+    yield from textwrap.wrap(_describe_request(task), WIDTH)
+    yield from textwrap.wrap(_describe_call(plan, arrays, call, obstacles), WIDTH)
+    yield f'Written by normcli {__version__}.\n"""'
+
+
+def _describe_request(task: Task) -> str:
+    """Return what was asked for, as a sentence."""
+    plan, grid, spec = task.plan, task.plan.grid, task.plan.spec
+    axes = ", ".join(f"{grid.layout.name(axis)} ({axis})" for axis in grid.axes) or "none"
+    layout = "" if grid.layout.text is None else f", layout {grid.layout.text}"
+    facts = [f"x has the shape {grid.shape}{layout}", f"axes reduced: {axes}"]
+    if grid.groups is not None:
+        facts.append(f"{grid.groups} {grid.group_order} groups of channels")
+    if spec.eps is not None:
+        facts.append(f"eps {spec.eps:g}, {spec.eps_mode}")
+    if "var" in plan.norm.statistics:
+        facts.append(f"ddof {spec.ddof}")
+    if spec.p is not None:
+        facts.append(f"p {spec.p:g}")
+    if task.evaluation:
+        facts.append("with running statistics")
+    if spec.flat_rule is not None:
+        facts.append(f"groups {spec.flat_rule.value} count as constant in normcli, and not here")
+    return "; ".join(facts) + "."
+
+
+def _describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list[str]) -> str:
+    """Return what is called, or why it is done by hand; nothing for NumPy, where all is."""
+    if call is None:
+        return "" if arrays.make == "{x}" else f"By hand: {arrays.title} has no call for {plan.norm.title}."
+    if obstacles:
+        return f"By hand: {call.name} cannot express {'; nor '.join(obstacles)}."
+    return f"Calls {call.name} ({call.source}, {call.convention.version})."
+
+
+def _describe_function(plan: Plan) -> str:
+    names = plan.norm.parameter_names
+    parameters = f"; {' and '.join(names)}: {plan.parameters.shape}" if names else ""
+    return f"Return x normalized, of the shape {plan.grid.shape}{parameters}."
+
+
+def _name_dtype(arrays: Arrays, dtype: np.dtype[np.generic]) -> str:
+    if is_bfloat16(dtype) and arrays.make == "{x}":
+        return "ml_dtypes.bfloat16"
+    return arrays.dtype.format(dtype=dtype.name)
+
+
+def _pad(lines: list[str]) -> list[str]:
+    """Return lines behind a blank one; none where there are none."""
+    return ["", *lines] if lines else []

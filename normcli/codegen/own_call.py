@@ -1,0 +1,149 @@
+"""The lines of a framework's own call for a norm, with its axes brought to where the call takes them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from normcli.codegen.by_hand import Line, write_affine
+from normcli.codegen.formula import write_axes
+from normcli.norms.calls import GroupKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from normcli.codegen.arrays import Arrays
+    from normcli.norms.calls import Call
+    from normcli.norms.plan import Plan
+
+_RUNNING = {"mean": "RUNNING_MEAN", "var": "RUNNING_VAR"}
+
+
+def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evaluation: bool) -> Iterator[Line]:
+    """Yield the lines from `x` to `y`, with gamma and beta where they are given.
+
+    Parameters
+    ----------
+    call : Call
+        One without obstacles to the plan.
+    plan : Plan
+    arrays : Arrays
+    dtype : str
+        Of x and y, as code.
+    evaluation : bool
+        Whether mean and variance are the constants `RUNNING_MEAN` and `RUNNING_VAR`.
+    """
+    shape = plan.grid.shape
+    order = _order_axes(call, plan)
+    moved = tuple(shape[axis] for axis in order)
+    if order != tuple(range(len(shape))):
+        yield Line(f"x = {arrays.call['transpose'].format(x='x', order=order)}", str(moved))
+    own = call.affine.split(", ") if call.takes_parameters(plan) else []
+    places = _fill_places(call, plan, order, own, evaluation=evaluation) | {"dtype": dtype}
+    if evaluation and not call.layer:
+        yield from _write_running(call, plan, arrays, moved)
+    elif call.measure:
+        yield Line(call.measure.format(**places))
+    if call.layer:
+        yield Line(f"layer = {call.layer.format(**places)}")
+        yield from _fill_layer(call, own, evaluation=evaluation)
+    y = (call.run or call.call).format(**places)
+    yield Line(f"y = {y}", str(moved))
+    if order != tuple(range(len(shape))):
+        back = tuple(order.index(axis) for axis in range(len(shape)))
+        yield Line(f"y = {arrays.call['transpose'].format(x='y', order=back)}", str(shape))
+    rest = tuple(name for name in plan.norm.parameter_names if name not in own)
+    if rest:
+        yield from write_affine(plan, arrays, plan.parameters.full_shape, rest)
+
+
+def _fill_layer(call: Call, own: list[str], *, evaluation: bool) -> Iterator[Line]:
+    """Yield the lines that give a layer its parameters and running statistics."""
+    if call.build:
+        yield Line(call.build)
+    for name in own:
+        yield Line(f"if {name} is not None:")
+        yield Line(call.assign[name].format(x=name), "", 1)
+    for name, constant in _RUNNING.items() if evaluation else ():
+        yield Line(call.assign[name].format(x=constant))
+
+
+def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...]) -> Iterator[Line]:
+    """Yield the lines that make arrays of running statistics."""
+    running = plan.grid.running
+    for name, constant in _RUNNING.items():
+        code, shape = arrays.constant.format(x=constant), running.stats_shape
+        if call.groups is GroupKind.ANY:  # it broadcasts
+            shape = running.keepdims_shape
+            code = arrays.call["reshape"].format(x=code, shape=shape)
+        yield Line(f"{name} = {code}", str(shape))
+
+
+def _order_axes(call: Call, plan: Plan) -> tuple[int, ...]:
+    """Return the tensor's axes in the order in which the call takes them."""
+    grid = plan.grid
+    channel = _find_channel(call, plan)
+    ends: dict[int | None, str | None] = {channel: call.channel, grid.layout.batch: call.batch}
+    for axis in grid.axes if call.reduced else ():
+        ends[axis] = "last"
+    placed = {axis: place for axis, place in ends.items() if axis is not None and place is not None}
+    rest = [axis for axis in range(len(grid.shape)) if axis not in placed]
+    order = [axis for axis, place in placed.items() if place == "first"] + rest
+    order += sorted(axis for axis, place in placed.items() if place == "last")
+    if call.channel == "second" and channel is not None:
+        order.insert(1, channel)
+    return tuple(order)
+
+
+def _find_channel(call: Call, plan: Plan) -> int | None:
+    """Return the axis that the call takes for the channel's."""
+    if call.groups is GroupKind.ONE_KEPT:
+        return plan.grid.kept[0]
+    return plan.grid.axes[0] if call.groups is GroupKind.WINDOW else plan.grid.layout.channel
+
+
+def _fill_places(
+    call: Call, plan: Plan, order: tuple[int, ...], own: list[str], *, evaluation: bool
+) -> dict[str, object]:
+    """Return what stands for each place of a call's template."""
+    grid, spec, window = plan.grid, plan.spec, plan.spec.window
+    axes = tuple(sorted(order.index(axis) for axis in grid.axes))
+    if call.reduced:
+        axes = tuple(range(-len(axes), 0))
+    channel = _find_channel(call, plan)
+    lengths = tuple(grid.shape[order[axis]] for axis in axes)
+    p = 2.0 if spec.p is None else spec.p
+    places: dict[str, object] = {
+        "eps": spec.eps or 0.0,
+        "axes": write_axes(axes),
+        "axis": write_axes(axes),
+        "axis_list": list(axes),
+        "first": axes[0] if axes else 0,
+        "lengths": lengths,
+        "length": lengths[0] if call.groups is GroupKind.ONE_REDUCED else 0,
+        "groups": grid.groups,
+        "p": 'float("inf")' if p == math.inf else 'float("-inf")' if p == -math.inf else p,
+        "whole_p": int(p) if p in (1, 2) else 0,
+        "mean_or_beta": "mean" if evaluation else "beta",
+        "var_or_gamma": "var" if evaluation else "gamma",
+        "evaluation": evaluation,
+        "training": not evaluation,
+    }
+    if channel is not None:
+        places["channel"] = order.index(channel)
+        if call.groups is not GroupKind.ONE_REDUCED:
+            places["length"] = grid.shape[channel]
+        places["ones"] = tuple(n if axis == channel else 1 for axis, n in enumerate(grid.shape))
+    takes_statistics = evaluation or bool(call.measure)
+    places |= {name: name if takes_statistics else None for name in _RUNNING}
+    for name in ("gamma", "beta"):
+        places |= {
+            name: name if name in own else None,
+            f"has_{name}": f"{name} is not None" if name in own else False,
+        }
+    if window is not None:
+        alpha = window.alpha / window.divisor * (window.size if call.convention.divides_alpha else 1)
+        if window.divisor == window.size and call.convention.divides_alpha:
+            alpha = window.alpha
+        places |= {**window._asdict(), "alpha": alpha, "radius": window.size // 2}
+    return places

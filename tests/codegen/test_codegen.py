@@ -1,0 +1,235 @@
+"""Every norm as code of every framework, run and held against the calculation."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from normcli import NORMS
+from normcli.codegen.arrays import FRAMEWORKS
+from normcli.codegen.inputs import Source
+from normcli.codegen.model import write_model
+from normcli.codegen.module import write_module
+from normcli.codegen.task import Task
+from normcli.norms.calls import CALLS
+from normcli.norms.request import Request
+from normcli.numerics.solution import Given
+from normcli.results.inputs import fit_inputs
+from normcli.results.result import calculate
+from normcli.tensors.generate import generate
+from normcli.tensors.recipe import Recipe
+from tests.conftest import plan_request
+
+SHAPE = (2, 4, 3, 6)
+
+VARIANTS = {
+    "bn": [
+        {},
+        {"layout": "NHWC"},
+        {"ddof": 1},
+        {"axes": (2, 3)},
+        {"eps_mode": "outside"},
+        {"keep": (2,)},
+        {"eps": 0.0},
+    ],
+    "ln": [
+        {},
+        {"axes": (1, 2, 3)},
+        {"axes": (0, 1)},
+        {"like": "annotated-transformer"},
+        {"feature_axes": (1,)},
+    ],
+    "in": [{}, {"layout": "NHWC"}],
+    "gn": [
+        {"groups": 2},
+        {"groups": 2, "layout": "NHWC"},
+        {"groups": 2, "group_order": "interleaved"},
+        {"groups": 2, "like": "onnx-18"},
+    ],
+    "rms": [{}, {"axes": (1, 2)}, {"like": "gemma"}, {"dtype": "float16"}],
+    "lp": [
+        {},
+        *({"p": p} for p in (1.0, 3.0, 0.0, float("inf"), float("-inf"))),
+        {"axes": (1, 2)},
+        {"like": "tensorflow", "axes": (1,)},
+    ],
+    "wn": [{}, {"keep": (1,)}, {"like": "flax-nnx"}],
+    "lrn": [{}, {"size": 4}, {"like": "torch", "size": 4}, {"size": 3, "layout": "NHWC"}],
+    "robust": [{}, {"axes": (0, 2)}, {"axes": ()}, {"quantiles": (10.0, 100.0)}],
+    "zscore": [{}, {"like": "keras"}, {"no_mean": True}, {"no_scale": True}],
+}
+"""Options that frameworks express, and that they do not."""
+
+
+def make_task(norm, options=None, *, affine=True, evaluation=False, shape=SHAPE):
+    """Return a task, and what the calculation makes of it."""
+    recipe = Recipe(shape, dist="normal")
+    x = generate(recipe).values
+    plan = plan_request(Request(norm, **(options or {})), x)
+    rng = np.random.default_rng(0)
+    parameters = {name: rng.normal(size=plan.parameters.shape) for name in plan.norm.parameter_names if affine}
+    lengths = plan.grid.running.stats_shape
+    running = Given(rng.normal(size=lengths), rng.uniform(1, 2, size=lengths)) if evaluation else None
+    inputs = fit_inputs(plan, x, parameters, running)
+    others = (Source(name, values) for name, values in inputs.parameters.items())
+    return Task(plan, inputs, [Source("x", x, recipe=recipe), *others]), calculate(plan, x, inputs).normalized
+
+
+def make_cases():
+    for norm in NORMS:
+        for options in VARIANTS.get(norm, [{}]):
+            name = "-".join([norm, *(f"{key}={value}" for key, value in options.items())])
+            yield pytest.param(norm, options, False, id=name)
+    for norm in (norm for norm, row in NORMS.items() if row.tracks):
+        yield pytest.param(norm, {}, True, id=f"{norm}-eval")
+
+
+CASES = list(make_cases())
+
+
+def run_module(text):
+    """Return what a module prints, when it is run as a program."""
+    assert "print(normalize(" in text
+    namespace = {"__name__": "__main__"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(text.replace("print(normalize(", "print(printed := normalize("), namespace)
+    return namespace["printed"]
+
+
+def assert_near(made, expected, tolerance):
+    made = np.asarray(made)
+    assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+    tolerance = 0.02 if expected.dtype.itemsize == 2 else tolerance
+    np.testing.assert_allclose(made.astype(float), expected.astype(float), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("norm", "options", "evaluation"), CASES)
+def test_numpy_by_hand(norm, options, evaluation):
+    for affine in (False, True):
+        task, expected = make_task(norm, options, affine=affine, evaluation=evaluation)
+        assert_near(run_module(write_module(task, "numpy")), expected, 1e-12)
+
+
+TOLERANCES = {"torch": 1e-11, "keras": 1e-4, "flax": 1e-11, "tensorflow": 1e-11}
+"""Keras takes means of float64 in float32, and powers multiply what they lose."""
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("norm", "options", "evaluation"), CASES)
+@pytest.mark.parametrize("framework", [name for name in FRAMEWORKS if name != "numpy"])
+def test_frameworks(framework, norm, options, evaluation, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    pytest.importorskip(framework)
+    task, expected = make_task(norm, options, evaluation=evaluation)
+    made = run_module(write_module(task, framework))
+    if framework == "keras":
+        import keras
+
+        made = keras.ops.convert_to_numpy(made)
+    assert_near(made, expected, TOLERANCES[framework])
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(("norm", "options", "evaluation"), CASES)
+def test_models(norm, options, evaluation):
+    onnx = pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    if options.get("p") == 1.0:
+        pytest.skip("the reference evaluator sums without absolute values (onnx/onnx#8427)")
+    # As many samples as channels, wherever these are: its windows take one for the other (onnx/onnx#7805).
+    task, expected = make_task(norm, options, evaluation=evaluation, shape=(6, 6, 3, 6))
+    model = onnx.load_from_string(write_model(task))
+    x = task.sources[0].values.astype(expected.dtype)
+    assert_near(ReferenceEvaluator(model).run(None, {"x": x})[0], expected, 1e-6)  # attributes are float32
+
+
+def test_emitted_code_is_formatted(tmp_path):
+    ruff = shutil.which("ruff") or pytest.skip("ruff is of the extra [lint]")
+    for case in CASES[::3]:
+        norm, options, evaluation = case.values
+        task, _ = make_task(norm, options, evaluation=evaluation)
+        for framework in FRAMEWORKS:
+            (tmp_path / f"{framework}_{case.id}.py").write_text(write_module(task, framework))
+    done = subprocess.run(
+        [ruff, "format", "--diff", "--isolated", "--line-length=100", tmp_path], capture_output=True
+    )
+    assert done.returncode == 0, done.stdout.decode()[:2000]
+
+
+@pytest.mark.parametrize(
+    ("framework", "norm", "options", "expected"),
+    [
+        pytest.param("torch", "bn", {}, "Calls torch.nn.functional.batch_norm", id="own call"),
+        pytest.param("torch", "bn", {"ddof": 1}, "cannot express ddof 1: it has 0", id="ddof"),
+        pytest.param("torch", "bn", {"eps_mode": "outside"}, "its eps is inside", id="eps mode"),
+        pytest.param("torch", "bn", {"eps": 0.0}, "it refuses to train with that", id="refusal"),
+        pytest.param("torch", "bn", {"axes": (2, 3)}, "it is for where one axis is kept", id="axes"),
+        pytest.param("keras", "lp", {"p": 3.0}, "cannot express p 3: it has 2", id="p"),
+        pytest.param("flax", "ws", {}, "Flax has no call for weight standardization", id="no call"),
+        pytest.param("tensorflow", "lrn", {"layout": "NHWC"}, "cannot express float64", id="dtype"),
+        pytest.param("torch", "lrn", {"size": 4}, "1 channels before and 2 after", id="window"),
+    ],
+)
+def test_modules_say_what_is_called_or_why_not(framework, norm, options, expected):
+    text = " ".join(write_module(make_task(norm, options)[0], framework).split())
+    assert expected in text
+
+
+def test_every_call_follows_a_convention():
+    assert {framework for framework, _ in CALLS} == {*FRAMEWORKS, "onnx"} - {"numpy"}
+    for (_, norm), call in CALLS.items():
+        assert call.convention.version
+        assert call.source
+        assert norm in NORMS
+
+
+def test_code_runs_as_a_program(normcli, tmp_path):
+    out = tmp_path / "normalize.py"
+    assert normcli("bn", "--shape", "2,3,4,4", "--emit", "numpy", "-o", out).out == ""
+    ran = subprocess.run([sys.executable, out], capture_output=True, check=True)
+    y = normcli("bn", "--shape", "2,3,4,4", "--print", "y").lines
+    first = ran.stdout.replace(b"[", b" ").split()[0]
+    assert float(first) == pytest.approx(float(y[0]), abs=1e-7)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz:x", "csv"])
+def test_files_are_loaded(suffix, normcli, tmp_path, monkeypatch, rng):
+    monkeypatch.chdir(tmp_path)
+    x = rng.normal(size=(4, 3))
+    np.save("x.npy", x)
+    np.savez("x.npz", x=x)
+    np.savetxt("x.csv", x, delimiter=",", fmt="%.17g")
+    made = run_module(normcli("zscore", f"x.{suffix}", "--emit", "numpy", "-q").out)
+    np.testing.assert_allclose(made, (x - x.mean(0)) / x.std(0), rtol=1e-12)
+
+
+def test_parameters_are_constants(normcli):
+    made = run_module(
+        normcli("ln", "--data", "[[1, 2, 4]]", "--gamma", "2", "--beta", "1,2,3", "--emit", "numpy").out
+    )
+    y = normcli("ln", "--data", "[[1, 2, 4]]", "--gamma", "2", "--beta", "1,2,3", "--print", "y").lines
+    np.testing.assert_allclose(made, [[*map(float, y)]], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bn", "--shape", "2,3", "--emit", "numpy", "--print", "mean"], "leave out --print"),
+        (["bn", "--shape", "2,3", "--emit", "numpy", "-o", "x.txt"], ".py is known"),
+        (["bn", "--shape", "2,3", "--emit", "onnx"], "-o FILE.onnx"),
+        (["ln", "--shape", "20,300", "--rng", "torch", "--emit", "numpy"], "6,000 numbers"),
+        (["zscore", "--data", "[[1],[2]]", "--mask", "[[1],[0]]", "--emit", "torch"], "leave out --mask"),
+    ],
+)
+def test_what_has_no_code_is_refused(arguments, message, normcli):
+    ran = normcli(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
