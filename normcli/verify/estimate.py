@@ -222,10 +222,8 @@ def _weigh(sample: Sample, target: _Target, fit: _Fit) -> float:
 
     That map takes x as it is, or less its group's mean: then nothing is seen of what divides.
     """
-    grid, standard = sample.grid, sample.standard
-    maps = [target.x]
-    if standard.centred:
-        maps.append(put_back(grid, standard.values * standard.size[:, None]))
+    grid, rows = sample.grid, sample.standard.rows
+    maps = target.x, put_back(grid, rows - rows.mean(axis=1, keepdims=True))
     numbers = _count_numbers(sample, target)
     return min(numbers * _count_bits(grid, values, target, fit) for values in maps)
 

@@ -56,6 +56,10 @@ _MOST_LOST = 64.0
 """Units of the last place that no value of a correct kernel is off where none of them is the exact one."""
 
 
+_MOST_CANCELLED = 0.1
+"""The part of a variance that it may be off and still be taken for one."""
+
+
 class Furthest(NamedTuple):
     """The value that is furthest from the exact one.
 
@@ -160,8 +164,10 @@ class Match(NamedTuple):
     @property
     def is_rough(self) -> bool:
         """Whether only a kernel whose sums are of half precision, or lose all digits, may give these values."""
+        if self.cancelled is not None:
+            return self.sums_in_half or self.cancelled > _MOST_CANCELLED
         lost = self.equal == 0.0 and self.eps_range[0] == 0.0 and self.max_ulp > _MOST_LOST
-        return self.sums_in_half or (lost and self.affine != ESTIMATED and self.cancelled is None)
+        return self.sums_in_half or (lost and self.affine != ESTIMATED)
 
     @property
     def sums_in_half(self) -> bool:

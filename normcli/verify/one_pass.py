@@ -55,8 +55,15 @@ def fit_one_pass(
         return None
     eps = choose_eps(min(fitting), max(fitting))
     measured = _round_to_steps((low + high) / 2.0 - eps, step)
-    seen = float(bits[measured > 0.0].sum())  # where all cancels, eps alone divides: no statistic is seen
-    return Model(DEVIATION, EpsMode.INSIDE, low=min(fitting), high=max(fitting), bits=seen), measured
+    return Model(
+        DEVIATION, EpsMode.INSIDE, low=min(fitting), high=max(fitting), bits=_count(bits, measured)
+    ), measured
+
+
+def _count(bits: Floats, measured: Floats) -> float:
+    """Return the evidence of groups: those of one variance show one number, and those of 0 that of eps."""
+    variances, first = np.unique(measured, return_index=True)
+    return float(bits[first[variances > 0.0]].sum())
 
 
 _STEPS, _STEPS_OF_ROOT = 4.0, 2.0

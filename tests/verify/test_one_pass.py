@@ -27,7 +27,7 @@ def ask(x, y):
     return identify(Question(x, y), "ln")
 
 
-@pytest.mark.parametrize("mean", [30.0, -300.0, 1000.0])
+@pytest.mark.parametrize("mean", [30.0, -300.0, 600.0])
 def test_one_pass_leaves_its_steps_far_from_zero(mean):
     x = make(mean)
     y = normalize_in_one_pass(x)
@@ -63,3 +63,18 @@ def test_where_every_variance_cancels_to_nothing_no_norm_is_seen(seed):
     x = rng.normal(1000.0, 1e-4, (4, 4)).astype("f4")
     y = (x - x.mean(1, keepdims=True)) / np.sqrt(np.float32(1e-5))
     assert not identify(Question(x, y)).matches
+
+
+@pytest.mark.parametrize("divisor", [1.0, 0.25])
+def test_one_factor_for_all_is_no_variance_of_whole_steps(divisor):
+    """At a mean of 1000 a step is 1/16: every variance would be as many, whatever the groups' own are."""
+    x = make(1000.0)
+    assert not ask(x, (x - x.mean(1, keepdims=True)) / np.float32(divisor)).matches
+
+
+def test_a_variance_that_is_far_off_is_not_certain():
+    x = make(3000.0)
+    found = ask(x, normalize_in_one_pass(x))
+    assert not found.matches
+    assert found.doubtful[0].cancelled > 1.0
+    assert "a kernel in float32 whose sums cancel might give the others" in format_sentence(found)
