@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from normcli.answers.calculation import Answer
-from normcli.documents.bins import collect_pairs
+from normcli.documents.bins import choose_ticks, collect_pairs
 from normcli.documents.blocks import NOBODY, build_map
 from normcli.documents.document import Line, Row, Table
 from normcli.documents.excerpt import choose_positions, format_hidden
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
     from normcli.pictures.legend import Owners
 
 _MOST_LINES = 24
+
+_ROOM, _GAP, _WIDEST = 48, 3, 4
+"""The width of a histogram where there is no terminal, the gap between columns, and the widest bar."""
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -53,22 +55,25 @@ class Drawing(Answer):
 
     options: Options
 
-    def _list_histograms(self) -> Iterator[Section]:
-        """Yield the bars of the input and of the output of each group, and the marks below them."""
+    def _list_histograms(self, view: View) -> Iterator[Section]:
+        """Yield the bars of the input and of the output of each group, the marks below them, and a scale."""
         grid, sliding = self.result.plan.grid, self.result.plan.spec.window is not None
         groups = [] if sliding else list(range(min(grid.group_count, MOST_LINES)))
         pairs = collect_pairs(self.result, groups)
         tallest = max(1, *(int(counts.counts.max()) for pair in pairs for counts in pair))
         rows: list[Row | None] = []
         names = [grid.group_name(group) for group in groups] or ["all values"]
+        room = _ROOM if view.width is None else (view.width - max(map(len, names)) - 2 * _GAP) // 2
+        widths = [_choose_width(counts, room) for counts in pairs[0]]
         for number, (name, pair) in enumerate(zip(names, pairs, strict=True)):
-            bars = (_draw_bars(counts, tallest) for counts in pair)
+            sides = list(zip(pair, widths, strict=True))
+            bars = (_draw_bars(counts, width, tallest) for counts, width in sides)
             rows.append(Row((name, *bars), None if sliding else number))
-            rows.append(Row(("", *map(_draw_marks, pair))))
-        columns = ("group", _name_side("input", pairs[0].input), _name_side("y", pairs[0].output))
+            rows.append(Row(("", *itertools.starmap(_draw_marks, sides))))
+        rows.append(Row(("", *itertools.starmap(_draw_scale, zip(pairs[0], widths, strict=True)))))
         note = format_hidden(grid.group_count - len(groups), grid.group_count, "group") if groups else None
-        yield Table(None, columns, (False,) * 3, rows, note)
-        yield Line((f"a character a bin, the highest of {format_count(tallest, 'value')}", _KEY))
+        yield Table(None, ("group", "input", "y"), (False,) * 3, rows, note)
+        yield Line((f"the highest bar: {format_count(tallest, 'value')}", _KEY))
 
     def scene(self) -> Scene:
         """Return the picture."""
@@ -83,7 +88,7 @@ class Drawing(Answer):
         """
         if self.options.plot == "histogram":
             yield self._build_header(view)
-            yield from self._list_histograms()
+            yield from self._list_histograms(view)
             return
         result, plan, reach = self.result, self.result.plan, self.options.reach
         bare = self.options.values == "none"
@@ -113,23 +118,42 @@ class Drawing(Answer):
             yield Line((f"{NOBODY}: values that do not count",))
 
 
-def _draw_bars(counts: Counts, tallest: int) -> str:
-    """Return a histogram as a line, a character for each bin."""
+def _choose_width(counts: Counts, room: int) -> int:
+    """Return how many characters a bin has: as many as the room allows, up to a few."""
+    return min(max(room // len(counts.counts), 1), _WIDEST)
+
+
+def _draw_bars(counts: Counts, width: int, tallest: int) -> str:
+    """Return a histogram as a line."""
     heights = (math.ceil(count * (len(_BARS) - 1) / tallest) for count in counts.counts.tolist())
-    return "".join(_BARS[height] for height in heights)
+    return "".join(_BARS[height] * width for height in heights)
 
 
-def _draw_marks(counts: Counts) -> str:
+def _draw_marks(counts: Counts, width: int) -> str:
     """Return the line below it, with a character at each mark."""
-    line = [" "] * len(counts.counts)
+    line = [" "] * (width * len(counts.counts))
     for name, place in counts.marks.items():
-        bin_ = int(np.searchsorted(counts.edges, place, side="right")) - 1
-        line[min(max(bin_, 0), len(line) - 1)] = _MARKS[name]
+        line[_find_place(counts, width, place)] = _MARKS[name]
     return "".join(line)
 
 
-def _name_side(title: str, counts: Counts) -> str:
-    return f"{title}, {counts.edges[0]:.4g} to {counts.edges[-1]:.4g}"
+def _draw_scale(counts: Counts, width: int) -> str:
+    """Return round numbers below their places, as many as there is room for."""
+    length = width * len(counts.counts)
+    line = ""
+    for tick in choose_ticks(float(counts.edges[0]), float(counts.edges[-1])):
+        text = f"{tick:.6g}"
+        start = min(max(0, _find_place(counts, width, tick) - (len(text) - 1) // 2), length - len(text))
+        if start >= len(line) + bool(line):
+            line = f"{line:{start}}{text}"
+    return line
+
+
+def _find_place(counts: Counts, width: int, value: float) -> int:
+    """Return the character at which a value lies."""
+    low, high = float(counts.edges[0]) / 2, float(counts.edges[-1]) / 2  # the difference could overflow
+    length = width * len(counts.counts)
+    return min(max(0, math.floor((value / 2 - low) / (high - low) * length)), length - 1)
 
 
 def _list_owners(owners: Owners, count: int, view: View) -> Table:

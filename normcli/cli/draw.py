@@ -67,9 +67,8 @@ def _run(settings: Settings, backward: bool, at: str | None, **picture: Any) -> 
     from normcli.pictures import Options
 
     problem = load_problem(settings)
-    shows_all = problem.plan.spec.window is not None or chosen.get("plot") == "histogram"
-    if shows_all and problem.inputs.selection is not None:
-        raise UsageError("windows and histograms show all values; leave out --mask, --lengths and --nan omit")
+    if problem.plan.spec.window is not None and problem.inputs.selection is not None:
+        raise UsageError("windows show all values; leave out --mask, --lengths and --nan omit")
     if backward:
         chosen["reach"] = _find_reach(problem, at)
     with settings.run.open_effort() as effort:

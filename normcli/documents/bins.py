@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.dtypes import Selected
     from normcli.results.result import Result
 
 _FEWEST_BINS, _MOST_BINS = 5, 24
@@ -60,15 +61,17 @@ class Pair(NamedTuple):
 
 
 def collect_pairs(result: Result, groups: Sequence[int]) -> list[Pair]:
-    """Return the histograms of some groups; without any, of all values as one.
+    """Return the histograms of the values of some groups that count; without any, of all values as one.
 
     All inputs share their bins, and all outputs theirs; both are the same where one scale suits both.
     """
     view = result.input.reshape(result.plan.grid.view_shape)
-    raw = [
-        (np.asarray(view[result.plan.grid.select_group(group)]).reshape(-1), normalize_group(result, group))
-        for group in groups
-    ] or [(result.input.reshape(-1), result.normalized.reshape(-1))]
+    raw = []
+    for group in groups:
+        before = np.asarray(view[result.plan.grid.select_group(group)]).reshape(-1)
+        counts = _find_counting(result, group)
+        raw.append((before[counts], normalize_group(result, group)[counts]))
+    raw = raw or [(result.input.reshape(-1), result.normalized.reshape(-1))]
     inputs, outputs = ([widen(part) for part in side] for side in zip(*raw, strict=True))
     own = choose_bins(inputs), choose_bins(outputs)
     both = choose_bins([*inputs, *outputs])
@@ -78,6 +81,14 @@ def collect_pairs(result: Result, groups: Sequence[int]) -> list[Pair]:
         Pair(count_values(before, own[0]), count_values(after, own[1]))
         for before, after in zip(inputs, outputs, strict=True)
     ]
+
+
+def _find_counting(result: Result, group: int) -> Selected | slice:
+    """Return which values of a group count."""
+    if result.selection is None:
+        return slice(None)
+    grid = result.plan.grid
+    return result.selection.select(result.input, grid.locate_values(group, np.arange(grid.group_size)))
 
 
 def _measure(edges: NDArray[np.float64]) -> float:

@@ -142,7 +142,14 @@ def test_bars_in_a_terminal_count_every_value_and_mark_zero_mean_and_deviation()
     assert set(bars[len("n=0") :]) <= set(" ▁▂▃▄▅▆▇█")
     assert all(marks.count(mark) == 2 for mark in "m‹›"), "of the input and of y"
     assert "m: mean, ‹ ›: one standard deviation to each side, 0: zero" in text
-    assert len(lines) == start + 6
+    assert len(lines) == start + 7
+    ticks = lines[start + 4]
+    assert re.findall(r"\S+", ticks) == 2 * ["0", "2", "4", "6", "8"]
+    for row in (bars, marks, ticks):  # a tick stands below its place: 0 below the bin that 0 is in
+        assert len(row) <= 120
+    zeros = [match.start() for match in re.finditer(r"(?<!\S)0(?!\S)", ticks)]
+    assert marks[zeros[0]] == "0", "of the input, whose mean is elsewhere"
+    assert marks[zeros[1]] == "m", "of y, whose mean is 0"
 
 
 def test_of_many_groups_the_first_have_bars():

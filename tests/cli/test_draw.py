@@ -220,11 +220,18 @@ def test_values_that_do_not_count_are_grey_in_a_picture(normcli, tmp_path):
     assert 'data-group="none"' in text
 
 
-@pytest.mark.parametrize(
-    "line", ["lrn --shape 2,3 --mask 1", "bn --shape 2,3 --mask 1 --plot histogram -o x.svg"]
-)
-def test_windows_and_histograms_take_no_mask(line, normcli):
-    ran = normcli("draw", *line.split())
+def test_histograms_are_of_what_counts(normcli):
+    ran = normcli(
+        "draw", "bn", "--data", "[[0],[1],[1],[9]]", "--mask", "[[1],[1],[1],[0]]", "--plot", "histogram"
+    )
+    assert (ran.code, ran.err) == (0, "")
+    assert "the highest bar: 2 values" in ran.out
+    assert "3 of 4 values" in ran.out
+    assert "9" not in ran.out.split("group ")[1]
+
+
+def test_windows_take_no_mask(normcli):
+    ran = normcli("draw", *["lrn", "--shape", "2,3", "--mask", "1"])
     assert (ran.code, ran.out) == (2, "")
     assert "leave out --mask" in ran.err
 
