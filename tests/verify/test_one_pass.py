@@ -27,7 +27,7 @@ def ask(x, y):
     return identify(Question(x, y), "ln")
 
 
-@pytest.mark.parametrize("mean", [30.0, -300.0, 600.0])
+@pytest.mark.parametrize("mean", [30.0, -300.0, 450.0])
 def test_one_pass_leaves_its_steps_far_from_zero(mean):
     x = make(mean)
     y = normalize_in_one_pass(x)
