@@ -86,6 +86,7 @@ static void miss(struct task *task, int g, ptrdiff_t number, double x)
 /* Values that are worked on together: some of one group, or a line of neighbours. */
 struct piece {
     const char *from;
+    const void *x; /* the same, if they are loaded */
     char *to;
     ptrdiff_t step, out_step, n; /* from value to value in memory, and how many they are */
     int g;                       /* the number of the group in the batch, or of the first of them */
@@ -100,7 +101,7 @@ static void write_piece(struct task *task, struct memory *m, const struct piece 
     const enum kind kind = task->out.kind;
     const bool direct = p->out_step == SIZES[kind] && (kind == F64 || (kind == F32 && !exact));
     enum kind in = task->in.kind == F64 ? F64 : F32;
-    const void *x = load_values(&task->in, p->from, p->step, p->n, m->raw);
+    const void *x = p->x ? p->x : load_values(&task->in, p->from, p->step, p->n, m->raw);
     void *y = direct ? (void *)p->to : m->y;
     if (exact && in == F32) {
         for (ptrdiff_t k = 0; k < p->n; k++) m->x[k] = (double)((const float *)x)[k];
@@ -119,10 +120,12 @@ static void write_piece(struct task *task, struct memory *m, const struct piece 
 static void write_across(struct task *task, struct memory *m, const char *from, char *to, ptrdiff_t first, const struct lines *lines)
 {
     const ptrdiff_t *in = task->in.strides, *out = task->out.strides, n = task->in.shape[2];
+    const ptrdiff_t size = BATCH * (task->in.kind == F64 ? 8 : 4);
+    const bool loaded = !task->given[0] && lines->count <= SHORT && task->in.parts == 1;
     for (ptrdiff_t line = 0; line < lines->count; line++) {
         const ptrdiff_t i = line * lines->together;
         const struct piece piece = {
-            .from = from + i * in[2], .to = to + i * out[2], .step = in[1], .out_step = out[1], .n = count_line(lines, n, line),
+            .from = from + i * in[2], .x = loaded ? (char *)m->values + line * size : NULL, .to = to + i * out[2], .step = in[1], .out_step = out[1], .n = count_line(lines, n, line),
             .across = true, .number = first * n + i, .affine = find_affine_across(task, m, first, lines, i),
         };
         write_piece(task, m, &piece, lines->groups);
@@ -169,7 +172,7 @@ static void find_divisors(const struct task *task, struct memory *m, const char 
             measure_group(&task->in, from + g * task->in.strides[1], centred, b, g, m->raw);
         for (int g = 0; g < count; g += LANES) {
             if (task->sums_only) order_lanes(b, g);
-            else solve_lanes(&task->rule, b, g);
+            else solve_lanes(&task->rule, b, g, task->results[2] || task->results[3]);
         }
     }
     for (int g = count; lines && g < count * lines->together; g++) {

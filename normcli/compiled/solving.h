@@ -133,11 +133,11 @@ ALWAYS mask is_moderate(vector a, double least, double largest)
     return ((a < largest) & (a > least)) | (a == 0.0);
 }
 
-/* Solves groups g to g + LANES of a batch. */
-ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
+/* Solves groups g to g + LANES of a batch; with `shown` also roots and inverses, which nothing is divided by. */
+ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g, bool shown)
 {
     struct lanes lanes = load_lanes(batch, g);
-    vector *sum = lanes.sum, *square = lanes.square, mean[3] = {fill(0.0), fill(0.0), fill(0.0)}, value[2], error, root[2], divisor[2];
+    vector *sum = lanes.sum, *square = lanes.square, mean[3] = {fill(0.0), fill(0.0), fill(0.0)}, value[2], error, root[2] = {fill(0.0), fill(0.0)}, divisor[2];
     const vector n = fill(rule->count);
     mask undecided = lanes.left;
     if (is_any((square[2] != 0.0) | (square[3] != 0.0))) distill(square, 4, 4);
@@ -156,7 +156,7 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
         error = 2.0 * rest / choose(value[0] > 0.0, value[0], fill(1.0));
     }
     const vector freedom = fill(times * rule->freedom), zero = fill(0.0), one = fill(1.0);
-    vector of_value[2], inverse[2], shown[2], hi, lo;
+    vector of_value[2], used[2], low = zero;
     pair_divide(&of_value[0], &of_value[1], value[0], value[1], freedom, zero);
     const vector rounded = error + 0x1p-99;
     if (is_any(~is_decided(of_value[0], of_value[1], rounded))) /* which may be exact, and half way between doubles */
@@ -164,26 +164,29 @@ ALWAYS void solve_lanes(const struct rule *rule, struct batch *batch, int g)
     else
         error = rounded;
     const vector more = error + 0x1p-98;
-    pair_root(&root[0], &root[1], of_value[0], of_value[1]);
+    const bool eps_inside = rule->mode == INSIDE && rule->eps != 0.0;
+    if (shown || !eps_inside) pair_root(&root[0], &root[1], of_value[0], of_value[1]);
     add_eps(rule, of_value, root, divisor);
-    shown[0] = divisor[0], shown[1] = divisor[1];
+    used[0] = divisor[0], used[1] = divisor[1];
     const mask is_zero = divisor[0] == 0.0;
     divisor[0] = choose(is_zero, one, divisor[0]);
     if (rule->zero == NOT_A_NUMBER) undecided |= is_zero;
-    if (rule->zero == ONE) shown[0] = divisor[0];
-    pair_divide(&hi, &lo, one, zero, shown[0], shown[1]);
-    const mask endless = shown[0] == 0.0;
-    inverse[0] = choose(endless, fill((double)INFINITY), hi), inverse[1] = choose(endless, zero, lo);
-    vector low = zero;
+    if (rule->zero == ONE) used[0] = divisor[0];
     undecided |= rule->exact ? keep(divisor[0], divisor[1], more, 24, &low) : ~is_decided(divisor[0], divisor[1], more);
-    undecided |= ~is_decided(of_value[0], of_value[1], error) | ~is_decided(root[0], root[1], more);
-    undecided |= ~is_decided(inverse[0], inverse[1], more);
+    undecided |= ~is_decided(of_value[0], of_value[1], error);
+    if (shown) {
+        vector hi, lo;
+        const mask endless = used[0] == 0.0;
+        pair_divide(&hi, &lo, one, zero, used[0], used[1]);
+        hi = choose(endless, fill((double)INFINITY), hi), lo = choose(endless, zero, lo);
+        undecided |= ~is_decided(root[0], root[1], more) | ~is_decided(hi, lo, more);
+        put(batch->statistics[2] + g, root[0]), put(batch->statistics[3] + g, hi);
+    }
     undecided |= ~is_moderate(of_value[0], LEAST * LEAST, LARGEST * LARGEST);
     undecided |= ~is_moderate(divisor[0], LEAST, LARGEST);
     for (int k = 0; k < 3; k++) put(batch->known[k] + g, mean[k]);
     put(batch->known[3] + g, divisor[0]), put(batch->known[4] + g, low);
     put(batch->statistics[0] + g, mean[0]), put(batch->statistics[1] + g, of_value[0]);
-    put(batch->statistics[2] + g, root[0]), put(batch->statistics[3] + g, inverse[0]);
     memcpy(batch->left + g, &undecided, sizeof undecided);
 }
 

@@ -1,1 +1,1 @@
-"cac6ffcd3ecaebf7"
+"c47395752f1a174f"

@@ -119,21 +119,23 @@ def _measure_speed(place: Path, runs: int) -> Table:
 
 
 def _measure_reading(place: Path, runs: int) -> Table:
-    """Measure what is read and not written, beside `cat` of the same bytes; the start of the program aside."""
+    """Measure what is read and not written, beside `cat` of the same bytes; what a small file takes aside."""
     x = place / "x.npy"
     write_random(x, SIZE, IMAGES)
-    command = [*NORMCLI, "bn", "-i", str(x), "--print", "var"]
-    row = compare_with_cat("`bn --print var`", command, [str(x)], runs)
+    row = compare_with_cat("`bn --print var`", ["bn", "--print", "var", "-i"], [x], runs)
     return Table("Statistics of a file, float32, 1 GiB: seconds", READING_COLUMNS, [row])
 
 
 READING_COLUMNS = ("work", "normcli", "`cat`", "start-up", "(normcli − start-up) : `cat`", "at most")
 
 
-def compare_with_cat(name: str, command: list[str], paths: list[str], runs: int) -> Row:
-    """Return the time of a command that reads files, beside `cat` of them and the start of the program."""
-    start = [*NORMCLI, "bn", "--data", "[[1,2],[3,5]]", "--print", "var"]
-    times = take_turns([lambda c=c: run_process(c) for c in (command, ["cat", *paths], start)], runs)
+def compare_with_cat(name: str, arguments: list[str], paths: list[Path], runs: int) -> Row:
+    """Return the time of a command that reads files, beside `cat` of them and the same command on a small file."""
+    small = paths[0].with_name("small.npy")
+    write_random(small, MIB, np.load(paths[0], mmap_mode="r").shape)
+    command = [*NORMCLI, *arguments]
+    commands = ([*command, *paths], ["cat", *paths], [*command, small])
+    times = take_turns([lambda c=c: run_process([*map(str, c)]) for c in commands], runs)
     ours = [a - b for a, b in zip(times[0], times[2], strict=True)]
     ratio, limit, ok = judge(compare(ours, times[1]), READING_AT_MOST)
     return Row((name, *(f"{median(column):.2f}" for column in times), ratio, limit), ok)

@@ -27,11 +27,12 @@ def measure(runs: int, folder: str | None) -> Table:
     """Measure in a temporary folder on the disk of `folder`."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place = Path(name)
-        names = [str(place / f"x{i:02}.npy") for i in range(FILES)]
-        for path in names:
-            write_random(Path(path), SIZE // FILES, SHAPE)
-        fit = [*NORMCLI, "fit", "bn", *names, "-o", str(place / "stats.npz"), "--quiet"]
-        row = compare_with_cat("`fit bn`", fit, names, runs)
+        paths = [place / f"x{i:02}.npy" for i in range(FILES)]
+        for path in paths:
+            write_random(path, SIZE // FILES, SHAPE)
+        arguments, names = ["fit", "bn", "-o", str(place / "stats.npz"), "--quiet"], [*map(str, paths)]
+        fit = [*NORMCLI, *arguments, *names]
+        row = compare_with_cat("`fit bn`", arguments, paths, runs)
         theirs = take_turns(
             [lambda c=c: run_process(c) for c in (fit, [sys.executable, "-c", SCRIPT, *names])], runs
         )
