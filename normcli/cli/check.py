@@ -55,6 +55,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         *options.of_problem(named, but="dtype"),
         *options.COUNTING,
         *_ANSWER,
+        *options.CLUSTER,
     ]
 
 
@@ -79,10 +80,13 @@ def _run(
       normcli check bn -i x.npy --gamma g.npy --beta b.npy --actual y.npy --max-ulp 1
       normcli check bn -i x.npy --actual-mean mean.npy --actual-rstd rstd.npy
       normcli check ln -i x.npy --backward --dy dy.npy --actual-dx dx.npy --actual-dgamma dgamma.npy
+      normcli check bn -i x.zarr:x --actual y.zarr:y --workers 4
       normcli check golden
     """
     gradients = check_backward.take_options(actual)
     if gradients is not None:
+        if settings.run.is_clustered:
+            raise UsageError("--backward is of one machine; --scheduler and --workers check normalized stores")
         limits = {"rtol": rtol, "atol": atol, "max_ulp": max_ulp}
         check_backward.check_backward(settings, gradients, actual, limits)
         return
@@ -91,12 +95,18 @@ def _run(
     from normcli.verify.check import NORMALIZED, check
     from normcli.verify.ulp import choose_tolerance
 
+    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+    if settings.run.is_clustered:
+        from normcli.cli.cluster import check_stores
+
+        found = check_stores(settings, paths, tolerate)
+        print_verdict(found, settings.answer, ok=found.ok)
+        return
     problem = load_problem(settings)
     plan, values = problem.plan, problem.tensor.values
     tensors = {name: _load_actual(name, path, plan, settings) for name, path in paths.items()}
     with settings.run.open_effort() as effort:
         arrays = {name: tensor.values for name, tensor in tensors.items()}
-        tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
         checked = check(plan, values, arrays, problem.inputs, tolerate, effort)
     sources = {name: tensor.source for name, tensor in tensors.items()}
     sentence = None

@@ -11,15 +11,19 @@ from normcli.tensors.places import find_place
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from normcli.answers.verdict import Verdict
     from normcli.cli.destination import Destination
     from normcli.cli.settings import Settings
     from normcli.cluster.blocks import BlockNorm, BlockUse
     from normcli.cluster.session import Session
     from normcli.fitting.fit import Fitted, Policy
+    from normcli.fitting.statistics import Stats
     from normcli.fitting.use import Use
+    from normcli.norms.request import Request
     from normcli.tensors.many import Named
+    from normcli.verify.ulp import Tolerance
 
 _NO_CLUSTER = "--scheduler and --workers"
 
@@ -70,36 +74,85 @@ def use_stores(
 
 def normalize_stores(settings: Settings) -> None:
     """Normalize an array of a store into another."""
-    answer, sources = settings.answer, settings.source.inputs
+    answer = settings.answer
     destination = choose_tensor_file(answer)
     given = {
         "--print": answer.fields, "--show": answer.show, "--format": answer.format_name,
-        "--stats-output": answer.stats_output, "--mask": settings.selection.mask,
-        "--lengths": settings.selection.lengths, "--fill": settings.selection.fill,
-        "--eval": settings.running.evaluation, "--state": settings.running.state,
+        "--stats-output": answer.stats_output, "--state": settings.running.state,
         "--strict": settings.run.strict,
+    }  # fmt: skip
+    source = _find_source(settings, given, "take it from a store to a store")
+    _require_stores(source, destination)
+    assert destination is not None
+    with _open_session(settings) as session:
+        _write(session, _choose_block(session, settings, source), source, destination)
+
+
+def check_stores(settings: Settings, paths: Mapping[str, str], tolerate: Callable[..., Tolerance]) -> Verdict:
+    """Hold an array of a store against the exact norm of another.
+
+    Parameters
+    ----------
+    settings : Settings
+    paths : mapping of str to str
+        The arrays to check, by what they hold.
+    tolerate : callable
+        As of `normcli.verify.check.check`.
+    """
+    from normcli.verify.check import NORMALIZED
+
+    actual = paths.get(NORMALIZED)
+    given = {
+        **{f"--actual-{name}": path for name, path in paths.items() if name != NORMALIZED},
+        "--strict": settings.run.strict,
+    }
+    source = _find_source(settings, given, "check a store against a store")
+    if actual is None or any(find_place(name) is None for name in (source, actual)):
+        raise UsageError(f"{_NO_CLUSTER} check a store against a store: -i x.zarr:x --actual y.zarr:y")
+    from normcli.answers.verdict import Verdict
+    from normcli.cluster.blocks import make_hollow
+    from normcli.cluster.checks import BlockCheck
+    from normcli.cluster.stores import check_store
+    from normcli.tensors.tensor import Tensor
+
+    with _open_session(settings) as session:
+        block = _choose_block(session, settings, source)
+        check = BlockCheck(block.count_in(settings.request.dtype), tolerate)
+        plan, found = check_store(session, check, source, actual)
+    affine = load_affine(settings.parameters, None)
+    parameters = {name: None if a is None else plan.fit_parameter(name, a) for name, a in affine.items()}
+    tensor = Tensor(make_hollow(plan.grid.shape, plan.tensor_dtype), source)
+    return Verdict(plan, tensor, parameters, {NORMALIZED: actual}, found)
+
+
+def _find_source(settings: Settings, given: Mapping[str, Any], what: str) -> str:
+    """Return the one input, or raise `UsageError` if something is given that workers do not do."""
+    given = {
+        **given,
+        "--mask": settings.selection.mask, "--lengths": settings.selection.lengths,
+        "--fill": settings.selection.fill, "--eval": settings.running.evaluation,
+        "--affine-seed": settings.parameters.affine_seed is not None,
     }  # fmt: skip
     refused = next((name for name, value in given.items() if value), None)
     if refused is not None:
-        raise UsageError(f"{refused} is of one machine; {_NO_CLUSTER} take it from a store to a store")
-    if len(sources) != 1:
+        raise UsageError(f"{refused} is of one machine; {_NO_CLUSTER} {what}")
+    if len(settings.source.inputs) != 1:
         raise UsageError(f"{_NO_CLUSTER} take one -i STORE at a time")
-    source = sources[0]
-    _require_stores(source, destination)
-    assert destination is not None
+    return settings.source.inputs[0]
+
+
+def _choose_block(session: Session, settings: Settings, source: str) -> BlockUse | BlockNorm:
+    """Return what normalizes the blocks of a store; statistics that are needed are fitted now."""
     from normcli.cluster.blocks import choose_block
     from normcli.cluster.stores import fit_store, open_source
 
     array = open_source(source).array
     affine = {name: a for name, a in load_affine(settings.parameters, None).items() if a is not None}
-    nan = settings.selection.nan
-    with _open_session(settings) as session:
 
-        def fit(request: Any, rule: str) -> Any:
-            return fit_store(session, request, source, rule)
+    def fit(request: Request, rule: str) -> Stats:
+        return fit_store(session, request, source, rule)
 
-        block = choose_block(settings.request, tuple(array.shape), array.dtype, affine, nan, fit)
-        _write(session, block, source, destination)
+    return choose_block(settings.request, tuple(array.shape), array.dtype, affine, settings.selection.nan, fit)
 
 
 def _require_stores(source: str, destination: Destination | None) -> None:

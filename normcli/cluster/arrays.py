@@ -6,37 +6,39 @@ import functools
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask
 import dask.array
 import numpy as np
+from dask.delayed import delayed
 
 from normcli.cluster.blocks import BlockNorm, BlockUse, Whole, choose_block
+from normcli.cluster.checks import BlockCheck
 from normcli.dtypes import require_real
 from normcli.errors import DataError, UsageError
 from normcli.fitting.statistics import round_stats, warn
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.arguments import name_dtype, read_array
+from normcli.results.arguments import read_array, read_dtype
+from normcli.results.arrays import find_lazy
 from normcli.results.result import Result
 from normcli.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from dask.delayed import Delayed
     from numpy.typing import NDArray
 
     from normcli.fitting.parts import Box
     from normcli.fitting.statistics import Stats
+    from normcli.fitting.use import Use
     from normcli.norms.plan import Plan
+    from normcli.results.arrays import Taken
     from normcli.results.promises import Check
-
-
-def is_dask(x: Any) -> bool:
-    """Whether an argument is an array of dask."""
-    return isinstance(x, dask.array.Array)
+    from normcli.verify.check import Checked
+    from normcli.verify.ulp import Tolerance
 
 
 def require_known(x: Any) -> None:
@@ -61,14 +63,15 @@ def fit_array(x: Any, request: Request, nan: str) -> Stats:
     return whole.join(dask.compute(*roots))
 
 
-def use_array(block: BlockUse | BlockNorm, x: Any) -> Any:
-    """Return an array of dask, normalized (or restored) block by block, lazily."""
+def use_statistics(use: Use, x: Any, *, inverts: bool) -> Any:
+    """Return an array of dask, normalized (or restored) with statistics, block by block, lazily."""
     require_known(x)
+    return _use(BlockUse(use, x.shape, inverts), x)
+
+
+def _use(block: BlockUse | BlockNorm, x: Any) -> Any:
     plan = block.plan(x.dtype)
-    if isinstance(block, BlockNorm):
-        x = x.rechunk(dict.fromkeys(plan.grid.axes, -1))
-    x = _join_channels(x, plan)
-    return _map(x, plan.choose_output_dtype(x.dtype), block.run)
+    return _map(_join_groups(block, x, plan), plan.choose_output_dtype(x.dtype), block.run)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -110,7 +113,34 @@ _IN_MEMORY = ("mask", "lengths", "fill", "running_mean", "running_var", "out", "
 """Arguments of `normalize` that arrays of dask do not have."""
 
 
-def normalize_array(x: Any, norm: str, **options: Any) -> LazyResult:
+class _Asked(NamedTuple):
+    """What is asked of an array of dask."""
+
+    request: Request
+    affine: dict[str, NDArray[Any]]
+    plan: Plan
+    block: BlockUse | BlockNorm
+
+
+def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
+    """Return what the arguments of `normalize` stand for; statistics that are needed are calculated now."""
+    refused = next((name for name in _IN_MEMORY if options.get(name) is not None), None)
+    if refused is not None:
+        raise UsageError(f"{refused} is of arrays in memory, and x is one of dask")
+    array = x.values
+    require_known(array)
+    dtype = read_dtype("dtype", options.get("dtype"))
+    request = x.adopt_layout(Request.collect(norm, {**options, "dtype": dtype}))
+    given = {name: options.get(name) for name in ("gamma", "beta")}
+    affine = {name: read_array(values, name) for name, values in given.items() if values is not None}
+    plan = make_plan(request, array.shape, array.dtype)
+    block = choose_block(
+        request, array.shape, array.dtype, affine, options.get("nan"), functools.partial(fit_array, array)
+    )
+    return _Asked(request, affine, plan, block)
+
+
+def normalize_array(x: Taken, norm: str, **options: Any) -> LazyResult:
     """Normalize an array of dask: `normcli.normalize` calls this.
 
     Of a norm whose groups extend over samples the statistics are calculated now, in a pass over all blocks, and
@@ -121,23 +151,46 @@ def normalize_array(x: Any, norm: str, **options: Any) -> LazyResult:
     NormError
         As `normcli.normalize`.
     """
-    refused = next((name for name in _IN_MEMORY if options.get(name) is not None), None)
-    if refused is not None:
-        raise UsageError(f"{refused} is of arrays in memory, and x is one of dask")
-    require_known(x)
-    dtype = options.pop("dtype", None)
-    request = Request.collect(norm, {**options, "dtype": None if dtype is None else name_dtype(dtype)})
-    affine = {name: read_array(options[name], name) for name in ("gamma", "beta") if options[name] is not None}
-    plan = make_plan(request, x.shape, x.dtype)
-    block = choose_block(
-        request, x.shape, x.dtype, affine, options.get("nan"), lambda asked, rule: fit_array(x, asked, rule)
-    )
+    _, _, plan, block = _read_options(x, norm, options)
+    normalized = x.give(_use(block, x.values))
     if isinstance(block, BlockNorm):
-        return LazyResult(plan, x, {}, lazy=use_array(block, x))
+        return LazyResult(plan, x.values, {}, lazy=normalized)
     stats = block.use.stats
     rounded = round_stats(stats)
     statistics = {name: rounded.fields[name].astype(np.float64) for name in plan.norm.statistics}
-    return LazyResult(plan, x, statistics, lazy=use_array(block, x), stats=stats)
+    return LazyResult(plan, x.values, statistics, lazy=normalized, stats=stats)
+
+
+def check_array(
+    actual: Any, x: Taken, norm: str, options: Mapping[str, Any], tolerate: Callable[[np.dtype[Any]], Tolerance]
+) -> tuple[Plan, Mapping[str, NDArray[Any] | None], Checked]:
+    """Hold an array against the exact norm of one of dask: `normcli.check` calls this.
+
+    Returns
+    -------
+    plan : Plan
+    parameters : mapping of str to ndarray or None
+        gamma and beta, of the plan's shape.
+    checked : Checked
+
+    Raises
+    ------
+    NormError
+        As `normcli.check`.
+    """
+    request, affine, plan, block = _read_options(x, norm, options)
+    check = BlockCheck(block.count_in(request.dtype), tolerate)
+    lazy = find_lazy(actual)
+    theirs: Any = dask.array.from_array(read_array(actual, "actual")) if lazy is None else lazy.taken.values
+    require_known(theirs)
+    check.require_shape(theirs.shape)
+    array = _join_groups(block, x.values, plan)
+    boxes, blocks = zip(*_list_blocks(array), strict=True)
+    held = (values for _, values in _list_blocks(theirs.rechunk(array.chunks)))
+    run = delayed(BlockCheck.run)
+    tasks = [run(check, *of, __version__) for of in zip(boxes, blocks, held, strict=True)]
+    found = check.join(plan, theirs.dtype, zip(boxes, dask.compute(*tasks), strict=True))
+    return plan, {name: plan.fit_parameter(name, values) for name, values in affine.items()}, found
 
 
 def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
@@ -147,6 +200,11 @@ def _map(x: Any, dtype: np.dtype[Any], run: Any) -> Any:
         return block
 
     return dask.array.map_blocks(work_on, x, dtype=dtype, meta=np.empty((0,) * x.ndim, dtype))
+
+
+def _join_groups(block: BlockUse | BlockNorm, x: Any, plan: Plan) -> Any:
+    """Return an array whose blocks hold whole groups, where these have no statistics yet."""
+    return _join_channels(x.rechunk(dict.fromkeys(block.list_whole(plan), -1)), plan)
 
 
 def _join_channels(x: Any, plan: Plan) -> Any:

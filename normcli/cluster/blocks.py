@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
     from numpy.typing import NDArray
 
+    from normcli.engine.inputs import Inputs
     from normcli.fitting.parts import Box, Part
     from normcli.fitting.statistics import Stats
     from normcli.fitting.subject import Subject
@@ -160,17 +161,35 @@ class BlockUse(NamedTuple):
         """
         return self.use.plan("x", make_hollow(self.shape, dtype))
 
+    def list_whole(self, plan: Plan) -> tuple[int, ...]:
+        """Return the axes that blocks must hold all of, besides the channels of groups."""
+        return ()
+
+    def count_in(self, dtype: str | None) -> BlockUse:
+        """Return the same for the dtype of another output; None is any that is compared."""
+        return self._replace(use=self.use._replace(dtype=dtype))
+
+    def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:
+        """Return the plan of a block, and what it is carried out with."""
+        use = self._cut(box, block.dtype)
+        plan = use.plan("the block", block)
+        return plan, use.fit_inputs(plan)
+
     def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
         """Return what becomes of a block."""
         require_version(version)
         block = np.ascontiguousarray(values)
-        whole = self.plan(block.dtype)
-        gamma, beta = (cut_parameter(whole, name, box, getattr(self.use, name)) for name in ("gamma", "beta"))
-        use = self.use._replace(stats=cut_stats(self.use.stats, self.shape, box), gamma=gamma, beta=beta)
-        plan = use.plan("the block", block)
         if self.inverts:
-            return invert_stats(use, plan, block, None, ALONE)[0]
-        return run(plan, block, use.fit_inputs(plan), None, ALONE)[0]
+            use = self._cut(box, block.dtype)
+            return invert_stats(use, use.plan("the block", block), block, None, ALONE)[0]
+        plan, inputs = self.prepare(box, block)
+        return run(plan, block, inputs, None, ALONE)[0]
+
+    def _cut(self, box: Box, dtype: np.dtype[Any]) -> Use:
+        """Return the statistics of a block's groups, and its part of gamma and beta."""
+        whole = self.plan(dtype)
+        gamma, beta = (cut_parameter(whole, name, box, getattr(self.use, name)) for name in ("gamma", "beta"))
+        return self.use._replace(stats=cut_stats(self.use.stats, self.shape, box), gamma=gamma, beta=beta)
 
 
 class BlockNorm(NamedTuple):
@@ -193,18 +212,28 @@ class BlockNorm(NamedTuple):
         """Return the plan for the whole tensor."""
         return make_plan(self.request, self.shape, dtype)
 
+    def list_whole(self, plan: Plan) -> tuple[int, ...]:
+        """Return the axes that blocks must hold all of, besides the channels of groups."""
+        return plan.grid.axes
+
+    def count_in(self, dtype: str | None) -> BlockNorm:
+        """Return the same for the dtype of another output; None is any that is compared."""
+        return self._replace(request=self.request._replace(dtype=dtype))
+
+    def prepare(self, box: Box, block: NDArray[Any]) -> tuple[Plan, Inputs]:
+        """Return the plan of a block, and what it is carried out with."""
+        whole = self.plan(block.dtype)
+        request = self.request._replace(axes=whole.grid.axes, keep=None, layout=whole.grid.layout.text)
+        plan = make_plan(request, block.shape, block.dtype)
+        cut = {name: cut_parameter(whole, name, box, array) for name, array in self.affine.items()}
+        return plan, fit_inputs(plan, block, cut)
+
     def run(self, box: Box, values: NDArray[Any], version: str) -> NDArray[Any]:
         """Return what becomes of a block."""
         require_version(version)
         block = np.ascontiguousarray(values)
-        whole = self.plan(block.dtype)
-        mine = make_plan(
-            self.request._replace(axes=whole.grid.axes, keep=None, layout=whole.grid.layout.text),
-            block.shape,
-            block.dtype,
-        )
-        cut = {name: cut_parameter(whole, name, box, array) for name, array in self.affine.items()}
-        normalized: NDArray[Any] = calculate(mine, block, fit_inputs(mine, block, cut), effort=ALONE).normalized
+        plan, inputs = self.prepare(box, block)
+        normalized: NDArray[Any] = calculate(plan, block, inputs, effort=ALONE).normalized
         return normalized
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dask.delayed import delayed
 
-from normcli.cluster.blocks import BlockNorm, Whole, require_version
+from normcli.cluster.blocks import Whole, require_version
 from normcli.tensors.places import find_place
 from normcli.tensors.stores import open_store
 from normcli.version import __version__
@@ -16,13 +16,16 @@ from normcli.version import __version__
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from normcli.cluster.blocks import BlockUse
+    from normcli.cluster.blocks import BlockNorm, BlockUse
+    from normcli.cluster.checks import BlockCheck
     from normcli.cluster.session import Session
     from normcli.fitting.parts import Box
     from normcli.fitting.statistics import Stats
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.tensors.stores import Stored
+    from normcli.verify.check import Checked
+    from normcli.verify.tally import Comparison
 
 BLOCK = 1 << 24
 """Bytes in a block, or in a chunk where that is larger."""
@@ -98,11 +101,33 @@ def use_store(session: Session, use: BlockUse | BlockNorm, source: str, target: 
     """
     stored = open_source(source)
     plan = use.plan(stored.array.dtype)
-    whole = plan.grid.axes if isinstance(use, BlockNorm) else ()
-    lengths = choose_lengths(stored, plan, tuple(target.shards or target.chunks), whole)
+    lengths = choose_lengths(stored, plan, tuple(target.shards or target.chunks), use.list_whole(plan))
     write, shared = delayed(_write_box), delayed(use)
     session.run([write(source, target, shared, box, __version__) for box in stored.cut(lengths)])
     stored.version.require_unchanged()
+
+
+def check_store(session: Session, check: BlockCheck, source: str, actual: str) -> tuple[Plan, Checked]:
+    """Return the plan of an array of a store, and how far another is from its exact norm.
+
+    Raises
+    ------
+    NormError
+        As `normcli.verify.check.check`; if the cluster fails.
+    """
+    stored, theirs = open_source(source), open_source(actual)
+    check.require_shape(tuple(theirs.array.shape))
+    plan = check.block.plan(stored.array.dtype)
+    boxes = list(stored.cut(choose_lengths(stored, plan, whole=check.block.list_whole(plan))))
+    compare, shared = delayed(_check_box), delayed(check)
+    found = session.run([compare(source, actual, shared, box, __version__) for box in boxes])
+    for one in (stored, theirs):
+        one.version.require_unchanged()
+    return plan, check.join(plan, theirs.array.dtype, zip(boxes, found, strict=True))
+
+
+def _check_box(source: str, actual: str, check: BlockCheck, box: Box, version: str) -> Comparison:
+    return check.run(box, open_source(source).read(box), open_source(actual).read(box), version)
 
 
 def _write_box(source: str, target: Any, use: BlockUse | BlockNorm, box: Box, version: str) -> None:

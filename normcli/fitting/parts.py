@@ -122,9 +122,13 @@ def join_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part], 
 def number_groups(plan: Plan, box: Box) -> NDArray[np.intp]:
     """Return the numbers of the groups that a block holds values of."""
     numbers = np.arange(plan.grid.group_count).reshape(plan.grid.stats_shape)
+    return numbers[locate_groups(plan, box)].reshape(-1)
+
+
+def locate_groups(plan: Plan, box: Box) -> Box:
+    """Return where the groups of a block lie among all, along the axes of `Grid.stats_shape`."""
     split = None if plan.grid.split is None else plan.grid.split.axis
-    index = tuple(slice(None) if axis == split else box[axis] for axis in plan.grid.kept)
-    return numbers[index].reshape(-1)
+    return tuple(slice(None) if axis == split else box[axis] for axis in plan.grid.kept)
 
 
 def cut_stats(stats: Stats, shape: tuple[int, ...], box: Box) -> Stats:

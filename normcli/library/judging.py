@@ -8,6 +8,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
+
 from normcli.answers.identification import IdentificationAnswer
 from normcli.answers.verdict import Verdict
 from normcli.documents.document import View
@@ -16,7 +18,7 @@ from normcli.errors import DataError
 from normcli.norms.layout import make_layout
 from normcli.norms.table import find_norm
 from normcli.results.arguments import read_arguments, read_array
-from normcli.results.arrays import take
+from normcli.results.arrays import find_lazy, take
 from normcli.results.result import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.verify import check as checking
@@ -30,7 +32,6 @@ from normcli.writers.table import write
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from normcli.documents.document import Document
@@ -127,11 +128,19 @@ def check(
     False
     """
     require_options("check", options, but=("out",))
+    tolerate = functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp)
+    lazy = find_lazy(x)
+    if lazy is not None:
+        plan, parameters, found = lazy.work.check_array(actual, lazy.taken, norm, options, tolerate)
+        hollow = Tensor(np.broadcast_to(np.zeros((), lazy.taken.values.dtype), plan.grid.shape), "x")
+        return Judgement(
+            found.ok, found, Verdict(plan, hollow, parameters, {checking.NORMALIZED: "actual"}, found)
+        )
     asked = read_arguments(x, norm, options)
     theirs = read_array(actual, "actual")
     if theirs.shape != asked.plan.grid.shape:
         raise DataError(f"actual has the shape {theirs.shape}; x has {asked.plan.grid.shape}")
-    return judge(asked, theirs, functools.partial(choose_tolerance, rtol=rtol, atol=atol, max_ulp=max_ulp))
+    return judge(asked, theirs, tolerate)
 
 
 def judge(

@@ -252,12 +252,11 @@ class Statistics:
     ) -> Any:
         gamma, beta = (None if a is None else read_array(a, name) for name, a in affine.items())
         use = Use(self._stats, gamma, beta, eps, None if dtype is None else name_dtype(dtype))
-        if find_lazy(x) is not None:
-            from normcli.cluster.arrays import use_array
-            from normcli.cluster.blocks import BlockUse
-
-            return use_array(BlockUse(use, x.shape, inverts), x)
-        taken = _arrange_axes(take(x, "x"), self._stats.subject.request.layout)
+        lazy = find_lazy(x)
+        taken = take(x, "x") if lazy is None else lazy.taken
+        taken = _arrange_axes(taken, self._stats.subject.request.layout)
+        if lazy is not None:
+            return taken.give(lazy.work.use_statistics(use, taken.values, inverts=inverts))
         effort = Effort(threads=threads)
         places = _find_places(taken, use.wanted)
         values = taken.values if places is None else taken.values[..., places]
@@ -339,10 +338,6 @@ def fit(
     options = {name: value for name, value in locals().items() if name not in ("x", "norm", "nan", "threads")}
     request = Request.collect(norm, options)
     rule = Choices(request).pick_nan_rule(nan)
-    if find_lazy(x) is not None:
-        from normcli.cluster.arrays import fit_array  # on use: dask takes a while to import
-
-        return Statistics(fit_array(x, request, rule))
     return Statistics(_fit(x, request, rule, threads, None))
 
 
@@ -356,11 +351,14 @@ def _fit(
     is_update: bool = False,
 ) -> Stats:
     """Return the statistics of one tensor, its columns in the order of the wanted names."""
-    taken = take(x, "x")
-    if request.layout is None and taken.layout is not None:
-        request = request._replace(layout=taken.layout)
-    elif is_update:
+    lazy = find_lazy(x)
+    taken = take(x, "x") if lazy is None else lazy.taken
+    if is_update:
         taken = _arrange_axes(taken, request.layout)
+    request = taken.adopt_layout(request)
+    if lazy is not None:
+        found: Stats = lazy.work.fit_array(taken.values, request, nan)
+        return found
     is_table = taken.columns is not None  # whose columns have no dtype in common
     tensor = Tensor(taken.values, "x", taken.columns, has_no_dtype=is_table)
     tensor = tensor._replace(values=tensor.arrange(wanted), columns=wanted or tensor.columns)
@@ -390,7 +388,7 @@ def _arrange_axes(taken: Taken, layout: str | None) -> Taken:
     order = [mine.index(name) for name in wanted]
 
     def give(values: NDArray[Any]) -> Any:
-        return taken.give(values.transpose(np.argsort(order)))
+        return taken.give(values.transpose([order.index(axis) for axis in range(ndim)]))
 
     return taken._replace(values=taken.values.transpose(order), give=give, layout=layout)
 

@@ -57,9 +57,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     request = Request.collect(norm, {**options, "dtype": read_dtype("dtype", given("dtype"))})
     taken = take(x, "x")
     values = taken.values
-    if request.layout is None and taken.layout is not None:
-        request = request._replace(layout=taken.layout)
-    plan = make_plan(request, values.shape, values.dtype, taken.columns)
+    plan = make_plan(taken.adopt_layout(request), values.shape, values.dtype, taken.columns)
     named = {name: given(name) for name in ("gamma", "beta", "mask")}
     arrays = {name: _arrange(array, name, taken) for name, array in named.items() if array is not None}
     padded = _convert(

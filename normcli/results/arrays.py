@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.norms.request import Request
+
 Give = Callable[["NDArray[Any]"], Any]
 
 
@@ -54,6 +56,10 @@ class Taken(NamedTuple):
     give: Give = keep
     columns: tuple[str, ...] | None = None
     layout: str | None = None
+
+    def adopt_layout(self, request: Request) -> Request:
+        """Return a request with the layout of the argument, where it has none of its own."""
+        return request if request.layout is not None else request._replace(layout=self.layout)
 
 
 def take(x: Any, name: str) -> Taken:
@@ -204,12 +210,21 @@ def _refuse_columns(name: str, columns: Sequence[str]) -> None:
 
 
 def _take_xarray(array: Any, name: str) -> Taken:
-    """Take a DataArray: its dimensions are the layout; as letters, where each is one and a channel is there."""
     taken = _take_array(array.data, name)
+    return Taken(taken.values, partial(_give_xarray, array), layout=_find_layout(array))
+
+
+def _give_xarray(array: Any, values: Any) -> Any:
+    return array.copy(data=values)
+
+
+def _find_layout(array: Any) -> str | None:
+    """Return the dimensions of a DataArray as a layout: letters, where each is one and a channel is there."""
     dims = tuple(map(str, array.dims))
     is_lettered = all(re.fullmatch("[A-Za-z]", dim) for dim in dims) and "C" in map(str.upper, dims)
-    layout = "".join(dims) if is_lettered else ",".join(map(make_printable, dims)) + "," * (len(dims) == 1)
-    return Taken(taken.values, lambda y: array.copy(data=y), layout=layout or None)
+    if is_lettered:
+        return "".join(dims) or None
+    return ",".join(map(make_printable, dims)) + "," * (len(dims) == 1) or None
 
 
 _READERS = (
@@ -222,17 +237,35 @@ _READERS = (
 """The libraries' classes, by module and name, and what takes each."""
 
 
-_LAZY = {("dask.array", "Array"): ("normcli.cluster.arrays", "normalize_array")}
-"""The classes of arrays that are not in memory, and what normalizes them."""
+_LAZY = {("dask.array", "Array"): "normcli.cluster.arrays"}
+"""The classes of arrays that are not in memory, and the module that works on them."""
 
 
-def find_lazy(x: Any) -> Callable[..., Any] | None:
-    """Return the function that normalizes an array which is not in memory; None where `take` takes it."""
+class Lazy(NamedTuple):
+    """An argument that is not in memory.
+
+    Parameters
+    ----------
+    taken : Taken
+        Whose values are an array of its library.
+    work : module
+        Which fits, normalizes, uses and checks such arrays.
+    """
+
+    taken: Taken
+    work: ModuleType
+
+
+def find_lazy(x: Any) -> Lazy | None:
+    """Return an argument that is not in memory; None where `take` takes it."""
     if type(x) is np.ndarray:
         return None
-    for (module, kind), (home, function) in _LAZY.items():
+    taken = Taken(x)
+    xarray = sys.modules.get("xarray")
+    if xarray is not None and isinstance(x, xarray.DataArray) and x.chunks is not None:
+        taken = Taken(x.data, partial(_give_xarray, x), layout=_find_layout(x))
+    for (module, kind), home in _LAZY.items():
         library = sys.modules.get(module)
-        if library is not None and isinstance(x, getattr(library, kind)):
-            found: Callable[..., Any] = getattr(import_module(home), function)
-            return found
+        if library is not None and isinstance(taken.values, getattr(library, kind)):
+            return Lazy(taken, import_module(home))  # on use: it takes a while to import
     return None

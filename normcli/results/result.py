@@ -385,7 +385,7 @@ def normalize(
     options = locals()  # nothing else is bound yet: the arguments by their names
     lazy = find_lazy(x)
     if lazy is not None:
-        result: Result = lazy(**options)
+        result: Result = lazy.work.normalize_array(**(options | {"x": lazy.taken}))
         return result
     asked = read_arguments(x, norm, options)
     return calculate(asked.plan, asked.values, asked.inputs, out=out, effort=asked.effort, give=asked.give)

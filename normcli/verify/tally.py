@@ -199,6 +199,21 @@ class GroupTally:
         np.maximum(here["max_ulp"], ulp.max(axis=axes), out=here["max_ulp"])
         forget(self._cells)
 
+    def merge(self, other: GroupTally, index: tuple[slice, ...]) -> None:
+        """Add the mismatches of a block, whose groups are those at an index."""
+        if other._cells is None:
+            return
+        if self._cells is None:
+            self._cells = make_scratch(self._shape, _CELL)
+        here = self._cells[index]
+        cells = other._cells.reshape(here.shape)
+        here["mismatches"] += cells["mismatches"]
+        np.maximum(here["max_ulp"], cells["max_ulp"], out=here["max_ulp"])
+        forget(self._cells)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_shape": self._shape, "_cells": None if self._cells is None else np.array(self._cells)}
+
     def __iter__(self) -> Iterator[GroupDifference]:
         """Yield the groups with mismatches, in order."""
         for groups, cells in self._pieces():

@@ -124,3 +124,28 @@ def test_a_result_says_what_it_is(array, x):
     assert repr(result) == "<LazyResult: bn of (4, 3)>"
     assert result.check == ()
     assert "constant" in result.warnings[0]
+
+
+def test_xarray_on_dask_stays_lazy_and_keeps_its_axes(array, x):
+    xarray = pytest.importorskip("xarray")
+    dims = ("time", "lat", "lon", "level")
+    whole = xarray.DataArray(x, dims=dims, coords={"lat": np.arange(6.0)})
+    lazy = whole.chunk({"time": 2, "lon": 3})
+    stats = normcli.fit(lazy, "zscore", axes="time,lat,lon")
+    assert stats == normcli.fit(whole, "zscore", axes="time,lat,lon")
+    assert stats.update(lazy) == normcli.fit(whole, "zscore", axes="time,lat,lon").update(whole)
+    turned = lazy.transpose("level", "lon", "lat", "time")
+    made = (
+        normcli.normalize(lazy, "zscore", axes="time,lat,lon").normalized,
+        stats.apply(turned),
+        stats.invert(turned),
+    )
+    expected = (
+        normcli.normalize(whole, "zscore", axes="time,lat,lon").normalized,
+        stats.apply(turned.compute()),
+        stats.invert(turned.compute()),
+    )
+    for mine, theirs in zip(made, expected, strict=True):
+        assert isinstance(mine.data, array.Array)
+        xarray.testing.assert_identical(mine.compute(), theirs)
+    assert normcli.check(made[0], lazy, "zscore", axes="time,lat,lon", max_ulp=0.51)

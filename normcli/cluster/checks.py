@@ -1,0 +1,86 @@
+"""Somebody's tensor, held against the exact values block by block, and what blocks say put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.cluster.blocks import ALONE, BlockUse, require_version
+from normcli.errors import DataError
+from normcli.fitting.parts import locate_groups
+from normcli.fitting.statistics import round_stats
+from normcli.verify.check import NORMALIZED, Checked, check
+from normcli.verify.tally import Comparison, GroupTally
+from normcli.verify.ulp import choose_counting_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from normcli.cluster.blocks import BlockNorm
+    from normcli.fitting.parts import Box
+    from normcli.norms.plan import Plan
+    from normcli.verify.ulp import Tolerance
+
+
+class BlockCheck(NamedTuple):
+    """A check on its way to blocks.
+
+    Parameters
+    ----------
+    block : BlockUse or BlockNorm
+        What the exact values follow from; its dtype, if it has one, is that in whose last place is counted.
+    tolerate : callable
+        As of `normcli.verify.check.check`.
+    """
+
+    block: BlockUse | BlockNorm
+    tolerate: Callable[[np.dtype[Any]], Tolerance]
+
+    def run(self, box: Box, values: NDArray[Any], actual: NDArray[Any], version: str) -> Comparison:
+        """Return how far a block is from the exact one; its numbers and groups are counted from its corner."""
+        require_version(version)
+        block, theirs = (np.ascontiguousarray(array) for array in (values, actual))
+        plan, inputs = self.block.prepare(box, block)
+        return check(plan, block, {NORMALIZED: theirs}, inputs, self.tolerate, ALONE).comparisons[NORMALIZED]
+
+    def require_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise `DataError` unless what is held against the tensor has its shape."""
+        if shape != self.block.shape:
+            raise DataError(f"actual has the shape {shape}; x has {self.block.shape}")
+
+    def join(self, plan: Plan, dtype: np.dtype[Any], found: Iterable[tuple[Box, Comparison]]) -> Checked:
+        """Return what blocks that hold each value once amount to: what one machine finds.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of the whole tensor.
+        dtype : numpy.dtype
+            Of what was held against it.
+        found : iterable
+            Where each block lies, and what it said.
+        """
+        tolerance = self.tolerate(choose_counting_dtype(plan.choose_output_dtype(dtype)))
+        groups = None if plan.spec.window is not None else GroupTally(plan.grid.stats_shape)
+        total = Comparison(tolerance, groups)
+        for box, one in found:
+            if one.worst is not None:
+                one.worst = one.worst._replace(place=_locate(plan.grid.shape, box, one.worst.place))
+            total.merge(one)
+            if groups is not None and one.groups is not None:
+                groups.merge(one.groups, locate_groups(plan, box))
+        statistics = {}
+        if isinstance(self.block, BlockUse):
+            fields = round_stats(self.block.use.stats).fields
+            statistics = {name: fields[name].astype(np.float64) for name in plan.norm.statistics}
+        return Checked({NORMALIZED: total}, statistics)
+
+
+def _locate(shape: tuple[int, ...], box: Box, place: int) -> int:
+    """Return the number in the whole tensor of a block's value."""
+    inside = np.unravel_index(place, [cut.stop - cut.start for cut in box])
+    index = tuple(int(i) + cut.start for i, cut in zip(inside, box, strict=True))
+    return int(np.ravel_multi_index(index, shape))
