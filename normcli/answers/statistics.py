@@ -60,7 +60,8 @@ class StatisticsAnswer:
         """Return a header, two tables, and what the two deviations of images are."""
         stats, norm = self.stats, self.plan.norm
         files = format_count(stats.files, "file") if stats.files else "part of a file"  # another part counts it
-        numbers = files, format_count(stats.samples, "sample")
+        shards = () if stats.shards is None else (str(stats.shards),)
+        numbers = *shards, files, format_count(stats.samples, "sample")
         source = (*numbers, format_shape(self.plan.grid.shape), stats.subject.dtype)
         counted = f"{self.fields['count'].sum():,} of {format_count(math.prod(self.plan.grid.shape), 'value')}"
         more = (("counting", (counted, "NaN does not")),) if stats.omits_nan else ()
@@ -77,6 +78,7 @@ class StatisticsAnswer:
         return {
             **describe_plan(self.plan, describe_members(self.stats, "files", "samples") | subject),
             "nan": "omit" if self.stats.omits_nan else "propagate",
+            **({} if self.stats.shards is None else {"shards": self.stats.shards._asdict()}),
             "stats": describe_value(self.fields),
         }
 

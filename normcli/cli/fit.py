@@ -111,6 +111,10 @@ def _fit(
             fitted = fit(settings.request, named, policy, effort)
     if is_later_part:
         fitted = fitted._replace(stats=fitted.stats._replace(files=0))  # the first part counts the file
+    if shard is not None and shard[1] > 1:
+        from normcli.fitting.shards import Shards
+
+        fitted = fitted._replace(stats=fitted.stats._replace(shards=Shards(shard[1], shard[:1])))
     for name, note in fitted.notes[:_MOST_NOTES]:
         settings.run.warn(name, note)
     hidden = len(fitted.notes) - _MOST_NOTES
@@ -129,11 +133,12 @@ def _warn_of_repeated(settings: Settings, paths: Sequence[str]) -> None:
             settings.run.warn(path, f"it is given {count} times, and counts as often")
 
 
-def _merge(settings: Settings, emit: str | None) -> None:
+def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
     """Merge stats files, or print one.
 
     What comes out is the same, to the bit, as of one fit over all their files, in any order. Of a single stats
-    file it prints what that holds.
+    file it prints what that holds. What fit --shard I/N has made is merged when all N are there, each once;
+    what --partial has merged of them knows which it holds, and is merged further.
 
     \b
       normcli merge a.npz b.npz -o all.npz
@@ -155,6 +160,10 @@ def _merge(settings: Settings, emit: str | None) -> None:
                 name, f"its columns are taken to be those of {files[0]}: one of them has no names"
             )
         merged = merge_stats(merged, other, files[0], name)
+    if not partial and (len(files) > 1 or destination is not None):
+        from normcli.fitting.shards import require_all
+
+        require_all(merged.shards)
     _show(merged, settings, emit, destination)
 
 
@@ -207,5 +216,10 @@ FIT = Verb(
 MERGE = Verb(
     "merge",
     _merge,
-    options=(*options.declare_inputs("As STATS.", "STATS…"), *_ANSWER, options.QUIET),
+    options=(
+        *options.declare_inputs("As STATS.", "STATS…"),
+        option("--partial", is_flag=True, help="Merge the shards that there are, though not all N."),
+        *_ANSWER,
+        options.QUIET,
+    ),
 )

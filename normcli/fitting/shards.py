@@ -1,15 +1,16 @@
-"""The part of the data that one of several commands fits: their statistics are merged later."""
+"""The part of the data that one of several commands fits, and which parts merged statistics hold."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from normcli.errors import UsageError
+from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.table import find_norm
-from normcli.printable import format_count
+from normcli.printable import agree, format_count
+from normcli.tensors.columns import list_names
 from normcli.tensors.many import Named
 
 if TYPE_CHECKING:
@@ -17,6 +18,60 @@ if TYPE_CHECKING:
 
     from normcli.norms.request import Request
     from normcli.tensors.tensor import Tensor
+
+
+class Shards(NamedTuple):
+    """Which of several parts statistics are of, that are not of all of them.
+
+    Parameters
+    ----------
+    of : int
+        How many parts there are.
+    held : tuple of int
+        The numbers of those that are held, from 1, ascending.
+    """
+
+    of: int
+    held: tuple[int, ...]
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The numbers of the other parts."""
+        return tuple(sorted({*range(1, self.of + 1)} - {*self.held}))
+
+    def __str__(self) -> str:
+        return f"{format_shards(self.held)} of {self.of}"
+
+
+def format_shards(numbers: Sequence[int]) -> str:
+    """Return the numbers of some parts, in words."""
+    return f"{agree(len(numbers), 'shard', 'shards')} {list_names([str(number) for number in numbers])}"
+
+
+def join_shards(mine: Shards | None, theirs: Shards | None) -> Shards | None:
+    """Return which parts are held together; None where these are all.
+
+    Raises
+    ------
+    DataError
+        If a part would count twice, or they are not parts of as many.
+    """
+    if mine is None or theirs is None:
+        return mine or theirs
+    if mine.of != theirs.of:
+        raise DataError(f"one is of {mine}, the other of {theirs}: they are not parts of one fit")
+    twice = sorted({*mine.held} & {*theirs.held})
+    if twice:
+        raise DataError(f"both hold {format_shards(twice)} of {mine.of}, which would count twice")
+    joined = Shards(mine.of, tuple(sorted(mine.held + theirs.held)))
+    return joined if joined.missing else None
+
+
+def require_all(shards: Shards | None) -> None:
+    """Raise `DataError` if parts are missing; the message names them."""
+    if shards is not None:
+        missing, verb = format_shards(shards.missing), agree(len(shards.missing), "is", "are")
+        raise DataError(f"{missing} of {shards.of} {verb} missing; partial (--partial) merges those there are")
 
 
 def take_shard(named: Sequence[Named], request: Request, number: int, count: int) -> list[Named]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from normcli.fitting.shards import join_shards
 from normcli.fitting.subject import has_images
 from normcli.fitting.sums import solve_sums
 from normcli.numerics.solution import solve
@@ -13,6 +14,7 @@ from normcli.numerics.solution import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.fitting.shards import Shards
     from normcli.fitting.subject import Subject
     from normcli.fitting.sums import Sums
     from normcli.norms.plan import Plan
@@ -37,6 +39,8 @@ class Stats(NamedTuple):
     sums : Sums
     quantiles : Quantiles or None
         Where the norm divides by their range; they cannot be merged.
+    shards : Shards or None
+        Of which parts of a fit, where not of all.
     """
 
     subject: Subject
@@ -45,11 +49,14 @@ class Stats(NamedTuple):
     samples: int
     sums: Sums
     quantiles: Quantiles | None = None
+    shards: Shards | None = None
 
     def add(self, other: Stats) -> Stats:
         """Return the statistics over the files of both, which have one subject; the sums are added in place."""
+        shards = join_shards(self.shards, other.shards)
         self.sums.merge(other.sums)
-        return self._replace(files=self.files + other.files, samples=self.samples + other.samples)
+        files, samples = self.files + other.files, self.samples + other.samples
+        return self._replace(files=files, samples=samples, shards=shards)
 
 
 class Rounded(NamedTuple):

@@ -7,7 +7,8 @@ Its members are
   omit), and every other option by its name, where NaN, -1 and "" stand for the norm's own number, integer and
   word; where they were given, `feature_axes` as numbers;
 - where the tensors were tables with names, `columns`: the names of the places of the last axis;
-- `files` and `samples`, how many;
+- `files` and `samples`, how many; of parts of a fit that are not all of them, `shard_count`, how many parts
+  there are, and `shards`, the numbers of those that are held;
 - what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
   `nan_count`, `inf_count` (of inf, then -inf), `min`, `max`, `images`; and as integers the exact sums of x,
   of x² and of the samples' own deviations, Σ digit · 2^(32 · (low + place)):
@@ -28,7 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import MOST_AXES
-from normcli.errors import DataError, NormError
+from normcli.errors import DataError, NormError, name_subject
+from normcli.fitting.shards import Shards
 from normcli.fitting.statistics import Stats, round_stats
 from normcli.fitting.subject import Subject, is_dtype_name, require_fittable
 from normcli.fitting.sums import Sums
@@ -139,6 +141,8 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
     }
     if stats.subject.columns is not None:
         members["columns"] = np.array(stats.subject.columns, dtype=np.str_)
+    if stats.shards is not None:
+        members |= {"shard_count": stats.shards.of, "shards": np.array(stats.shards.held, np.int64)}
     if stats.quantiles is not None:
         values = stats.quantiles.values.map(lambda a: a.reshape(*shape, -1))
         members |= _describe_pair("quantile_values", values)
@@ -229,9 +233,20 @@ def read_stats(path: str) -> Stats:
     quantiles = None
     if plan.norm.divisor.measurement is Measurement.QUANTILES:
         quantiles = _read_quantiles(members, plan, sums)
-    stats = Stats(subject, omits_nan, files, samples, sums, quantiles)
+    stats = Stats(subject, omits_nan, files, samples, sums, quantiles, _read_shards(members))
     _hold_rounded(members, stats)
     return stats
+
+
+def _read_shards(members: Members) -> Shards | None:
+    if "shards" not in members:
+        return None
+    count = members.take_integer("shard_count", 2, MOST_COUNTED)
+    held = members.take_integers("shards", members.get_shape("shards"), 1, count).reshape(-1)
+    members.require("shards", np.diff(held) > 0, held[:-1], "and the next is not larger")
+    if not 0 < held.size < count:
+        members.refuse("shards", f"names {held.size} of {count}: all of them, or none")
+    return Shards(count, tuple(held.tolist()))
 
 
 def _hold_rounded(members: Members, stats: Stats) -> None:
@@ -362,7 +377,8 @@ def merge_stats(first: Stats, other: Stats, first_name: str, name: str) -> Stats
         raise DataError(
             f"{name} and {first_name} hold quantiles, from which those of both do not follow; fit all at once"
         )
-    added = first.add(other)
+    with name_subject(f"{first_name} and {name}"):
+        added = first.add(other)
     return added._replace(subject=mine._replace(columns=mine.columns or theirs.columns))
 
 

@@ -15,6 +15,7 @@ from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.errors import DataError, MissingStatisticError, UsageError
 from normcli.fitting import fit as fitting
+from normcli.fitting.shards import require_all
 from normcli.fitting.statistics import round_stats, warn
 from normcli.fitting.stats_file import describe_stats, merge_stats, read_stats, write_stats
 from normcli.fitting.use import Use, invert_stats
@@ -415,17 +416,26 @@ def load(path: str | os.PathLike[str]) -> Statistics:
     return Statistics(read_stats(str(path)))
 
 
-def merge(first: Statistics, *others: Statistics) -> Statistics:
+def merge(first: Statistics, *others: Statistics, partial: bool = False) -> Statistics:
     """Return the statistics over the data of all: the same, to the bit, in any order.
+
+    Parameters
+    ----------
+    first, *others : Statistics
+    partial : bool
+        Whether those of `normcli fit --shard I/N` may be fewer than N. Each counts once in any case.
 
     Raises
     ------
     DataError
-        If they are not of the same norm, options, shape, columns and dtype; or hold quantiles.
+        If they are not of the same norm, options, shape, columns and dtype; or hold quantiles; if shards are
+        missing, or would count twice.
     """
     merged = first
     for other in others:
         merged |= other
+    if not partial:
+        require_all(merged._stats.shards)
     return merged
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import normcli as library
+from normcli.errors import DataError
+
 
 @pytest.fixture
 def folder(tmp_path, rng, monkeypatch):
@@ -22,6 +25,71 @@ def test_shards_are_merged_to_the_bits_of_one_fit(inputs, folder, normcli):
     for number in (1, 2, 3):
         assert normcli("fit", "bn", *inputs, "--shard", f"{number}/3", "-o", f"{number}.npz", "-q").code == 0
     assert normcli("merge", "3.npz", "1.npz", "2.npz", "-f", "json", "-q").out == whole
+    assert normcli("merge", "3.npz", "2.npz", "--partial", "-o", "some.npz", "-q").code == 0
+    assert normcli("merge", "1.npz", "some.npz", "-f", "json", "-q").out == whole
+    assert library.merge(*map(library.load, ("2.npz", "1.npz", "3.npz"))) == library.fit(np.load("x.npy"), "bn")
+
+
+@pytest.fixture
+def shards(folder, normcli):
+    for number in (1, 2, 3, 4):
+        assert normcli("fit", "bn", "x.npy", "--shard", f"{number}/4", "-o", f"{number}.npz", "-q").code == 0
+    assert normcli("fit", "bn", "x.npy", "--shard", "1/2", "-o", "half.npz", "-q").code == 0
+    assert normcli("fit", "bn", "x.npy", "-o", "whole.npz", "-q").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["1.npz", "3.npz"], "shards 2, 4 of 4 are missing; partial", id="two missing"),
+        pytest.param(["4.npz", "whole.npz", "1.npz", "2.npz"], "shard 3 of 4 is missing", id="one missing"),
+        pytest.param(["2.npz", "-o", "s.npz"], "shards 1, 3, 4 of 4 are missing", id="one alone is kept"),
+        pytest.param(
+            ["1.npz", "2.npz", "1.npz", "--partial"],
+            "both hold shard 1 of 4, which would count twice",
+            id="twice",
+        ),
+        pytest.param(
+            ["1.npz", "half.npz", "--partial"], "one is of shard 1 of 4, the other of shard 1 of 2", id="others"
+        ),
+    ],
+)
+def test_an_incomplete_merge_is_refused(words, message, shards, folder, normcli):
+    refused = normcli("merge", "-q", *words)
+    assert (refused.code, refused.out) == (3, "")
+    assert message in refused.err
+    assert refused.err.count("\n") == 1
+    assert not (folder / "s.npz").exists()
+
+
+def test_what_holds_some_shards_says_so(shards, folder, normcli):
+    assert normcli("merge", "1.npz", "3.npz", "--partial", "-o", "s.npz", "-q").code == 0
+    assert "shards 1, 3 of 4" in normcli("merge", "s.npz").out
+    applied = normcli("apply", "s.npz", "x.npy", "-o", "y.npy")
+    assert (applied.code, applied.err) == (
+        0,
+        "normcli: s.npz: holds shards 1, 3 of 4 alone: normcli merge joins them\n",
+    )
+    with pytest.raises(DataError, match="shards 2, 4 of 4 are missing"):
+        library.merge(library.load("1.npz"), library.load("3.npz"))
+    assert library.merge(library.load("1.npz"), library.load("3.npz"), partial=True) == library.load("s.npz")
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        pytest.param({"shards": [1, 1]}, "shards is 1, and the next is not larger", id="twice"),
+        pytest.param({"shards": [5]}, "shards is 5, not from 1 to 4", id="beyond"),
+        pytest.param({"shards": [1, 2, 3, 4]}, "names 4 of 4", id="all"),
+    ],
+)
+def test_damaged_shards_are_refused(members, message, shards, normcli):
+    with np.load("1.npz") as archive:
+        whole = dict(archive)
+    np.savez("damaged.npz", **{**whole, **{name: np.array(values) for name, values in members.items()}})
+    refused = normcli("merge", "damaged.npz")
+    assert (refused.code, refused.out) == (3, "")
+    assert message in refused.err
 
 
 @pytest.mark.parametrize(
