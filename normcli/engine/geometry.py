@@ -43,7 +43,7 @@ def find_lengths(slices: Slices) -> tuple[int, ...]:
     return tuple(part.stop - part.start for part in slices)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # `of` returns the same one again
 class Geometry:
     """A view collapsed into alternating runs of kept and reduced axes, and the leaves of its groups.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from normcli.numerics.whole import measure_rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from normcli.norms.divisors import Divisor
     from normcli.norms.plan import Plan
     from normcli.numerics.records import Records
 
@@ -46,9 +48,13 @@ class Method(NamedTuple):
 
 def choose_method(plan: Plan, *, exact: bool) -> Method:
     """Return how a plan's groups are measured: with `exact` for float64 results, else for 24 bits."""
-    p = plan.spec.p
+    return _choose_method(plan.norm.divisor, plan.spec.p, exact)
+
+
+@functools.lru_cache(maxsize=64)
+def _choose_method(divisor: Divisor, p: float | None, exact: bool) -> Method:
     # Imported on use, to keep the start of small calculations fast.
-    if plan.norm.divisor.measurement is Measurement.EXTREMES:
+    if divisor.measurement is Measurement.EXTREMES:
         from normcli.numerics.order_statistics import Extremes, fold_extremes, measure_extremes
 
         return Method(Extremes, measure_extremes, fold_extremes, lambda leaves, *_: fold_extremes(leaves))
@@ -61,7 +67,7 @@ def choose_method(plan: Plan, *, exact: bool) -> Method:
             partial(fold_powers, p=p),
             lambda leaves, count, _: merge_powers(leaves, count, p=p),
         )
-    centred = plan.norm.divisor.about_mean
+    centred = divisor.about_mean
     plain = measure_leaves if exact else measure_short_leaves
     return Method(
         Leaves,
