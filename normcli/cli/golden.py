@@ -57,7 +57,7 @@ def _describe_recipe(settings: Settings) -> dict[str, Any]:
     """Return how the input and the parameters are generated, those that are."""
     source, seed = settings.source, settings.parameters.affine_seed
     recipe: dict[str, Any] = {}
-    if source.shape is not None:
+    if source.shape is not None and source.residual is None:  # a sum is no draw
         made = make_recipe(source)
         low, high = made.bounds
         recipe = {**made._asdict(), "low": low, "high": high}

@@ -52,6 +52,9 @@ def _declare_source(*, several: bool = False) -> tuple[Option, ...]:
     return (
         *declare_inputs(f"{text} With --state, several are one batch each." if several else text),
         option("--data", metavar="JSON", help="The tensor, typed in place: '[[1,2],[3,4]]', or 1,2,3."),
+        option(
+            "--residual", metavar="VALUE", help="Is added to the tensor first, in its dtype: a file or JSON."
+        ),
     )
 
 

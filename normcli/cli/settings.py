@@ -31,6 +31,7 @@ class SourceOptions(NamedTuple):
 
     inputs: tuple[str, ...] = ()
     data: str | None = None
+    residual: str | None = None
     shape: tuple[int, ...] | None = None
     dist: str | None = None
     low: float | None = None

@@ -26,13 +26,32 @@ _NUMBERS = re.compile(r"[-+.\deE\s]+(,[-+.\deE\s]+)+")
 
 
 def load_input(settings: Settings) -> Tensor:
-    """Return the tensor that the options name; what there is to know of how it was read goes to stderr.
+    """Return the tensor that the options name, with its residual added; remarks on reading go to stderr.
 
     Raises
     ------
     UsageError
         If they name none, several, or a recipe without its shape.
+    DataError
+        If the residual is of another shape.
     """
+    residual = settings.source.residual
+    require_one_stream(settings, residual)
+    tensor = _load_input(settings)
+    if residual is None:
+        return tensor
+    from normcli.tensors.residual import add_residual
+
+    other = load_typed("--residual", residual, settings, tensor.columns)
+    values = add_residual(tensor.values, other.values)
+    for added in (tensor, other):  # all of them has been read
+        if added.opened is not None:
+            added.opened.require_unchanged()
+    return tensor._replace(values=values, source=f"{tensor.source} + {other.source}", opened=None, stored=None)
+
+
+def _load_input(settings: Settings) -> Tensor:
+    """Return the tensor that the options name."""
     source = settings.source
     given = {"--input": source.inputs or None, "--data": source.data, "--shape": source.shape}
     named = [name for name, value in given.items() if value is not None]

@@ -51,6 +51,8 @@ def track(settings: Settings) -> None:
 
     path, request, timeout = settings.running.state, settings.request, settings.training.lock_timeout
     norm = find_norm(request.norm)[0].name
+    if settings.source.residual is not None and len(settings.source.inputs) > 1:
+        raise UsageError("--residual is of one tensor; give one --input")
     choose_values_file(path, "--state", (".npz",))
     if path is None and timeout is not None:
         raise UsageError("--lock-timeout is for a file that other processes write too: --state FILE.npz")

@@ -109,7 +109,7 @@ class LazyResult(Result):
         return f"<LazyResult: {self.plan.norm.name} of {self.plan.grid.shape}>"
 
 
-_IN_MEMORY = ("mask", "lengths", "fill", "running_mean", "running_var", "out", "threads")
+_IN_MEMORY = ("residual", "mask", "lengths", "fill", "running_mean", "running_var", "out", "threads")
 """Arguments of `normalize` that arrays of dask do not have."""
 
 

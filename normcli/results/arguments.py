@@ -16,6 +16,7 @@ from normcli.numerics.solution import Given
 from normcli.results.arrays import Give, Taken, keep, take
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.tensors.columns import match_names
+from normcli.tensors.residual import add_residual
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,6 +58,8 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     request = Request.collect(norm, {**options, "dtype": read_dtype("dtype", given("dtype"))})
     taken = take(x, "x")
     values = taken.values
+    if given("residual") is not None:
+        values = add_residual(values, _arrange(options["residual"], "residual", taken))
     plan = make_plan(taken.adopt_layout(request), values.shape, values.dtype, taken.columns)
     named = {name: given(name) for name in ("gamma", "beta", "mask")}
     arrays = {name: _arrange(array, name, taken) for name, array in named.items() if array is not None}

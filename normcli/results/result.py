@@ -284,6 +284,7 @@ def normalize(
     no_mean: bool | None = None,
     no_scale: bool | None = None,
     like: FrameworkName | None = None,
+    residual: ArrayLike | None = None,
     running_mean: ArrayLike | None = None,
     running_var: ArrayLike | None = None,
     mask: ArrayLike | None = None,
@@ -336,6 +337,8 @@ def normalize(
     like : str, optional
         The framework whose convention is followed where no option says otherwise: `normcli conventions` lists
         them.
+    residual : array_like, optional
+        Of the shape of `x`: x + residual is normalized, rounded to its dtype first as in frameworks.
     running_mean, running_var : array_like, optional
         Both or neither: normalize with these, as evaluation does, instead of its own statistics. They are of
         the shape (C), of `bn` and `in` alike.

@@ -1,0 +1,138 @@
+"""x + residual before a norm: in the dtype of frameworks, of files in constant memory, in every verb."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from normcli import NORMS, normalize
+from normcli.errors import DataError
+from normcli.tensors import spool
+from normcli.tensors.residual import add_residual, find_sum_dtype
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("float32", "float32", "float32"),
+        ("float16", "float32", "float32"),
+        ("int64", "float16", "float16"),
+        ("float64", "float32", "float64"),
+        ("int8", "bool", "int64"),
+        ("float16", ml_dtypes.bfloat16, "float32"),
+        (">f4", "int8", "float32"),
+    ],
+)
+def test_sums_have_the_dtype_that_frameworks_give_them(first, second, expected):
+    for pair in ((first, second), (second, first)):
+        assert find_sum_dtype(*map(np.dtype, pair)) == np.dtype(expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", ml_dtypes.bfloat16])
+def test_each_sum_is_rounded_once(dtype, rng):
+    x, other = (rng.normal(size=(50, 40)).astype(dtype) for _ in range(2))
+    exact = x.astype(np.float64) + other.astype(np.float64)
+    assert add_residual(x, other).tobytes() == exact.astype(dtype).tobytes()
+
+
+@pytest.mark.peers
+def test_torch_adds_alike(rng):
+    torch = pytest.importorskip("torch")
+    for first, second in (("float16", "float16"), ("float16", "float32"), ("int64", "float32")):
+        x, other = (np.round(rng.normal(size=99) * 8).astype(dtype) for dtype in (first, second))
+        made = torch.from_numpy(x) + torch.from_numpy(other)
+        np.testing.assert_array_equal(add_residual(x, other), made.numpy(), strict=True)
+
+
+def test_integers_are_summed_exactly():
+    largest = np.array([2**62, 100], "i8"), np.array([2**62 - 1, 100], "i8")
+    assert add_residual(*largest).tolist() == [2**63 - 1, 200]
+    assert add_residual(np.array([100], "i1"), np.array([100], "i1")).tolist() == [200]
+    with pytest.raises(DataError, match="beyond int64"):
+        add_residual(np.array([2**62], "i8"), np.array([2**62], "i8"))
+
+
+def test_the_shapes_must_agree():
+    with pytest.raises(DataError, match=r"shape \(3,\), and is added to \(2, 3\)"):
+        normalize(np.zeros((2, 3)), "ln", residual=[1, 2, 3])
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_every_norm_takes_one(norm, rng):
+    x, other = (
+        rng.normal(size=(2, 2, 4, 6)).astype(np.float32),
+        rng.normal(size=(2, 2, 4, 6)).astype(np.float32),
+    )
+    options = {"groups": 2} if norm == "gn" else {}
+    made, expected = normalize(x, norm, residual=other, **options), normalize(x + other, norm, **options)
+    assert made.normalized.tobytes() == expected.normalized.tobytes()
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch, rng):
+    monkeypatch.chdir(tmp_path)
+    x, r = (rng.normal(size=(4, 3, 8)).astype(np.float16) for _ in range(2))
+    for name, values in (("x", x), ("r", r), ("sum", x + r), ("y", normalize(x + r, "ln").normalized)):
+        np.save(f"{name}.npy", values)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["ln", "--print", "y"],
+        ["ln", "--emit", "numpy"],
+        ["check", "ln", "--actual", "y.npy", "-f", "csv"],
+        ["explain", "ln", "--at", "1,2,3"],
+        ["identify", "--actual", "y.npy"],
+        ["compare", "ln", "rms"],
+        ["draw", "ln"],
+        ["restore", "bn"],
+        ["doctor", "ln"],
+        ["backward", "ln", "--dy", "y.npy", "--print", "dx"],
+    ],
+    ids=lambda verb: verb[0] if len(verb) < 3 else "-".join(verb[:3]),
+)
+def test_verbs_work_on_the_sum(verb, files, normcli):
+    made = normcli(*verb, "-i", "x.npy", "--residual", "r.npy", "-q")
+    expected = normcli(*verb, "-i", "sum.npy", "-q")
+    assert made.code == expected.code == 0
+    said = made.out.replace("x.npy + r.npy", "sum.npy")
+    if "--emit" not in verb:
+        assert [line.split() for line in said.splitlines()] == [line.split() for line in expected.lines]
+    else:
+        assert "X = [" in said
+
+
+def test_golden_files_hold_the_sum(files, normcli):
+    assert normcli("golden", "ln", "--shape", "2,3", "--residual", "[[1,2,3],[4,5,6]]", "-o", "made").code == 0
+    assert normcli("generate", "--shape", "2,3", "-o", "drawn.npy").code == 0
+    residual = np.array([[1, 2, 3], [4, 5, 6]])
+    np.testing.assert_array_equal(np.load("made/input.npy"), np.load("drawn.npy") + residual)
+
+
+def test_files_are_added_piece_by_piece(files, normcli, monkeypatch):
+    monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 0)
+    monkeypatch.setattr(spool, "SMALLEST_SCRATCH", 0)
+    assert normcli("ln", "-i", "x.npy", "--residual", "r.npy", "-o", "made.npy").code == 0
+    np.testing.assert_array_equal(np.load("made.npy"), np.load("y.npy"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["ln", "-i", "x.npy", "--residual", "[1,2]"], 3, "the residual has the shape (2,)"),
+        (["ln", "-i", "x.npy", "--residual", "none.npy"], 3, "--residual"),
+        (["ln", "-i", "-", "--residual", "-"], 2, "the other needs a file"),
+        (
+            ["bn", "-i", "x.npy", "-i", "r.npy", "--residual", "r.npy", "-o", "out/"],
+            2,
+            "--residual is of one tensor",
+        ),
+        (["ln", "-i", "a.zarr:x", "-o", "b.zarr:x", "--workers", "1", "--residual", "r.npy"], 2, "--residual"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments, code, message, files, normcli):
+    ran = normcli(*arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert message in ran.err
