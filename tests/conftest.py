@@ -20,6 +20,7 @@ from normcli.cli.run import run
 from normcli.compiled import COMPILED, NUMPY, VARIABLE, find_kernel
 from normcli.engine.geometry import Geometry
 from normcli.norms.plan import Plan, make_plan
+from tests.marks import sample
 
 if TYPE_CHECKING:
     from normcli.norms.request import Request
@@ -38,6 +39,9 @@ ASKED_FOR = ("peers", "browser")
 def pytest_collection_modifyitems(config, items):
     asked = config.getoption("-m")
     left_out = {item for item in items if any(item.get_closest_marker(m) and m not in asked for m in ASKED_FOR)}
+    if "NORMCLI_EVERY_CASE" not in os.environ:
+        for alike in group_cases(item for item in items if item.get_closest_marker("sampled")):
+            left_out.update(set(alike) - set(sample(alike)))
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     mark_most_cases_slow(items)
@@ -50,13 +54,18 @@ QUICK_CASES = 3
 """Of a test with more cases, so many are of the quick loop, spread over all of them; the others count as slow."""
 
 
-def mark_most_cases_slow(items):
-    """Mark what the quick loop can do without: most cases of a test that has many."""
+def group_cases(items):
+    """Return the cases of each test that has several."""
     cases = defaultdict(list)
     for item in items:
-        if hasattr(item, "callspec") and item.get_closest_marker("slow") is None:
+        if hasattr(item, "callspec"):
             cases[item.path, item.cls, item.originalname].append(item)
-    for alike in cases.values():
+    return cases.values()
+
+
+def mark_most_cases_slow(items):
+    """Mark what the quick loop can do without: most cases of a test that has many."""
+    for alike in group_cases(item for item in items if item.get_closest_marker("slow") is None):
         last = len(alike) - 1
         kept = {round(number * last / (QUICK_CASES - 1)) for number in range(QUICK_CASES)}
         for number, item in enumerate(alike):

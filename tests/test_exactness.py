@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normcli import normalize
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_result
 from tests.strategies import GROUPED, SCALERS, grouped_norms, options_for
@@ -112,6 +112,7 @@ def test_float64_layer_norm(n):
         check(normalize(make(kind, 3, n), "ln"), kind)
 
 
+@sampled
 @pytest.mark.parametrize("n", [5, *slowly([1, 2, 3, 4, 34, 500])])
 @pytest.mark.parametrize("norm", SCALERS)
 def test_float64_scalers(norm, n):
@@ -289,6 +290,7 @@ WINDOWS = {
 }
 
 
+@sampled
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("alpha", [1.0, *slowly([1e-4, 1e4])])
 @pytest.mark.parametrize("exponent", [0.75, *slowly([0.5, 1.0])])

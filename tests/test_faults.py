@@ -10,7 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 _PATCHED = (
     "open", "fdopen", "read", "pread", "preadv", "write", "pwrite", "pwritev", "fsync", "link", "replace", "rename",
@@ -170,6 +170,7 @@ def test_one_call_that_fails(line, name, folder, normcli):
     try_faults(normcli, line, folder / name, in_every_way=0)
 
 
+@sampled(times=1)
 @pytest.mark.slow
 @pytest.mark.usefixtures("mapped")
 @pytest.mark.parametrize(("line", "name"), COMMANDS)

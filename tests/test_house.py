@@ -143,6 +143,7 @@ def test_no_norm_is_called_by_name_outside_the_table_and_the_plan():
     assert compared == []
 
 
+@pytest.mark.slow
 def test_no_test_returns_before_it_asserts():
     """A block of a test that returns has an assertion, or asserts that something is raised."""
     silent = []

@@ -21,7 +21,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from tests.conftest import is_writing
 from tests.engine.test_engine import SHAPES, bits
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 COMMAND = [sys.executable, "-m", "normcli"]
 
@@ -31,6 +31,7 @@ def always_mapped(monkeypatch):
     monkeypatch.setattr("normcli.tensors.mapped.SMALLEST_MAPPED", 1)
 
 
+@sampled
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", *slowly([">f8", "int16"])])
 @pytest.mark.parametrize("block", [1 << 20, 1000])
@@ -316,6 +317,7 @@ def long_table(tmp_path_factory):
     path.unlink()
 
 
+@sampled(times=1)
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux' /proc")
 @pytest.mark.parametrize("extra", ["with pyarrow", "without pyarrow"])

@@ -32,6 +32,7 @@ def test_what_a_framework_made_is_named(number, peer):
     assert verdict.outcome in (Outcome.RIGHT, Outcome.AMONG), f"{plant.name}: {format_sentence(verdict.found)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", list(list_algorithms())[::23], ids=lambda plant: plant.name)
 def test_what_an_algorithm_made_is_named(plant):
     verdict = judge(plant)

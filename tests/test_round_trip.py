@@ -12,7 +12,7 @@ from normcli.norms.divisors import Measurement
 from normcli.norms.options import NAMES, OPTIONS, OptionKind, find_option
 from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule
 from normcli.verify.golden import verify_golden
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 SHAPE = (4, 6, 12)
 
@@ -80,6 +80,7 @@ def test_every_option_of_the_table_goes_round(cases, missing):
     assert {case.values[1].name for case in cases} == set(NAMES) - missing
 
 
+@sampled("norm", "option")
 @pytest.mark.parametrize(("norm", "option", "options"), quickly(GOLDEN))
 def test_golden_files_are_checked_with_the_options_that_they_were_written_with(
     norm, option, options, normcli, tmp_path, rng
@@ -95,6 +96,7 @@ def test_golden_files_are_checked_with_the_options_that_they_were_written_with(
     assert normcli("check", folder, "-q").code == 0
 
 
+@sampled("norm", "option")
 @pytest.mark.parametrize(("norm", "option", "options"), quickly(FITTED))
 def test_stats_files_are_merged_and_used_with_the_options_that_they_were_fitted_with(
     norm, option, options, normcli, tmp_path, rng

@@ -84,6 +84,7 @@ def run_in(folder, *command):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_tests_of_a_kernel_find_a_bug_and_name_it(kernel):
     folder, is_wrong = kernel
     options = (

@@ -48,6 +48,7 @@ def test_a_difference_is_exit_code_1_with_its_place(normcli, folder):
     assert "at        n=1 c=2 h=0 w=1   group c=2" in ran.out
 
 
+@pytest.mark.slow
 def test_json(normcli, folder):
     ran = normcli(
         *BN, "--actual", "bad.npy", "--actual-mean", "mean.npy", "--actual-rstd", "rstd.npy", "-fjson"
@@ -153,6 +154,7 @@ def test_bad_input(line, code, message, normcli, folder):
     assert message in ran.err
 
 
+@pytest.mark.slow
 def test_a_pipe(folder):
     shell = f"{sys.executable} -m normcli ln -i x.npy -o - | {sys.executable} -m normcli check ln -i x.npy --actual -"
     assert subprocess.run(shell, shell=True, capture_output=True, check=False).returncode == 0

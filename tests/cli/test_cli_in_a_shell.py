@@ -179,6 +179,7 @@ def test_a_termination_while_an_archive_is_read_is_no_damage(tmp_path):
         assert process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_control_characters_never_reach_the_terminal(tmp_path):
     path = tmp_path / "a\x1b[31mb\nc.csv"
     path.write_text('"x\x1b[31m","y\ty","z\nz"\n1,2,3\n4,5,7\n')

@@ -14,6 +14,7 @@ from normcli.norms.options import find_option
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from tests.conftest import ROOT
+from tests.marks import sampled
 from tests.strategies import options_for
 
 SHAPE = (2, 4, 4, 4)
@@ -331,6 +332,7 @@ def test_every_norm_stands_beside_another(normcli):
         np.testing.assert_array_equal(column["normalized"], expected)
 
 
+@sampled
 @pytest.mark.parametrize(
     "source",
     [

@@ -17,7 +17,7 @@ import pytest
 
 from normcli import NORMS, normalize
 from normcli.norms.options import find_option
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 from tests.teach.printed import check_true
 
 WORD = ["--data", "[[1,2,3,4]]", "--eps", "0"]
@@ -173,6 +173,7 @@ def test_only_the_group_in_question_is_warned_of(normcli):
     assert normcli("explain", "bn", *data, "--at", "0,1", "--quiet").err == ""
 
 
+@sampled
 @pytest.mark.parametrize(
     "data",
     ["7", '[["nan",1]]', *slowly(["[]", "[[],[]]", '[["inf",1]]', "[[[[[[1,2]]]]]]", "[[1e308,1e308]]"])],

@@ -45,6 +45,7 @@ def test_every_format_names_it(format_, files, normcli):
     assert "outside" in ran.out
 
 
+@pytest.mark.slow
 def test_gamma_and_beta_are_taken(files, normcli):
     gamma, beta = np.arange(1.0, 51.0) / 10, np.arange(50.0)
     np.save(files / "z.npy", normalize(X, "ln", gamma=gamma, beta=beta).normalized)
@@ -57,6 +58,7 @@ def test_gamma_and_beta_are_taken(files, normcli):
     assert data["matches"][0]["affine"] == "gamma, beta"
 
 
+@pytest.mark.slow
 def test_nothing_that_fits_is_exit_1_with_the_nearest(files, normcli):
     np.save(files / "noise.npy", X[::-1])
     ran = normcli("identify", "-i", files / "x.npy", "--actual", files / "noise.npy", "-f", "json")
@@ -66,6 +68,7 @@ def test_nothing_that_fits_is_exit_1_with_the_nearest(files, normcli):
     assert ran.json["sentence"].startswith("No norm reproduces y")
 
 
+@pytest.mark.slow
 def test_a_plain_map_is_no_norm_and_exit_1(files, normcli):
     a, b = (np.random.default_rng(seed).uniform(0.5, 2.0, (6, 1)).astype("f4") for seed in (1, 2))
     np.save(files / "map.npy", a * X + b)

@@ -11,7 +11,7 @@ import pytest
 
 from normcli import NORMS
 from normcli.norms.options import find_option
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 TORCH = ["--shape", "3,4", "--rng", "torch", "--dist", "normal", "--seed", 0]
 
@@ -46,6 +46,7 @@ def choose_groups(name, shape):
     return ("--groups", 2 if shape[1] % 2 == 0 else 1)
 
 
+@sampled
 @pytest.mark.parametrize(
     ("name", "shape"),
     [

@@ -292,6 +292,7 @@ def _run(arguments, **streams):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 def test_an_answer_that_cannot_be_written_leaves_the_state(tmp_path):
     state = tmp_path / "s.npz"

@@ -188,6 +188,7 @@ def test_bits_of_both_kernels(variant, norm, dtype, kind, size, groups, order, p
     compare(x, norm, Kernel(KERNEL.module, variant), **options)
 
 
+@pytest.mark.slow
 @needs_kernel
 @settings(max_examples=60, deadline=None)
 @given(
@@ -269,6 +270,7 @@ def test_bits_where_more_values_are_missed_than_there_is_room_for():
     compare(np.where(x > 1.0, x, 1e-7 * x), "ln", KERNEL, gamma=rng.standard_normal(500))
 
 
+@pytest.mark.slow
 @needs_kernel
 def test_rows_of_values_far_apart_are_decided():
     """Of which a grid does not hold the sums, but three and four doubles do."""

@@ -20,7 +20,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.numerics.records import Leaves, fold_leaves
 from normcli.numerics.solution import Given
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 pytestmark = pytest.mark.usefixtures("either_kernel")
 
@@ -63,6 +63,7 @@ OTHERS = [
 """With `FEW`: every shape with every norm and either dtype, and every norm with either dtype."""
 
 
+@sampled
 @pytest.mark.parametrize(
     ("shape", "axes", "dtype", "norm"),
     [*FEW, *slowly(pytest.param(*case) for case in OTHERS)],
@@ -114,6 +115,7 @@ def test_what_is_far_from_1_does_not_change_the_bits_of_others():
     np.testing.assert_array_equal(whole[:, others], evaluate(**usual)[:, others])
 
 
+@sampled
 @pytest.mark.parametrize("shape", [(7,), (3, 5, 6, 4), (3, 100, 5), (2, 1, 9)], ids=str)
 @pytest.mark.parametrize("request_", [Request("lrn"), Request("lp", p=600.0)], ids=lambda r: r.norm)
 def test_the_same_bits_for_norms_apart(shape, request_, tmp_path, monkeypatch):
@@ -154,6 +156,7 @@ EITHER = [
 """Every shape with every norm, and either with all values."""
 
 
+@sampled
 @pytest.mark.usefixtures("short_segments")
 @pytest.mark.parametrize(
     ("shape", "axes", "options", "kind", "dtype"),
@@ -214,6 +217,7 @@ def test_no_more_is_kept_of_a_group_than_some_tiles():
     assert (totals.records.square_0 + totals.records.square_1).tolist() == [40 * 2.0**60 + 780] * 3
 
 
+@sampled
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
 @pytest.mark.parametrize("norm", ["ln", "minmax", "robust"])
 def test_the_same_bits_for_any_memory(norm, shape, axes, tmp_path):

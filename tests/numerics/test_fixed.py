@@ -29,6 +29,7 @@ def test_doubles_of_any_range_add_up_exactly(values, exponent):
     assert to_fractions(fixed) == [sum(map(Fraction, values)) * Fraction(2) ** exponent]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(DOUBLES, DOUBLES, DOUBLES)
 def test_merging_in_any_order_gives_the_same_digits(a, b, c):

@@ -10,7 +10,7 @@ from normcli.numerics.leaves import find_inexact, measure_leaves, measure_short_
 from normcli.numerics.lengths import measure_powers
 from normcli.numerics.records import Leaves, fold_leaves
 from normcli.numerics.workspace import Workspace
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 from tests.test_exactness import make
 
 KINDS = [
@@ -44,6 +44,7 @@ def require_exact(leaves, rows, *, need_sum=True):
     return leaves.extreme
 
 
+@sampled
 @pytest.mark.parametrize("need_sum", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 255, 700, *slowly([2, 3, 16, 257, 1024, 4096])])

@@ -18,7 +18,7 @@ from normcli.numerics.kept import Kept
 from normcli.numerics.lengths import find_length, fold_powers, measure_powers, merge_powers
 from normcli.numerics.powers import keep_fraction
 from normcli.numerics.workspace import Workspace
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 EXACT = decimal.Context(100, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 INF, NAN = math.inf, math.nan
@@ -71,6 +71,7 @@ KINDS = {
 }
 
 
+@sampled
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_lengths_are_rounded_once(kind, p):

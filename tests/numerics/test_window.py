@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 
 def measure_ulp(value, exact):
@@ -61,6 +61,7 @@ def draw(kind, shape=(2, 9)):
     return KINDS[kind](random, random.standard_normal(shape))
 
 
+@sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("exponent", [0.75, -2.5, *slowly([0.0, 1.0, 0.1, 8.0, -1.0, math.pi])])
 @pytest.mark.parametrize(

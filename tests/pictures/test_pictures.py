@@ -29,7 +29,7 @@ from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor
 from tests.conftest import DATA
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = [
@@ -142,6 +142,7 @@ ELSE = quickly(
 )
 
 
+@sampled
 @pytest.mark.parametrize(
     ("norm", "shape", "options"),
     [*(pytest.param(*case.values, None, id=case.id, marks=case.marks) for case in EVERY), *ELSE],
@@ -185,6 +186,7 @@ def test_any_values_that_are_shown_are_those_of_the_result(norm, shape, values):
     compare_cells(result, ET.fromstring(spell(draw([result], tensor, Options(values=values)))), values)
 
 
+@sampled(times=1)
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
 def test_values_and_legend_are_the_results_to_the_last_bit(norm, shape):
     result, tensor = make(norm, shape)
@@ -218,6 +220,7 @@ def compare_entry(result, entry):
         assert float(text.text) == pytest.approx(expected, rel=1e-7, nan_ok=True)
 
 
+@sampled(times=1)
 @pytest.mark.parametrize(("norm", "shape"), EVERY)
 def test_the_legend_has_the_colour_of_every_group_that_is_shown_exactly_once(norm, shape):
     result, tensor = make(norm, shape)
@@ -296,6 +299,7 @@ def test_coordinates_have_two_decimals_at_most():
     assert not [n for path in paths for n in re.findall(r"[\d.]+", path) if len(n.partition(".")[2]) > 2]
 
 
+@sampled
 @pytest.mark.parametrize("norm", [*OF_EACH_KIND, *slowly(norm for norm in NORMS if norm not in OF_EACH_KIND)])
 @pytest.mark.parametrize("view", [VIEWS[1], *slowly(VIEWS[2:])])
 def test_large_tensors_are_cut_with_the_number_of_what_is_left_out(norm, view):

@@ -11,6 +11,7 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import CONVENTIONS, find_convention
 from normcli.norms.table import AxesRule, EpsRule
 from normcli.results.backward import draw_gradient
+from tests.marks import sampled
 from tests.reference.backward import measure_gradients
 from tests.reference.limits import STATISTIC
 
@@ -161,6 +162,7 @@ def test_a_constant_gradient_moves_nothing():
     assert not found.dgamma.any()
 
 
+@sampled
 @pytest.mark.parametrize("norm", ["ln", "bn", "rms", "mvn", "gn", "lp", "wn"])
 @pytest.mark.parametrize(
     ("offset", "spread"),
@@ -195,6 +197,7 @@ def test_a_constant_column_of_zscore_is_only_centred():
     require_exact(found)
 
 
+@sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
 @pytest.mark.parametrize("p", [3.0, 0.5, 1.25, -1.5, 16.0, 1 / 16, 0.01, -40.0, 1.0 + 1e-9])
 def test_lengths_of_any_power_are_exact(p, dtype):

@@ -19,7 +19,7 @@ from normcli.norms.table import NORMS
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.result import calculate
 from tests.conftest import plan_request
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 from tests.reference.groups import solve_group
 from tests.reference.limits import ELEMENT
 from tests.reference.measuring import Elements, measure_elements
@@ -32,6 +32,7 @@ def options(norm):
     return {"groups": 2} if find_option("groups").belongs_to(NORMS[norm]) else {}
 
 
+@sampled
 @pytest.mark.parametrize("norm", GROUPED)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 4, 30), *slowly([(4, 6, 5), (700, 2, 2)])])
@@ -56,6 +57,7 @@ def test_statistics_and_values_are_exact_of_what_counts(norm, dtype, shape, rng)
             assert max(errors) <= ELEMENT
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @for_all(
     st.sampled_from(["ln", "bn", "rms", "zscore", "l1", "l2"]),

@@ -104,6 +104,7 @@ def test_any_conditioning_leads_to_the_exact_dx():
         require_same(*explain(case, dy, "ln"))
 
 
+@pytest.mark.slow
 def test_a_long_group_is_added_up_as_pairs():
     x, dy = draw(4, (3, 5000))
     x = 1e8 + x

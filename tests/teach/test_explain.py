@@ -19,7 +19,7 @@ from normcli.numerics.solution import Given
 from normcli.results.inputs import fit_inputs
 from normcli.teach.explain import explain
 from normcli.teach.group import find_group
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 from tests.strategies import options_for
 from tests.teach.printed import check_true
 
@@ -152,6 +152,7 @@ def wrap_numbers(code: str) -> str:
     return re.sub(r"(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?", lambda found: f"N('{found[0]}')", code)
 
 
+@sampled(times=1)
 @pytest.mark.parametrize(
     "tensors", [pytest.param(["float32"], id="float32"), *slowly([pytest.param(list(TENSORS), id="each")])]
 )

@@ -9,6 +9,7 @@ import pytest
 from normcli.errors import DataError, UsageError
 from normcli.tensors.delimited import find_delimiter, read_delimited, write_delimited
 from normcli.tensors.tables import MISSING, TableOptions
+from tests.marks import sampled
 
 
 @pytest.fixture(
@@ -114,6 +115,7 @@ def test_missing_values(word):
     np.testing.assert_array_equal(read(f"1,2\n{word},4\n")[0], [[1, 2], [NAN, 4]])
 
 
+@sampled
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize(
     ("lines", "where"),

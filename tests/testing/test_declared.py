@@ -15,6 +15,7 @@ from normcli.errors import UsageError
 from normcli.results.arguments import read_arguments
 from normcli.testing import assert_backward_matches, assert_matches, provocations
 from normcli.testing.declared import derive_bounds, derive_gradient_bounds
+from tests.marks import sampled
 
 RNG = np.random.default_rng(17)
 X = RNG.normal(3.0, 2.0, (6, 300)).astype(np.float32)
@@ -62,6 +63,7 @@ ACCUMULATED = {
 }
 
 
+@sampled
 @pytest.mark.parametrize("dtype", ACCUMULATED)
 @pytest.mark.parametrize(
     ("norm", "name"),
@@ -172,6 +174,7 @@ def test_bounds_of_gradients_are_asked_for_likewise():
         assert_backward_matches(far.dy, far.x, far.dy, "lp", accumulate="float32")
 
 
+@pytest.mark.slow
 def test_bounds_are_asked_for_by_the_dtype_of_the_sums():
     y = (X - X.mean(-1, keepdims=True)) / np.sqrt(X.var(-1, keepdims=True) + np.float32(1e-5))
     assert_matches(y, X, "ln", accumulate="float32")
@@ -188,6 +191,7 @@ def test_bounds_are_asked_for_by_the_dtype_of_the_sums():
     assert 1.0 < float(bound.split()[1]) < 100.0
 
 
+@pytest.mark.slow
 def test_half_precision_is_held_to_little_more_than_its_rounding():
     x = X.astype(np.float16)
     exact = normalize(x, "ln").normalized
@@ -231,6 +235,7 @@ def test_what_an_algorithm_promises_nothing_of_fails_whatever_the_values(name, s
         assert_matches(exact, found.x, "ln", accumulate=sums, algorithm=name, **found.options)
 
 
+@pytest.mark.slow
 def test_values_that_are_not_finite_are_judged_as_without_bounds():
     x = X.copy()
     x[0, 0], x[1, 0] = np.nan, np.inf

@@ -137,6 +137,7 @@ def test_a_cast_that_is_no_name_is_an_error():
         assert_matches(port(), X, "ln", accumulate="float32", cast=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [np.float32, np.dtype("float32"), "f4"], ids=repr)
 def test_sums_are_declared_by_any_word_for_their_dtype(accumulate):
     y = normalize(X, "ln").normalized

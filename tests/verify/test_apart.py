@@ -21,6 +21,7 @@ def ask(x, y, **given):
     return format_sentence(identify(Question(x, y, layout=layout, **given)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [1, 2])
 def test_a_gamma_for_every_value_of_few_samples_hides_the_norm(samples):
     x, gamma, beta = make(samples, 4, 5, 6), make(4, 5, 6), make(4, 5, 6)
@@ -44,6 +45,7 @@ def test_nothing_is_hidden_by_a_gamma_or_beta_that_is_given(given):
     assert "could give any y" not in ask(make(1, 4, 5, 6), make(1, 4, 5, 6), **given)
 
 
+@pytest.mark.slow
 def test_three_samples_would_tell():
     assert "could give any y" not in ask(make(3, 4, 5, 6), make(3, 4, 5, 6))
 
@@ -63,6 +65,7 @@ def test_the_place_of_an_eps_that_does_not_show_makes_no_other_norm():
     assert format_sentence(found).count("standard score") == 1
 
 
+@pytest.mark.slow
 def test_a_map_that_is_too_simple_is_no_norm_by_accident():
     x = make(8, 6, 5, 5)
     found = identify(Question(x, x * np.float32(0.5)))
@@ -70,6 +73,7 @@ def test_a_map_that_is_too_simple_is_no_norm_by_accident():
     assert "normalization" not in format_sentence(found)
 
 
+@pytest.mark.slow
 def test_no_evaluation_is_read_off_a_map_without_a_shift():
     x = make(8, 6, 5, 5)
     sentence = ask(x, x * np.abs(make(6, 1, 1)))

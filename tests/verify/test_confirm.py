@@ -9,7 +9,7 @@ from normcli import normalize
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.search import MOST_VALUES
 from normcli.verify.sentence import format_sentence
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 SHAPE = (1600, 128)
 
@@ -39,6 +39,7 @@ NORMS = [
 ]
 
 
+@sampled(times=1)
 @pytest.mark.parametrize(("norm", "options", "shape"), NORMS)
 @pytest.mark.parametrize("off", [0.01, np.nan, -np.inf])
 def test_one_wrong_value_outside_of_the_sample_is_no_match(norm, options, shape, off):
@@ -50,12 +51,14 @@ def test_one_wrong_value_outside_of_the_sample_is_no_match(norm, options, shape,
     assert f"except for 1 of {x.size:,} values, the first at ({', '.join(map(str, place))})" in sentence
 
 
+@pytest.mark.slow
 def test_one_wrong_value_at_the_last_place_is_no_match():
     x = make()
     y = normalize(x, "ln").normalized
     assert identify(Question(x, alter(y, (-1, -1), y[-1, -1] + np.float32(0.01))), "ln").kind is not Kind.NORM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("affine", ["given", *slowly(["hidden"])])
 def test_gamma_and_beta_are_part_of_it(affine):
     x, gamma, beta = make(), make(128 * 1100, 1)[:128], make(128 * 1100, 2)[:128]

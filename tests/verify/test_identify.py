@@ -20,7 +20,7 @@ from normcli.verify.evidence import STANDARDS, standardize
 from normcli.verify.groups import enumerate_grids, put_back, take_groups
 from normcli.verify.identify import Question
 from normcli.verify.sentence import format_sentence
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 IMAGES = (4, 12, 5, 6)
 OF_FEW_WAYS = {2: (40, 6), 3: (5, 6, 25), 4: (3, 6, 5, 7), 5: (2, 6, 5, 3, 5)}
@@ -48,6 +48,7 @@ def best(found, **wanted):
     return [m for m in found.matches if all(getattr(m, k) == v for k, v in wanted.items())]
 
 
+@sampled
 @pytest.mark.parametrize(
     ("dtype", "rank"),
     [
@@ -178,6 +179,7 @@ def test_combinations_outside_the_table(planted, rank, dtype):
         assert found.matches[0].axes == axes
 
 
+@pytest.mark.slow
 def test_of_one_group_an_eps_that_nobody_uses_shows_the_mean_alone():
     x = make(OF_FEW_WAYS[3])
     found = identify(x, plainly(x, (0, 1, 2), 0.5))
@@ -188,6 +190,7 @@ def test_of_one_group_an_eps_that_nobody_uses_shows_the_mean_alone():
     assert "It may be layer normalization (ln)" in sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, -0.4])
 def test_of_a_map_of_one_pair_no_mean_is_claimed(shift):
     x = make(OF_FEW_WAYS[3])
@@ -409,6 +412,7 @@ def test_nothing_can_be_told(x, y, reason):
     assert reason in found.reason
 
 
+@pytest.mark.slow
 def test_groups_that_are_not_finite_are_passed_over():
     x = make(IMAGES)
     x[0, 0, 0, 0] = np.nan
@@ -477,6 +481,7 @@ def test_values_beyond_any_norm_are_no_warning_of_numpy(place, value):
     assert identify(x, y).reason is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_gamma_and_beta_of_groups_are_taken_as_of_groups(dtype):
     rng = np.random.default_rng(0)
@@ -491,6 +496,7 @@ def test_gamma_and_beta_of_groups_are_taken_as_of_groups(dtype):
     assert (match.norm, match.groups, match.affine) == ("gn", 2, "gamma, beta")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [None, 1.5])
 def test_results_of_float64_that_were_calculated_in_float32(gamma):
     x = np.random.default_rng(1).normal(0.7, 2.0, (9, 5, 12))

@@ -56,6 +56,7 @@ def test_near_zero_either_may_have_been():
     assert "flax-linen" in match.like
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 3])
 def test_where_every_variance_cancels_to_nothing_no_norm_is_seen(seed):
     """Of (x − mean) · c, eps gives the c: whatever the groups are, a variance of 0 leaves no trace of them."""

@@ -57,6 +57,7 @@ def test_a_norm_of_groups_with_one_statistic_is_told_from_a_plain_map():
     assert identify(Question(x, x * np.float32(0.4871) - np.float32(0.2533))).kind is Kind.AFFINE
 
 
+@pytest.mark.slow
 def test_an_eps_that_takes_up_the_factor_is_no_match():
     """One group, one factor: some eps fits any y = a · x with a small enough."""
     x = make((8, 30))
@@ -66,6 +67,7 @@ def test_an_eps_that_takes_up_the_factor_is_no_match():
     assert "54.76" not in format_sentence(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["ln", "rms"])
 @pytest.mark.parametrize("factor", [0.85, 0.3])
 def test_one_group_shows_no_eps(norm, factor):
@@ -76,6 +78,7 @@ def test_one_group_shows_no_eps(norm, factor):
     assert identify(Question(x, normalize(x, norm).normalized)).kind is Kind.NORM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("mean", [0.0, 30.0, 100.0])
 def test_maps_of_half_precision_are_found_far_from_zero(mean, dtype):
@@ -86,6 +89,7 @@ def test_maps_of_half_precision_are_found_far_from_zero(mean, dtype):
     np.testing.assert_allclose(found.plain.scale.ravel(), a.ravel(), rtol=0.02)
 
 
+@pytest.mark.slow
 def test_a_large_eps_that_several_groups_share_is_told_and_no_match():
     x = make((8, 30)) * np.linspace(0.5, 2.0, 8, dtype="f4")[:, None]
     var = x.astype("f8").var(1, keepdims=True)
@@ -135,6 +139,7 @@ def test_bytes_that_reach_255_may_have_been_divided_by_it_or_by_the_largest():
     assert "ℓp normalization (lp)" in format_sentence(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scale", "words"),
     [
@@ -153,6 +158,7 @@ def test_scalers_that_are_no_norm_are_named_as_possibilities(scale, words):
     assert "or no norm at all" in format_sentence(found)
 
 
+@pytest.mark.slow
 def test_of_a_norm_with_groups_that_were_left_as_they_are_it_is_not_said_that_no_statistics_are_seen():
     x = make((3, 4, 5, 6))
     y = normalize(x, "in").normalized.copy()
@@ -164,6 +170,7 @@ def test_of_a_norm_with_groups_that_were_left_as_they_are_it_is_not_said_that_no
     assert "statistics of this tensor" not in sentence
 
 
+@pytest.mark.slow
 def test_one_sample_for_each_gamma_shows_no_grouping():
     x, rng = make((1, 6, 8, 8)), np.random.default_rng(1)
     gamma, beta = (rng.uniform(0.5, 2.0, 6).astype("f4") for _ in range(2))

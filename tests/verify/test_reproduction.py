@@ -15,6 +15,7 @@ from normcli.norms.request import Request
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.reproduction import MOST_SURVIVORS, Candidate, reproduce
 from normcli.verify.sentence import format_sentence
+from tests.marks import sampled
 
 SHAPE = (12, 48)
 
@@ -36,6 +37,7 @@ COMPUTATIONS = [
 ]
 
 
+@sampled(times=1)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("computation", COMPUTATIONS, ids=lambda one: one.name)
 def test_what_gave_the_bits_is_found_or_the_bits_are_the_exact_ones(computation, dtype):

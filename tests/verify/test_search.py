@@ -30,6 +30,7 @@ def sum_in_turn(values):
     return np.add.accumulate(values, axis=1, dtype=values.dtype)[:, -1:]
 
 
+@pytest.mark.slow
 def test_sums_of_half_precision_are_a_match_by_all_their_bits_alone():
     x = make((12, 509), dtype="float16", mean=0.0)
     square = x * x
@@ -172,6 +173,7 @@ def test_an_eps_that_shows_is_not_taken_for_noise():
 # -- what only a rough kernel may give is no certainty
 
 
+@pytest.mark.slow
 def test_sums_in_half_precision_are_near_a_norm_and_none():
     x = make((16, 256), dtype="float16")
     wide = x.astype("f8")
@@ -184,6 +186,7 @@ def test_sums_in_half_precision_are_near_a_norm_and_none():
     )
 
 
+@pytest.mark.slow
 def test_far_from_zero_a_factor_or_noise_is_no_kernel():
     x = make((6, 8), mean=1e5)
     wide = x.astype("f8")
@@ -201,6 +204,7 @@ def test_the_value_that_is_shown_is_not_the_exact_one_rounded():
     assert find_furthest(actual, exact, ulp, np.dtype("f2")) == ((1,), 1.0, 1.0009765625)
 
 
+@pytest.mark.slow
 def test_where_one_gives_every_bit_it_comes_first():
     x = make((40, 96))
     wide = x.astype("f8")
@@ -218,6 +222,7 @@ def test_the_largest_eps_is_rounded_down():
     assert "any eps up to 1.6e+04" in sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("centred", [True, False])
 def test_gamma_is_found_where_eps_outweighs_the_variances(centred):
     x = make((32, 16), mean=0.0) * np.float32(1e-3)
@@ -260,6 +265,7 @@ def test_frameworks_are_named_whose_gamma_and_beta_have_that_shape(norm, axes, p
     assert not named & unlike
 
 
+@pytest.mark.slow
 def test_what_float32_would_lose_far_from_zero_is_no_exception_of_float64():
     x, rng = make((2, 3, 8, 8), dtype="float64", mean=100.0) / 200.0 + 100.0, np.random.default_rng(1)
     factors, shifts = rng.uniform(0.98, 1.02, (3, 8, 8)), 0.02 * rng.uniform(-1, 1, (3, 8, 8))

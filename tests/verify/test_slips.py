@@ -47,6 +47,7 @@ def test_stored_statistics_are_read_off(given):
     assert "evaluation: running mean ≈" in format_sentence(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "words"),
     [

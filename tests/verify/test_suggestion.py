@@ -30,6 +30,7 @@ def test_a_batch_of_several_tells_bn_from_ln_and_in():
     assert "in" not in {match.norm for match in again.matches}
 
 
+@pytest.mark.slow
 def test_algorithms_that_give_the_same_bits_are_told_apart():
     x = np.random.default_rng(0).normal(0.5, 1.5, (24, 40)).astype(np.float16)
     formula = Formula.of(make_plan(Request("ln"), x.shape, x.dtype))
