@@ -131,9 +131,11 @@ class Explanation:
         return flatten_records(self.records(), _COLUMNS)
 
     def page(self) -> Page:
-        """Return the result as a page, open at the value that was asked for; its backward pass below."""
+        """Return the result as a page, open at the value that was asked for, or the first; its backward pass below."""
         result = self.calculate()
-        page = Page(self._title(), [result], self.tensor, self.story.at)
+        shape = self.story.plan.grid.shape
+        at = (0,) * len(shape) if self.story.at is None and 0 not in shape else self.story.at
+        page = Page(self._title(), [result], self.tensor, at)
         if self.dy is None:
             return page
         picture = None if self.story.group is None else self._draw_reach(result)

@@ -10,13 +10,15 @@ import base64
 import hashlib
 import html
 import json
+import re
 from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, TextIO
 
 from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError
-from normcli.page.content import make_content
+from normcli.page.blocks import format_blocks
+from normcli.page.content import choose_slice, make_content
 from normcli.page.further import format_further
 from normcli.version import __version__
 
@@ -24,7 +26,14 @@ if TYPE_CHECKING:
     from normcli.documents.document import Document, Page, View
 
 
-_SCRIPTS = ("numbers.js", "arithmetic.js", "page.js")
+_SCRIPTS = (
+    "numbers.js", "arithmetic.js", "model.js", "matrices.js", "story.js", "histogram.js", "knobs.js", "link.js", "page.js",
+)  # fmt: skip
+
+_NOTES = re.compile(r"^ *(?://[^\n]*\n|/\*\*.*?\*/\n)|^ +|^\n", re.MULTILINE | re.DOTALL)
+"""Comments on lines of their own, indentation and empty lines."""
+
+_KNOBS = ("x", "gamma", "beta", "eps")
 
 
 def write(document: Document, stream: TextIO, view: View) -> None:
@@ -45,6 +54,7 @@ def _put_together(page: Page, view: View) -> str:
     """Return the page, all ASCII: no encoding of any output can then change what was hashed."""
     script = _wrap("".join(map(_read, _SCRIPTS))).encode("ascii", "backslashreplace").decode()
     style = _read("page.css") + _colour_groups()
+    plan = page.results[0].plan
     text = Template(_read("page.html")).substitute(
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'",
@@ -53,9 +63,22 @@ def _put_together(page: Page, view: View) -> str:
         style=style,
         script=script,
         data=_embed(make_content(page, view)),
+        knobs="\n".join(map(_format_knob, _KNOBS)),
+        blocks=format_blocks(plan, choose_slice(plan.grid.shape, page.at)),
         further=format_further(page, view),
     )
     return text.encode("ascii", "xmlcharrefreplace").decode()
+
+
+def _format_knob(name: str) -> str:
+    """Return a slider and a number for what the reader may move."""
+    return (
+        f'<div class="knob" id="knob-{name}">'
+        f'<label id="{name}-label" for="{name}-number">{name}</label>'
+        f'<input id="{name}-slider" type="range" min="0" step="1" aria-labelledby="{name}-label">'
+        f'<input id="{name}-number" type="number" step="any" aria-describedby="{name}-error">'
+        f'<p id="{name}-error" class="error" role="alert" hidden></p></div>'
+    )
 
 
 def _wrap(script: str) -> str:
@@ -83,4 +106,6 @@ def _hash(text: str) -> str:
 
 
 def _read(name: str) -> str:
-    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+    """Return a file of this room; of a script or a style without what only its readers need."""
+    text = resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+    return text if name.endswith(".html") else _NOTES.sub("", text)

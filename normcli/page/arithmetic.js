@@ -94,10 +94,37 @@ const OPERATIONS = {
 
 // -- in doubles
 
+/** The name of a group's own values, where its statistics are to be made of them. */
+const MEMBERS = Symbol("members");
+
+/** A sum to the last digit or so: what each addition rounds off is added up beside it (Neumaier 1974). */
+function addUp(terms) {
+  let [sum, rest] = [0, 0];
+  for (const term of terms) {
+    const next = sum + term;
+    rest += Math.abs(sum) >= Math.abs(term) ? sum - next + term : term - next + sum;
+    sum = next;
+  }
+  return Number.isFinite(sum + rest) ? sum + rest : sum;
+}
+
+/** The value that lies so far from the smallest to the largest, between its neighbours in proportion. */
+function pickQuantile(share, terms) {
+  if (!terms.length || terms.some(Number.isNaN)) return NaN;
+  const sorted = Float64Array.from(terms).sort();
+  const at = share * (sorted.length - 1);
+  const [low, high] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]];
+  return low === high ? low : low + (high - low) * (at - Math.floor(at));
+}
+
 /** What a tree comes to, given the values of its names. */
 function evaluate(tree, values) {
   if (!Array.isArray(tree)) return typeof tree === "number" ? tree : values[tree];
   const [operation, ...parts] = tree;
+  const takeEach = (each) => values[MEMBERS].map((x) => evaluate(each, { ...values, x }));
+  if (operation === "series" && parts[0] === null) return addUp(takeEach(parts[1]));
+  if (operation === "quantile") return pickQuantile(parts[0], takeEach(parts[1]));
+  if (operation === "sign") return Math.sign(evaluate(parts[0], values));
   if (operation === "series" || operation === "worked") return evaluate(parts[0], values);
   if (operation === "root" && parts[0][0] === "sum") {
     // A square may lie beyond doubles where its root does not.

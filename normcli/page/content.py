@@ -9,25 +9,24 @@ import numpy as np
 
 from normcli.answers.calculation import count_values
 from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
-from normcli.documents.plans import format_formula, format_reduction
+from normcli.documents.plans import format_reduction
 from normcli.norms.options import list_own_options
 from normcli.norms.table import EpsMode
 from normcli.numerics.rounding import widen
+from normcli.page.steps import list_steps, mark_formula
+from normcli.page.trees import describe_definitions, measure
 from normcli.printable import make_printable
 from normcli.teach.definitions import define_group, define_value
-from normcli.teach.expression import Constant, Fold, Symbol
 from normcli.tensors.nested import to_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from normcli.documents.document import Page, View
     from normcli.norms.plan import Plan
     from normcli.results.result import Result
-    from normcli.teach.definitions import Definition
-    from normcli.teach.expression import Expression
 
     Places = tuple[NDArray[np.intp], ...]
 
@@ -49,8 +48,6 @@ _EPS_PLACES = {
     EpsMode.FLOOR: "the least divisor",
     EpsMode.SQUARE_FLOOR: "the least square",
 }
-
-_RSTD_NOTE = "rstd is 1/divisor at the eps that was given."
 
 
 def choose_slice(shape: Sequence[int], at: Sequence[int] | None = None) -> tuple[range, ...]:
@@ -158,9 +155,8 @@ def _format_like(plan: Plan) -> str:
 
 def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]:
     """Return a result's groups and arithmetic, and of each shown cell its group, parameters and results."""
-    plan, spec = result.plan, result.plan.spec
+    plan, spec, given = result.plan, result.plan.spec, result.inputs.parameters
     shown, owner = np.unique(plan.grid.locate_groups(grid), return_inverse=True)
-    parameters = {name: _pick_parameter(name, p, plan, grid) for name, p in result.inputs.parameters.items()}
     window, constants = None, {}
     if spec.window is not None:
         window = {"axis": plan.grid.axes[0], "before": spec.window.before, "after": spec.window.after}
@@ -170,34 +166,43 @@ def _describe_result(result: Result, grid: Places, label: str) -> dict[str, Any]
     statistics = {name: array.reshape(-1)[shown] for name, array in result.statistics.items()}
     roots = statistics.get(plan.norm.divisor.spread or "", np.zeros(shown.size))
     beyond = list(map(_is_beyond, roots.tolist()))
+    are_given = result.running is not None
     return {
         "label": label,
         "title": plan.norm.title + _format_like(plan),
-        "formula": format_formula(plan, parameters),
+        "formula": mark_formula(plan, given),
         "facts": list(format_reduction(plan)),
+        "steps": [step._asdict() for step in list_steps(plan)],
         "dtype": result.dtype.name,
         "rounding": "before gamma and again" if rounds_twice else "once" if rounds else None,
         "centre": plan.norm.centre.statistic,
+        "spread": plan.norm.divisor.spread,
         "eps": spec.eps,
         "epsPlace": None if spec.eps is None or spec.eps_mode is None else _EPS_PLACES[spec.eps_mode],
         "window": window,
         "constants": constants,
+        "measuring": [] if are_given else list(measure(plan)),
         "groupArithmetic": [
-            _describe_definitions(define_group(plan, given=result.running is not None, beyond=kind))
+            describe_definitions(define_group(plan, given=are_given, beyond=kind))
             for kind in sorted({False, *beyond})
         ],
         "variants": list(map(int, beyond)),
-        "valueArithmetic": _describe_definitions(define_value(plan, parameters, result.dtype.name)),
+        "valueArithmetic": describe_definitions(define_value(plan, given, result.dtype.name)),
+        "movedFormula": mark_formula(plan, plan.norm.parameter_names),
+        "movedArithmetic": describe_definitions(
+            define_value(plan, plan.norm.parameter_names, result.dtype.name)
+        ),
         "groupCount": plan.grid.group_count,
         "groups": [plan.grid.group_name(int(group)) for group in shown],
         "numbers": shown.tolist(),
         "counts": count_values(result).flat[shown].tolist(),
         "statistics": {name: _list(array) for name, array in statistics.items()},
-        "owner": owner.reshape(-1).tolist(),
-        **parameters,
+        "owner": _tabulate(owner, grid),
+        "given": sorted(given),
+        "parameters": _pick_parameters(given, plan, grid),
         "normalized": _list(result.normalized[grid]),
-        "rounded": _list(result.standardized[grid]) if rounds_twice else None,
-        "notes": [_RSTD_NOTE] if spec.eps is not None and "rstd" in statistics else [],
+        "standardized": _list(result.standardized[grid]) if given else None,
+        "roundsTwice": bool(rounds_twice),
         "warnings": list(result.warnings),
     }
 
@@ -207,35 +212,31 @@ def _is_beyond(root: float) -> bool:
     return 0.0 < root < math.inf and not _LEAST_SQUARE < root * root < math.inf
 
 
-def _describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Any]]:
-    """Return definitions, each without what is empty."""
-    fields = (definition._replace(slope=None)._asdict().items() for definition in definitions)
-    return [{name: _describe_tree(part) for name, part in some if part} for some in fields]
-
-
-def _describe_tree(tree: Expression | str) -> Any:
-    """Return an expression as nested lists: an operation with what it is done to; a name; a number."""
-    match tree:
-        case str():
-            return tree
-        case Constant(value):
-            return value
-        case Symbol(text, value=value):
-            return text if value is None else ["worked", _describe_tree(value), text]
-        case Fold(total=total, each=each) if each is not None:
-            return ["series", None if total is None else _describe_tree(total), _describe_tree(each)]
-        case _:
-            return [type(tree).__name__.lower(), *map(_describe_tree, tree.parts)]
-
-
-def _pick_parameter(name: str, parameter: NDArray[Any], plan: Plan, grid: Places) -> Mapping[str, Any]:
-    """Return what each cell is multiplied by or moved by: the values in use, once each, and which is whose."""
-    places = np.arange(parameter.size).reshape(plan.parameters.view_shape)
+def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places) -> Mapping[str, Any]:
+    """Return the places of gamma and beta that are in use, once each, with their values, and each cell's place."""
+    shape = plan.parameters.shape
+    places = np.arange(math.prod(shape)).reshape(plan.parameters.view_shape)
     spread = np.broadcast_to(places, plan.grid.view_shape)[tuple(plan.grid.view_indices(grid))]
     used, owner = np.unique(spread, return_inverse=True)
-    index = np.unravel_index(used, parameter.shape) if parameter.ndim else ()
-    names = [f"{name}[{', '.join(map(str, place))}]" for place in zip(*index, strict=True)] or [name]
-    return {"values": _list(parameter.reshape(-1)[used]), "names": names, "owner": owner.reshape(-1).tolist()}
+    unchanged = {"gamma": 1.0 - plan.spec.gamma_offset, "beta": 0.0}
+    values = {name: given.get(name, np.full(shape, unchanged[name])) for name in plan.norm.parameter_names}
+    index = np.unravel_index(used, shape) if shape else ()
+    return {
+        "places": [f"[{', '.join(map(str, place))}]" for place in zip(*index, strict=True)] or [""],
+        "owner": _tabulate(owner, grid),
+        "values": {name: _list(array.reshape(-1)[used]) for name, array in values.items()},
+    }
+
+
+def _tabulate(owner: NDArray[np.intp], grid: Places) -> list[list[int]]:
+    """Return, for each axis, what each of its positions adds to a cell's number: groups go by each axis alone."""
+    owner = owner.reshape(tuple(along.size for along in grid))
+    if not owner.size:
+        return [[] for _ in grid]
+    first = owner[(0,) * owner.ndim]
+    return [
+        (np.moveaxis(owner, axis, -1)[(0,) * (owner.ndim - 1)] - first).tolist() for axis in range(owner.ndim)
+    ]
 
 
 def _list(values: NDArray[Any]) -> list[Any]:

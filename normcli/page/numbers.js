@@ -34,14 +34,21 @@ function round(value, digits) {
 const format = (value, digits = data.digits) =>
   Number.isFinite(value) ? typeset(round(value, digits)) : nameUnreadable(value);
 
-/** A formatter under which a tensor's values align: so many decimals for all. */
+/** How many decimals a number has; of more than so many, so many. */
+function countDecimals(value, most) {
+  for (let decimals = 0; decimals < most; decimals++) if (Number(value.toFixed(decimals)) === value) return decimals;
+  return most;
+}
+
+/** A formatter under which a tensor's values align: so many decimals for all, and no more than they need. */
 function makeCellFormat(values) {
   const finite = values.filter(Number.isFinite);
   const largest = finite.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   const digits = data.cellDigits;
   const exponent = largest ? Math.floor(Math.log10(largest)) : 0;
   const isWhole = largest < 10 ** digits && finite.every(Number.isInteger);
-  const decimals = isWhole ? 0 : Math.min(100, Math.max(0, digits - 1 - exponent));
+  const room = isWhole ? 0 : Math.min(100, Math.max(0, digits - 1 - exponent));
+  const decimals = finite.reduce((most, value) => (most < room ? Math.max(most, countDecimals(value, room)) : most), 0);
   const isLong = !isWhole && (exponent <= -5 || exponent > digits);
   return (value) => {
     if (!Number.isFinite(value)) return nameUnreadable(value);

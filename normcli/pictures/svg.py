@@ -51,6 +51,12 @@ def format_light(scene: Scene) -> str:
     return "\n".join(_format_scene(scene, themed=False))
 
 
+def format_shapes(shapes: Sequence[Shape]) -> Iterator[str]:
+    """Return shapes as elements of an SVG, whose style says what their roles look like."""
+    for shape in shapes:
+        yield from _format_shape(shape)
+
+
 def _format_scene(scene: Scene, *, themed: bool) -> Iterator[str]:
     width, height = _format_number(scene.width), _format_number(scene.height)
     yield (
@@ -68,8 +74,7 @@ def _format_scene(scene: Scene, *, themed: bool) -> Iterator[str]:
         yield from map(_format_hatch, hatched)
         yield "</defs>"
     yield f'<rect class="paper" width="{width}" height="{height}" rx="8"/>'
-    for shape in scene.shapes:
-        yield from _format_shape(shape)
+    yield from format_shapes(scene.shapes)
     yield "</svg>"
 
 

@@ -1,0 +1,183 @@
+// The matrices: of each index of all axes but the last two, the input, what the step shows, and y.
+
+const COLOURS = 8;
+const SIDES = { x: "input", z: "step", y: "normalized" };
+const cells = { x: [], z: [], y: [] };
+
+/** Wide matrices stand one above the other, unless they are long: then they are scrolled. */
+const [WIDE, LONG] = [6, 12];
+const isStacked = columns > WIDE && rows <= LONG;
+
+// Transitions of thousands of cells would take a tenth of a second for each of them that is moved over.
+const MOST_ANIMATED = 512;
+
+/** Where the badge of a group stands: once where all of a matrix, a row or a column is of one group, or in its cells. */
+function choosePlaces(result) {
+  if (result.window) return "nowhere";
+  const isAlike = (key) => {
+    const owners = new Map();
+    return result.owner.every((group, cell) => {
+      const at = key(cell);
+      if (!owners.has(at)) owners.set(at, group);
+      return owners.get(at) === group;
+    });
+  };
+  const matrix = (cell) => Math.trunc(cell / (rows * columns));
+  if (isAlike(matrix)) return "matrix";
+  if (isAlike((cell) => Math.trunc(cell / columns))) return "row";
+  return isAlike((cell) => matrix(cell) * columns + (cell % columns)) ? "column" : "cell";
+}
+
+const badges = [];
+
+/** An empty badge, for the group of a cell wherever groups are told so. */
+function makeBadgeOf(kind, cell) {
+  const box = make("span", { class: "badge", hidden: "", "aria-hidden": "true" });
+  badges.push({ kind, cell, box });
+  return box;
+}
+
+function buildTensor() {
+  const section = find("tensor");
+  if (!x.length) {
+    section.append(make("p", {}, "The tensor holds no values."));
+    return;
+  }
+  section.classList.toggle("stacked", isStacked);
+  section.classList.toggle("many", x.length > MOST_ANIMATED);
+  for (let first = 0; first < x.length; first += rows * columns) {
+    const name = nameIndex(index(first).slice(0, -2));
+    const caption = make("figcaption", {}, makeBadgeOf("matrix", first), make("span", {}, name));
+    const sides = Object.keys(SIDES).map((side) => buildMatrix(side, name, first));
+    section.append(make("figure", { class: "matrix" }, caption, make("div", { class: "sides" }, ...sides)));
+  }
+}
+
+function buildMatrix(side, name, first) {
+  const header = (scope, ...texts) => make("th", { scope }, ...texts.map((text) => (typeof text === "number" ? String(text) : text)));
+  const table = make("table", { role: "grid", "aria-label": `${SIDES[side]}${name && `, ${name}`}`, "data-name": name });
+  const hasRows = rank > 1 && (side === "x" || isStacked);
+  const corner = hasRows ? [header("col", make("span", { class: "corner" }, data.names.slice(-2).join("\\")))] : [];
+  const heads = Array.from({ length: columns }, (_, column) =>
+    header("col", makeBadgeOf("column", first + column), data.columns ? data.columns[column] : data.start[rank - 1] + column),
+  );
+  if (rank) table.append(make("thead", {}, make("tr", {}, ...corner, ...heads)));
+  const body = make("tbody");
+  for (let row = 0; row < rows; row++) {
+    const start = first + row * columns;
+    const line = make("tr", {}, ...(hasRows ? [header("row", makeBadgeOf("row", start), data.start[rank - 2] + row)] : []));
+    for (let cell = start; cell < start + columns; cell++) line.append((cells[side][cell] = buildCell(side, cell)));
+    body.append(line);
+  }
+  table.append(body);
+  return make("div", { class: `side side-${side}` }, make("p", { class: "head", "aria-hidden": "true" }, SIDES[side]), table);
+}
+
+function buildCell(side, cell) {
+  const number = make("span", { class: "number" });
+  return make("td", { tabindex: "-1", "data-cell": cell }, ...(side === "x" ? [makeBadgeOf("cell", cell)] : []), number);
+}
+
+/** Write the numbers of one side, and whose group each cell is. */
+function paintSide(side, numbers, head) {
+  const result = current();
+  const formatCell = makeCellFormat(numbers);
+  let longest = 0;
+  numbers.forEach((value, cell) => {
+    const box = cells[side][cell];
+    const text = formatCell(value);
+    longest = Math.max(longest, text.length);
+    const number = box.lastChild;
+    if (number.textContent !== text) number.textContent = text;
+    box.className = colour(result, result.owner[cell]);
+    box.classList.toggle("edited", side === "x" && isEdited(cell));
+    box.dataset.value = formatExactly(value);
+    const owner = result.window ? "" : `, group ${result.groups[result.owner[cell]]}`;
+    box.setAttribute("aria-label", `${head} ${format(value)}, ${nameCell(cell)}${owner}`);
+  });
+  for (const part of document.querySelectorAll(`.side-${side}`)) {
+    part.querySelector(".head").textContent = head;
+    const { name } = part.querySelector("table").dataset;
+    part.querySelector("table").setAttribute("aria-label", `${head}${name && `, ${name}`}`);
+  }
+  return longest;
+}
+
+/** Write all sides; what a step changes keeps its place, so the step's columns are as wide as those of y. */
+function paintTensor(numbers, head) {
+  const own = paintSide("x", numbers.x, "input");
+  const longest = Math.max(paintSide("z", numbers.z, head), paintSide("y", numbers.y, "y"));
+  const isSame = isStacked ? Math.max(own, longest) : own;
+  find("tensor").style.setProperty("--characters", longest);
+  for (const part of document.querySelectorAll(".side-x")) part.style.setProperty("--characters", isSame);
+}
+
+/** Mark what can be scrolled to the right. */
+function cueScrolling() {
+  for (const box of document.querySelectorAll("#tensor, .scroll")) {
+    box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+  }
+}
+
+const colour = (result, group) => (result.window ? "plain" : `c${result.numbers[group] % COLOURS}`);
+
+function paintBadges() {
+  const result = current();
+  const kind = choosePlaces(result);
+  for (const badge of badges) {
+    badge.box.hidden = badge.kind !== kind;
+    if (badge.box.hidden) continue;
+    const group = result.owner[badge.cell];
+    badge.box.className = `badge ${colour(result, group)}`;
+    badge.box.textContent = result.numbers[group];
+  }
+}
+
+/** The cubes are coloured as the cells are. */
+function paintBlocks() {
+  const result = current();
+  for (const block of document.querySelectorAll("#blocks [data-cell]")) {
+    block.setAttribute("class", `cell ${colour(result, result.owner[block.dataset.cell])}`);
+  }
+}
+
+/** Light some cells in every view; without any, all are as they were. */
+function lightCells(members, chosen) {
+  for (const element of document.querySelectorAll(".lit, .chosen")) element.classList.remove("lit", "chosen");
+  for (const id of ["tensor", "blocks"]) find(id).classList.toggle("dimmed", members !== null);
+  if (members === null) return;
+  for (const side of Object.keys(SIDES)) {
+    for (const member of members) cells[side][member].classList.add("lit");
+    if (chosen !== null) cells[side][chosen].classList.add("chosen");
+  }
+  const lit = new Set(members);
+  for (const block of document.querySelectorAll("#blocks [data-cell]")) {
+    block.classList.toggle("lit", lit.has(Number(block.dataset.cell)));
+    block.classList.toggle("chosen", Number(block.dataset.cell) === chosen);
+  }
+}
+
+// -- moving about
+
+const SHOWN_SIDES = Object.keys(SIDES);
+const beside = (side, step) => SHOWN_SIDES[SHOWN_SIDES.indexOf(side) + step];
+
+/** To the cell beside, or to `other` of the side beside where the matrix ends; nowhere (null) where all end. */
+const move = (isWithin, next, side, step, other) =>
+  isWithin ? [next, side] : beside(side, step) ? [other, beside(side, step)] : null;
+
+/** Where each key leads from a cell, its row, its column and its side: to a cell and a side, or nowhere (null). */
+const KEYS = {
+  ArrowRight: (cell, row, column, side) =>
+    isStacked ? move(column < columns - 1, cell + 1, side, Infinity) : move(column < columns - 1, cell + 1, side, 1, cell - column),
+  ArrowLeft: (cell, row, column, side) =>
+    isStacked ? move(column > 0, cell - 1, side, Infinity) : move(column > 0, cell - 1, side, -1, cell - column + columns - 1),
+  ArrowDown: (cell, row, column, side) =>
+    move(row < rows - 1, cell + columns, side, isStacked ? 1 : Infinity, cell - row * columns),
+  ArrowUp: (cell, row, column, side) =>
+    move(row > 0, cell - columns, side, isStacked ? -1 : Infinity, cell + (rows - 1 - row) * columns),
+  Home: (cell, row, column, side) => [cell - column, side],
+  End: (cell, row, column, side) => [cell - column + columns - 1, side],
+  PageDown: (cell, row, column, side) => (cell + rows * columns < x.length ? [cell + rows * columns, side] : null),
+  PageUp: (cell, row, column, side) => (cell >= rows * columns ? [cell - rows * columns, side] : null),
+};

@@ -1,0 +1,100 @@
+"""Arithmetic as the page's script has it: nested lists of operations, names and numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from normcli.norms.divisors import ORDER_STATISTICS, Measurement
+from normcli.teach.definitions import combine, make_power, take_root
+from normcli.teach.expression import Constant, Fold, Sum, Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from normcli.norms.plan import Plan
+    from normcli.teach.definitions import Definition
+    from normcli.teach.expression import Expression
+
+Tree = Any
+"""A number; a name; or a list: an operation with what it is done to."""
+
+
+def describe_definitions(definitions: Iterable[Definition]) -> list[dict[str, Tree]]:
+    """Return definitions, each without what is empty."""
+    fields = (definition._replace(slope=None)._asdict().items() for definition in definitions)
+    return [{name: describe_tree(part) for name, part in some if part} for some in fields]
+
+
+def describe_tree(tree: Expression | str) -> Tree:
+    """Return an expression as nested lists.
+
+    Examples
+    --------
+    >>> describe_tree(Sum((Symbol("var"), Symbol("eps"))))
+    ['sum', 'var', 'eps']
+    """
+    match tree:
+        case str():
+            return tree
+        case Constant(value):
+            return value
+        case Symbol(text, value=value):
+            return text if value is None else ["worked", describe_tree(value), text]
+        case Fold(total=total, each=each) if each is not None:
+            return ["series", None if total is None else describe_tree(total), describe_tree(each)]
+        case _:
+            return [type(tree).__name__.lower(), *map(describe_tree, tree.parts)]
+
+
+def subtract_centre(plan: Plan) -> Tree:
+    """Return x without its group's centre, or x."""
+    centre = plan.norm.centre.statistic
+    return "x" if centre is None else ["difference", "x", centre]
+
+
+def list_terms(plan: Plan) -> Tree | None:
+    """Return what is added up over a group to measure what divides it; None where nothing is."""
+    match plan.norm.divisor.measurement:
+        case Measurement.MOMENTS | Measurement.WINDOW:
+            return ["power", subtract_centre(plan), 2]
+        case Measurement.LENGTH if plan.spec.p and math.isfinite(plan.spec.p):
+            return describe_tree(make_power(Symbol("x"), plan.spec.p))
+        case _:
+            return None
+
+
+def measure(plan: Plan) -> Iterator[tuple[str, Tree]]:
+    """Yield each statistic of a group of known values, in an order in which each follows from those before.
+
+    The inverse of the divisor comes last: it follows from what `define_group` makes of the others.
+    """
+    row, centre, terms = plan.norm.divisor, plan.norm.centre.statistic, ["series", None, list_terms(plan)]
+    match row.measurement:
+        case Measurement.MOMENTS:
+            if centre is not None:
+                yield centre, ["quotient", ["series", None, "x"], "n"]
+            yield row.square, ["quotient", terms, ["difference", "n", plan.spec.ddof]]
+            if row.spread is not None:
+                yield row.spread, ["root", row.square]
+        case Measurement.WINDOW:
+            yield row.statistics[0], ["quotient", terms, "size"]
+        case Measurement.LENGTH:
+            yield row.statistics[0], _measure_length(plan)
+        case Measurement.EXTREMES | Measurement.QUARTILES:
+            for statistic in map(ORDER_STATISTICS.__getitem__, row.statistics):
+                if statistic.quarter is not None:
+                    yield statistic.name, ["quantile", statistic.quarter / 4, "x"]
+                elif (made := statistic.combination) is not None:
+                    yield statistic.name, describe_tree(combine(made, Symbol(made.left), Symbol(made.right)))
+    if "rstd" in row.statistics:
+        yield "rstd", ["quotient", 1, "divisor"]
+
+
+def _measure_length(plan: Plan) -> Tree:
+    p = plan.spec.p or 0.0
+    if not p:
+        return ["series", None, ["sign", ["absolute", "x"]]]
+    if math.isinf(p):
+        return ["quantile", float(p > 0), ["absolute", "x"]]
+    return describe_tree(take_root(Sum((), each=make_power(Symbol("x"), p)), p))
