@@ -213,7 +213,7 @@ def _is_beyond(root: float) -> bool:
 
 
 def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places) -> Mapping[str, Any]:
-    """Return the places of gamma and beta that are in use, once each, with their values, and each cell's place."""
+    """Return the places of gamma and beta that are in use, with their values, and each cell's place."""
     shape = plan.parameters.shape
     places = np.arange(math.prod(shape)).reshape(plan.parameters.view_shape)
     spread = np.broadcast_to(places, plan.grid.view_shape)[tuple(plan.grid.view_indices(grid))]
@@ -229,7 +229,7 @@ def _pick_parameters(given: Mapping[str, NDArray[Any]], plan: Plan, grid: Places
 
 
 def _tabulate(owner: NDArray[np.intp], grid: Places) -> list[list[int]]:
-    """Return, for each axis, what each of its positions adds to a cell's number: groups go by each axis alone."""
+    """Return, for each axis, what each of its positions adds to a cell's number: an axis counts alone."""
     owner = owner.reshape(tuple(along.size for along in grid))
     if not owner.size:
         return [[] for _ in grid]

@@ -44,6 +44,6 @@ function keepLink() {
   clearTimeout(waiting);
   waiting = setTimeout(() => {
     written = formatLink();
-    if (written !== decodeURIComponent(location.hash.slice(1))) history.replaceState(null, "", `#${written}`);
+    if (written !== location.hash.slice(1)) history.replaceState(null, "", `#${written}`);
   }, 200);
 }

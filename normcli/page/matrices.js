@@ -5,8 +5,8 @@ const SIDES = { x: "input", z: "step", y: "normalized" };
 const cells = { x: [], z: [], y: [] };
 
 /** Wide matrices stand one above the other, unless they are long: then they are scrolled. */
-const [WIDE, LONG] = [6, 12];
-const isStacked = columns > WIDE && rows <= LONG;
+const [WIDE, LONG, FEW_ROWS] = [6, 12, 8];
+let isStacked = columns > WIDE && rows <= LONG;
 
 // Transitions of thousands of cells would take a tenth of a second for each of them that is moved over.
 const MOST_ANIMATED = 512;
@@ -39,6 +39,8 @@ function makeBadgeOf(kind, cell) {
 
 function buildTensor() {
   const section = find("tensor");
+  section.replaceChildren();
+  badges.length = 0;
   if (!x.length) {
     section.append(make("p", {}, "The tensor holds no values."));
     return;
@@ -110,6 +112,15 @@ function paintTensor(numbers, head) {
   const isSame = isStacked ? Math.max(own, longest) : own;
   find("tensor").style.setProperty("--characters", longest);
   for (const part of document.querySelectorAll(".side-x")) part.style.setProperty("--characters", isSame);
+}
+
+/** A few rows that are too wide for the screen are stacked too. */
+function stackIfTooWide() {
+  const section = find("tensor");
+  if (isStacked || section.scrollWidth <= section.clientWidth + 2 || x.length > FEW_ROWS * columns) return false;
+  isStacked = true;
+  buildTensor();
+  return true;
 }
 
 /** Mark what can be scrolled to the right. */

@@ -133,10 +133,10 @@ function workGroup(result, group) {
   const isMoved = isAnew || hasNewEps(result);
   const values = { ...UNREADABLE, ...result.constants, n: result.counts[group], eps: result.moved.eps, [MEMBERS]: members };
   for (const [name, list] of Object.entries(result.statistics)) values[name] = list[group];
-  const [inverse, measured] = [result.measuring.filter(([, tree]) => usesDivisor(tree)), result.measuring.filter(([, tree]) => !usesDivisor(tree))];
-  if (isAnew) for (const [name, tree] of measured) values[name] = evaluate(tree, values);
+  const measure = (isOf) => result.measuring.filter(([, tree]) => isOf(tree)).forEach(([name, tree]) => (values[name] = evaluate(tree, values)));
+  if (isAnew) measure((tree) => !usesDivisor(tree));
   const steps = work(result.groupArithmetic[result.variants[group]], values, isMoved);
-  if (isMoved) for (const [name, tree] of inverse) values[name] = evaluate(tree, values);
+  if (isMoved) measure(usesDivisor);
   return { steps, isMoved, scope: { values, labels: {}, members, isWhole: members.length === values.n } };
 }
 
@@ -156,9 +156,8 @@ function workValue(result, cell, ofGroup) {
   }
   const arithmetic = hasNewParameters(result) ? result.movedArithmetic : result.valueArithmetic;
   const steps = work(arithmetic, values, isMoved);
-  if (!ofGroup.isMoved) values["x̂"] = result.standardized[cell];
-  else if (!Object.hasOwn(values, "x̂")) values["x̂"] = values.y;
-  return { steps, isMoved, scope: { values, labels } };
+  const standardized = ofGroup.isMoved ? (values["x̂"] ?? values.y) : result.standardized[cell];
+  return { steps, standardized, scope: { values, labels } };
 }
 
 /** The numbers of a result as they are now: of each group, and of each cell y and what the step shows. */
@@ -168,9 +167,9 @@ function calculate(result) {
   const y = [];
   const z = [];
   x.forEach((_, cell) => {
-    const { values } = workValue(result, cell, groups[result.owner[cell]]).scope;
-    y.push(values.y);
-    z.push(evaluate(show, values));
+    const { scope, standardized } = workValue(result, cell, groups[result.owner[cell]]);
+    y.push(scope.values.y);
+    z.push(show === "x̂" ? standardized : evaluate(show, scope.values));
   });
   return { groups, x, y, z };
 }

@@ -8,6 +8,10 @@ function paint() {
   const step = result.steps[stepNumber()];
   numbers = calculate(result);
   if (x.length) paintTensor(numbers, step.head);
+  if (stackIfTooWide()) {
+    paintTensor(numbers, step.head);
+    setTabStop(cells.x[0]);
+  }
   find("tensor").classList.toggle("later", stepNumber() < result.steps.length - 1);
   paintBadges();
   paintBlocks();
@@ -193,13 +197,13 @@ function listen() {
   document.addEventListener("scroll", cueScrolling, { capture: true, passive: true });
   addEventListener("resize", cueScrolling);
   addEventListener("hashchange", () => {
-    if (decodeURIComponent(location.hash.slice(1)) !== written) open(location.hash);
+    if (location.hash.slice(1) !== written) open(location.hash);
   });
 }
 
 /** Show the state of an address. */
 function open(address) {
-  readLink(decodeURIComponent(address));
+  readLink(address);
   find("norms").hidden = results.length === 1;
   buildChoice(find("row"), "norm", results.map((result) => [result.label, result.title]), state.shown, showNorm);
   buildSteps();

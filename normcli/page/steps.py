@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.norms.divisors import Measurement
 from normcli.norms.table import format_subscript
-from normcli.page.trees import list_terms, subtract_centre
+from normcli.page.trees import find_deviation_from, list_terms, subtract
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -51,23 +51,29 @@ def list_steps(plan: Plan) -> Iterator[Step]:
     ['group', 'mean', 'minus mean', 'variance', 'divide', 'gamma, beta']
     """
     row, centre = plan.norm.divisor, plan.norm.centre.statistic
-    centring = set()
+    centring: set[str] = set()
     yield Step("group", "x", "x")
     if centre is not None:
         centring = {centre}
         yield Step(centre, centre, centre, (centre,))
-        yield Step(f"minus {centre}", f"x − {centre}", subtract_centre(plan))
-    terms = list_terms(plan)
-    made = tuple(name for name in row.statistics if name not in {*centring, "rstd"})
-    head = row.spread or row.size if terms is None else _name_terms(plan)
-    yield Step(row.size, head, row.spread if terms is None else terms, made)
-    yield Step(_DIVIDE, "x̂", "x̂", ("rstd",))
+        yield Step(f"minus {centre}", f"x − {centre}", subtract(centre))
+    if row.divides:
+        yield from _list_divisions(plan, centring)
     if plan.norm.parameter_names:
         yield Step(_AFFINE, "x̂", "x̂")
 
 
+def _list_divisions(plan: Plan, centring: set[str]) -> Iterator[Step]:
+    """Yield the steps of what divides; `centring` are the statistics that were there before."""
+    row, terms = plan.norm.divisor, list_terms(plan)
+    made = tuple(name for name in row.statistics if name not in {*centring, "rstd"})
+    head = row.spread or row.size if terms is None else _name_terms(plan)
+    yield Step(row.size, head, row.spread if terms is None else terms, made)
+    yield Step(_DIVIDE, "x̂", "x̂", ("rstd",))
+
+
 def _name_terms(plan: Plan) -> str:
-    centre, p = plan.norm.centre.statistic, plan.spec.p
+    centre, p = find_deviation_from(plan), plan.spec.p
     if plan.norm.divisor.measurement is Measurement.LENGTH and p != 2:
         return "|x|" if p == 1 else f"|x|^{p:g}"
     return "x²" if centre is None else f"(x − {centre})²"
@@ -91,15 +97,18 @@ def mark_formula(plan: Plan, given: Container[str]) -> list[tuple[str, list[str]
     >>> [text for text, _ in mark_formula(plan, {"gamma"})]
     ['gamma · ', 'x', ' / √(', 'ms', ' + eps)']
     """
-    numerator, divisor = plan.formula.split(" / ", 1)
+    numerator, _, divisor = plan.formula.partition(" / ")
     centre, size = plan.norm.centre.statistic, plan.norm.divisor.size
+    before, x, behind = numerator.partition("x")
     minus = [f"minus {centre}"]
-    pieces = [("x", ["group"])]
+    pieces = [(before, minus), (x, ["group", *minus])]
     if centre is not None:
-        pieces = [("(", minus), ("x", ["group", *minus]), (" − ", minus)]
-        pieces += [(numerator[len("(x − ") : -1], [centre, *minus]), (")", minus)]
-    before, measured, behind = divisor.partition(_find_measured(plan, divisor))
-    pieces += [(f" / {before}", [_DIVIDE]), (measured, [size, _DIVIDE]), (behind, [_DIVIDE])]
+        middle = behind.removeprefix(" − ").removesuffix(")")
+        sign, middle, end = behind.partition(middle)
+        pieces += [(sign, minus), (middle, [centre, *minus]), (end, minus)]
+    if divisor:
+        before, measured, behind = divisor.partition(_find_measured(plan, divisor))
+        pieces += [(f" / {before}", [_DIVIDE]), (measured, [size, _DIVIDE]), (behind, [_DIVIDE])]
     offset = plan.spec.gamma_offset
     if "gamma" in given:
         pieces.insert(0, (f"({offset} + gamma) · " if offset else "gamma · ", [_AFFINE]))

@@ -47,17 +47,21 @@ def describe_tree(tree: Expression | str) -> Tree:
             return [type(tree).__name__.lower(), *map(describe_tree, tree.parts)]
 
 
-def subtract_centre(plan: Plan) -> Tree:
-    """Return x without its group's centre, or x."""
-    centre = plan.norm.centre.statistic
-    return "x" if centre is None else ["difference", "x", centre]
+def subtract(statistic: str | None) -> Tree:
+    """Return x less a statistic of its group, or x."""
+    return "x" if statistic is None else ["difference", "x", statistic]
+
+
+def find_deviation_from(plan: Plan) -> str | None:
+    """Return the statistic from which deviations are measured, whether or not x is centred by it."""
+    return plan.norm.divisor.statistics[0] if plan.norm.divisor.about_mean else None
 
 
 def list_terms(plan: Plan) -> Tree | None:
     """Return what is added up over a group to measure what divides it; None where nothing is."""
     match plan.norm.divisor.measurement:
         case Measurement.MOMENTS | Measurement.WINDOW:
-            return ["power", subtract_centre(plan), 2]
+            return ["power", subtract(find_deviation_from(plan)), 2]
         case Measurement.LENGTH if plan.spec.p and math.isfinite(plan.spec.p):
             return describe_tree(make_power(Symbol("x"), plan.spec.p))
         case _:
@@ -69,11 +73,11 @@ def measure(plan: Plan) -> Iterator[tuple[str, Tree]]:
 
     The inverse of the divisor comes last: it follows from what `define_group` makes of the others.
     """
-    row, centre, terms = plan.norm.divisor, plan.norm.centre.statistic, ["series", None, list_terms(plan)]
+    row, terms = plan.norm.divisor, ["series", None, list_terms(plan)]
     match row.measurement:
         case Measurement.MOMENTS:
-            if centre is not None:
-                yield centre, ["quotient", ["series", None, "x"], "n"]
+            if row.about_mean:
+                yield row.statistics[0], ["quotient", ["series", None, "x"], "n"]
             yield row.square, ["quotient", terms, ["difference", "n", plan.spec.ddof]]
             if row.spread is not None:
                 yield row.spread, ["root", row.square]
@@ -81,11 +85,12 @@ def measure(plan: Plan) -> Iterator[tuple[str, Tree]]:
             yield row.statistics[0], ["quotient", terms, "size"]
         case Measurement.LENGTH:
             yield row.statistics[0], _measure_length(plan)
-        case Measurement.EXTREMES | Measurement.QUARTILES:
+        case Measurement.EXTREMES | Measurement.QUANTILES:
+            percents = plan.find_percents()
             for statistic in map(ORDER_STATISTICS.__getitem__, row.statistics):
-                if statistic.quarter is not None:
-                    yield statistic.name, ["quantile", statistic.quarter / 4, "x"]
-                elif (made := statistic.combination) is not None:
+                if (made := statistic.combination) is None:
+                    yield statistic.name, ["quantile", percents[statistic.name] / 100, "x"]
+                else:
                     yield statistic.name, describe_tree(combine(made, Symbol(made.left), Symbol(made.right)))
     if "rstd" in row.statistics:
         yield "rstd", ["quotient", 1, "divisor"]

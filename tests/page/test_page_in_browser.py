@@ -128,7 +128,7 @@ def test_the_numbers_are_those_of_the_json_to_the_last_digit(norm, dtype, read, 
 def test_the_arithmetic_of_four_numbers_is_that_on_paper(read):
     reader = read(make([[1.0, 2, 3, 4], [2, 4, 6, 8]], "ln", at=(0, 0)))
     assert reader.text("#story") == (
-        "n=0 c=0: 1 → −1.3416354 Group n=0 n = 4 values "
+        "n=0 c=0: 1 → −1.3416354 0 Group n=0 n = 4 values "
         "mean = Σx / n = (1 + 2 + 3 + 4) / 4 = 10 / 4 = 2.5 "
         "var = Σ(x − mean)² / n = ((−1.5)² + (−0.5)² + 0.5² + 1.5²) / 4 = 5 / 4 = 1.25 "
         "var + eps = 1.25 + 0.00001 = 1.25001 divisor = √(var + eps) = √1.25001 ≈ 1.1180385 "
