@@ -153,8 +153,8 @@ def make_index(positions: Sequence[Positions]) -> tuple[NDArray[np.intp], ...]:
     return np.ix_(*(p.shown for p in positions))
 
 
-def choose_drawn(plan: Plan) -> list[Positions]:
-    """Return the positions along each axis that are drawn.
+def choose_drawn(*plans: Plan) -> list[Positions]:
+    """Return the positions along each axis that are drawn, the same for all plans of a tensor.
 
     The axis of which most is shown is cut first, until the cells and the groups that they belong to are few
     enough.
@@ -164,7 +164,7 @@ def choose_drawn(plan: Plan) -> list[Positions]:
     UsageError
         If the tensor has more axes than a picture can hold.
     """
-    shape = plan.grid.shape
+    shape = plans[0].grid.shape
     if len(shape) > MOST_AXES:
         raise UsageError(
             f"a picture holds at most {MOST_AXES} axes; the tensor has {len(shape)}: draw a slice of it, or "
@@ -174,15 +174,12 @@ def choose_drawn(plan: Plan) -> list[Positions]:
         return [cut(length, 1, 0) for length in shape]
     shown = [_cut_to(length, _LADDER[0]) for length in shape]
     while True:
-        groups = _count_groups(plan, shown) > MOST_COLOURS
-        if not groups and math.prod(p.size for p in shown) <= MOST_CELLS:
+        crowded = [plan for plan in plans if _count_groups(plan, shown) > MOST_COLOURS]
+        if not crowded and math.prod(p.size for p in shown) <= MOST_CELLS:
             return shown
-        axes = [
-            axis
-            for axis in range(len(shape))
-            if shown[axis].size > 1 and (axis in plan.grid.kept or not groups)
-        ]
-        weights = {axis: shown[axis].size * (1 if axis in plan.grid.kept else _REDUCED) for axis in axes}
+        kept = (crowded or plans)[0].grid.kept
+        axes = [axis for axis in range(len(shape)) if shown[axis].size > 1 and (axis in kept or not crowded)]
+        weights = {axis: shown[axis].size * (1 if axis in kept else _REDUCED) for axis in axes}
         longest = max(axes, key=weights.__getitem__)
         shown[longest] = _cut_to(shape[longest], next(s for s in _LADDER if s < shown[longest].size))
 

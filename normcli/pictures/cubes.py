@@ -17,7 +17,7 @@ from normcli.documents.scene import Panel, Polygon, Polyline, ShapeGroup, Text, 
 from normcli.pictures.legend import name_axis
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from normcli.documents.scene import Point, Shape
     from normcli.norms.plan import Plan
@@ -112,11 +112,15 @@ class Cubes:
     plan : Plan
     shown : sequence of Positions
         Along each axis; fewer may be drawn.
+    beside : sequence of Plan
+        Those of the same tensor whose blocks stand beside these: all are broken alike.
     """
 
-    def __init__(self, plan: Plan, shown: Sequence[Positions]) -> None:
+    def __init__(self, plan: Plan, shown: Sequence[Positions], beside: Sequence[Plan] = ()) -> None:
         self._plan = plan
-        self.edges = _fold(plan, shown)
+        plans = (plan, *beside)
+        kept = {axis for each in plans if each.spec.window is None for axis in each.grid.kept}
+        self.edges = _fold(plan, shown, kept)
         self._offsets = [edge.offsets for edge in self.edges]
         runs = reversed(self.edges[1].runs), reversed(self.edges[2].runs), self.edges[0].runs
         self._boxes = [(x, y, z) for y, z, x in itertools.product(*runs)]
@@ -235,7 +239,7 @@ class Cubes:
         return tuple(index)
 
 
-def _fold(plan: Plan, shown: Sequence[Positions]) -> list[Edge]:
+def _fold(plan: Plan, shown: Sequence[Positions], kept: Container[int]) -> list[Edge]:
     """Choose which axes run right, deep and down: channel, batch and all others, as the figure has them."""
     down = list(range(len(plan.grid.shape)))
 
@@ -244,17 +248,20 @@ def _fold(plan: Plan, shown: Sequence[Positions]) -> list[Edge]:
 
     layout = plan.grid.layout
     folded = take(layout.channel, -1), take(layout.batch, 0), down
-    return [_make_edge(plan, tuple(part), shown, most) for part, most in zip(folded, _MOST, strict=True)]
+    parts = zip(folded, _MOST, strict=True)
+    return [_make_edge(plan, tuple(part), shown, kept, most) for part, most in parts]
 
 
-def _make_edge(plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], most: int) -> Edge:
+def _make_edge(
+    plan: Plan, axes: tuple[int, ...], shown: Sequence[Positions], kept: Container[int], most: int
+) -> Edge:
     """Fold axes into a direction; along a kept one, the groups' names would grow with what is shown of it."""
     shape = tuple(plan.grid.shape[axis] for axis in axes)
     names = "×".join(name_axis(plan, axis) for axis in axes)
     sizes = "×".join(f"{length:,}" for length in shape)
     length = math.prod(shape)
     label = f"{names} = {sizes}" + (f" = {length:,}" if len(axes) > 1 else "")
-    bound = [shown[axis] if axis in plan.grid.kept and plan.spec.window is None else None for axis in axes]
+    bound = [shown[axis] if axis in kept else None for axis in axes]
     if len(axes) == 1 and bound[0] is not None:
         return Edge(axes, shape, label, narrow(bound[0], length, most))
     head, tail = _count_from_ends(shape, bound)

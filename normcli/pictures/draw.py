@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from normcli.documents.excerpt import Positions
     from normcli.documents.scene import Data, Fill
+    from normcli.norms.plan import Plan
     from normcli.pictures.legend import Describe
     from normcli.results.result import Result
     from normcli.tensors.tensor import Tensor
@@ -79,9 +80,9 @@ def draw(
     alone = len(results) == 1
     chosen = options or Options(view="both" if alone else "cubes")
     called = names or [result.plan.norm.name for result in results]
+    plans = [result.plan for result in results]
     panels = [
-        _draw_panel(result, tensor, chosen, name, alone=alone)
-        for result, name in zip(results, called, strict=True)
+        _draw_panel(result, tensor, chosen, name, plans) for result, name in zip(results, called, strict=True)
     ]
     per_line = math.ceil(len(panels) / math.ceil(len(panels) / 4))
     lines = [
@@ -104,10 +105,13 @@ def _name_tensor(result: Result, tensor: Tensor) -> tuple[str, str]:
 
 
 def _draw_panel(
-    result: Result, tensor: Tensor, options: Options, name: str, *, alone: bool
+    result: Result, tensor: Tensor, options: Options, name: str, plans: Sequence[Plan]
 ) -> tuple[Panel, str]:
-    """Return the picture of one result, called so, and what it shows in words."""
-    plan = result.plan
+    """Return the picture of one result, called so, and what it shows in words.
+
+    Those of all plans show the same cells.
+    """
+    plan, alone = result.plan, len(plans) == 1
     facts = list(format_reduction(plan))
     if not result.input.size:
         body = [draw_lines(["This tensor has no values: there is nothing to draw."], 12.5)]
@@ -115,8 +119,9 @@ def _draw_panel(
     elif options.plot == "histogram":
         body, words = _plot(result, options)
     else:
-        body, words = _draw_groups(result, options, alone=alone)
-    title = draw_lines([f"{name} · {plan.norm.title}"], _TITLE, bold=True)
+        body, words = _draw_groups(result, options, plans)
+    called = [f"{name} · {plan.norm.title}"] if alone else [name, plan.norm.title]
+    title = draw_lines(called, _TITLE, bold=True)
     width = max(_NARROWEST if alone else 0, title.width, *(part.width for part in body))
     if alone:
         facts = wrap([*_name_tensor(result, tensor), *facts], _FACTS, width)
@@ -124,11 +129,11 @@ def _draw_panel(
     return stack([heading, *body], 18), f"{', '.join(format_reduction(plan))}. {words}"
 
 
-def _draw_groups(result: Result, options: Options, *, alone: bool) -> tuple[list[Panel], str]:
-    plan = result.plan
-    shown = choose_drawn(plan)
+def _draw_groups(result: Result, options: Options, plans: Sequence[Plan]) -> tuple[list[Panel], str]:
+    plan, alone = result.plan, len(plans) == 1
+    shown = choose_drawn(*plans)
     owners = choose_owners(result, options.digits, shown, options.reach)
-    cubes = Cubes(plan, shown) if options.view in ("both", "cubes") else None
+    cubes = Cubes(plan, shown, plans) if options.view in ("both", "cubes") else None
     flat = options.view != "cubes"
     seen = set(np.unique(owners.locate(make_index(shown))).tolist()) if flat else set()
     if cubes is not None:
@@ -139,7 +144,7 @@ def _draw_groups(result: Result, options: Options, *, alone: bool) -> tuple[list
     if cubes is not None:
         parts.append(_draw_cubes(cubes, result, owners, options))
         words.append(f"Blocks of cubes: {', '.join(cubes.captions)}.")
-    parts.append(draw_legend(owners, MOST_WIDTH))
+    parts.append(draw_legend(owners, MOST_WIDTH if alone else parts[0].width))
     if flat:
         drawn, caption = _draw_flat(result, shown, owners, options)
         parts.append(drawn)

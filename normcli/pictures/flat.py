@@ -1,7 +1,7 @@
 """The tensor laid flat: matrices within frames for the outer axes, or drawers within drawers.
 
 Matrices: the last two axes are rows and columns; the axis before them runs to the right, the one before that
-downwards, and so on. Drawers: every axis runs downwards but the last.
+downwards, and so on. Drawers: the same, but that rows are drawers too, each with its name.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Flat:
     describe : function of a cell's index
         Returns its colour and its attributes.
     drawers : bool
-        Whether every axis but the last runs downwards.
+        Whether rows are drawers, each with its name.
     """
 
     def __init__(
@@ -121,8 +121,8 @@ class Flat:
                 parts.append(_frame(label, inner, "frame" if deep else "frame2"))
         if positions.gap is not None:
             parts.insert(positions.gap, self._draw_gap(axis))
-        if self._drawers:
-            return stack(parts, 3 if tagged else _GAP)
+        if tagged:
+            return stack(parts, 3)
         return flow(parts, _GAP, MOST_WIDTH) if left % 2 else stack(parts, _GAP)
 
     def _draw_gap(self, axis: int) -> Panel:

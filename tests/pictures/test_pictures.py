@@ -414,9 +414,10 @@ def test_results_stand_side_by_side_each_with_its_title():
     (one, tensor), (two, _) = make("bn", (2, 4, 3, 3)), make("in", (2, 4, 3, 3))
     root = ET.fromstring(spell(draw([one, two], tensor)))
     titles = [p for p in walk(root) if p.element.get("font-size") == "18"]
-    assert [p.element.text for p in titles] == ["bn · batch normalization", "in · instance normalization"]
-    assert titles[0].y == titles[1].y
-    assert titles[0].x < titles[1].x
+    texts = ["bn", "batch normalization", "in", "instance normalization"]
+    assert [p.element.text for p in titles] == texts
+    assert titles[0].y == titles[2].y
+    assert titles[0].x < titles[2].x
 
 
 def test_too_many_results_are_refused():
@@ -517,6 +518,32 @@ def test_facts_are_wrapped_between_and_within():
     assert wrap(["a b", "c d"], 10, 10_000) == ["a b   c d"]
     assert wrap(["a b", "c d"], 10, measure("c d", 10) + 1) == ["a b", "c d"]
     assert wrap(["a b c"], 10, measure("a b", 10) + 1) == ["a b", "c"]
+
+
+@pytest.mark.parametrize("shape", [(4, 6, 2, 3, 3), (3, 40, 5), (12, 2, 9, 9)])
+def test_blocks_of_a_comparison_are_broken_alike(shape):
+    plans = [make_plan(Request(norm), shape, np.dtype("f8")) for norm in ("bn", "in", "ln")]
+    shown = choose_drawn(*plans)
+    edges = [[edge.shown for edge in Cubes(plan, shown, plans).edges] for plan in plans]
+    assert edges[0] == edges[1] == edges[2]
+    assert any(positions.gap is not None for positions in edges[0])
+
+
+def test_a_long_legend_makes_no_gap_between_blocks():
+    results = [normalize(np.zeros((4, 6, 2, 3, 3)), norm) for norm in ("ln", "bn")]
+    alone, both = (
+        draw(some, Tensor(results[0].input, "x"), Options(view="cubes")) for some in (results[1:], results)
+    )
+    assert both.width < 3 * alone.width
+
+
+def test_drawers_stand_beside_each_other():
+    scene = draw(
+        [normalize(np.zeros((2, 3, 4)), "ln")], Tensor(np.zeros((2, 3, 4)), "x"), Options(view="drawers")
+    )
+    root = ET.fromstring(spell(scene))
+    assert scene.height < 300
+    assert "a drawer for each N" in ET.tostring(root, encoding="unicode")
 
 
 def test_histograms_mark_zero_mean_and_deviation_below_round_ticks():
