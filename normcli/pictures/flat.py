@@ -1,7 +1,8 @@
 """The tensor laid flat: matrices within frames for the outer axes, or drawers within drawers.
 
 Matrices: the last two axes are rows and columns; the axis before them runs to the right, the one before that
-downwards, and so on. Drawers: the same, but that rows are drawers too, each with its name.
+downwards, and so on. Drawers: every axis runs downwards but the last; drawers that would stand too high are set
+beside each other.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 MOST_WIDTH = 1160.0
 """Frames that stand side by side are broken into lines of about this width."""
 
+MOST_HEIGHT = 520.0
+"""Drawers that stand higher are set beside each other."""
+
 _ROW, _BARE = 22.0, 20.0
 """The height of a row of cells, and the edge of a cell without text."""
 
@@ -63,7 +67,7 @@ class Flat:
     describe : function of a cell's index
         Returns its colour and its attributes.
     drawers : bool
-        Whether rows are drawers, each with its name.
+        Whether every axis but the last runs downwards, as far as that is not too high.
     """
 
     def __init__(
@@ -121,8 +125,9 @@ class Flat:
                 parts.append(_frame(label, inner, "frame" if deep else "frame2"))
         if positions.gap is not None:
             parts.insert(positions.gap, self._draw_gap(axis))
-        if tagged:
-            return stack(parts, 3)
+        if self._drawers:
+            below = stack(parts, 3 if tagged else _GAP)
+            return below if tagged or below.height <= MOST_HEIGHT else flow(parts, _GAP, MOST_WIDTH)
         return flow(parts, _GAP, MOST_WIDTH) if left % 2 else stack(parts, _GAP)
 
     def _draw_gap(self, axis: int) -> Panel:

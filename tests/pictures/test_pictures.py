@@ -537,13 +537,13 @@ def test_a_long_legend_makes_no_gap_between_blocks():
     assert both.width < 3 * alone.width
 
 
-def test_drawers_stand_beside_each_other():
-    scene = draw(
-        [normalize(np.zeros((2, 3, 4)), "ln")], Tensor(np.zeros((2, 3, 4)), "x"), Options(view="drawers")
-    )
-    root = ET.fromstring(spell(scene))
-    assert scene.height < 300
-    assert "a drawer for each N" in ET.tostring(root, encoding="unicode")
+@pytest.mark.parametrize(
+    ("shape", "beside"), [pytest.param((2, 3, 4), False, id="low"), pytest.param((2, 3, 4, 4), True, id="high")]
+)
+def test_drawers_that_would_stand_too_high_are_set_beside_each_other(shape, beside):
+    root = paint("bn", shape, Options(view="drawers"))
+    first, second = (next(p for p in walk(root) if p.element.text == name) for name in ("n=0", "n=1"))
+    assert (first.x < second.x, first.y < second.y) == (beside, not beside)
 
 
 def test_histograms_mark_zero_mean_and_deviation_below_round_ticks():
