@@ -52,9 +52,9 @@ def test_no_bit_depends_on_threads_tiles_memory_order_or_files(variation):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", command.list_environments())
 def test_no_bit_depends_on_the_processor_nor_on_variations(name):
-    """Each case in one of the environments; `.ci/run` compares all in each."""
+    """Of three cases one, in one of the environments; `.ci/run` compares all in each."""
     environments = command.list_environments()
-    assert command.compare_apart(environments[name], every=len(environments)) == []
+    assert command.compare_apart(environments[name], every=3 * len(environments)) == []
 
 
 def test_a_hash_is_of_every_bit():

@@ -58,6 +58,8 @@ def estimate(
     most : float
         There are fewer pairs than this.
     """
+    if np.isnan(y).any():  # no gamma and beta make it of finite groups, and others are passed over
+        return
     for grid, divisor in itertools.product(grids, MOMENTS):  # any other differs by a scale and a shift
         rows = take_groups(grid, x)
         if not np.isfinite(rows).all():
@@ -132,8 +134,10 @@ def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Hypothesis]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
     least = float(plain.sample.standard.size.min(initial=math.inf)) ** 2
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
+    counted = np.isfinite(target.y)
+    most = _HOPEFUL * float(np.std(target.y, where=counted))
     rests = (fit.rest for fit in _regress_each(plain, shown, target))
-    if all(float(rest.max()) > _HOPEFUL * float(np.std(target.y)) for rest in rests):
+    if all(float(rest.max(where=counted, initial=0.0)) > most for rest in rests):
         return
     usual = _list_usual(target.dtype)
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):

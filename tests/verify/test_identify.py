@@ -14,6 +14,7 @@ from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import AxesRule, EpsRule
+from normcli.verify import estimate as estimation
 from normcli.verify import identify as identification
 from normcli.verify import search
 from normcli.verify.evidence import STANDARDS, standardize
@@ -383,6 +384,15 @@ def test_the_nearest_has_its_usual_name_and_bears_what_is_not_finite():
     found = identify(x, y)
     assert (found.nearest.match.norm, found.nearest.first) == ("in", (1, 2, 3, 4))
     assert found.nearest.match.max_abs == np.inf
+
+
+def test_no_gamma_and_beta_are_fitted_to_what_holds_nan(monkeypatch):
+    """None makes NaN of what is finite, and fits of every eps in use would take seconds."""
+    x, y = make((3, 4, 5)), make((3, 4, 5), 1)
+    y[1, 2, 3] = np.nan
+    grids = list(enumerate_grids(x.shape))
+    monkeypatch.setattr(estimation, "_regress", None)
+    assert list(estimation.estimate(x.astype("f8"), y.astype("f8"), x.dtype, grids)) == []
 
 
 @pytest.mark.slow
