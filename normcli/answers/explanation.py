@@ -131,7 +131,7 @@ class Explanation:
         return flatten_records(self.records(), _COLUMNS)
 
     def page(self) -> Page:
-        """Return the result as a page, open at the value that was asked for, or the first; its gradients below."""
+        """Return the result as a page, open at the value asked for, or the first; its gradients below."""
         result = self.calculate()
         shape = self.story.plan.grid.shape
         at = (0,) * len(shape) if self.story.at is None and 0 not in shape else self.story.at
