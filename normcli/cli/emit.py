@@ -83,8 +83,8 @@ def _list_sources(settings: Settings, problem: Problem) -> Sequence[Source]:
     source = settings.source
     is_sum = source.residual is not None
     recipe = None if source.shape is None or is_sum else make_recipe(source)
-    file = source.inputs[0] if source.inputs and problem.tensor.table is None and not is_sum else None
+    file = source.inputs[0] if source.inputs and not is_sum else None
     return [
-        Source("x", problem.tensor.values, file, recipe),
+        Source("x", problem.tensor.values, file, recipe, problem.tensor.table),
         *(Source(name, values) for name, values in problem.inputs.parameters.items()),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.tensors.recipe import Recipe
+    from normcli.tensors.tables import Table
 
 _MOST_TYPED = 1000
 """Numbers that a module holds itself; more are loaded from a file."""
+
+_MOST_FILLED = 1 << 20
+"""Of more numbers it is not asked whether all are the same."""
 
 _ARCHIVE = re.compile(r"(?P<path>.+\.(?P<kind>npz|safetensors)):(?P<key>[^:]+)", re.IGNORECASE)
 
@@ -44,6 +49,8 @@ class Source(NamedTuple):
     values : ndarray
     file : str or None
         The file that was named.
+    table : Table or None
+        The table that it holds.
     recipe : Recipe or None
         How it was drawn.
     """
@@ -52,6 +59,7 @@ class Source(NamedTuple):
     values: NDArray[Any]
     file: str | None = None
     recipe: Recipe | None = None
+    table: Table | None = None
 
 
 class Made(NamedTuple):
@@ -84,7 +92,7 @@ def write_source(source: Source) -> Made:
     if made is not None:
         return made
     values = source.values
-    if values.size > 1 and (values == values.flat[0]).all():
+    if 1 < values.size <= _MOST_FILLED and (values == values.flat[0]).all():
         return Made(f"np.full({values.shape}, {write_numbers(values.flat[0])})")
     if values.size > _MOST_TYPED:
         raise UsageError(
@@ -117,20 +125,41 @@ def _write_draw(recipe: Recipe | None) -> Made | None:
 
 
 def _write_load(source: Source) -> Made | None:
-    """Return the call that loads a tensor of its shape; None where that takes more than a call."""
+    """Return the call that loads a tensor as it is; None where that takes more than a call."""
     if source.file is None:
         return None
+    if source.table is not None:
+        return _write_table(source, source.table)
     file, found = source.file, _ARCHIVE.fullmatch(source.file)
     if found is not None and found["kind"].lower() == "npz":
-        made = Made(f"np.load({_quote(found['path'])})[{_quote(found['key'])}]")
-    elif found is not None:
+        return Made(f"np.load({_quote(found['path'])})[{_quote(found['key'])}]")
+    if found is not None:
         load = f"safetensors.numpy.load_file({_quote(found['path'])})[{_quote(found['key'])}]"
-        made = Made(load, ("import safetensors.numpy",))
-    elif file.lower().endswith(".npy"):
-        made = Made(f"np.load({_quote(file)})")
-    else:
+        return Made(load, ("import safetensors.numpy",))
+    return Made(f"np.load({_quote(file)})") if file.lower().endswith(".npy") else None
+
+
+def _write_table(source: Source, table: Table) -> Made | None:
+    """Return the call that reads a delimited file; None where NumPy reads something else in its first rows."""
+    if table.delimiter is None or source.file is None:
         return None
-    return made
+    options: dict[str, Any] = {"delimiter": table.delimiter}
+    if table.rows.names is not None:
+        options["skip_header"] = 1
+    if not table.is_whole:
+        options["usecols"] = table.chosen
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            read = np.genfromtxt(source.file, **options, ndmin=2, max_rows=_MOST_TYPED, encoding="utf-8")
+    except (ValueError, OSError, Warning):
+        return None
+    if not np.array_equal(read, source.values[:_MOST_TYPED], equal_nan=True):
+        return None
+    given = (
+        f"{name}={_quote(value) if value is table.delimiter else value}" for name, value in options.items()
+    )
+    return Made(f"np.genfromtxt({_quote(source.file)}, {', '.join(given)}, ndmin=2)")
 
 
 def _quote(text: str) -> str:

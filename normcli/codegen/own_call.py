@@ -46,7 +46,8 @@ def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evalua
         yield Line(call.measure.format(**places))
     if call.layer:
         yield Line(f"layer = {call.layer.format(**places)}")
-        yield from _fill_layer(call, own, evaluation=evaluation)
+        yield from (Line(line.format(**places)) for line in call.build)
+        yield from _fill_layer(call, own, places, evaluation=evaluation)
     y = (call.run or call.call).format(**places)
     yield Line(f"y = {y}", str(moved))
     if order != tuple(range(len(shape))):
@@ -57,15 +58,13 @@ def write_own_call(call: Call, plan: Plan, arrays: Arrays, dtype: str, *, evalua
         yield from write_affine(plan, arrays, plan.parameters.full_shape, rest)
 
 
-def _fill_layer(call: Call, own: list[str], *, evaluation: bool) -> Iterator[Line]:
+def _fill_layer(call: Call, own: list[str], places: dict[str, object], *, evaluation: bool) -> Iterator[Line]:
     """Yield the lines that give a layer its parameters and running statistics."""
-    if call.build:
-        yield Line(call.build)
     for name in own:
         yield Line(f"if {name} is not None:")
-        yield Line(call.assign[name].format(x=name), "", 1)
+        yield Line(call.assign[name].format(x=name, **places), "", 1)
     for name, constant in _RUNNING.items() if evaluation else ():
-        yield Line(call.assign[name].format(x=constant))
+        yield Line(call.assign[name].format(x=constant, **places))
 
 
 def _write_running(call: Call, plan: Plan, arrays: Arrays, moved: tuple[int, ...]) -> Iterator[Line]:

@@ -44,5 +44,6 @@ class Task(NamedTuple):
 
     def require_whole(self) -> None:
         """Raise `UsageError` unless every value counts."""
-        if self.inputs.selection is not None:
-            raise UsageError("--emit is of tensors whose values all count: leave out --mask, --lengths, --nan")
+        selection, values = self.inputs.selection, self.sources[0].values
+        if selection is not None and selection.count(values) < values.size:
+            raise UsageError("--emit is of tensors whose values all count, and some of these are left out")

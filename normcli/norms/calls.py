@@ -13,7 +13,7 @@ from normcli.norms.grid import Grid, Split
 from normcli.norms.table import ParameterRule, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.norms.conventions import Convention
     from normcli.norms.plan import Plan
@@ -45,12 +45,16 @@ class Call(NamedTuple):
         The framework of the row of conventions that says what the call does besides, and the norm of that row
         where it is another.
     groups : GroupKind
+    named : str
+        What is called, where the call's own first word does not say it.
     call : str
         The call, as a template of Python. `normcli.codegen.own_call` says what stands in it.
     layer : str
         Instead of it, the layer that is made.
-    build, run : str
-        How the layer makes its parameters, and how it is called.
+    build : sequence of str
+        The lines that make the layer's parameters.
+    run : str
+        How the layer is called.
     assign : mapping of str to str
         How the layer is given `gamma`, `beta`, and the running `mean` and `var`.
     measure : str
@@ -75,9 +79,10 @@ class Call(NamedTuple):
     source: str
     follows: str
     groups: GroupKind
+    named: str = ""
     call: str = ""
     layer: str = ""
-    build: str = ""
+    build: Sequence[str] = ()
     run: str = ""
     assign: Mapping[str, str] = MappingProxyType({})
     measure: str = ""
@@ -95,7 +100,7 @@ class Call(NamedTuple):
     @property
     def name(self) -> str:
         """What is called."""
-        return (self.layer or self.call).partition("(")[0]
+        return self.named or (self.layer or self.call).partition("(")[0]
 
     @property
     def convention(self) -> Convention:

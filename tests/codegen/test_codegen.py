@@ -7,6 +7,7 @@ import io
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ VARIANTS = {
     "wn": [{}, {"keep": (1,)}, {"like": "flax-nnx"}],
     "lrn": [{}, {"size": 4}, {"like": "torch", "size": 4}, {"size": 3, "layout": "NHWC"}],
     "robust": [{}, {"axes": (0, 2)}, {"axes": ()}, {"quantiles": (10.0, 100.0)}],
-    "zscore": [{}, {"like": "keras"}, {"no_mean": True}, {"no_scale": True}],
+    "zscore": [{}, {"like": "keras"}, {"like": "sklearn"}, {"no_mean": True}, {"no_scale": True}],
 }
 """Options that frameworks express, and that they do not."""
 
@@ -200,14 +201,26 @@ def test_code_runs_as_a_program(normcli, tmp_path):
     assert float(first) == pytest.approx(float(y[0]), abs=1e-7)
 
 
-@pytest.mark.parametrize("suffix", ["npy", "npz:x", "csv"])
-def test_files_are_loaded(suffix, normcli, tmp_path, monkeypatch, rng):
+@pytest.mark.parametrize(
+    ("suffix", "load"),
+    [
+        ("npy", 'np.load("x.npy")'),
+        ("npz:x", 'np.load("x.npz")["x"]'),
+        ("csv", 'np.genfromtxt("x.csv"'),
+        ("tsv", "np.array(X)"),  # a point that NumPy does not take for one
+    ],
+)
+def test_files_are_loaded(suffix, load, normcli, tmp_path, monkeypatch, rng):
     monkeypatch.chdir(tmp_path)
     x = rng.normal(size=(4, 3))
     np.save("x.npy", x)
     np.savez("x.npz", x=x)
     np.savetxt("x.csv", x, delimiter=",", fmt="%.17g")
-    made = run_module(normcli("zscore", f"x.{suffix}", "--emit", "numpy", "-q").out)
+    Path("x.tsv").write_text("\n".join("\t".join(f"{v:.17g}".replace(".", ",") for v in row) for row in x))
+    table = ["--decimal", ","] if suffix == "tsv" else []
+    text = normcli("zscore", f"x.{suffix}", *table, "--emit", "numpy", "-q").out
+    assert load in text
+    made = run_module(text)
     np.testing.assert_allclose(made, (x - x.mean(0)) / x.std(0), rtol=1e-12)
 
 
@@ -226,7 +239,10 @@ def test_parameters_are_constants(normcli):
         (["bn", "--shape", "2,3", "--emit", "numpy", "-o", "x.txt"], ".py is known"),
         (["bn", "--shape", "2,3", "--emit", "onnx"], "-o FILE.onnx"),
         (["ln", "--shape", "20,300", "--rng", "torch", "--emit", "numpy"], "6,000 numbers"),
-        (["zscore", "--data", "[[1],[2]]", "--mask", "[[1],[0]]", "--emit", "torch"], "leave out --mask"),
+        (
+            ["zscore", "--data", "[[1],[2]]", "--mask", "[[1],[0]]", "--emit", "torch"],
+            "some of these are left out",
+        ),
     ],
 )
 def test_what_has_no_code_is_refused(arguments, message, normcli):
