@@ -30,6 +30,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "identify": ("identify", "Find what made a tensor: norm, axes, eps, ddof, gamma and beta."),
     "doctor": ("doctor", "Find which algorithms are safe on a tensor in low precision."),
     "golden": ("golden", "Write input, parameters and exact results for another project's tests."),
+    "simulate": ("simulate", "Draw batches around one sample; see how far it moves with them."),
     "fit": ("fit", "Fit a norm to files: exact statistics over all of them, mergeable."),
     "merge": ("fit", "Merge stats files, or print one."),
     "apply": ("apply", "Normalize files with fitted statistics."),

@@ -1,0 +1,1 @@
+"""What chance does to a norm: batches drawn around one sample, whose statistics and output are watched."""

@@ -1,0 +1,112 @@
+"""Batches that are drawn around one sample of a population."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.errors import DataError, UsageError
+from normcli.printable import format_count
+from normcli.tensors.mapped import fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats
+
+
+class Change(NamedTuple):
+    """What becomes of values: scale · x + shift."""
+
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def apply(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return changed values, as float64; the same array where nothing changes."""
+        return values if self == NO_CHANGE else values.astype(np.float64) * self.scale + self.shift
+
+
+NO_CHANGE = Change()
+
+
+class Population(NamedTuple):
+    """The samples that batches are drawn from, and the one that is in all of them.
+
+    Parameters
+    ----------
+    values : ndarray
+        Which may be a map of a file: of it, only the samples of one batch are in memory at a time.
+    axis : int
+        Along which the samples lie.
+    sample : int
+        The number of the one that is watched.
+    """
+
+    values: NDArray[Any]
+    axis: int
+    sample: int
+
+    @property
+    def sample_count(self) -> int:
+        """How many samples there are."""
+        return int(self.values.shape[self.axis])
+
+    def require_batches(self, sizes: Sequence[int], option: str = "batches") -> None:
+        """Raise `NormError` unless the watched sample is there, and batches of some sizes can be drawn."""
+        if not 0 <= self.sample < self.sample_count:
+            raise UsageError(f"sample {self.sample} is none of the {format_count(self.sample_count, 'sample')}")
+        if not sizes or min(sizes) < 1:
+            raise UsageError(f"{option} are of 1 sample or more")
+        if max(sizes) > self.sample_count:
+            held = format_count(self.sample_count, "sample")
+            raise DataError(f"{option} of {max(sizes)} take as many samples; the input has {held}")
+
+    def take(self, numbers: Sequence[int]) -> NDArray[Any]:
+        """Return some samples as a tensor."""
+        index: tuple[Any, ...] = (*(slice(None),) * self.axis, list(numbers))
+        return np.asarray(fetch(self.values[index]))
+
+    def draw(self, size: int, rng: np.random.Generator, change: Change = NO_CHANGE) -> NDArray[Any]:
+        """Return a batch whose first sample is the watched one; the others are drawn, without repeats.
+
+        Parameters
+        ----------
+        size : int
+            Of the batch.
+        rng : numpy.random.Generator
+        change : Change
+            Of the others' values.
+        """
+        drawn = rng.choice(self.sample_count - 1, size - 1, replace=False)
+        others = self.take((drawn + (drawn >= self.sample)).tolist())
+        return np.concatenate([self.take([self.sample]), change.apply(others)], axis=self.axis)
+
+
+class Quartiles(NamedTuple):
+    """Where numbers lie: a quarter of them below `low`, half below `median`, a quarter above `high`."""
+
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, numbers: Sequence[float] | Floats) -> Quartiles:
+        """Return those of some numbers, one or more; NaN where one of them is."""
+        return cls(*np.quantile(np.asarray(numbers, np.float64), (0.25, 0.5, 0.75)).tolist())
+
+    @classmethod
+    def of_all(cls, numbers: Sequence[float | None]) -> Quartiles | None:
+        """Return those of numbers that all are there; None otherwise."""
+        known = [number for number in numbers if number is not None]
+        return cls.of(known) if len(known) == len(numbers) else None
+
+
+UNMOVED = Quartiles(0.0, 0.0, 0.0)
+
+
+def measure_distance(output: NDArray[Any], reference: NDArray[Any]) -> float:
+    """Return the mean of |y − reference| over the values of a sample."""
+    return float(np.mean(np.abs(output.astype(np.float64) - reference)))

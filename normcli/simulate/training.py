@@ -1,0 +1,192 @@
+"""Training against evaluation, step after step: one sample by its batch's statistics, and by running ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from normcli.engine.inputs import Inputs
+from normcli.engine.walk import DEFAULT_EFFORT
+from normcli.errors import UsageError
+from normcli.norms.plan import make_plan
+from normcli.norms.request import Request
+from normcli.results.result import calculate
+from normcli.running.average import begin, choose_rule, measure_batch, update
+from normcli.simulate.batch_size import calculate_batch, take_sample
+from normcli.simulate.batches import Change, Population, Quartiles, measure_distance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike
+
+    from normcli.dtypes import Floats
+    from normcli.engine.walk import Effort
+    from normcli.norms.conventions import RunningRule
+    from normcli.norms.plan import Plan
+    from normcli.numerics.solution import Given
+
+STEPS, BATCH, RUNS = 60, 8, 20
+"""Steps, samples in a batch, and runs with other batches, by default."""
+
+
+class Step(NamedTuple):
+    """What became of the watched sample at one step, over the runs.
+
+    Parameters
+    ----------
+    number : int
+        From 1.
+    training, evaluation : Quartiles
+        Of the mean of |y − y of the population| over the values of the sample, in the unit of y: with the
+        statistics of the step's batch, and with the running ones after it.
+    mean, var : Quartiles
+        Of |running mean − that of the population| over the population's deviation, and of |running variance /
+        that of the population − 1|: means over the channels.
+    """
+
+    number: int
+    training: Quartiles
+    evaluation: Quartiles
+    mean: Quartiles
+    var: Quartiles
+
+
+class Training(NamedTuple):
+    """What `simulate_training` returns.
+
+    Parameters
+    ----------
+    name : str
+    plan : Plan
+        Of the whole population.
+    population : Population
+    rule : RunningRule
+    steps : tuple of Step
+    batch, runs, seed : int
+    change : Change
+        Of all values, from step `since` on.
+    since : int
+    """
+
+    name: str
+    plan: Plan
+    population: Population
+    rule: RunningRule
+    steps: tuple[Step, ...]
+    batch: int
+    runs: int
+    seed: int
+    change: Change
+    since: int
+
+
+def simulate_training(
+    x: ArrayLike,
+    norm: str | Request = "bn",
+    *,
+    batch: int = BATCH,
+    steps: int = STEPS,
+    runs: int = RUNS,
+    momentum: float | str | None = None,
+    seed: int = 0,
+    sample: int = 0,
+    shift: float = 0.0,
+    scale: float = 1.0,
+    since: int | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+) -> Training:
+    """Train on batches around one sample, and hold its output in training and in evaluation against each other.
+
+    Parameters
+    ----------
+    x : array_like, shape (samples, …)
+        The population, as of `simulate_batch_size`.
+    norm : str or Request
+        One that keeps running statistics. They begin with mean 0 and variance 1.
+    batch, steps : int
+        Samples in a batch, and batches.
+    runs : int
+        How often all steps are run, with other batches.
+    momentum : float, "none" or None
+        Of the running statistics; None is the convention's, 0.1 of the new batch.
+    seed, sample
+        As of `simulate_batch_size`.
+    shift, scale : float
+        From step `since` on, all values become scale · x + shift, the watched sample's too: the data move. The
+        batch's own statistics undo that; the running ones follow.
+    since : int, optional
+        By default the step after the first half.
+    effort : Effort
+
+    Raises
+    ------
+    NormError
+        If the norm keeps no running statistics, or as `simulate_batch_size`.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(3.0, 2.0, (64, 3, 4, 4))
+    >>> found = simulate_training(x, batch=8, steps=40, runs=5)
+    >>> [round(found.steps[i].evaluation.median, 2) for i in (0, 9, 39)]
+    [2.42, 0.62, 0.03]
+    """
+    values = np.asanyarray(x)
+    request = norm if isinstance(norm, Request) else Request(norm)
+    plan = make_plan(request._replace(dtype="float64"), values.shape, values.dtype)
+    if not plan.norm.tracks:
+        raise UsageError(f"{plan.norm.name} keeps no running statistics: evaluation is what training is")
+    if steps < 1 or runs < 1:
+        raise UsageError("steps and runs are 1 or more")
+    population = Population(values, plan.grid.layout.batch or 0, sample)
+    population.require_batches([batch], "a batch")
+    rule = choose_rule(plan.norm.name, request.like, momentum, None, None)
+    since = steps // 2 + 1 if since is None else since
+    change = Change(shift, scale)
+    whole = calculate(plan, values, effort=effort)
+    run = _Run(
+        plan,
+        population,
+        batch,
+        rule,
+        take_sample(whole, population.axis, sample),
+        measure_batch(whole, plan.spec.ddof),
+    )
+    found = [list(run.go(np.random.default_rng([seed, one]), steps, change, since)) for one in range(runs)]
+    table = np.array(found).transpose(1, 2, 0)  # of steps, and what is measured, over runs
+    taken = tuple(Step(number, *map(Quartiles.of, rows)) for number, rows in enumerate(table, 1))
+    return Training(plan.norm.name, plan, population, rule, taken, batch, runs, seed, change, since)
+
+
+class _Run(NamedTuple):
+    """What one run over all steps needs."""
+
+    plan: Plan
+    population: Population
+    size: int
+    rule: RunningRule
+    reference: Floats
+    whole: Given
+
+    def go(self, rng: np.random.Generator, steps: int, change: Change, since: int) -> Iterator[list[float]]:
+        """Yield what is measured at each step, in the order of `Step`."""
+        axis, state = self.population.axis, begin(self.plan)
+        for number in range(1, steps + 1):
+            batch = self.population.draw(self.size, rng)
+            batch = change.apply(batch) if number >= since else batch
+            result = calculate_batch(self.plan, batch)
+            state = update(state, result, self.rule).after
+            evaluated = calculate_batch(self.plan, batch.take([0], axis), Inputs(given=state.statistics))
+            outputs = (take_sample(result, axis, 0), take_sample(evaluated, axis, 0))
+            distances = [measure_distance(output, self.reference) for output in outputs]
+            yield [*distances, *self._compare(state.statistics)]
+
+    def _compare(self, running: Given) -> tuple[float, float]:
+        """Return how far running statistics are from the population's."""
+        mean, var = self.whole
+        with np.errstate(all="ignore"):
+            return (
+                float(np.mean(np.abs(running.mean - mean) / np.sqrt(var))),
+                float(np.mean(np.abs(running.var / var - 1.0))),
+            )

@@ -1,0 +1,118 @@
+"""`normcli simulate`: tables, JSON, pictures, pages, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+SMALL = ("batch-size", "--shape", "16,4,2,2", "--batches", "1,4", "--draws", "5")
+
+
+def test_the_table_says_what_moves_and_why(normcli):
+    ran = normcli("simulate", *SMALL)
+    assert (ran.code, ran.err) == (0, "")
+    table = ran.lines.index("bn · batch normalization: reduces N×H×W")
+    assert [line.split()[0] for line in ran.lines[table + 3 : table + 5]] == ["1", "4"]
+    assert max(map(len, ran.lines[: table + 6])) <= 80
+    moved, still = (line for line in ran.lines if "reduced, so that" in line)
+    assert re.match(
+        r"bn: y of the sample moves by [\d.]+ in batches of 1 and by [\d.]+ in batches of 4: N", moved
+    )
+    assert still.startswith("ln, gn do not move, in no batch: N is not reduced")
+
+
+def test_every_format_has_every_norm_and_size(normcli):
+    found = normcli("simulate", *SMALL, "-f", "json").json
+    assert [(norm["norm"], norm["moves"]) for norm in found["norms"]] == [
+        ("bn", True),
+        ("ln", False),
+        ("gn", False),
+    ]
+    assert [one["size"] for one in found["norms"][0]["batches"]] == [1, 4]
+    assert found["norms"][1]["batches"][0]["output"] == {"low": 0.0, "median": 0.0, "high": 0.0}
+    assert len(normcli("simulate", *SMALL, "-f", "jsonl").lines) == 6
+    rows = [line.split(",") for line in normcli("simulate", *SMALL, "-f", "csv").lines]
+    assert len(rows) == 7
+    assert float(rows[1][rows[0].index("output_median")]) == found["norms"][0]["batches"][0]["output"]["median"]
+
+
+def test_the_same_seed_draws_the_same_batches(normcli):
+    first, again, other = (
+        normcli("simulate", *SMALL, "--batch-seed", seed, "-f", "csv").out for seed in ("1", "1", "2")
+    )
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    "what", [SMALL, ("training", "--shape", "16,4,2,2", "--steps", "4", "--runs", "2", "--shift", "1")]
+)
+def test_the_picture_names_its_curves_in_letters_for_a_slide(what, normcli, tmp_path):
+    assert normcli("simulate", *what, "-o", tmp_path / "x.svg").code == 0
+    texts = [text for text in ET.parse(tmp_path / "x.svg").iter() if text.tag.endswith("}text")]
+    names = {"bn", "ln, gn"} if what is SMALL else {"training", "evaluation"}
+    assert names <= {text.text for text in texts}
+    assert min(float(text.get("font-size")) for text in texts) >= 20
+
+
+def test_the_page_has_the_simulation_below_a_batch(normcli, tmp_path):
+    assert normcli("simulate", *SMALL, "-o", tmp_path / "x.html").code == 0
+    text = (tmp_path / "x.html").read_text()
+    assert "samples 0, 1, 2 of" in text
+    assert 'id="further"' in text
+    assert "do not move, in no batch" in text
+
+
+def test_training_is_held_against_evaluation(normcli):
+    ran = normcli("simulate", "training", "--shape", "16,4,2,2", "--steps", "3", "--runs", "2", "-f", "json")
+    assert [step["step"] for step in ran.json["steps"]] == [1, 2, 3]
+    assert ran.json["rule"]["momentum"] == 0.1
+    lines = normcli("simulate", "training", "--shape", "16,4,2,2", "--steps", "3", "--runs", "2").lines
+    assert lines[-1].startswith("At step 3, y of the sample is off by")
+    assert (
+        len(
+            normcli(
+                "simulate", "training", "--shape", "16,4,2,2", "--steps", "3", "--runs", "1", "-f", "csv"
+            ).lines
+        )
+        == 4
+    )
+
+
+def test_a_file_is_a_population(normcli, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(8, 3, 2)))
+    ran = normcli(
+        "simulate",
+        "batch-size",
+        "-i",
+        tmp_path / "x.npy",
+        "--batches",
+        "2,8",
+        "--draws",
+        "2",
+        "--norms",
+        "bn,gn:groups=3",
+    )
+    assert ran.code == 0
+    assert "8 along N" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("batch-size", "--steps", "3"), 2, "--steps is of normcli simulate training"),
+        (("training", "--norms", "bn"), 2, "--norms is of normcli simulate batch-size"),
+        (("training", "--norm", "ln"), 2, "ln keeps no running statistics"),
+        (("batch-size", "--batches", "2,x"), 2, "'2,x' is no list such as 1,2,4"),
+        (("batch-size", "--shape", "4,2", "--batches", "8"), 3, "batches of 8 take as many samples"),
+        (("batch-size", "--shape", "8,3", "--batches", "2"), 2, "gn: "),
+        (("batch-size", "--norms", "nn"), 2, "nn"),
+        (("elsewhere",), 2, "'elsewhere' is not one of"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(arguments, code, told, normcli):
+    ran = normcli("simulate", *arguments)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
+    assert told in ran.err
