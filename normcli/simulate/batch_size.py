@@ -20,6 +20,7 @@ from normcli.simulate.batches import (
     Quartiles,
     measure_distance,
 )
+from normcli.teach.comparison import depends_on_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +80,7 @@ class MovedNorm(NamedTuple):
     @property
     def moves(self) -> bool:
         """Whether other samples are in the groups of a sample."""
-        return is_mixed(self.plan)
+        return depends_on_batch(self.plan)
 
 
 class BatchSizes(NamedTuple):
@@ -101,11 +102,6 @@ class BatchSizes(NamedTuple):
     draws: int
     seed: int
     change: Change
-
-
-def is_mixed(plan: Plan) -> bool:
-    """Whether the groups of a plan reach over several samples: then its batch decides what becomes of each."""
-    return plan.grid.layout.batch in plan.grid.axes
 
 
 def simulate_batch_size(
@@ -194,7 +190,7 @@ def _move(
     effort: Effort,
 ) -> Iterator[Movement]:
     """Yield how far batches of each size move the watched sample."""
-    if not is_mixed(plan):
+    if not depends_on_batch(plan):
         centre, spread = _name_statistics(plan)
         yield from (
             Movement(size, UNMOVED, UNMOVED if centre else None, UNMOVED if spread else None) for size in sizes
