@@ -10,7 +10,15 @@ from normcli.algorithms.computation import parse_computation
 from normcli.algorithms.practices import list_practices
 from normcli.answers.verdict import list_tolerance
 from normcli.documents.document import Line, Row, Table, describe_members, describe_value
-from normcli.documents.plans import build_header, describe_plan, describe_tensor, list_facts, name_inputs
+from normcli.documents.plans import (
+    build_header,
+    describe_plan,
+    describe_selection,
+    describe_tensor,
+    list_facts,
+    list_selection,
+    name_inputs,
+)
 from normcli.dtypes import get_largest
 from normcli.printable import format_count
 
@@ -61,7 +69,9 @@ class ExaminationAnswer:
         title = f"doctor {plan.norm.name} · {plan.norm.title}"
         source = list_facts(self.tensor, self.found.tolerance.dtype)
         safe = (("safe", ("in " + list_tolerance(self.found.tolerance)[0], self._format_limit())),)
-        yield build_header(title, plan, source, view, name_inputs(self.inputs), safe)
+        selection = list_selection(plan, self.tensor.values, self.inputs.selection, None)
+        counting = [(label, facts[:-1]) for label, facts in selection]  # nothing takes the place of the others
+        yield build_header(title, plan, source, view, name_inputs(self.inputs), (*counting, *safe))
         yield self._list_conditions()
         yield from self._list_findings(view)
         if list_practices(plan.norm.name):
@@ -76,6 +86,7 @@ class ExaminationAnswer:
         allowed = {"rtol": limits.rtol, "atol": limits.atol}
         return {
             **describe_plan(found.plan, {"input": describe_tensor(self.tensor)}),
+            **describe_selection(self.inputs.selection),
             "dtype": limits.dtype.name,
             **(allowed if limits.max_ulp is None else {"max_ulp_allowed": limits.max_ulp}),
             "ok": self.ok,

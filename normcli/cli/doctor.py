@@ -11,7 +11,7 @@ from normcli.algorithms.computation import parse_computation
 from normcli.cli import options
 from normcli.cli.destination import choose_document_file, leave_with_verdict
 from normcli.cli.problem import load_problem, warn_of_input
-from normcli.cli.verbs import EVALUATION, SELECTION, NamedNorm, Verb
+from normcli.cli.verbs import EVALUATION, NamedNorm, Verb
 from normcli.dtypes import OUTPUT_DTYPES
 from normcli.writers import FORMATS
 
@@ -43,6 +43,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         ),
         *options.of_norm(named, but="dtype"),
         *((*affine, options.AFFINE_SEED) if affine else ()),
+        *options.COUNTING[:-1],  # nothing is written in place of the others
         options.ANSWER_FILE,
         *options.TABLE,
         *options.RUN,
@@ -86,7 +87,6 @@ DOCTOR = Verb(
     options=_list_options,
     examples=("{tensor} --dtype float16", "-i x.npy --require two-pass:float32"),
     refused={
-        SELECTION: "kernels are tried on whole groups; leave out what does not count",
         EVALUATION: "given statistics are added up by nobody here",
     },
 )

@@ -13,7 +13,7 @@ from normcli.algorithms.moments import Moments
 from normcli.algorithms.sums import add_up
 from normcli.engine.blocks import open_parameter, open_source
 from normcli.engine.geometry import find_geometry
-from normcli.engine.inputs import Inputs
+from normcli.engine.inputs import Inputs, TileSelection
 from normcli.engine.walk import DEFAULT_EFFORT, Effort, Walk
 from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
@@ -77,7 +77,7 @@ def examine(
         write: they are rounded to it first, and what is exact follows from what they are then.
     values : ndarray
     inputs : Inputs or None
-        Of which gamma and beta are used.
+        Of which gamma, beta and the selection are used: of a group, the values that count are tried alone.
     max_ulp : float or None
         How many ulp are safe; by default what torch's `assert_close` tolerates.
     effort : Effort
@@ -131,6 +131,9 @@ class _Ward:
         offset = plan.spec.gamma_offset
         self.gamma = open_parameter(plan, self.geometry, inputs.gamma, offset)
         self.beta = open_parameter(plan, self.geometry, inputs.beta)
+        self.selection = None
+        if inputs.selection is not None:
+            self.selection = TileSelection(inputs.selection, plan, self.geometry)
         self.accumulations = list(list_accumulations(self.formula))
         self.walk = Walk(self.geometry, source, effort, effort.block)
         self.total = self._start()
@@ -148,11 +151,27 @@ class _Ward:
 
     def examine_tile(self, tile: Slices, work: Workspace) -> None:
         """Add what is found of a tile of whole groups."""
-        here = self._start()
         order = self.geometry.kept_runs + self.geometry.reduced_runs
         numbers = self.geometry.number_groups(tile)
-        raw = np.ascontiguousarray(self.source.read(tile, order, work)).reshape(len(numbers), -1)
+        read = np.ascontiguousarray(self.source.read(tile, order, work))
+        raw = read.reshape(len(numbers), -1)
         affine = self._cut_affine(tile, order, raw.shape)
+        if self.selection is None:
+            self._examine_values(numbers, raw, affine)
+            return
+        selected = self.selection.select(read, tile, order).reshape(raw.shape)
+        counts = np.count_nonzero(selected, axis=1)
+        for count in np.unique(counts[counts > 0]).tolist():  # groups of as many values are tried together
+            these = counts == count
+
+            def pack(values: NDArray[Any] | None, these: Selected = these) -> Any:
+                return None if values is None else values[these][selected[these]].reshape(these.sum(), -1)
+
+            self._examine_values(numbers[these], pack(raw), (pack(affine[0]), pack(affine[1])))
+
+    def _examine_values(self, numbers: Integers, raw: NDArray[Any], affine: Affine) -> None:
+        """Add what is found of groups of some numbers, one in each row."""
+        here = self._start()
         with np.errstate(all="ignore"):
             rows = raw.astype(self.tolerance.dtype)
             usable = np.isfinite(rows).all(axis=1)

@@ -68,7 +68,6 @@ def test_formats_hold_the_same_findings(path, normcli):
         (("ln", "--require", "two-pass:float12"), "did you mean"),
         (("ln", "--max-ulp", "-1"), "max-ulp"),
         (("minmax",), "adds nothing"),
-        (("ln", "--mask", "[1]"), "refused"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_line(arguments, words, path, normcli):
@@ -76,3 +75,10 @@ def test_what_is_asked_wrongly_is_one_line(arguments, words, path, normcli):
     ran = normcli("doctor", norm, "-i", path, *rest)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert words in ran.err
+
+
+def test_the_values_that_count_are_tried_alone(normcli):
+    ran = normcli("doctor", "ln", "--data", "[[1,2,3,70000]]", "--dtype", "float16", "--mask", "[1,1,1,0]")
+    assert (ran.code, ran.err) == (0, "")
+    assert "counting  3 of 4 values" in ran.lines
+    assert "beyond float16" not in ran.out

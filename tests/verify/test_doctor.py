@@ -15,6 +15,7 @@ from normcli.engine.walk import Effort
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.results.arguments import read_arguments
 from normcli.verify.doctor import examine, locate_overflow
 from normcli.verify.ulp import measure_distance
 
@@ -192,3 +193,26 @@ def test_norms_without_sums_are_refused(norm, options):
 def test_unknown_names_are_refused_with_what_is_similar(text, words):
     with pytest.raises(UsageError, match=words):
         parse_computation(text)
+
+
+def test_values_that_do_not_count_are_as_if_they_were_not_there():
+    """Groups of 5 and of 3 values, between which lie an infinity, a NaN and what would overflow."""
+    x = np.array([[1.0, 2, 3, 4, 6], [300, 301, 302, 0, 0]], np.float16)
+    holey = np.full((2, 8), np.inf, np.float16)
+    mask = np.zeros((2, 8), bool)
+    holey[0, 1:6], mask[0, 1:6] = x[0], True
+    holey[1, [0, 3, 7]], mask[1, [0, 3, 7]] = x[1, :3], True
+    holey[1, 5], mask[1, 5] = np.nan, True
+    asked = read_arguments(holey, "ln", {"mask": mask, "nan": "omit", "gamma": np.arange(1.0, 9.0)})
+    found = examine(asked.plan, holey, asked.inputs, 1.0)
+    parts = [(x[:1], np.arange(2.0, 7.0)), (x[1:, :3], np.array([1.0, 4.0, 8.0]))]
+    alone = [
+        examine(asked.plan, values, asked.inputs, 1.0)
+        for values, gamma in parts
+        for asked in [read_arguments(values, "ln", {"gamma": gamma})]
+    ]
+    assert (found.judged, found.beyond) == (2, 0)
+    for finding, *each in zip(found.findings, *(one.findings for one in alone), strict=True):
+        assert finding.distances.ulp.largest == max(one.distances.ulp.largest for one in each)
+        assert finding.distances.mismatches == sum(one.distances.mismatches for one in each)
+        assert finding.zero.count == sum(one.zero.count for one in each)
