@@ -43,7 +43,7 @@ def _list_options(named: NamedNorm) -> Sequence[options.Option]:
         ),
         *options.of_norm(named, but="dtype"),
         *((*affine, options.AFFINE_SEED) if affine else ()),
-        *options.COUNTING[:-1],  # nothing is written in place of the others
+        *options.COUNTING[:-1],
         options.ANSWER_FILE,
         *options.TABLE,
         *options.RUN,
@@ -87,6 +87,7 @@ DOCTOR = Verb(
     options=_list_options,
     examples=("{tensor} --dtype float16", "-i x.npy --require two-pass:float32"),
     refused={
+        ("--fill",): "nothing is written in place of values that do not count",
         EVALUATION: "given statistics are added up by nobody here",
     },
 )

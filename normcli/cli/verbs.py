@@ -16,6 +16,7 @@ from normcli.cli.commands import CommandGroup
 from normcli.cli.types import FileName
 from normcli.norms.options import find_option
 from normcli.norms.table import BY_ANY_NAME, NORMS, AxesRule, Norm, find_norm
+from normcli.printable import agree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -158,7 +159,10 @@ def make_command(
     norm: str = "",
 ) -> click.Command:
     """Return a command that hands `run` its options: `Settings`, and those of its own by name."""
-    reasons = [f"\n\n{', '.join(names)} are refused: {reason}." for names, reason in refused.items()]
+    reasons = [
+        f"\n\n{', '.join(names)} {agree(len(names), 'is', 'are')} refused: {reason}."
+        for names, reason in refused.items()
+    ]
     hidden = [_refuse(option, reason) for names, reason in refused.items() for option in names]
 
     def callback(**values: Any) -> None:
