@@ -3,6 +3,9 @@
 With g = dy · gamma, A = mean(g) and B = mean(g · x̂), dx = (g − A − x̂ · B)/D. A kernel's x̂ and 1/D are off by
 what `normcli.algorithms.element_bounds` has of its forward pass; A and B, as sums, by γₖ of the sums of their
 absolute values, and B by what x̂ is off; dgamma = Σ dy · x̂ and dbeta = Σ dy likewise, added in any order.
+
+Where eps is added to the root, x̂ · B is w · Σ g · w / (m · D · root): one of its two x̂ has the root alone.
+Where eps is a floor, and rules, it is 0; where either may rule, all of it is what dx may be off by.
 """
 
 from __future__ import annotations
@@ -13,16 +16,22 @@ import numpy as np
 
 from normcli.algorithms.bounds import BOUNDS, Precision, bound_squares
 from normcli.algorithms.element_bounds import SAFETY, bound_inverse, bound_xhat, is_void
+from normcli.norms.table import EpsMode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from normcli.algorithms.bounds import Drift
     from normcli.algorithms.computation import Accumulation
-    from normcli.algorithms.element_bounds import Task
+    from normcli.algorithms.element_bounds import Known, Task
     from normcli.dtypes import Floats
 
 _TERMS = 6
 """Roundings that a term of dx goes through beside those of sums, however the terms are put together."""
+
+
+_ROUGH = 2.0**-16
+"""The part of its terms that dx is known to here, whose factors are enlarged a little, each by `SAFETY`."""
 
 
 class GradientSlack(NamedTuple):
@@ -53,7 +62,6 @@ def bound_gradients(task: Task, dy: Floats, accumulation: Accumulation, dtype: n
     Parameters
     ----------
     task : Task
-        Of a norm that divides by √(var + eps) or √(ms + eps).
     dy : ndarray, shape (groups, values)
     accumulation : Accumulation
     dtype : dtype
@@ -66,27 +74,45 @@ def bound_gradients(task: Task, dy: Floats, accumulation: Accumulation, dtype: n
     )
     n, centres, order = task.groups.size, task.formula.centres, row.order(task.groups.size)
     with np.errstate(all="ignore"):
-        known = bound_inverse(task, (row.bound if centres else bound_squares)(task.groups, p, order), p)
+        drift = (row.bound if centres else bound_squares)(task.groups, p, order)
+        known = bound_inverse(task, drift, p)
         xhat, off = bound_xhat(task, known, np.zeros((1, 1)), p)
         g = dy * task.gamma
         size, h, summed = np.abs(g), p.underflow, p.gamma(order.depth + _TERMS) + p.underflow * n
         first, first_off = np.zeros((1, 1)), np.zeros((1, 1))
         if centres:
             first, first_off = _mean(g, n), _mean(size, n) * summed + h
-        freedom = n - task.formula.ddof
+        freedom = n - task.formula.ddof if task.formula.averages else 1
         second = _mean(g * xhat, freedom)
         second_off = _mean(size * (off * (1.0 + summed) + np.abs(xhat) * summed), freedom) + 3.0 * h
         widest = np.abs(second) + second_off
-        terms = size + np.abs(first) + first_off + (np.abs(xhat) + off) * widest
-        inner = first_off + np.abs(xhat) * second_off + off * widest + p.gamma(_TERMS) * terms + 3.0 * h
+        pull, pull_off = _bound_pull(task, drift, known, p)
+        terms = size + np.abs(first) + first_off + (np.abs(pull) + pull_off) * widest
+        inner = first_off + np.abs(pull) * second_off + pull_off * widest + p.gamma(_TERMS) * terms + 3.0 * h
         inner = p.limit(terms * n, inner)
-        dx = (g - first - xhat * second) * known.inverse
-        error = inner * known.most * (1.0 + p.gamma(_TERMS)) + np.abs(dx) * (known.ratio + p.gamma(_TERMS)) + h
+        dx = (g - first - pull * second) * known.inverse
+        size = np.abs(dx) + _ROUGH * terms * known.inverse
+        error = inner * known.most * (1.0 + p.gamma(_TERMS)) + size * (known.ratio + p.gamma(_TERMS)) + h
         if p.name != out.name:
-            error += out.halve_place(np.abs(dx) + error)
+            error += out.halve_place(size + error)
         void = is_void(error, g * known.inverse)  # dx itself is next to nothing where groups are of two
-        error = np.where(np.abs(dx) + error < out.largest, error * SAFETY, np.inf)
+        error = np.where(size + error < out.largest, error * SAFETY, np.inf)
         return GradientSlack(error, np.abs(dy) * (np.abs(xhat) + off), np.abs(dy), np.abs(dy) * off, void)
+
+
+def _bound_pull(task: Task, drift: Drift, known: Known, p: Precision) -> tuple[Floats, Floats]:
+    """Return what B multiplies, and how far it is off: x̂, or x less the mean over the root alone, or 0."""
+    none, mode = np.zeros((1, 1)), task.formula.eps_mode
+    if not task.formula.eps or mode is EpsMode.INSIDE:
+        return bound_xhat(task, known, none, p)
+    alone = bound_inverse(task._replace(formula=task.formula._replace(eps=None, eps_mode=None)), drift, p)
+    pull, off = bound_xhat(task, alone, none, p)
+    if mode is EpsMode.OUTSIDE:
+        return pull, off
+    floor = 1.0 / task.formula.find_divisor(np.zeros(1))  # 1 over it
+    rules, may_rule, may_not = alone.inverse > floor, alone.most >= floor, alone.least <= floor
+    wide = np.where(may_rule, np.abs(pull) + off, off)
+    return np.where(rules, 0.0, pull), np.where(rules & ~may_not, 0.0, np.where(may_rule, wide, off))
 
 
 def bound_sum(

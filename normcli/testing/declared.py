@@ -16,7 +16,6 @@ from normcli.dtypes import find_type, get_eps, get_largest, get_smallest, is_flo
 from normcli.engine.run import measure
 from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
-from normcli.norms.table import EpsMode
 from normcli.printable import format_count
 from normcli.results.arguments import read_dtype
 
@@ -105,15 +104,12 @@ def derive_gradient_bounds(
     Raises
     ------
     UsageError
-        As `derive_bounds`; also if the norm divides by no √(var + eps) or √(ms + eps).
+        As `derive_bounds`; also if the cast is not the usual one.
     """
     plan, accumulation = asked.plan, computation.accumulation
     _require_bounds(computation, asked)
-    if plan.spec.eps_mode is not EpsMode.INSIDE or computation.cast.name != _USUAL[1]:
-        raise UsageError(
-            f"{plan.norm.name}: bounds of gradients are derived for eps inside the root, and for one cast at "
-            "the end; give rtol and atol"
-        )
+    if computation.cast.name != _USUAL[1]:
+        raise UsageError("bounds of gradients are derived for one cast at the end; give rtol and atol")
     shapes = {name: plan.grid.shape if name == "dx" else plan.parameters.shape for name in dtypes}
     if not asked.values.size:
         return {name: np.zeros(shape) for name, shape in shapes.items()}, np.zeros(0, np.intp)

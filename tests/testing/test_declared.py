@@ -109,7 +109,7 @@ def test_bounds_are_near_what_happens(sums, name, least):
     assert np.median([parts.max() for parts in worst if parts.size]) > least
 
 
-def differentiate(case, norm, sums):
+def differentiate(case, norm, sums, mode="inside"):
     """dx, dgamma and dbeta of a kernel that adds in turn and stays in the dtype of its sums."""
     dtype, n = np.dtype(sums), case.x.shape[-1]
     x, dy, gamma = (a.astype(dtype) for a in (case.x, case.dy, case.gamma))
@@ -120,12 +120,15 @@ def differentiate(case, norm, sums):
 
     with np.errstate(all="ignore"):
         centred = x - mean(x) if norm == "ln" else x
-        rstd = dtype.type(1) / np.sqrt(mean(centred * centred) + dtype.type(EPS[norm]))
+        square, eps = mean(centred * centred), dtype.type(EPS[norm])
+        root = np.sqrt(square)
+        rstd = dtype.type(1) / (np.sqrt(square + eps) if mode == "inside" else root + eps)
         xhat, g = centred * rstd, dy * gamma
+        pull = xhat if mode == "inside" else centred / root
         inner = g - mean(g) if norm == "ln" else g
-        dx = (inner - xhat * mean(g * xhat)) * rstd
+        dx = (inner - pull * mean(g * xhat)) * rstd
         rows = [np.add.accumulate(a.reshape(-1, n), axis=0, dtype=dtype)[-1] for a in (dy * xhat, dy)]
-    return [a.astype(case.x.dtype) for a in (dx, *rows)]
+        return [a.astype(case.x.dtype) for a in (dx, *rows)]
 
 
 EPS = {"ln": 1e-5, "rms": 1e-3}
@@ -135,17 +138,18 @@ EPS = {"ln": 1e-5, "rms": 1e-3}
     ("ln", "float16", "float32"), ("ln", "float32", "float32"), ("ln", "float16", "float16"),
     ("rms", "float16", "float16"), ("rms", "float32", "float32"), ("ln", "float32", "float64"),
 ])  # fmt: skip
-def test_gradients_never_go_beyond_their_bounds_and_are_near_them(norm, dtype, sums):
+@pytest.mark.parametrize("mode", ["inside", "outside"])
+def test_gradients_never_go_beyond_their_bounds_and_are_near_them(norm, dtype, sums, mode):
     computation, parts = Computation(Accumulation(ALGORITHMS["two-pass"], sums), CASTS["once"]), []
     for case in list_cases(norm, dtype, 129):
-        options = {**case.options, "eps": EPS[norm]}
+        options = {**case.options, "eps": EPS[norm], "eps_mode": mode}
         asked = read_arguments(case.x, norm, options)
         exact = backward(
             case.x.astype(np.float64), case.dy, norm, **{**options, "gamma": case.gamma.astype(np.float64)}
         )
         names = ("dx", "dgamma", "dbeta")[: 3 if norm == "ln" else 2]
         allowed, void = derive_gradient_bounds(computation, asked, case.dy, dict.fromkeys(names, case.x.dtype))
-        for name, actual in zip(names, differentiate(case, norm, sums), strict=False):
+        for name, actual in zip(names, differentiate(case, norm, sums, mode), strict=False):
             if void.size:
                 continue
             with np.errstate(all="ignore"):
@@ -155,6 +159,26 @@ def test_gradients_never_go_beyond_their_bounds_and_are_near_them(norm, dtype, s
             parts.append(part.max())
     assert len(parts) > 40
     assert np.median(parts) > (0.5 if sums > dtype else 0.01)
+
+
+@pytest.mark.parametrize("sums", ["float32", "float64"])
+@pytest.mark.parametrize("floor", [1e-12, 2.0, 5.5, 100.0])
+def test_gradients_of_lengths_stay_within_theirs_on_either_side_of_a_floor(floor, sums):
+    x, dy = (RNG.normal(size=(40, 30)).astype(np.float32) for _ in range(2))
+    wide, slope = x.astype(sums), dy.astype(sums)
+    add = partial(np.add.accumulate, axis=-1, dtype=wide.dtype)
+    length = np.sqrt(add(wide * wide)[:, -1:])
+    y = wide / np.maximum(length, wide.dtype.type(floor))
+    pull = np.where(length > floor, y * add(slope * y)[:, -1:], 0)
+    dx = ((slope - pull) / np.maximum(length, wide.dtype.type(floor))).astype(np.float32)
+    options = {"axes": 1, "eps": floor, "accumulate": sums}
+    assert_backward_matches(dx, x, dy, "lp", **options)
+    with pytest.raises(AssertionError, match="values? differ"):
+        assert_backward_matches(dx * (1 + np.float32(2.0**-13)), x, dy, "lp", **options)
+    other = np.where(length > floor, slope, slope - y * add(slope * y)[:, -1:])
+    wrong = (other / np.maximum(length, wide.dtype.type(floor))).astype(np.float32)
+    with pytest.raises(AssertionError, match="values? differ"):
+        assert_backward_matches(wrong, x, dy, "lp", **options)
 
 
 def test_bounds_of_gradients_are_asked_for_likewise():
@@ -170,8 +194,6 @@ def test_bounds_of_gradients_are_asked_for_likewise():
     far = next(case for case in provocations("ln", "float32") if str(case).startswith("edge"))
     with pytest.raises(AssertionError, match="promises nothing of 8 of 8 groups"):
         assert_backward_matches(far.dy, far.x, far.dy, "ln", accumulate="float32", **far.options)
-    with pytest.raises(UsageError, match="bounds of gradients are derived for eps inside the root"):
-        assert_backward_matches(far.dy, far.x, far.dy, "lp", accumulate="float32")
 
 
 @pytest.mark.slow
