@@ -60,17 +60,20 @@ def emit_code(settings: Settings, framework: str) -> None:
 
 
 def _refuse_answers(settings: Settings) -> None:
-    """Raise `UsageError` if the command line asks for an answer besides."""
+    """Raise `UsageError` if the command line asks for an answer besides, or for training."""
     answer, run = settings.answer, settings.run
-    given = {
+    given: dict[str, object] = {
         "--print": answer.fields,
         "--format": answer.format_name,
         "--show": answer.show,
         "--stats-output": answer.stats_output,
         "--overwrite": answer.overwrite,
+        "--strict": run.strict,
         "--scheduler": run.scheduler,
         "--workers": run.workers,
     }
+    for name, value in settings.training._asdict().items():
+        given[f"--{name.replace('_', '-')}"] = value is not None
     asked = [name for name, value in given.items() if value]
     if asked:
         raise UsageError(f"--emit writes code, and calculates nothing: leave out {', '.join(asked)}")

@@ -236,6 +236,7 @@ def test_parameters_are_constants(normcli):
     ("arguments", "message"),
     [
         (["bn", "--shape", "2,3", "--emit", "numpy", "--print", "mean"], "leave out --print"),
+        (["bn", "--shape", "2,3", "--emit", "numpy", "--momentum", "0"], "leave out --momentum"),
         (["bn", "--shape", "2,3", "--emit", "numpy", "-o", "x.txt"], ".py is known"),
         (["bn", "--shape", "2,3", "--emit", "onnx"], "-o FILE.onnx"),
         (["ln", "--shape", "20,300", "--rng", "torch", "--emit", "numpy"], "6,000 numbers"),
