@@ -39,7 +39,7 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     ----------
     norm : str
         A norm of columns: `zscore`, `minmax`, `midrange`, `maxabs`, `robust`, or `bn` of two axes.
-    eps, eps_mode, ddof, like
+    eps, eps_mode, ddof, range, quantiles, no_mean, no_scale, like
         As of `normcli.normalize`.
     nan : {"omit", "propagate", "raise"}
         What becomes of NaN in `fit`; it stays NaN in `transform`. By default it does not count, as in
@@ -77,6 +77,10 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         eps: float | None = None,
         eps_mode: EpsModeName | None = None,
         ddof: int | None = None,
+        range: tuple[float, float] | None = None,
+        quantiles: tuple[float, float] | None = None,
+        no_mean: bool | None = None,
+        no_scale: bool | None = None,
         like: FrameworkName | None = None,
         nan: NanName = "omit",
     ) -> None:
@@ -84,6 +88,10 @@ class ExactScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.eps = eps
         self.eps_mode = eps_mode
         self.ddof = ddof
+        self.range = range
+        self.quantiles = quantiles
+        self.no_mean = no_mean
+        self.no_scale = no_scale
         self.like = like
         self.nan = nan
 

@@ -176,6 +176,7 @@ OPTIONS = [
 @pytest.mark.parametrize("rows", [1, 6, 201])
 def test_options_are_those_of_scikit_learn(norm, options, name, theirs, rows, rng):
     scaler = getattr(peer("sklearn.preprocessing"), name)(**theirs)
+    exact = peer("normcli.sklearn").ExactScaler(norm, **options, like="sklearn")
     x = rng.normal(5.0, 30.0, (rows, 4))
     x[:, 3] = 7.0
     expected = scaler.fit_transform(x)
@@ -184,6 +185,7 @@ def test_options_are_those_of_scikit_learn(norm, options, name, theirs, rows, rn
         fit(x, norm, **options, like="sklearn").apply(x),
     ):
         np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(exact.fit_transform(x), expected, rtol=1e-12, atol=1e-13)
     stats = fit(x, norm, **options, like="sklearn")
     np.testing.assert_allclose(
         stats.invert(expected), scaler.inverse_transform(expected), rtol=1e-12, atol=1e-12

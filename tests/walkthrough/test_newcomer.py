@@ -87,7 +87,11 @@ def list_commands():
     fences = re.findall(r"```(?:sh|console)\n(.*?)\n```", README, flags=re.S)
     spans = re.findall(r"`(normcli [^`]+)`", README)
     lines = [line.removeprefix("$ ") for fence in fences for line in fence.splitlines()]
-    calls = re.findall(r"(?:^|&& |bin/)normcli ([^|>&#\n]+)", "\n".join([*lines, *(" ".join(span.split()) for span in spans)]), flags=re.M)
+    calls = re.findall(
+        r"(?:^|&& |bin/)normcli ([^|>&#\n]+)",
+        "\n".join([*lines, *(" ".join(span.split()) for span in spans)]),
+        flags=re.M,
+    )
     return sorted({" ".join(call.split()) for call in calls})
 
 
