@@ -1,6 +1,6 @@
 // Histograms of x and of y on one scale, a colour for each group; of the group that is lit, mean and deviation.
 
-const [PLOT_WIDTH, PLOT_HEIGHT, BAND, MOST_BINS, MOST_STACKED] = [240, 176, 58, 26, 24];
+const [PLOT_WIDTH, PLOT_HEIGHT, BAND, MOST_BINS] = [240, 176, 58, 26];
 
 /** 1, 2 or 5 times a power of ten: the least such number that is not below another. */
 function roundUp(least) {
@@ -34,56 +34,67 @@ function countBins(result, values, { bin, bins }) {
   return counts;
 }
 
-const add2 = (a, b) => a.map((value, n) => value + b[n]);
+const addBins = (a, b) => a.map((value, n) => value + b[n]);
 
-/** Draw both histograms: all groups on top of each other, or one before the others, which are grey then. */
-function drawHistograms(result, { y }, lit) {
+let plotted = null;
+
+/** Draw both histograms, the groups on top of each other. */
+function drawHistograms(result, { y }) {
   const plot = find("plot");
   const scale = result.window ? null : chooseScale([...x, ...y]);
+  plotted = null;
   plot.hidden = scale === null;
   if (scale === null) return;
   const sides = [["x", x, BAND + 14], ["y", y, 2 * BAND + 44]];
   const counted = sides.map(([, values]) => countBins(result, values, scale));
   const nothing = new Array(scale.bins).fill(0);
-  const tallest = Math.max(1, ...counted.flatMap((counts) => counts.reduce(add2, nothing)));
-  const label = "Histograms of the input and of y on one scale, by group";
-  const picture = draw("svg", { viewBox: `0 0 ${PLOT_WIDTH} ${PLOT_HEIGHT}`, role: "img", "aria-label": label });
-  const drawBars = (counts, under, bottom, attributes) => {
-    counts.forEach((number, bin) => {
-      if (!number) return;
-      const [height, foot] = [(number / tallest) * BAND, (under[bin] / tallest) * BAND];
-      const step = (PLOT_WIDTH - 16) / scale.bins;
-      picture.append(draw("rect", { ...attributes, x: 8 + bin * step + 0.4, y: bottom - foot - height, width: Math.max(0.6, step - 0.8), height }));
-    });
+  const tallest = Math.max(1, ...counted.flatMap((counts) => counts.reduce(addBins, nothing)));
+  const step = (PLOT_WIDTH - 16) / scale.bins;
+  const picture = draw("svg", {
+    viewBox: `0 0 ${PLOT_WIDTH} ${PLOT_HEIGHT}`, role: "img", "aria-label": "Histograms of the input and of y on one scale, by group",
+  });
+  const drawBar = (number, bin, under, bottom, attributes) => {
+    const [height, foot] = [(number / tallest) * BAND, (under / tallest) * BAND];
+    picture.append(draw("rect", { ...attributes, x: 8 + bin * step + 0.4, y: bottom - foot - height, width: Math.max(0.6, step - 0.8), height }));
   };
-  sides.forEach(([name, values, bottom], side) => {
-    const counts = counted[side];
-    if (lit === null && counts.length <= MOST_STACKED) {
-      let under = nothing;
-      counts.forEach((bars, group) => {
-        drawBars(bars, under, bottom, { class: `bar ${colour(result, group)}`, "data-group": group });
-        under = add2(under, bars);
-      });
-    } else {
-      drawBars(counts.reduce(add2, nothing), nothing, bottom, { class: "bar others" });
-      if (lit !== null) drawBars(counts[lit], nothing, bottom, { class: `bar ${colour(result, lit)}`, "data-group": lit });
-    }
+  sides.forEach(([name, , bottom], side) => {
+    let under = nothing;
+    counted[side].forEach((bars, group) => {
+      const attributes = { class: `bar ${colour(result, group)}`, "data-group": group };
+      bars.forEach((number, bin) => number && drawBar(number, bin, under[bin], bottom, attributes));
+      under = addBins(under, bars);
+    });
     picture.append(draw("line", { class: "axis", x1: 8, x2: PLOT_WIDTH - 8, y1: bottom, y2: bottom }));
     picture.append(draw("text", { x: 0, y: bottom - BAND + 4, class: "name" }, name));
-    drawMarks(picture, lit === null ? values : result.members[lit].map((cell) => values[cell]), bottom, scale);
   });
   const bottom = sides[1][2];
   for (const tick of scale.ticks) {
     picture.append(draw("line", { class: "axis", x1: scale.at(tick), x2: scale.at(tick), y1: bottom, y2: bottom + 3 }));
     picture.append(draw("text", { x: scale.at(tick), y: bottom + 13, "text-anchor": "middle" }, typeset(round(tick, 4))));
   }
+  const marks = draw("g", { class: "marks" });
+  picture.append(marks);
   plot.firstElementChild.replaceWith(picture);
+  plotted = { sides, scale, marks };
+}
+
+/** Light the bars of one group, or all, and mark where its values lie. */
+function lightHistograms(result, group) {
+  if (plotted === null) return;
+  const { sides, scale, marks } = plotted;
+  marks.replaceChildren();
+  for (const bar of find("plot").querySelectorAll(".bar")) {
+    bar.classList.toggle("faded", group !== null && Number(bar.dataset.group) !== group);
+  }
+  for (const [, values, bottom] of sides) {
+    drawMarks(marks, group === null ? values : result.members[group].map((cell) => values[cell]), bottom, scale);
+  }
 }
 
 /** A dotted line at 0, a line at the mean, a shorter one at a deviation to each side. */
-function drawMarks(picture, values, bottom, { at }) {
+function drawMarks(marks, values, bottom, { at }) {
   const line = (value, height, kind) =>
-    picture.append(draw("line", { class: kind, x1: at(value), x2: at(value), y1: bottom, y2: bottom - height }));
+    marks.append(draw("line", { class: kind, x1: at(value), x2: at(value), y1: bottom, y2: bottom - height }));
   line(0, BAND + 4, "zero");
   const centre = addUp(values) / values.length;
   const deviation = Math.sqrt(addUp(values.map((value) => (value - centre) ** 2)) / values.length);

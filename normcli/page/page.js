@@ -20,6 +20,7 @@ function paint() {
   showExactness();
   showKnobs();
   showSteps();
+  drawHistograms(result, numbers);
   light();
   cueScrolling();
   keepLink();
@@ -37,7 +38,7 @@ function light() {
   const result = current();
   lightCells(lit.group === null ? null : result.members[lit.group], lit.cell);
   if (lit.group !== null) document.querySelector(`#groups tr[data-group="${lit.group}"]`)?.classList.add("lit");
-  drawHistograms(result, numbers, lit.group);
+  lightHistograms(result, lit.group);
   showStory(lit, numbers);
 }
 
