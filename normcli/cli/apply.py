@@ -132,11 +132,13 @@ def _refuse_exchanged(stats: str, files: Sequence[str]) -> None:
 def _use_one(one: Named, use: Use, destination: Destination, effort: Effort, *, inverts: bool) -> list[str]:
     """Write the result of one file; return what to warn of."""
     from normcli.engine.run import run
+    from normcli.fitting.subject import require_order
     from normcli.fitting.use import invert_stats
     from normcli.tensors.files import Saved
 
     tensor = one.load(use.wanted)
     values = tensor.values
+    require_order(use.stats.subject, tensor.dimensions, one.name)
     plan = use.plan(one.name, values)
     dtype = plan.choose_output_dtype(values.dtype)
     with contextlib.ExitStack() as files:

@@ -65,10 +65,13 @@ def use_stores(
         _require_stores(source, destination)
     from normcli.cluster.blocks import BlockUse
     from normcli.cluster.stores import open_source
+    from normcli.fitting.subject import require_order
 
     with _open_session(settings) as session:
         for source, destination in zip(sources, destinations, strict=True):
-            shape = tuple(open_source(source).array.shape)
+            stored = open_source(source)
+            shape = tuple(stored.array.shape)
+            require_order(use.stats.subject, stored.dimensions, source)
             _write(session, BlockUse(use, shape, inverts), source, destination)
 
 
@@ -145,14 +148,16 @@ def _choose_block(session: Session, settings: Settings, source: str) -> BlockUse
     """Return what normalizes the blocks of a store; statistics that are needed are fitted now."""
     from normcli.cluster.blocks import choose_block
     from normcli.cluster.stores import fit_store, open_source
+    from normcli.norms.layout import find_layout
 
-    array = open_source(source).array
+    stored = open_source(source)
+    array, request = stored.array, settings.request.adopt_layout(find_layout(stored.dimensions))
     affine = {name: a for name, a in load_affine(settings.parameters, None).items() if a is not None}
 
-    def fit(request: Request, rule: str) -> Stats:
-        return fit_store(session, request, source, rule)
+    def fit(asked: Request, rule: str) -> Stats:
+        return fit_store(session, asked, source, rule)
 
-    return choose_block(settings.request, tuple(array.shape), array.dtype, affine, settings.selection.nan, fit)
+    return choose_block(request, tuple(array.shape), array.dtype, affine, settings.selection.nan, fit)
 
 
 def _require_stores(source: str, destination: Destination | None) -> None:

@@ -74,8 +74,8 @@ def _list_tensor_files() -> Topic:
     install 'normcli[safetensors]'.
 
     Zarr stores, store.zarr or store.zarr:group/array, are read and written (the extra zarr); HDF5 files,
-    file.h5:array, are read (the extra hdf5). Both are worked on where they lie. A store that is there is
-    replaced with --overwrite alone, and never one that holds other arrays.
+    file.h5:array, are read (the extra hdf5). Both are worked on where they lie; their names of axes are the
+    layout. A store that is there is replaced with --overwrite alone, and never one that holds other arrays.
 
     Tables are CSV, TSV, JSON records ([{"x": 1, "y": 2}, …]), JSON Lines of records, and Parquet (the extra
     parquet). Their columns keep their names in every answer, and files that are fitted or applied together are

@@ -93,12 +93,14 @@ def make_problem(
     trains : bool
         As of `load_problem`, whose errors this has.
     """
+    from normcli.norms.layout import find_layout
     from normcli.norms.plan import make_plan
     from normcli.results.inputs import SelectionRequest, fit_given, fit_inputs
 
     evaluation, request = settings.running.evaluation, settings.request
     running = running or load_running(settings.running, find_norm(request.norm)[0].name, tensor.columns)
     request = adopt_eps(request, None if running is None else running.state)
+    request = request.adopt_layout(find_layout(tensor.dimensions))
     plan = make_plan(request, tensor.values.shape, tensor.values.dtype, tensor.columns)
     parameters = load_parameters(plan, settings)
     if running is not None and running.state is not None:

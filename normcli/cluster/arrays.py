@@ -130,7 +130,7 @@ def _read_options(x: Taken, norm: str, options: Mapping[str, Any]) -> _Asked:
     array = x.values
     require_known(array)
     dtype = read_dtype("dtype", options.get("dtype"))
-    request = x.adopt_layout(Request.collect(norm, {**options, "dtype": dtype}))
+    request = Request.collect(norm, {**options, "dtype": dtype}).adopt_layout(x.layout)
     given = {name: options.get(name) for name in ("gamma", "beta")}
     affine = {name: read_array(values, name) for name, values in given.items() if values is not None}
     plan = make_plan(request, array.shape, array.dtype)

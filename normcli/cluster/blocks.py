@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ALONE = Effort(threads=1)
 """Workers have threads of their own."""
 
-_FAN_IN = 16
+FAN_IN = 16
 """So many parts are added by one task."""
 
 
@@ -124,7 +124,7 @@ class Whole(NamedTuple):
         roots = []
         for parts in by_groups.values():
             while len(parts) > 1:
-                parts = [add(self, list(some)) for some in _batch(parts, _FAN_IN)]
+                parts = [add(self, list(some)) for some in _batch(parts, FAN_IN)]
             roots += parts
         return roots
 

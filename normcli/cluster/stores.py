@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dask.delayed import delayed
 
 from normcli.cluster.blocks import Whole, require_version
+from normcli.norms.layout import find_layout
 from normcli.tensors.places import find_place
 from normcli.tensors.stores import open_store
 from normcli.version import __version__
@@ -40,6 +41,7 @@ def fit_store(session: Session, request: Request, source: str, nan: str) -> Stat
         As `normcli.fit`; if the cluster fails.
     """
     stored = open_source(source)
+    request = request.adopt_layout(find_layout(stored.dimensions))
     whole = Whole.choose(request, tuple(stored.array.shape), stored.array.dtype, nan, source)
     lengths = choose_lengths(stored, whole.subject.plan(1))
     read = delayed(_read_box)

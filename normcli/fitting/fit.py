@@ -13,7 +13,7 @@ from normcli.engine.walk import Effort, count_processors
 from normcli.errors import DataError, UsageError
 from normcli.fitting.gather import gather
 from normcli.fitting.statistics import Stats
-from normcli.fitting.subject import choose_subject, require_alike
+from normcli.fitting.subject import choose_subject, require_alike, require_order
 from normcli.fitting.sums import require_no_nan
 from normcli.fitting.workers import can_fork, run_in_processes
 from normcli.norms.divisors import Measurement
@@ -215,6 +215,7 @@ class _Fitting(NamedTuple):
         if tensor.columns is not None and subject.columns is None and subject.has_columns():
             note = "the first file names no columns: those of this one are taken in its order"
         require_alike(subject, values.shape, tensor.dtype, source.name, self.first.name)
+        require_order(subject, tensor.dimensions, source.name)
         samples = values.shape[subject.plan(1).grid.layout.batch or 0]
         sums = gather(subject.plan(samples), values, effort)
         if self.policy.nan == "raise":

@@ -6,7 +6,6 @@ deviations of their own, those that hold parts of the same samples are added fir
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -87,7 +86,7 @@ def add_parts(subject: Subject, shape: tuple[int, ...], parts: Iterable[Part]) -
     total: Part | None = None
     slabs: dict[tuple[int, int], Part] = {}
     for given in parts:
-        part = given._replace(sums=copy.deepcopy(given.sums))  # a task may be run again with what it was given
+        part = given._replace(sums=given.sums.copy())  # a task may be run again with what it was given
         if part.apart:
             samples = part.box[batch]
             key = samples.start, samples.stop

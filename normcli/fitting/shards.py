@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.errors import DataError, UsageError
 from normcli.norms.divisors import Measurement
+from normcli.norms.layout import find_layout
 from normcli.norms.plan import make_plan
 from normcli.norms.table import find_norm
 from normcli.printable import agree, format_count
@@ -107,6 +108,7 @@ def take_shard(named: Sequence[Named], request: Request, number: int, count: int
 def _load_part(one: Named, request: Request, number: int, count: int, wanted: tuple[str, ...] | None) -> Tensor:
     tensor = one.load(wanted)
     shape = tensor.values.shape
+    request = request.adopt_layout(find_layout(tensor.dimensions))
     batch = make_plan(request, shape, tensor.dtype).grid.layout.batch or 0
     samples = shape[batch] if shape else 0
     if samples < count:

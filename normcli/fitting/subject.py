@@ -9,10 +9,13 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_real
 from normcli.errors import DataError, UsageError
+from normcli.norms.layout import find_layout, make_layout
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from normcli.norms.plan import Plan
     from normcli.norms.request import Request
     from normcli.tensors.tensor import Tensor
@@ -77,6 +80,7 @@ def choose_subject(request: Request, tensor: Tensor) -> Subject:
         If samples have statistics of their own, or what is asked for cannot be gathered.
     """
     shape, dtype = tensor.values.shape, tensor.dtype
+    request = request.adopt_layout(find_layout(tensor.dimensions))
     plan = make_plan(request, shape, dtype)
     require_fittable(plan)
     layout, features = plan.grid.layout, request.feature_axes
@@ -133,6 +137,16 @@ def require_alike(
         )
     if name_dtype(dtype) != subject.dtype:
         raise DataError(f"{name} is {name_dtype(dtype)}, and {first} {subject.dtype}: all must be of one dtype")
+
+
+def require_order(subject: Subject, dimensions: Sequence[str] | None, name: str) -> None:
+    """Raise `DataError` if a tensor's axes have the names of the subject's, in another order."""
+    mine, theirs = subject.request.layout, find_layout(dimensions)
+    if mine is None or theirs is None or len(dimensions or ()) != len(subject.shape):
+        return
+    wanted, found = (make_layout(layout, len(subject.shape)).names for layout in (mine, theirs))
+    if wanted != found and sorted(wanted) == sorted(found):
+        raise DataError(f"{name} has the axes {', '.join(found)}; the statistics are of {', '.join(wanted)}")
 
 
 def find_positions(plan: Plan) -> tuple[int, ...]:

@@ -89,6 +89,10 @@ class Sums:
         low, high = (Pair(np.full(groups, end), np.zeros(groups)) for end in (np.inf, -np.inf))
         return cls(total, square, count, nan, above, below, low, high, deviation, images)
 
+    def copy(self) -> Sums:
+        """Return the same sums in arrays of their own."""
+        return self.take(np.arange(len(self.count)))
+
     def take(self, groups: NDArray[np.intp]) -> Sums:
         """Return the sums of some groups, in an order."""
         taken = Sums(**{member.name: getattr(self, member.name) for member in fields(self)})

@@ -356,7 +356,7 @@ def _fit(
     taken = take(x, "x") if lazy is None else lazy.taken
     if is_update:
         taken = _arrange_axes(taken, request.layout)
-    request = taken.adopt_layout(request)
+    request = request.adopt_layout(taken.layout)
     if lazy is not None:
         found: Stats = lazy.work.fit_array(taken.values, request, nan)
         return found

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from normcli.errors import UsageError
-from normcli.printable import format_count
+from normcli.printable import format_count, make_printable
 
 AxisSpec = str | int | Iterable[int | str]
 """How a caller may name axes: `"CHW"`, `"1,2"`, `-1`, `(0, 2)` or `("N", 2)`."""
@@ -180,6 +180,30 @@ def make_layout(text: str | None, ndim: int, *, channel_last: bool = False) -> L
         if is_words
         else Layout(ndim, "".join(map(str, labels)))
     )
+
+
+def name_layout(dimensions: Sequence[str]) -> str | None:
+    """Return names of axes as a layout: letters, where each is one and a channel is there; else words.
+
+    Examples
+    --------
+    >>> name_layout(["n", "c"]), name_layout(["time", "lat"]), name_layout(["time"])
+    ('nc', 'time,lat', 'time,')
+    """
+    names = [make_printable(name) for name in dimensions]
+    if all(re.fullmatch("[A-Za-z]", name) for name in names) and "C" in map(str.upper, names):
+        return "".join(names)
+    return ",".join(names) + "," * (len(names) == 1) or None
+
+
+def find_layout(dimensions: Sequence[str] | None) -> str | None:
+    """Return the layout that a file's names of axes make; None where they make none, or there are none."""
+    text = None if dimensions is None else name_layout(dimensions)
+    try:
+        make_layout(text, len(dimensions or ()))
+    except UsageError:
+        return None
+    return text
 
 
 def _split_words(spec: AxisSpec, option: str) -> list[str | int]:

@@ -61,6 +61,10 @@ class Request(NamedTuple):
     dtype: str | None = None
     like: str | None = None
 
+    def adopt_layout(self, layout: str | None) -> Request:
+        """Return the same with the layout of a tensor whose axes have names, where it has none of its own."""
+        return self if self.layout is not None else self._replace(layout=layout)
+
     @classmethod
     def collect(cls, norm: str, given: Mapping[str, Any]) -> Request:
         """Return the request that named values make; names that are no option are ignored.

@@ -152,6 +152,8 @@ class Fixed:
     def _normalize(self) -> None:
         """Carry: every digit but the highest is then from 0 to 2³² − 1, and the highest is smaller than 2³¹."""
         digits = self.digits
+        if not (digits[:-1] >> DIGIT).any() and not (np.abs(digits[-1]) > _MASK >> 1).any():
+            return
         for place in range(len(digits) - 1):
             digits[place + 1] += digits[place] >> DIGIT
             digits[place] &= _MASK

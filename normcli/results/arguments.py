@@ -60,7 +60,7 @@ def read_arguments(x: ArrayLike, norm: str, options: Mapping[str, Any]) -> Argum
     values = taken.values
     if given("residual") is not None:
         values = add_residual(values, _arrange(options["residual"], "residual", taken))
-    plan = make_plan(taken.adopt_layout(request), values.shape, values.dtype, taken.columns)
+    plan = make_plan(request.adopt_layout(taken.layout), values.shape, values.dtype, taken.columns)
     named = {name: given(name) for name in ("gamma", "beta", "mask")}
     arrays = {name: _arrange(array, name, taken) for name, array in named.items() if array is not None}
     padded = _convert(

@@ -5,7 +5,6 @@ No library is imported here: one that has not been imported has made no array.
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT, is_bfloat16, require_real
 from normcli.errors import DataError, UsageError
-from normcli.printable import make_printable
+from normcli.norms.layout import name_layout
 from normcli.results.foreign import read_foreign
 from normcli.tensors.columns import list_names
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from numpy.typing import NDArray
-
-    from normcli.norms.request import Request
 
 Give = Callable[["NDArray[Any]"], Any]
 
@@ -56,10 +53,6 @@ class Taken(NamedTuple):
     give: Give = keep
     columns: tuple[str, ...] | None = None
     layout: str | None = None
-
-    def adopt_layout(self, request: Request) -> Request:
-        """Return a request with the layout of the argument, where it has none of its own."""
-        return request if request.layout is not None else request._replace(layout=self.layout)
 
 
 def take(x: Any, name: str) -> Taken:
@@ -211,20 +204,11 @@ def _refuse_columns(name: str, columns: Sequence[str]) -> None:
 
 def _take_xarray(array: Any, name: str) -> Taken:
     taken = _take_array(array.data, name)
-    return Taken(taken.values, partial(_give_xarray, array), layout=_find_layout(array))
+    return Taken(taken.values, partial(_give_xarray, array), layout=name_layout([*map(str, array.dims)]))
 
 
 def _give_xarray(array: Any, values: Any) -> Any:
     return array.copy(data=values)
-
-
-def _find_layout(array: Any) -> str | None:
-    """Return the dimensions of a DataArray as a layout: letters, where each is one and a channel is there."""
-    dims = tuple(map(str, array.dims))
-    is_lettered = all(re.fullmatch("[A-Za-z]", dim) for dim in dims) and "C" in map(str.upper, dims)
-    if is_lettered:
-        return "".join(dims) or None
-    return ",".join(map(make_printable, dims)) + "," * (len(dims) == 1) or None
 
 
 _READERS = (
@@ -263,7 +247,7 @@ def find_lazy(x: Any) -> Lazy | None:
     taken = Taken(x)
     xarray = sys.modules.get("xarray")
     if xarray is not None and isinstance(x, xarray.DataArray) and x.chunks is not None:
-        taken = Taken(x.data, partial(_give_xarray, x), layout=_find_layout(x))
+        taken = Taken(x.data, partial(_give_xarray, x), layout=name_layout([*map(str, x.dims)]))
     for (module, kind), home in _LAZY.items():
         library = sys.modules.get(module)
         if library is not None and isinstance(taken.values, getattr(library, kind)):

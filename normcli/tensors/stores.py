@@ -58,12 +58,15 @@ class Stored(NamedTuple):
     chunks : tuple of int
         The lengths of what is read at once.
     version : StoreVersion
+    dimensions : tuple of str or None
+        The names of the axes, where all of them have one.
     """
 
     name: str
     array: Any
     chunks: tuple[int, ...]
     version: StoreVersion
+    dimensions: tuple[str, ...] | None = None
 
     def read(self, box: Box) -> NDArray[Any]:
         """Return what lies in a box.
@@ -231,7 +234,17 @@ def _open_zarr(place: Place, source: str) -> Stored:
     except Exception as error:  # whatever a damaged store or a file system raises
         raise DataError(f"{place.path} cannot be read: {_describe(error)}") from error
     count = partial(_count_chunks, array if "://" not in place.path else None)
-    return Stored(source, array, tuple(array.chunks), StoreVersion(source, count(), count))
+    # Format 3 has names of its own; of format 2, xarray keeps them as an attribute.
+    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+    version = StoreVersion(source, count(), count)
+    return Stored(source, array, tuple(array.chunks), version, _read_dimensions(names, array.ndim))
+
+
+def _read_dimensions(names: Any, ndim: int) -> tuple[str, ...] | None:
+    """Return the names of all axes; None of anything else."""
+    if not isinstance(names, list | tuple) or len(names) != ndim:
+        return None
+    return tuple(names) if all(isinstance(name, str) and name for name in names) else None
 
 
 def list_others(place: Place) -> list[str]:
@@ -274,7 +287,9 @@ def _open_hdf5(place: Place, source: str) -> Stored:
 
     count = partial(_date, path)
     chunks = array.chunks or choose_chunks(tuple(array.shape), array.dtype)
-    return Stored(source, array, tuple(chunks), StoreVersion(source, count(), count))
+    names = [dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else "") for dim in array.dims]
+    version = StoreVersion(source, count(), count)
+    return Stored(source, array, tuple(chunks), version, _read_dimensions(names, array.ndim))
 
 
 def _date(path: Path) -> tuple[int, int, int]:

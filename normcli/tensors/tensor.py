@@ -69,6 +69,11 @@ class Tensor(NamedTuple):
         return np.dtype(np.float64) if whole else self.values.dtype
 
     @property
+    def dimensions(self) -> tuple[str, ...] | None:
+        """The names that a store has for the axes; None where it has none."""
+        return None if self.stored is None else self.stored.dimensions
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What a person should know of the values before they calculate with them."""
         notes = [self.note]

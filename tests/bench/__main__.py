@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RECORD = Path(__file__).with_name("results.md")
 
-SECTIONS = ("startup", "memory", "files", "fit", "tables", "stores", "search", "judge")
+SECTIONS = ("startup", "memory", "files", "fit", "tables", "stores", "merging", "search", "judge")
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -84,6 +84,10 @@ def main() -> int:
         from tests.bench import stores  # on use: it needs zarr and dask
 
         measured += stores.measure(options.runs, options.folder)
+    if "merging" in chosen:
+        from tests.bench import merging  # on use: it needs dask
+
+        measured += merging.measure()
     if "fit" in chosen:
         measured.append(fitting.measure(options.runs, options.folder))
     if "tables" in chosen:

@@ -262,3 +262,46 @@ def test_a_store_replaces_what_it_is_made_from(normcli, tmp_path, zarr):
 def test_generate_writes_a_store(normcli, tmp_path, zarr):
     assert normcli("generate", "--shape", "3,4", "-o", tmp_path / "x.zarr").code == 0
     assert zarr.open(str(tmp_path / "x.zarr"), mode="r").shape == (3, 4)
+
+
+@pytest.mark.parametrize("kind", ["format 3", "format 2", "HDF5"])
+def test_names_of_axes_are_the_layout(kind, tmp_path, rng, normcli):
+    x = rng.normal(size=(6, 4, 5))
+    dims = ("time", "lat", "lon")
+    store = str(tmp_path / "x.zarr")
+    if kind == "HDF5":
+        h5py = pytest.importorskip("h5py")
+        store = str(tmp_path / "x.h5")
+        with h5py.File(store, "w") as file:
+            made = file.create_dataset("x", data=x)
+            for axis, name in enumerate(dims):
+                made.dims[axis].label = name
+    else:
+        zarr = pytest.importorskip("zarr")
+        names = {"dimension_names": dims} if kind == "format 3" else {"attributes": {"_ARRAY_DIMENSIONS": dims}}
+        zarr.create_array(store, data=x, zarr_format=int(kind[-1]) if kind[-1].isdigit() else 3, **names)
+    found = normcli("zscore", "-i", store, "--axes", "time,lat", "--print", "mean")
+    np.testing.assert_allclose(np.array(found.out.split(), float), x.mean((0, 1)))
+    assert normcli("zscore", "-i", store, "--layout", "NCL", "--axes", "time", "--print", "mean").code == 2
+
+
+def test_axes_in_another_order_are_not_those_of_statistics(tmp_path, rng, normcli):
+    zarr = pytest.importorskip("zarr")
+    x = rng.normal(size=(6, 5, 5))
+    for name, dims in (
+        ("a", ("time", "lat", "lon")),
+        ("b", ("time", "lon", "lat")),
+        ("c", (None, "lat", "lon")),
+    ):
+        zarr.create_array(tmp_path / f"{name}.zarr", data=x, dimension_names=dims)
+    stats, first, other, unnamed = (tmp_path / name for name in ("s.npz", "a.zarr", "b.zarr", "c.zarr"))
+    assert normcli("fit", "zscore", "--axes", "time", first, unnamed, "-o", stats).code == 0
+    message = "b.zarr has the axes time, lon, lat; the statistics are of time, lat, lon\n"
+    for words in (
+        ("fit", "zscore", "--axes", "time", first, other),
+        ("apply", stats, other, "-o", tmp_path / "y.npy"),
+    ):
+        refused = normcli(*words)
+        assert (refused.code, refused.out) == (3, "")
+        assert refused.err.endswith(message)
+    assert normcli("apply", stats, unnamed, "-o", tmp_path / "y.npy").code == 0
