@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
+SCRIPTS = sorted((Path(__file__).parent / "walkthrough").glob("*.txt"))
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[-+]?\d+)?")
 
