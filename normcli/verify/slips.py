@@ -124,6 +124,10 @@ _ROUNDINGS = 2.0**-21
 """What the roundings of a root and of quotients make in float32, as part of the square of the divisor."""
 
 
+_KNOWN = 0.1
+"""How well the number of padded values has to be known: of an interval of 1, one would always be whole."""
+
+
 def _measure(rows: Floats, of: str, centred: bool) -> tuple[str, Floats]:
     """Return the name and the values of each group's variance, or mean square."""
     if centred == (of == "own"):
@@ -158,7 +162,7 @@ def _find_padding(seen: Seen, mean: Floats) -> str | None:
         low = float((((seen.size / seen.largest) ** 2 - square - eps) / share).max())
         high = float((((seen.size / seen.least) ** 2 - square - eps) / share).min())
         count = math.ceil(low) if math.isfinite(low) else 0
-        if 0 < count <= high < count + 1:
+        if 0 < count <= high <= low + _KNOWN:
             return (
                 f"divided by the root of a variance that counts {format_count(count, 'value')} of padding, "
                 f"0 less the mean, beside the {seen.group_size} of each group"
