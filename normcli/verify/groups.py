@@ -85,6 +85,10 @@ def take_groups(grid: Grid, values: NDArray[Any], chosen: NDArray[np.intp] | Non
     return np.concatenate(parts, axis=1)
 
 
+_KEPT_SAMPLES = 4
+"""Samples of one way of grouping that are kept, widened."""
+
+
 class Widened:
     """A tensor whose groups are taken in float64, once for all hypotheses that only divide differently.
 
@@ -101,7 +105,7 @@ class Widened:
 
     def take(self, grid: Grid, chosen: NDArray[np.intp]) -> NDArray[Any]:
         """Return some groups, of shape (groups, group_size), which are not to be written to."""
-        if grid != self._grid:  # those of one grid are kept, few and more of them
+        if grid != self._grid or len(self._taken) == _KEPT_SAMPLES:  # few and more of one grid
             self._grid, self._taken = grid, {}
         key = chosen.tobytes()
         if key not in self._taken:

@@ -25,7 +25,6 @@ from normcli.verify.plain import MOST_SAMPLED, Block, find_global_map, find_plai
 from normcli.verify.ranking import rank_matches
 from normcli.verify.reproduction import hold_against_all, list_candidates, reproduce
 from normcli.verify.search import MOST_VALUES, Inputs, Nearest, Search
-from normcli.verify.slips import find_slips
 from normcli.verify.ulp import choose_counting_dtype
 from normcli.verify.weight import CERTAIN
 
@@ -177,11 +176,14 @@ def _identify(question: Question, norm: str | None) -> Identification:
         return _read(blank._replace(doubtful=(*matches, *doubtful)), plain, searches[0])
     if matches:
         return _confirm(blank._replace(matches=matches, doubtful=()), searches)
-    slips = find_slips(searches[0].list_bounds())
+    slips = searches[0].find_slips()
     if slips:
         return blank._replace(slip=slips[0], doubtful=())
     if any(match.bits >= CERTAIN for match in doubtful):  # too odd or too rough, and not too few values
         return blank
+    nearest = searches[0].find_nearest() if sampled else None
+    if nearest is not None and nearest.bits >= CERTAIN:
+        return blank._replace(nearest=nearest, doubtful=())
     plain = find_plain_map(x, searches[0].y, dtype)
     if gamma is None and beta is None:
         most = math.inf if plain is None else math.prod(x.shape[axis] for axis in plain.axes)
@@ -198,7 +200,8 @@ def _identify(question: Question, norm: str | None) -> Identification:
         int(np.count_nonzero(a == b))
         for a, b in zip(iterate_pieces(x), iterate_pieces(searches[0].y), strict=True)
     )
-    return blank._replace(nearest=searches[0].find_nearest(), unchanged=same if 2 * same > x.size else None)
+    nearest = nearest or searches[0].find_nearest()
+    return blank._replace(nearest=nearest, unchanged=same if 2 * same > x.size else None)
 
 
 def _tell_algorithm(found: Identification) -> Identification:

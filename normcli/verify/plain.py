@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import is_half
+from normcli.dtypes import find_type, get_eps, is_half
 from normcli.tensors.mapped import fetch
+from normcli.tensors.pieces import PIECE, forget
 from normcli.verify.levels import Level
 from normcli.verify.ulp import measure_unit
 from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -110,19 +111,50 @@ def find_plain_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> Pl
     dtype : numpy.dtype
         In which y was rounded.
     """
-    few, more = Block(x, y, _FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
-    tried = itertools.product(_enumerate_axes(x.shape), list_levels(dtype))
-    return next(filter(None, (_fit(few, more, axes, dtype, level) for axes, level in tried)), None)
+    return _find(x, y, dtype, _enumerate_axes(x.shape))
 
 
 def find_global_map(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any]) -> PlainMap | None:
     """Return the plain map with one pair for all values that explains y, or None."""
+    return _find(x, y, dtype, [()])
+
+
+def _find(x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], every: Iterable[Axes]) -> PlainMap | None:
+    """Return the first map that explains a few values, more, and all; None where one explains but a sample."""
     few, more = Block(x, y, _FEW_SAMPLED), Block(x, y, MOST_SAMPLED)
-    return next(filter(None, (_fit(few, more, (), dtype, level) for level in list_levels(dtype))), None)
+    for axes, level in itertools.product(every, list_levels(dtype)):
+        fitted = more.fit(axes, dtype, level) if few.fit(axes, dtype, level) is not None else None
+        if fitted is not None:
+            return fitted if x.size <= MOST_SAMPLED or _explains_all(fitted, x, y, dtype, level) else None
+    return None
 
 
-def _fit(few: Block, more: Block, axes: Axes, dtype: np.dtype[Any], level: Level) -> PlainMap | None:
-    return more.fit(axes, dtype, level) if few.fit(axes, dtype, level) is not None else None
+def _explains_all(
+    fitted: PlainMap, x: NDArray[Any], y: NDArray[Any], dtype: np.dtype[Any], level: Level
+) -> bool:
+    """Whether a map that explains a sample explains all values: lines that were not sampled are fitted anew."""
+    precision = max(level.precision, dtype.name, key=lambda name: get_eps(np.dtype(find_type(name))))
+    careless = Level(precision, _BEYOND_SAMPLE * level.ulp, _BEYOND_SAMPLE * level.roundings)
+    axis = max(fitted.axes, key=lambda axis: x.shape[axis], default=0)
+    is_known = all(fitted.scale.shape[axis] == x.shape[axis] for axis in fitted.axes)
+    step = max(1, PIECE * x.shape[axis] // x.size)
+    for start in range(0, x.shape[axis], step):
+        index = (slice(None),) * axis + (slice(start, start + step),)
+        part = [np.ascontiguousarray(fetch(values[index]), dtype=np.float64) for values in (x, y)]
+        if is_known:
+            cut = index if axis in fitted.axes else ()
+            here = PlainMap(fitted.axes, fitted.scale[cut], fitted.shift[cut])
+        else:
+            here = fit_lines(*part, fitted.axes, through_zero=not fitted.shift.any())
+        if not here.explains(*part, dtype, careless):
+            return False
+        for values in (x, y):
+            forget(values)
+    return True
+
+
+_BEYOND_SAMPLE = 4.0
+"""So many times further off than its own values may be what a line was not fitted to, in y's dtype."""
 
 
 def list_levels(dtype: np.dtype[Any]) -> tuple[Level, ...]:

@@ -35,8 +35,9 @@ from normcli.verify.names import describe_hypothesis, describe_window
 from normcli.verify.one_pass import fit_one_pass
 from normcli.verify.ranking import BY_LUCK, rank_matches
 from normcli.verify.screen import SCREENED, lie_on_line, measure_offset
-from normcli.verify.slips import Bounded
+from normcli.verify.slips import Bounded, find_slips
 from normcli.verify.ulp import measure_unit
+from normcli.verify.weight import CERTAIN
 from normcli.verify.windows import WINDOWED, find_windows
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from normcli.norms.grid import Grid
     from normcli.verify.affine import AffineStep
     from normcli.verify.hypothesis import Scope
+    from normcli.verify.slips import Slip
 
 
 MOST_VALUES = 1 << 17
@@ -65,6 +67,9 @@ _PATIENCE = 2
 
 _ON_ANY_LINE = 3
 """Groups of so few values lie on a line, or so nearly that it refutes nothing."""
+
+_NEARLY_ON_ANY = 8
+"""Groups of so few values lie on a line by luck, where thousands of them are looked at."""
 
 _MOSTLY = 0.5
 """A hypothesis that leaves more than this part of the values unexplained explains nothing."""
@@ -238,12 +243,28 @@ class Search:
                 break
         return best
 
-    def list_bounds(self) -> Iterator[Bounded]:
-        """Yield the hypotheses whose groups are made by some factor each, whatever divides, with its bounds."""
-        for sample, affine in self._candidates:
-            bounds = next(filter(None, (self._bound(sample, affine, level) for level in self.levels)), None)
-            if bounds is not None:
-                yield Bounded(sample.grid, sample.standard, affine, *bounds)
+    def find_slips(self) -> list[Slip]:
+        """Return the slips that explain y, the likeliest first; of a sample, that if it explains all."""
+        slips = find_slips(filter(None, (self._bound_factors(*pair) for pair in self._candidates)))
+        is_whole = self.x.size <= MOST_VALUES
+        return slips if is_whole else [slip for slip in slips[:1] if self._bears_out(slip)]
+
+    def _bound_factors(self, sample: Sample, affine: AffineStep) -> Bounded | None:
+        """Return the bounds of each group's factor, whatever divides; None where some group has none."""
+        bounds = next(filter(None, (self._bound(sample, affine, level) for level in self.levels)), None)
+        return None if bounds is None else Bounded(sample.grid, sample.standard, affine, *bounds)
+
+    def _bears_out(self, slip: Slip) -> bool:
+        """Whether all groups show a slip that a sample of them shows, so many at a time."""
+        grid, standard, affine = slip.grid, slip.bounded.standard, slip.bounded.affine
+        step = min(grid.group_count, max(1, MOST_VALUES // grid.group_size))
+        for start in range(0, grid.group_count, step):
+            first = min(start, grid.group_count - step)
+            sample = self._take_sample(grid, np.arange(first, first + step), standard.divisor)
+            bounded = None if sample is None else self._bound_factors(sample, affine)
+            if bounded is None or slip.rank not in {other.rank for other in find_slips([bounded])}:
+                return False
+        return True
 
     @cached_property
     def _candidates(self) -> list[tuple[Sample, AffineStep]]:
@@ -264,12 +285,7 @@ class Search:
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
-        is_large = self.x.size > MOST_VALUES
-        grids = [
-            grid
-            for grid in self.grids
-            if any(self._may_be(grid, self.affines, at) for at in (0, grid.group_count // 2, -1))
-        ] or [grid for grid in self.grids if grid.split is None and grid.group_size <= MOST_VALUES]
+        is_large, grids = self.x.size > MOST_VALUES, self._list_hopeful()
         tried = (
             Hypothesis(sample, affine, model)
             for sample in self._take_samples(FEW_VALUES if is_large else MOST_VALUES, grids)
@@ -292,9 +308,24 @@ class Search:
         best = min(refined, key=lambda h: self._judge(h)[0])
         _, wrong = self._judge(best)
         match = rank_matches(self._describe(best, self.levels[-1]))[0]
-        bits = self._count_bits(best, wrong)
-        parts = self._mark_wrong(best, choose_careless(self.scope.dtype))
+        bits, level = self._count_bits(best, wrong), choose_careless(self.scope.dtype)
+        if is_large and bits >= CERTAIN:
+            strange = find_strange_groups(best, match.eps, self.x, self.y, level, self.scope.dtype)
+            return self._list_exceptions(match._replace(bits=bits), strange, level)
+        parts = self._mark_wrong(best, level)
         return _make_nearest(match, parts, bits, sum(mask.size for _, mask in parts))
+
+    def _list_hopeful(self) -> list[Grid]:
+        """Return the ways of grouping that two of three groups do not refute; if there is none, all."""
+        hopeful = [
+            grid
+            for grid in self.grids
+            if grid.group_size > _NEARLY_ON_ANY
+            and sum(self._may_be(grid, self.affines, at) for at in (0, grid.group_count // 2, -1)) > 1
+        ]
+        is_large = self.x.size > MOST_VALUES
+        small = (grid for grid in self.grids if grid.group_size <= MOST_VALUES)
+        return hopeful or [grid for grid in small if not is_large or grid.split is None]
 
     def _mark_wrong(self, hypothesis: Hypothesis, level: Level) -> list[tuple[Sample, Selected]]:
         """Return which values of sampled groups are not explained, and of those that are not finite."""
@@ -349,9 +380,9 @@ class Search:
             best, numbers = matches[0], next(iter(strange.values()))
             wider = self._fit_again(best, numbers)
             if not wider:
-                return [], self._list_exceptions(best, numbers)
+                break
             matches = wider
-        return [], self._list_exceptions(best, numbers)
+        return [], self._list_exceptions(best, numbers, self._choose_loosest(best))
 
     def _hold_against_all(self, matches: Sequence[Match]) -> tuple[list[Match], dict[Any, NDArray[np.intp]]]:
         """Return the matches that explain all groups, and the groups that each hypothesis does not explain."""
@@ -391,7 +422,7 @@ class Search:
                 return rank_matches(found)
         return []
 
-    def _list_exceptions(self, match: Match, strange: NDArray[np.intp]) -> Nearest | None:
+    def _list_exceptions(self, match: Match, strange: NDArray[np.intp], level: Level) -> Nearest | None:
         """Return a match with the values of the strange groups that it does not explain."""
         h = match.hypothesis
         assert h is not None
@@ -401,7 +432,7 @@ class Search:
         if sample is None:
             return None
         model = h.model._replace(low=match.eps, high=match.eps)
-        parts = self._mark_wrong(h._replace(sample=sample, model=model), self._choose_loosest(match))
+        parts = self._mark_wrong(h._replace(sample=sample, model=model), level)
         compared = self.x.size if len(few) == len(strange) else sum(mask.size for _, mask in parts)
         return _make_nearest(match, parts, match.bits, compared)
 

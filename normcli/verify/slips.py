@@ -21,29 +21,6 @@ if TYPE_CHECKING:
     from normcli.verify.evidence import Standard
 
 
-class Slip(NamedTuple):
-    """What a kernel does instead of a norm.
-
-    Parameters
-    ----------
-    grid : Grid
-    centred : bool
-        Whether each group's mean is subtracted.
-    affine : str
-        How gamma and beta entered: one of `affine.WAYS`.
-    words : str
-        What divides.
-    rank : int
-        The likelier ones have less.
-    """
-
-    grid: Grid
-    centred: bool
-    affine: str
-    words: str
-    rank: int
-
-
 class Bounded(NamedTuple):
     """Groups that a hypothesis without a divisor explains: the bounds of each group's factor of x̂.
 
@@ -60,6 +37,32 @@ class Bounded(NamedTuple):
     affine: AffineStep
     least: Floats
     largest: Floats
+
+
+class Slip(NamedTuple):
+    """What a kernel does instead of a norm.
+
+    Parameters
+    ----------
+    grid : Grid
+    centred : bool
+        Whether each group's mean is subtracted.
+    affine : str
+        How gamma and beta entered: one of `affine.WAYS`.
+    words : str
+        What divides.
+    rank : int
+        The likelier ones have less.
+    bounded : Bounded
+        What shows it.
+    """
+
+    grid: Grid
+    centred: bool
+    affine: str
+    words: str
+    rank: int
+    bounded: Bounded
 
 
 def find_slips(candidates: Iterable[Bounded]) -> list[Slip]:
@@ -91,7 +94,7 @@ def _explain(bounded: Bounded) -> Iterator[Slip]:
         found += [_find_padding(seen, np.nanmean(rows, axis=1)), _find_constant(seen)]
     for rank, words in enumerate(found):
         if words is not None:
-            yield Slip(bounded.grid, standard.centred, bounded.affine.way, words, rank)
+            yield Slip(bounded.grid, standard.centred, bounded.affine.way, words, rank, bounded)
 
 
 class _OfSquares(NamedTuple):
