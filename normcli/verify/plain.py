@@ -140,13 +140,13 @@ def _explains_all(
     step = max(1, PIECE * x.shape[axis] // x.size)
     for start in range(0, x.shape[axis], step):
         index = (slice(None),) * axis + (slice(start, start + step),)
-        part = [np.ascontiguousarray(fetch(values[index]), dtype=np.float64) for values in (x, y)]
+        some, theirs = (np.ascontiguousarray(fetch(values[index]), dtype=np.float64) for values in (x, y))
         if is_known:
             cut = index if axis in fitted.axes else ()
             here = PlainMap(fitted.axes, fitted.scale[cut], fitted.shift[cut])
         else:
-            here = fit_lines(*part, fitted.axes, through_zero=not fitted.shift.any())
-        if not here.explains(*part, dtype, careless):
+            here = fit_lines(some, theirs, fitted.axes, through_zero=not fitted.shift.any())
+        if not here.explains(some, theirs, dtype, careless):
             return False
         for values in (x, y):
             forget(values)

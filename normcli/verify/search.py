@@ -38,7 +38,7 @@ from normcli.verify.screen import SCREENED, lie_on_line, measure_offset
 from normcli.verify.slips import Bounded, find_slips
 from normcli.verify.ulp import measure_unit
 from normcli.verify.weight import CERTAIN
-from normcli.verify.windows import WINDOWED, find_windows
+from normcli.verify.windows import WINDOWED, find_windows, gives
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -255,16 +255,38 @@ class Search:
         return None if bounds is None else Bounded(sample.grid, sample.standard, affine, *bounds)
 
     def _bears_out(self, slip: Slip) -> bool:
-        """Whether all groups show a slip that a sample of them shows, so many at a time."""
-        grid, standard, affine = slip.grid, slip.bounded.standard, slip.bounded.affine
-        step = min(grid.group_count, max(1, MOST_VALUES // grid.group_size))
-        for start in range(0, grid.group_count, step):
-            first = min(start, grid.group_count - step)
-            sample = self._take_sample(grid, np.arange(first, first + step), standard.divisor)
-            bounded = None if sample is None else self._bound_factors(sample, affine)
-            if bounded is None or slip.rank not in {other.rank for other in find_slips([bounded])}:
+        """Whether all groups show a slip that a sample of them shows."""
+        bounded = (
+            None if sample is None else self._bound_factors(sample, slip.bounded.affine)
+            for sample in self._take_all(slip.grid, slip.bounded.standard.divisor)
+        )
+        return all(b is not None and slip.rank in {other.rank for other in find_slips([b])} for b in bounded)
+
+    def _bears_out_one_pass(self, match: Match, hypothesis: Hypothesis) -> bool:
+        """Whether the variances of all groups are of one pass, with an eps that was found for a sample."""
+        level, sample = self._choose_loosest(match), hypothesis.sample
+        found = (
+            () if some is None else self._try_one_pass(some, hypothesis.affine, level)
+            for some in self._take_all(sample.grid, sample.standard.divisor)
+        )
+        return all(any(m.eps_range[0] <= match.eps <= m.eps_range[1] for m in some) for some in found)
+
+    def _bears_out_window(self, match: Match) -> bool:
+        """Whether a window that was fitted to the first samples gives all."""
+        assert match.window is not None
+        level, count = self._choose_loosest(match), max(1, self._count_samples())
+        for start in range(0, len(self.x), count):
+            x, y = (widen(values[start : start + count]) for values in (self.x, self.y))
+            if not gives(match.axes[0], match.window, x, y, self._allow_window(y, level)):
                 return False
         return True
+
+    def _take_all(self, grid: Grid, divisor: Divisor) -> Iterator[Sample | None]:
+        """Yield all groups, as many at a time as a sample has; None where none of them is finite."""
+        step = min(grid.group_count, max(1, MOST_VALUES // grid.group_size))
+        for start in range(0, grid.group_count, step):
+            first = min(start, grid.group_count - step)  # of fewer there would be less evidence
+            yield self._take_sample(grid, np.arange(first, first + step), divisor)
 
     @cached_property
     def _candidates(self) -> list[tuple[Sample, AffineStep]]:
@@ -377,6 +399,8 @@ class Search:
             kept, strange = self._hold_against_all(matches)
             if kept:
                 return kept, None
+            if not strange:
+                return [], None
             best, numbers = matches[0], next(iter(strange.values()))
             wider = self._fit_again(best, numbers)
             if not wider:
@@ -390,8 +414,9 @@ class Search:
         strange: dict[Any, NDArray[np.intp]] = {}
         for match in matches:
             h = match.hypothesis
-            if h is None or h.variance is not None:  # nothing says how far off what was not sampled may be
-                kept.append(match)
+            if h is None or h.variance is not None:
+                is_whole = self._bears_out_window(match) if h is None else self._bears_out_one_pass(match, h)
+                kept += [match] * is_whole
                 continue
             key = (h.sample.grid, h.affine.way, h.affine.rounds_to, h.model._replace(bits=0.0), match.eps)
             if key not in strange and len(strange) < _MOST_PASSES:
@@ -465,14 +490,16 @@ class Search:
 
     def _find_windows(self, level: Level) -> list[Match]:
         """Return the windows of local response normalization that fit, tried on the first samples."""
-        dtype = self.scope.dtype
         if self.scope.norm not in (None, WINDOWED) or self.x.ndim < 2:
             return []
         count = max(1, self._count_samples())
         x, y = widen(self.x[:count]), widen(self.y[:count])
-        slack = level.ulp * measure_unit(y, dtype) + level.measure(np.abs(y))
-        windows = find_windows(x, y, slack)
+        windows = find_windows(x, y, self._allow_window(y, level))
         return [describe_window(fitted, y, self.scope, level.precision) for fitted in windows]
+
+    def _allow_window(self, y: Floats, level: Level) -> Floats:
+        """Return how far values that windows divide may be off."""
+        return level.ulp * measure_unit(y, self.scope.dtype) + level.measure(np.abs(y))
 
     def _count_samples(self) -> int:
         """Return how many samples, along the first axis, hold no more than `MOST_VALUES` values."""

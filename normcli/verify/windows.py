@@ -82,9 +82,14 @@ def find_windows(x: Floats, y: Floats, slack: Floats) -> Iterator[FittedWindow]:
                     size = before + after + 1
                     alpha = choose_eps(least * size, largest * size)
                     window = Window(before, after, size, alpha, exponent, k, size)
-                    exact = _calculate(x, axis, window)
-                    if np.all(np.abs(y - exact) <= _MARGIN * slack):  # also those that no line was fitted to
+                    if gives(axis, window, x, y, slack):  # also those that no line was fitted to
+                        exact = _calculate(x, axis, window)
                         yield FittedWindow(axis, window, exact, bits)
+
+
+def gives(axis: int, window: Window, x: Floats, y: Floats, slack: Floats) -> bool:
+    """Whether a window along an axis gives all of y, each value with its slack."""
+    return bool(np.all(np.abs(y - _calculate(x, axis, window)) <= _MARGIN * slack))
 
 
 def _enumerate_sides(length: int) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,7 @@ import pytest
 
 from normcli import normalize
 from normcli.verify.identify import Kind, Question, identify
+from normcli.verify.plain import find_plain_map
 from normcli.verify.search import MOST_VALUES
 from normcli.verify.sentence import format_sentence
 from tests.marks import sampled, slowly
@@ -18,6 +19,12 @@ def make(shape=SHAPE, seed=0, dtype="float32"):
     x = np.random.default_rng(seed).normal(0.7, 2.0, shape).astype(dtype)
     assert x.size > MOST_VALUES
     return x
+
+
+def standardize(x, power=0.5):
+    wide = x.astype("f8")
+    rest = wide - wide.mean(1, keepdims=True)
+    return (rest / (wide.var(1, keepdims=True) + 1e-5) ** power).astype("f4")
 
 
 def alter(y, place, value):
@@ -105,3 +112,45 @@ def test_nan_that_does_not_count_is_confirmed():
     y = normalize(x, "zscore", axes=(0,), nan="omit").normalized
     assert identify(Question(x, y), "zscore").kind is Kind.NORM
     assert identify(Question(x, alter(y, (78, 3), 0.25)), "zscore").kind is not Kind.NORM
+
+
+def test_one_wrong_value_of_the_sample_is_an_exception():
+    """Of the sample of groups; that of a plain map of each row has not the value, and it explains that."""
+    x = make()
+    found = identify(Question(x, alter(standardize(x), (0, 3), 7.0)))
+    assert (found.kind, found.nearest.match.norm, found.nearest.mismatches) == (Kind.NONE, "ln", 1)
+    assert (found.nearest.first, found.nearest.compared) == ((0, 3), x.size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lengths", [(1600, 1), (1, 128)])
+def test_a_plain_map_is_one_of_all_values(lengths):
+    x, rng = make(), np.random.default_rng(1)
+    y = (rng.uniform(0.5, 2.0, lengths) * x + rng.normal(size=lengths)).astype("f4")
+    found = identify(Question(x, y))
+    assert (found.kind, found.plain.scale.shape) == (Kind.AFFINE, lengths)
+    place = (777, 3)
+    assert identify(Question(x, alter(y, place, y[place] + np.float32(1.0)))).kind is Kind.NONE
+
+
+def test_a_map_of_more_lines_than_a_sample_holds_is_one_of_all():
+    x = make((150_000, 6))
+    y = (np.random.default_rng(1).uniform(0.5, 2.0, (len(x), 1)) * x + 1.0).astype("f4")
+    assert find_plain_map(x, y, y.dtype).axes == (0,)
+    assert find_plain_map(x, alter(y, (77_777, 3), y[77_777, 3] + 1.0), y.dtype) is None
+
+
+@pytest.mark.slow
+def test_a_slip_is_one_of_all_values():
+    x = make()
+    y = standardize(x, power=1.0)
+    assert identify(Question(x, y)).kind is Kind.SLIP
+    assert identify(Question(x, alter(y, (777, 3), y[777, 3] + np.float32(0.5)))).kind is not Kind.SLIP
+
+
+@pytest.mark.slow
+def test_a_window_is_one_of_all_values():
+    x = make((3000, 7, 8))
+    y = normalize(x, "lrn", size=3).normalized
+    assert identify(Question(x, y), "lrn").matches[0].norm == "lrn"
+    assert not identify(Question(x, alter(y, (2777, 3, 3), 9.0)), "lrn").matches
