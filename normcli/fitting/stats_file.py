@@ -4,8 +4,8 @@ Its members are
 
 - `schema` ("normcli-stats/1");
 - what the statistics are of: `norm`, `axes`, `shape` (0 for the batch axis), `dtype`, `nan` (propagate or
-  omit), and every other option by its name, where NaN, -1 and "" stand for the norm's own number, integer and
-  word; where they were given, `feature_axes` as numbers;
+  omit), and every other option by its name (`range_option`, as a statistic is called `range`), where NaN, -1
+  and "" stand for the norm's own number, integer and word; where they were given, `feature_axes` as numbers;
 - where the tensors were tables with names, `columns`: the names of the places of the last axis;
 - `files` and `samples`, how many; of parts of a fit that are not all of them, `shard_count`, how many parts
   there are, and `shards`, the numbers of those that are held;
@@ -34,7 +34,7 @@ from normcli.fitting.shards import Shards
 from normcli.fitting.statistics import Stats, round_stats
 from normcli.fitting.subject import Subject, is_dtype_name, require_fittable
 from normcli.fitting.sums import Sums
-from normcli.norms.divisors import Measurement
+from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.options import OPTIONS, OptionKind
 from normcli.norms.request import Request
 from normcli.numerics.fixed import DIGIT, MOST_PLACES, Fixed
@@ -62,8 +62,15 @@ _KIND = FileKind(
     "stats", SCHEMA, "normcli fit NORM FILE… -o STATS.npz writes one; --stats-output keeps no exact sums"
 )
 
-_STORED = tuple(option for option in OPTIONS if option.kind not in (OptionKind.AXES, OptionKind.DTYPE))
-"""The options that are stored by their names; axes are, as numbers, and a dtype is that of the tensors."""
+_STORED = {
+    f"{option.name}_option" if option.name in ORDER_STATISTICS else option.name: option
+    for option in OPTIONS
+    if option.kind not in (OptionKind.AXES, OptionKind.DTYPE)
+}
+"""The options that are stored, by the names of their members, of which statistics have the first choice.
+
+Axes are stored as numbers, and a dtype is that of the tensors.
+"""
 
 _OPEN: Mapping[OptionKind, float | tuple[float, ...]] = {
     OptionKind.INTEGER: -1,
@@ -133,7 +140,7 @@ def describe_stats(stats: Stats) -> dict[str, NDArray[Any]]:
         "nan": _NAN_RULES[not stats.omits_nan],
         "files": stats.files,
         "samples": stats.samples,
-        **{option.name: _store(option, getattr(request, option.name)) for option in _STORED},
+        **{name: _store(option, getattr(request, option.name)) for name, option in _STORED.items()},
         **({} if request.feature_axes is None else {"feature_axes": np.array(request.feature_axes, np.int64)}),
         "inf_count": np.stack([sums.above, sums.below]).reshape(2, *shape),
         **_describe_pair("min", sums.low.map(lambda a: a.reshape(shape))),
@@ -179,21 +186,21 @@ def _store(option: Option, value: Any) -> Any:
     return {OptionKind.NUMBER: float, OptionKind.FLAG: int}.get(option.kind, lambda given: given)(value)
 
 
-def _restore(option: Option, members: Members) -> Any:
+def _restore(name: str, option: Option, members: Members) -> Any:
     """Return an option's value; None if it was left open, as are those that files of earlier versions lack."""
-    if option.name not in members:
+    if name not in members:
         return None
     match option.kind:
         case OptionKind.INTEGER:
-            value: Any = members.take_integer(option.name, -1, _LARGEST)
+            value: Any = members.take_integer(name, -1, _LARGEST)
         case OptionKind.FLAG:
-            value = members.take_integer(option.name, -1, 1)
+            value = members.take_integer(name, -1, 1)
         case OptionKind.NUMBER:
-            value = members.take_floats(option.name, ()).item()
+            value = members.take_floats(name, ()).item()
         case OptionKind.PAIR:
-            value = tuple(members.take_floats(option.name, (2,)).tolist())
+            value = tuple(members.take_floats(name, (2,)).tolist())
         case _:
-            value = members.take_word(option.name)
+            value = members.take_word(name)
     if value == _store(option, None) or np.isnan(value if option.kind in _OPEN else 0).any():
         return None
     return option.read(value)
@@ -267,7 +274,7 @@ def _read_subject(members: Members) -> Subject:
     dtype = members.take_word("dtype")
     if not is_dtype_name(dtype):
         members.refuse("dtype", f"is {dtype!r}, and no dtype of real numbers")
-    options = {option.name: _restore(option, members) for option in _STORED}
+    options = {option.name: _restore(name, option, members) for name, option in _STORED.items()}
     request = Request(members.take_word("norm"), axes=axes, feature_axes=features, **options)
     subject = Subject(request, lengths, dtype, names)
     try:

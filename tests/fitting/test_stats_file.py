@@ -278,11 +278,19 @@ def test_a_stats_file_keeps_the_groups(normcli, tmp_path, rng):
     assert normcli("apply", merged, tmp_path / "x.npy", "-o", tmp_path / "y.npy", "-q").code == 0
 
 
-def test_a_file_of_a_version_that_stored_fewer_options_is_read(rng, tmp_path):
-    path = write(tmp_path / "s.npz", [make(rng, (5, 3), "float64")], Request("bn", eps=1e-3))
+@pytest.mark.parametrize(
+    ("request_", "later"),
+    [
+        (Request("bn", eps=1e-3), ("groups", "group_order", "size", "alpha", "exponent", "k")),
+        (Request("minmax", axes=(0,)), ("range_option", "quantiles", "no_mean", "no_scale")),
+    ],
+    ids=["bn", "minmax"],
+)
+def test_a_file_of_a_version_that_stored_fewer_options_is_read(request_, later, rng, tmp_path):
+    path = write(tmp_path / "s.npz", [make(rng, (5, 3), "float64")], request_)
     with np.load(path) as archive:
         members = dict(archive)
-    for name in ("groups", "group_order", "size", "alpha", "exponent", "k"):
+    for name in later:
         del members[name]
     np.savez(tmp_path / "old.npz", **members)
     assert read_stats(str(tmp_path / "old.npz")).subject == read_stats(path).subject
