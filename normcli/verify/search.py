@@ -338,16 +338,22 @@ class Search:
         return _make_nearest(match, parts, bits, sum(mask.size for _, mask in parts))
 
     def _list_hopeful(self) -> list[Grid]:
-        """Return the ways of grouping that two of three groups do not refute; if there is none, all."""
+        """Return the ways of grouping that two of three groups do not refute; all of them, if there is none.
+
+        Of few values, those that split no axis stay: sums in low precision leave no group on its line.
+        """
+        is_large = self.x.size > MOST_VALUES
+        small = [grid for grid in self.grids if grid.group_size <= MOST_VALUES]
+        whole = [grid for grid in small if grid.split is None]
         hopeful = [
             grid
             for grid in self.grids
             if grid.group_size > _NEARLY_ON_ANY
             and sum(self._may_be(grid, self.affines, at) for at in (0, grid.group_count // 2, -1)) > 1
         ]
-        is_large = self.x.size > MOST_VALUES
-        small = (grid for grid in self.grids if grid.group_size <= MOST_VALUES)
-        return hopeful or [grid for grid in small if not is_large or grid.split is None]
+        if is_large:
+            return hopeful or whole
+        return [*hopeful, *(grid for grid in whole if grid not in hopeful)] if hopeful else small
 
     def _mark_wrong(self, hypothesis: Hypothesis, level: Level) -> list[tuple[Sample, Selected]]:
         """Return which values of sampled groups are not explained, and of those that are not finite."""
