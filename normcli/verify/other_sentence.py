@@ -61,7 +61,8 @@ def _format_rough(match: Match, layout: Layout) -> str:
         kernel = f"a kernel that calculates in {half}, or rounds to it on the way, might give the others"
     else:
         kernel = (
-            f"a kernel in {match.precision} whose sums cancel might give the others, and so might other maps"
+            f"a kernel in {match.precision} whose sums cancel, as E[x²] − E[x]² does, might give the others,"
+            " and so might other maps"
         )
     return f"y is near {near}{WAYS[match.affine]}: {share}; {kernel}."
 

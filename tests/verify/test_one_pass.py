@@ -78,4 +78,7 @@ def test_a_variance_that_is_far_off_is_not_certain():
     found = ask(x, normalize_in_one_pass(x))
     assert not found.matches
     assert found.doubtful[0].cancelled > 1.0
-    assert "a kernel in float32 whose sums cancel might give the others" in format_sentence(found)
+    assert (
+        "a kernel in float32 whose sums cancel, as E[x²] − E[x]² does, might give the others"
+        in format_sentence(found)
+    )
