@@ -73,7 +73,8 @@ def mark_most_cases_slow(items):
                 item.add_marker(pytest.mark.slow)
 
 
-collect_ignore = ["data/record_torch_stream.py", "data/record_conventions.py"]  # scripts that need frameworks
+collect_ignore = ["data/record_torch_stream.py", "data/record_conventions.py", "bench/merging.py"]
+"""Scripts that need frameworks or dask."""
 
 DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parent.parent

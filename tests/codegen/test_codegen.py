@@ -101,7 +101,7 @@ def run_module(text):
     with contextlib.redirect_stdout(io.StringIO()):
         exec(text.replace("print(normalize(", "print(printed := normalize("), namespace)
     if "jax_enable_x64" in text:  # which would stay on for the tests behind
-        namespace["jax"].config.update("jax_enable_x64", False)
+        namespace["jax"].config.update("jax_enable_x64", val=False)
     return namespace["printed"]
 
 
