@@ -187,7 +187,7 @@ def _combine_moments(plan: Plan, measured: Mapping[str, Floats]) -> dict[str, fl
     count, squares, totals = 0, Fraction(0), dict.fromkeys(names, Fraction(0))
     for groups in _iterate_finite(measured):
         weights = groups.get(COUNT, np.full(groups[names[0]].shape, plan.grid.group_size)) if names else ()
-        for weight in map(int, np.unique(weights)):
+        for weight in sorted({int(each) for each in np.ravel(weights).tolist()}):  # np.unique imports numpy.ma
             chosen = np.equal(weights, weight)
             for name in names:
                 sums = sum_exactly(groups[name][chosen])
