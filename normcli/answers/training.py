@@ -93,7 +93,7 @@ class TrainingAnswer:
             Curve(name, look, [getattr(step, name) for step in found.steps])
             for look, name in enumerate(_MEASURED[:2])
         ]
-        changed = found.since - 1 if found.change != NO_CHANGE and found.since <= len(found.steps) else None
+        changed = found.since - 1 if found.change != NO_CHANGE else None
         labels = [str(step.number) for step in found.steps]
         panel = draw_curves(curves, labels, ("step", "|y − y of the whole population|"), changed)
         note = f"Curve: the median of {found.runs} runs; band: their middle half."

@@ -97,6 +97,7 @@ def _run(settings: Settings, what: str, **own: Any) -> None:
       normcli simulate training --batch 4 --shift 1 -o training.svg
     """
     destination = choose_document_file(settings.answer, (*WRITERS, *PICTURES))
+    own["momentum"] = settings.training.momentum  # an option that other verbs have too
     own = {name.replace("seed_of_batches", "seed"): value for name, value in own.items() if value is not None}
     wrong = _OTHERS[what] & own.keys()
     if wrong:
@@ -105,6 +106,8 @@ def _run(settings: Settings, what: str, **own: Any) -> None:
     tensor = load_input(settings._replace(source=_choose_source(settings.source)))
     with settings.run.open_effort() as effort:
         document = _SIMULATIONS[what](settings, tensor, effort=effort, **own)
+    if not document.found.is_finite:
+        settings.run.note("simulate", "the input holds NaN or infinities, and so distances are NaN")
     destination.write(document, settings.answer.view())
 
 

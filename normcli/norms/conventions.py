@@ -46,6 +46,8 @@ class RunningRule(NamedTuple):
     ddof: int = 1
 
     def __str__(self) -> str:
+        if self.momentum is None:
+            return f"none, the cumulative average, ddof {self.ddof}"
         return f"{self.momentum:g} of the {self.weight_of}, ddof {self.ddof}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -103,6 +104,11 @@ class BatchSizes(NamedTuple):
     seed: int
     change: Change
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether no distance is NaN, as where values of the population are."""
+        return all(math.isfinite(one.output.median) for norm in self.norms for one in norm.movements)
+
 
 def simulate_batch_size(
     x: ArrayLike,
@@ -126,7 +132,7 @@ def simulate_batch_size(
     norms : sequence of str, or mapping of str to Request
         Names of the table `normcli.NORMS`, or requests by what to call them.
     batches : sequence of int
-        How many samples are in a batch, the watched one among them.
+        How many samples are in a batch, the watched one among them; of sizes that are repeated, each once.
     draws : int
         How often a batch of each size is drawn; of each, the norms see the same batches.
     seed : int
@@ -140,7 +146,7 @@ def simulate_batch_size(
     Raises
     ------
     NormError
-        If a batch is larger than the population, or a request does not fit it.
+        If a batch is larger than the population, a request does not fit it, or shift or scale is not finite.
 
     Notes
     -----
@@ -161,13 +167,18 @@ def simulate_batch_size(
         with name_subject(name):
             plans[name] = _plan(request, values)
     axis = next(iter(plans.values())).grid.layout.batch or 0
-    population, change = Population(values, axis, sample), Change(shift, scale)
-    population.require_batches(batches)
+    population, change, sizes = (
+        Population(values, axis, sample),
+        Change(shift, scale),
+        tuple(dict.fromkeys(batches)),
+    )
+    population.require_batches(sizes)
+    change.require_finite()
     moved = tuple(
-        MovedNorm(name, plan, tuple(_move(plan, population, batches, draws, seed, change, effort)))
+        MovedNorm(name, plan, tuple(_move(plan, population, sizes, draws, seed, change, effort)))
         for name, plan in plans.items()
     )
-    return BatchSizes(population, moved, tuple(batches), draws, seed, change)
+    return BatchSizes(population, moved, sizes, draws, seed, change)
 
 
 def _plan(request: Request, values: NDArray[Any]) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,12 @@ class Change(NamedTuple):
 
     shift: float = 0.0
     scale: float = 1.0
+
+    def require_finite(self) -> None:
+        """Raise `UsageError` if a number is NaN or infinite: no value would be left."""
+        for name, number in self._asdict().items():
+            if not math.isfinite(number):
+                raise UsageError(f"{name} {number:g} is not a finite number")
 
     def apply(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return changed values, as float64; the same array where nothing changes."""

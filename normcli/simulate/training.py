@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.printable import format_count
 from normcli.results.result import calculate
 from normcli.running.average import begin, choose_rule, measure_batch, update
 from normcli.simulate.batch_size import calculate_batch, take_sample
@@ -81,6 +83,11 @@ class Training(NamedTuple):
     change: Change
     since: int
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether no distance is NaN, as where values of the population are."""
+        return all(math.isfinite(step.training.median) for step in self.steps)
+
 
 def simulate_training(
     x: ArrayLike,
@@ -117,7 +124,7 @@ def simulate_training(
         From step `since` on, all values become scale · x + shift, the watched sample's too: the data move. The
         batch's own statistics undo that; the running ones follow.
     since : int, optional
-        By default the step after the first half.
+        One of the steps; by default that after the first half.
     effort : Effort
 
     Raises
@@ -143,7 +150,10 @@ def simulate_training(
     population.require_batches([batch], "a batch")
     rule = choose_rule(plan.norm.name, request.like, momentum, None, None)
     since = steps // 2 + 1 if since is None else since
+    if not 1 <= since <= steps:
+        raise UsageError(f"since {since} is none of the {format_count(steps, 'step')}")
     change = Change(shift, scale)
+    change.require_finite()
     whole = calculate(plan, values, effort=effort)
     run = _Run(
         plan,

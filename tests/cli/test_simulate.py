@@ -110,9 +110,44 @@ def test_a_file_is_a_population(normcli, tmp_path):
         (("batch-size", "--shape", "8,3", "--batches", "2"), 2, "gn: "),
         (("batch-size", "--norms", "nn"), 2, "nn"),
         (("elsewhere",), 2, "'elsewhere' is not one of"),
+        (("training", "--momentum", "2"), 2, "momentum 2 is not from 0 to 1"),
+        (("training", "--momentum", "nan"), 2, "momentum nan is not from 0 to 1"),
+        (("training", "--momentum", "-1"), 2, "momentum -1 is not from 0 to 1"),
+        (("batch-size", "--momentum", "0.5"), 2, "--momentum is of normcli simulate training"),
+        (("batch-size", "--scale", "inf"), 2, "scale inf is not a finite number"),
+        (("training", "--shift", "nan"), 2, "shift nan is not a finite number"),
+        (("training", "--steps", "5", "--since", "99"), 2, "since 99 is none of the 5 steps"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(arguments, code, told, normcli):
     ran = normcli("simulate", *arguments)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
     assert told in ran.err
+
+
+_SHORT = ("training", "--shape", "16,4,2,2", "--steps", "3", "--runs", "1")
+
+
+def test_momentum_is_that_of_the_running_statistics(normcli):
+    offs = {}
+    for momentum in ("0.1", "0.5", "none"):
+        found = normcli("simulate", *_SHORT, "--momentum", momentum, "-f", "json").json
+        assert found["rule"]["momentum"] == (None if momentum == "none" else float(momentum))
+        offs[momentum] = found["steps"][-1]["mean"]["median"]
+    assert normcli("simulate", *_SHORT).out == normcli("simulate", *_SHORT, "--momentum", "0.1").out
+    assert offs["none"] < offs["0.5"] < offs["0.1"]  # the more of each batch, the sooner they leave 0
+    assert "momentum none, the cumulative average" in normcli("simulate", *_SHORT, "--momentum", "none").out
+
+
+def test_a_size_that_is_repeated_is_drawn_once(normcli):
+    found = normcli("simulate", *SMALL[:3], "--batches", "2,2,4", "--draws", "2", "-f", "json").json
+    assert [one["size"] for one in found["norms"][0]["batches"]] == [2, 4]
+
+
+def test_values_that_are_nan_are_told_in_a_line(normcli, tmp_path):
+    x = np.ones((8, 4, 2))
+    x[3, 0, 0] = np.nan
+    np.save(tmp_path / "x.npy", x)
+    ran = normcli("simulate", "batch-size", "-i", tmp_path / "x.npy", "--batches", "4", "--draws", "2")
+    assert ran.code == 0
+    assert ran.err == "normcli: simulate: the input holds NaN or infinities, and so distances are NaN\n"
