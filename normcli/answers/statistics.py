@@ -60,7 +60,7 @@ class StatisticsAnswer:
         """Return a header, two tables, and what the two deviations of images are."""
         stats, norm = self.stats, self.plan.norm
         files = format_count(stats.files, "file") if stats.files else "part of a file"  # another part counts it
-        shards = () if stats.shards is None else (str(stats.shards),)
+        shards = () if stats.partial is None else (str(stats.partial),)
         numbers = *shards, files, format_count(stats.samples, "sample")
         source = (*numbers, format_shape(self.plan.grid.shape), stats.subject.dtype)
         counted = f"{self.fields['count'].sum():,} of {format_count(math.prod(self.plan.grid.shape), 'value')}"
@@ -78,7 +78,7 @@ class StatisticsAnswer:
         return {
             **describe_plan(self.plan, describe_members(self.stats, "files", "samples") | subject),
             "nan": "omit" if self.stats.omits_nan else "propagate",
-            **({} if self.stats.shards is None else {"shards": self.stats.shards._asdict()}),
+            **({} if self.stats.partial is None else {"shards": self.stats.partial._asdict()}),
             "stats": describe_value(self.fields),
         }
 

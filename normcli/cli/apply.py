@@ -103,8 +103,8 @@ def _use_statistics(settings: Settings, stats: str | None, *, inverts: bool) -> 
     request = settings.request
     if request.range is not None and not kept.subject.plan(1).norm.spans_range:
         raise UsageError(f"--range is of minima and maxima; {stats} holds others")
-    if kept.shards is not None:
-        settings.run.warn(stats, f"holds {kept.shards} alone: normcli merge joins them")
+    if kept.partial is not None:
+        settings.run.warn(stats, f"holds {kept.partial} alone: normcli merge joins them")
     loaded = load_affine(settings.parameters, kept.subject.columns)
     use = Use(kept, **loaded, eps=request.eps, dtype=request.dtype, range=request.range)
     for one in named if len(named) > 1 else ():  # before any is written

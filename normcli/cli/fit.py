@@ -18,7 +18,7 @@ from normcli.norms.request import Choices
 from normcli.printable import agree, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from normcli.cli.settings import Settings
     from normcli.fitting.statistics import Stats
@@ -96,7 +96,7 @@ def _fit(
     with settings.run.open_effort() as effort:
         listed = [] if files_from is None else read_list(files_from)
         paths = [*expand(files), *listed]
-        _warn_of_repeated(settings, paths)
+        _tell_repeated(settings.run.warn, paths)
         named = list(name_tensors(paths, settings.source.table()))
         is_later_part = shard is not None and shard[0] > 1 and len(named) == 1
         if shard is not None:
@@ -127,10 +127,10 @@ def _fit(
         raise DataError(f"{left_out}; the statistics are of the others")
 
 
-def _warn_of_repeated(settings: Settings, paths: Sequence[str]) -> None:
+def _tell_repeated(tell: Callable[[str, str], None], paths: Sequence[str]) -> None:
     for path, count in Counter(paths).items():
         if count > 1:
-            settings.run.warn(path, f"it is given {count} times, and counts as often")
+            tell(path, f"it is given {count} times, and counts as often")
 
 
 def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
@@ -151,15 +151,19 @@ def _merge(settings: Settings, emit: str | None, *, partial: bool) -> None:
     from normcli.tensors.many import expand
 
     files = expand(settings.source.inputs)
-    _warn_of_repeated(settings, files)
+    _tell_repeated(settings.run.note, files)
     merged = read_stats(files[0])
+    holders = {} if merged.shards is None else dict.fromkeys(merged.shards.held, files[0])
     for name in files[1:]:
         other = read_stats(name)
         if (other.subject.columns is None) != (merged.subject.columns is None):
-            settings.run.warn(
+            settings.run.note(
                 name, f"its columns are taken to be those of {files[0]}: one of them has no names"
             )
-        merged = merge_stats(merged, other, files[0], name)
+        held = () if other.shards is None else other.shards.held
+        holder = next((holders[number] for number in held if number in holders), files[0])
+        merged = merge_stats(merged, other, holder, name)
+        holders |= dict.fromkeys(held, name)
     if not partial and (len(files) > 1 or destination is not None):
         from normcli.fitting.shards import require_all
 

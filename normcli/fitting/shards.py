@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Shards(NamedTuple):
-    """Which of several parts statistics are of, that are not of all of them.
+    """Which of several parts statistics are of, all of them too: so no part is merged with them twice.
 
     Parameters
     ----------
@@ -50,7 +50,9 @@ def format_shards(numbers: Sequence[int]) -> str:
 
 
 def join_shards(mine: Shards | None, theirs: Shards | None) -> Shards | None:
-    """Return which parts are held together; None where these are all.
+    """Return which parts are held together; None where that is all of more than one fit.
+
+    Statistics that say nothing of parts are of other data, as far as can be told.
 
     Raises
     ------
@@ -59,18 +61,19 @@ def join_shards(mine: Shards | None, theirs: Shards | None) -> Shards | None:
     """
     if mine is None or theirs is None:
         return mine or theirs
+    if not mine.missing and not theirs.missing:
+        return None
     if mine.of != theirs.of:
         raise DataError(f"one is of {mine}, the other of {theirs}: they are not parts of one fit")
     twice = sorted({*mine.held} & {*theirs.held})
     if twice:
         raise DataError(f"both hold {format_shards(twice)} of {mine.of}, which would count twice")
-    joined = Shards(mine.of, tuple(sorted(mine.held + theirs.held)))
-    return joined if joined.missing else None
+    return Shards(mine.of, tuple(sorted(mine.held + theirs.held)))
 
 
 def require_all(shards: Shards | None) -> None:
     """Raise `DataError` if parts are missing; the message names them."""
-    if shards is not None:
+    if shards is not None and shards.missing:
         missing, verb = format_shards(shards.missing), agree(len(shards.missing), "is", "are")
         raise DataError(f"{missing} of {shards.of} {verb} missing; partial (--partial) merges those there are")
 

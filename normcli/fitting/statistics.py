@@ -40,7 +40,7 @@ class Stats(NamedTuple):
     quantiles : Quantiles or None
         Where the norm divides by their range; they cannot be merged.
     shards : Shards or None
-        Of which parts of a fit, where not of all.
+        Of which parts of a fit, where several commands fitted it.
     """
 
     subject: Subject
@@ -50,6 +50,11 @@ class Stats(NamedTuple):
     sums: Sums
     quantiles: Quantiles | None = None
     shards: Shards | None = None
+
+    @property
+    def partial(self) -> Shards | None:
+        """Of which parts of a fit, where others are missing."""
+        return self.shards if self.shards is not None and self.shards.missing else None
 
     def add(self, other: Stats) -> Stats:
         """Return the statistics over the files of both, which have one subject; the sums are added in place."""

@@ -7,8 +7,8 @@ Its members are
   omit), and every other option by its name (`range_option`, as a statistic is called `range`), where NaN, -1
   and "" stand for the norm's own number, integer and word; where they were given, `feature_axes` as numbers;
 - where the tensors were tables with names, `columns`: the names of the places of the last axis;
-- `files` and `samples`, how many; of parts of a fit that are not all of them, `shard_count`, how many parts
-  there are, and `shards`, the numbers of those that are held;
+- `files` and `samples`, how many; of a fit by several commands, `shard_count`, how many parts there are, and
+  `shards`, the numbers of those that are held;
 - what is kept of each group, with the shape of the statistics as the last axes: `count` (finite values),
   `nan_count`, `inf_count` (of inf, then -inf), `min`, `max`, `images`; and as integers the exact sums of x,
   of x² and of the samples' own deviations, Σ digit · 2^(32 · (low + place)):
@@ -251,8 +251,8 @@ def _read_shards(members: Members) -> Shards | None:
     count = members.take_integer("shard_count", 2, MOST_COUNTED)
     held = members.take_integers("shards", members.get_shape("shards"), 1, count).reshape(-1)
     members.require("shards", np.diff(held) > 0, held[:-1], "and the next is not larger")
-    if not 0 < held.size < count:
-        members.refuse("shards", f"names {held.size} of {count}: all of them, or none")
+    if not held.size:
+        members.refuse("shards", f"names none of {count}")
     return Shards(count, tuple(held.tolist()))
 
 

@@ -141,7 +141,9 @@ class Statistics:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Statistics):
             return NotImplemented
-        mine, theirs = (describe_stats(s._stats._replace(files=0)) for s in (self, other))
+        mine, theirs = (
+            describe_stats(s._stats._replace(files=0, shards=s._stats.partial)) for s in (self, other)
+        )
         return mine.keys() == theirs.keys() and all(_is_same(mine[name], theirs[name]) for name in mine)
 
     def __getstate__(self) -> dict[str, Any]:

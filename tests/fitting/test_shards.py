@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,8 @@ def shards(folder, normcli):
         assert normcli("fit", "bn", "x.npy", "--shard", f"{number}/4", "-o", f"{number}.npz", "-q").code == 0
     assert normcli("fit", "bn", "x.npy", "--shard", "1/2", "-o", "half.npz", "-q").code == 0
     assert normcli("fit", "bn", "x.npy", "-o", "whole.npz", "-q").code == 0
+    assert normcli("merge", "1.npz", "2.npz", "3.npz", "4.npz", "-o", "all.npz", "-q").code == 0
+    shutil.copy("2.npz", "copy.npz")
 
 
 @pytest.mark.parametrize(
@@ -52,10 +56,21 @@ def shards(folder, normcli):
         pytest.param(
             ["1.npz", "half.npz", "--partial"], "one is of shard 1 of 4, the other of shard 1 of 2", id="others"
         ),
+        pytest.param(
+            ["all.npz", "1.npz", "--partial"], "all.npz and 1.npz: both hold shard 1 of 4", id="a part of all"
+        ),
+        pytest.param(
+            ["1.npz", "2.npz", "3.npz", "4.npz", "half.npz", "--partial"],
+            "the other of shard 1 of 2",
+            id="more",
+        ),
+        pytest.param(
+            ["1.npz", "2.npz", "copy.npz", "3.npz"], "2.npz and copy.npz: both hold shard 2 of 4", id="the file"
+        ),
     ],
 )
 def test_an_incomplete_merge_is_refused(words, message, shards, folder, normcli):
-    refused = normcli("merge", "-q", *words)
+    refused = normcli("merge", *words)
     assert (refused.code, refused.out) == (3, "")
     assert message in refused.err
     assert refused.err.count("\n") == 1
@@ -80,7 +95,7 @@ def test_what_holds_some_shards_says_so(shards, folder, normcli):
     [
         pytest.param({"shards": [1, 1]}, "shards is 1, and the next is not larger", id="twice"),
         pytest.param({"shards": [5]}, "shards is 5, not from 1 to 4", id="beyond"),
-        pytest.param({"shards": [1, 2, 3, 4]}, "names 4 of 4", id="all"),
+        pytest.param({"shards": np.array([], int)}, "names none of 4", id="none"),
     ],
 )
 def test_damaged_shards_are_refused(members, message, shards, normcli):
@@ -127,3 +142,11 @@ def test_a_part_of_a_file_is_called_one_and_arrays_of_an_archive_are_counted(fol
     x = np.load("x.npy")
     np.savez("both.npz", a=x[:5], b=x[5:])
     assert "1 file   6 samples" in normcli("fit", "bn", "both.npz", "--shard", "2/2").out
+
+
+def test_what_holds_all_shards_is_a_fit_like_any_other(shards, folder, normcli):
+    assert library.load("all.npz") == library.load("whole.npz")
+    assert normcli("merge", "all.npz", "-f", "json").out == normcli("merge", "whole.npz", "-f", "json").out
+    assert normcli("apply", "all.npz", "x.npy", "-o", "y.npy").err == ""
+    twice = normcli("merge", "all.npz", "whole.npz", "-f", "json").json
+    assert twice["samples"] == 22
