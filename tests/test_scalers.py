@@ -229,9 +229,23 @@ def test_steps_that_are_left_out_have_no_slope():
 
 def test_code_to_paste_has_both_steps(normcli, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(6.0).reshape(3, 2))
-    refused = normcli("fit", "zscore", tmp_path / "x.npy", "--no-mean", "--emit", "sklearn")
-    assert (refused.code, refused.out) == (2, "")
-    assert "--emit sklearn has both steps" in refused.err
+    normcli("fit", "zscore", tmp_path / "x.npy", "--no-mean", "-o", tmp_path / "s.npz", "-q")
+    for framework in ("torchvision", "keras"):
+        refused = normcli("merge", tmp_path / "s.npz", "--emit", framework)
+        assert (refused.code, refused.out) == (2, "")
+        assert f"--emit {framework} has both steps; these statistics were fitted for one" in refused.err
+
+
+@pytest.mark.parametrize("left_out", [["--no-mean"], ["--no-scale"], ["--no-mean", "--no-scale"]])
+def test_code_to_paste_leaves_out_steps_as_sklearn_does(left_out, normcli, tmp_path):
+    pytest.importorskip("sklearn")
+    x = np.arange(6.0).reshape(3, 2) ** 2
+    np.save(tmp_path / "x.npy", x)
+    pasted = {}
+    exec(normcli("fit", "zscore", tmp_path / "x.npy", *left_out, "--emit", "sklearn").out, pasted)
+    options = {option[2:].replace("-", "_"): True for option in left_out}
+    expected = normalize(x, "zscore", **options).normalized
+    np.testing.assert_allclose(pasted["scaler"].transform(x), expected, rtol=1e-15, atol=1e-15)
 
 
 @pytest.mark.parametrize(

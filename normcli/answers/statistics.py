@@ -109,12 +109,14 @@ class StatisticsAnswer:
         return self.fields[name]
 
 
-def _require(answer: StatisticsAnswer, framework: str, axes: int | None = None) -> Plan:
+def _require(
+    answer: StatisticsAnswer, framework: str, axes: int | None = None, *, may_leave_out: bool = False
+) -> Plan:
     plan = answer.plan
-    if "std" not in plan.norm.statistics:
+    if not {"mean", "std"} <= answer.fields.keys():
         raise UsageError(f"--emit {framework} takes a mean and a deviation; {plan.norm.name} has none")
-    if plan.norm.is_partial:
-        raise UsageError(f"--emit {framework} has both steps; leave out --no-mean and --no-scale")
+    if plan.norm.is_partial and not may_leave_out:
+        raise UsageError(f"--emit {framework} has both steps; these statistics were fitted for one or none")
     if axes is not None and len(plan.grid.kept) != axes:
         raise UsageError(
             f"--emit {framework} takes one mean a channel; there is one for {plan.grid.kept_names or 'all'}"
@@ -145,7 +147,10 @@ def _emit_keras(answer: StatisticsAnswer) -> str:
 
 
 def _emit_sklearn(answer: StatisticsAnswer) -> str:
-    _require(answer, "sklearn")
+    _require(answer, "sklearn", may_leave_out=True)
+    request = answer.stats.subject.request
+    left_out = {"with_mean": request.no_mean, "with_std": request.no_scale}
+    options = ", ".join(f"{name}=False" for name, is_left_out in left_out.items() if is_left_out)
     mean, var, std = (answer.fields[name].reshape(-1) for name in ("mean", "var", "std"))
     counts = answer.fields["count"].reshape(-1)
     seen = repr(int(counts[0])) if (counts == counts[:1]).all() else f"np.array({counts.tolist()})"
@@ -154,7 +159,7 @@ def _emit_sklearn(answer: StatisticsAnswer) -> str:
     return f"""import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-scaler = StandardScaler()
+scaler = StandardScaler({options})
 scaler.mean_ = np.array({_format_list(mean)})
 scaler.var_ = np.array({_format_list(var)})
 scaler.scale_ = np.array({_format_list(np.where(std == 0.0, 1.0, std))})

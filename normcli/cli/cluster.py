@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 _NO_CLUSTER = "--scheduler and --workers"
 
+_NOT_LOOKED_FOR = (
+    "What made the tensor is not looked for on a cluster: check on one machine, without --scheduler and "
+    "--workers, looks for it."
+)
+
 
 def _open_session(settings: Settings) -> contextlib.AbstractContextManager[Session]:
     run = settings.run
@@ -125,7 +130,8 @@ def check_stores(settings: Settings, paths: Mapping[str, str], tolerate: Callabl
     affine = load_affine(settings.parameters, None)
     parameters = {name: None if a is None else plan.fit_parameter(name, a) for name, a in affine.items()}
     tensor = Tensor(make_hollow(plan.grid.shape, plan.tensor_dtype), source)
-    return Verdict(plan, tensor, parameters, {NORMALIZED: actual}, found)
+    sentence = None if found.ok else _NOT_LOOKED_FOR
+    return Verdict(plan, tensor, parameters, {NORMALIZED: actual}, found, sentence=sentence)
 
 
 def _find_source(settings: Settings, given: Mapping[str, Any], what: str) -> str:

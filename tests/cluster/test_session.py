@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -113,6 +114,7 @@ def test_every_verb_gives_the_bits_of_one_machine(cluster, x):
         assert (agrees.returncode, agrees.stderr) == (0, "")
         differs = run("check", "bn", "-i", "x.zarr", "--actual", "x.zarr", "-f", "json", *options)
         assert (differs.returncode, differs.stderr) == (1, "")
+    assert "not looked for on a cluster" in json.loads(differs.stdout)["sentence"]
     assert run("ln", "--axes", "CHW", "-i", "x.zarr", "-o", "l.zarr", *at).returncode == 0
     assert read("l.zarr").tobytes() == library.normalize(x, "ln", axes="CHW").normalized.tobytes()
 
