@@ -41,6 +41,10 @@ _DEVIATIONS = (
     "std: of all values of a channel together",
     "per-image std: the mean of each sample's own, as often quoted for ImageNet",
 )
+"""What the two deviations of images are."""
+
+_PLACES = {"h", "w"}
+"""The axes that images have besides their channel's."""
 
 
 class StatisticsAnswer:
@@ -66,10 +70,12 @@ class StatisticsAnswer:
         counted = f"{self.fields['count'].sum():,} of {format_count(math.prod(self.plan.grid.shape), 'value')}"
         more = (("counting", (counted, "NaN does not")),) if stats.omits_nan else ()
         yield build_header(f"{norm.name} · {norm.title}", self.plan, source, view, more=more)
+        has_images = set(self.plan.grid.layout.names) >= _PLACES
+        labels = _LABELS if has_images else _LABELS | {"image_std": "per-sample std"}
         first = [name for name in self.fields if name not in _VALUES]
         for names in (first, [name for name in _VALUES if name in self.fields]):
-            yield list_groups(self.plan, {_LABELS.get(name, name): self.fields[name] for name in names}, view)
-        if "image_std" in self.fields:
+            yield list_groups(self.plan, {labels.get(name, name): self.fields[name] for name in names}, view)
+        if has_images and "image_std" in self.fields:
             yield Line(_DEVIATIONS)
 
     def data(self) -> Mapping[str, Any]:

@@ -61,7 +61,7 @@ RESTORE = Verb(
     _run,
     options=lambda named: [
         *options.TENSOR,
-        *options.of_norm(named),
+        *options.of_norm(named, but="range"),
         option("--rtol", type=float, help="Tolerated part of the input's value. [default: 1e-4]"),
         option(
             "--atol",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -175,7 +176,7 @@ def load_parameter(name: str, text: str, columns: tuple[str, ...] | None = None)
 
 def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, ...] | None) -> Tensor:
     """Return a tensor beside the input: JSON in place, or a file as `load_actual` returns it."""
-    if _is_typed(text):
+    if _is_typed(text) or (_is_number(text) and not os.path.exists(text)):  # noqa: PTH110
         from normcli.tensors.tensor import Tensor
 
         return Tensor(_parse_values(text, option).values, option)
@@ -186,6 +187,14 @@ def load_typed(option: str, text: str, settings: Settings, columns: tuple[str, .
 def _is_typed(text: str) -> bool:
     """Whether a value is numbers typed in place, and no file."""
     return text.lstrip().startswith("[") or _NUMBERS.fullmatch(text) is not None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _parse_values(text: str, option: str) -> Parsed:

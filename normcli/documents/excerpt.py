@@ -99,15 +99,20 @@ def choose_positions(shape: tuple[int, ...], *, full: bool) -> list[Positions]:
     lines = math.prod((*shape[:-3], *shape[-2:-1]))
     if full or (math.prod(shape) <= MOST_VALUES and lines <= MOST_LINES):
         return [cut(length, length, 0) for length in shape]
-    inner = [cut(length, EDGE, EDGE) for length in shape[-2:]]
+    inner = [_cut_ends(length, EDGE) for length in shape[-2:]]
     for edge in range(EDGE, 0, -1):
-        outer = [cut(length, edge, edge) for length in shape[:-2]]
+        outer = [_cut_ends(length, edge) for length in shape[:-2]]
         if _count(outer) <= MOST_MATRICES:
             break
     for axis, length in enumerate(shape[:-2]):
         if _count(outer) > MOST_MATRICES:  # many axes: of the outermost, the first position stands for all
             outer[axis] = cut(length, 1, 0)
     return outer + inner
+
+
+def _cut_ends(length: int, edge: int) -> Positions:
+    """Return `edge` positions at each end; all where the mark of a gap would stand for a single one."""
+    return cut(length, length, 0) if length <= 2 * edge + 1 else cut(length, edge, edge)
 
 
 def _count(positions: list[Positions]) -> int:

@@ -166,11 +166,11 @@ class Geometry:
         """The number of values of each segment, in order."""
         return np.add.reduceat(self.leaf_sizes, np.arange(0, len(self.leaf_sizes), self.segment))
 
-    def tiles(self, whole: bool, block: int, within: Slices | None = None) -> Iterator[Slices]:
+    def tiles(self, whole: bool | None, block: int, within: Slices | None = None) -> Iterator[Slices]:
         """Cut the view, or what lies within a part of it that holds whole groups, into tiles.
 
-        They have about `block` values, and hold whole groups or whole leaves. A tile grows from the innermost
-        run outwards, so that it is as contiguous as it can be.
+        They have about `block` values, and hold whole groups, whole leaves, or (`whole` is None) any values.
+        A tile grows from the innermost run outwards, so that it is as contiguous as it can be.
         """
         within = self.everything if within is None else within
         dims = find_lengths(within)
@@ -178,7 +178,7 @@ class Geometry:
             yield within
             return
         step = [1] * len(dims)
-        for run in self.reduced_runs:
+        for run in () if whole is None else self.reduced_runs:
             if whole or self.cut is None or run > self.cut:
                 step[run] = dims[run]
             elif run == self.cut:

@@ -121,11 +121,11 @@ class Walk:
             self.effort.observer.expect(passes * self._size * self._source.dtype.itemsize)
 
     def each(
-        self, work_on: Work, *, whole: bool, line: int, most: int = BLOCK, within: Slices | None = None
+        self, work_on: Work, *, whole: bool | None, line: int, most: int = BLOCK, within: Slices | None = None
     ) -> None:
         """Work on every tile of about `most` values, of all or of those within a part that holds whole groups.
 
-        `line` is the length that operands broadcast along.
+        `whole` is as in `Geometry.tiles`; `line` is the length that operands broadcast along.
         """
         block = min(self._block, most)
         tiles = self._geometry.tiles(whole, block, within)

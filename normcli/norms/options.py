@@ -283,8 +283,8 @@ OPTIONS = (
         "range", OptionKind.PAIR,
         "From where to where values come to lie: gamma = HIGH − LOW and beta = LOW. [default: 0,1]",
         lambda norm: norm.spans_range, metavar="LOW,HIGH",
-        is_allowed=lambda pair: -math.inf < pair[0] < pair[1] < math.inf,
-        requirement="not a lower and a higher bound, such as -1,1",
+        is_allowed=lambda pair: 0 < pair[1] - pair[0] < math.inf,
+        requirement="not a lower and a higher bound, such as -1,1, whose difference float64 holds",
     ),
     Option(
         "quantiles", OptionKind.PAIR, "Per cent: what the values are divided by lies between these quantiles.",

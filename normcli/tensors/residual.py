@@ -48,7 +48,7 @@ def add_residual(values: NDArray[Any], residual: NDArray[Any]) -> NDArray[Any]:
     [3.0, 2048.0]
     """
     if values.shape != residual.shape:
-        raise DataError(f"the residual has the shape {residual.shape}, and is added to {values.shape}")
+        raise DataError(f"the residual has the shape {residual.shape}, and not that of x, {values.shape}")
     dtype = find_sum_dtype(values.dtype, residual.dtype)
     in_file = any(isinstance(array, np.memmap) for array in (values, residual))
     total = make_scratch(values.shape, dtype) if in_file else np.empty(values.shape, dtype)

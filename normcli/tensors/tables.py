@@ -231,8 +231,8 @@ class Table(NamedTuple):
         assert inexact is not None  # float64 holds all numbers, some of them rounded
         values, rounded = inexact
         return values, (
-            f"{rounded} is rounded to float64, as are all numbers beyond 2^53 beside fractions; --columns of "
-            "whole numbers alone are read exactly"
+            f"{rounded} is rounded to float64: numbers beyond 2^53 are read exactly where all --columns hold "
+            "whole numbers, none missing, of which int64 or uint64 holds all"
         )
 
     def _collect(self, dtype: type[np.generic]) -> tuple[NDArray[Any], str | None]:

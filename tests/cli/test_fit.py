@@ -96,6 +96,13 @@ def test_fits_apart_and_merged_are_one_fit_to_the_byte(data, normcli, tmp_path):
     assert ran.out == normcli("merge", "all.npz").out
 
 
+def test_only_images_have_deviations_of_their_own_by_that_name(data, normcli):
+    ran = normcli("fit", "zscore", "x0.npy", "--layout", "time,level,lat,lon", "--keep", "level")
+    assert ran.code == 0
+    assert "per-sample std" in ran.out
+    assert "ImageNet" not in ran.out
+
+
 def test_the_table_fits_a_narrow_terminal(data, normcli):
     ran = normcli("fit", "bn", "x?.npy")
     assert "3 files   8 samples   (8, 3, 5, 4)   float32" in ran.out
@@ -328,5 +335,5 @@ def test_of_many_notes_on_files_the_first_are_written_and_a_remedy(normcli, tmp_
         (tmp_path / f"t{number}.csv").write_text("a,b\n9007199254740993,1.5\n2,3\n")
     ran = normcli("fit", "zscore", "t*.csv")
     assert ran.err.count("rounded to float64") == 3
-    assert "--columns of whole numbers alone are read exactly" in ran.err
+    assert "read exactly where all --columns hold whole numbers, none missing" in ran.err
     assert ran.err.splitlines()[-1] == "normcli: fit: 2 more such notes, each of a file"

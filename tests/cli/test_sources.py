@@ -129,6 +129,8 @@ def test_a_range_is_a_gamma_and_a_beta(here, normcli):
             "range 1,-1 is not a lower and a higher bound, such as -1,1",
             id="turned",
         ),
+        pytest.param(["minmax", "--range=-1e308,1e308"], "whose difference float64 holds", id="too wide"),
+        pytest.param(["restore", "minmax", "--range=-1,1"], "No such option '--range'", id="it is looked for"),
         pytest.param(["minmax", "--range", "1"], "range takes two numbers, not '1'", id="one"),
         pytest.param(
             ["minmax", "--range", "0,2", "--gamma", "1"], "range says what gamma and beta are", id="both"

@@ -21,6 +21,11 @@ def test_small_tensors_are_shown_whole(shape):
     assert all(p.gap is None for p in choose_positions(shape, full=False))
 
 
+def test_no_mark_stands_for_a_single_matrix():
+    batch, channels, *_ = choose_positions((64, 3, 20, 20), full=False)
+    assert (batch.shown, channels.shown, channels.gap) == ((0, 63), (0, 1, 2), None)
+
+
 @pytest.mark.parametrize(
     "shape", [(1001,), (64, 64, 64), (8, 64, 32, 32), (2, 3, 4, 5, 6, 7), (9,) * 6, (3,) * 12]
 )

@@ -38,12 +38,18 @@ def test_runs(shape, axes, dims, reduced):
 @pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)
 def test_tiles_cover_each_value_once(shape, axes):
     geometry = Geometry.of(shape, axes)
-    for whole, block in itertools.product([True, False], [1, 100, 5000, 1 << 20]):
+    for whole, block in itertools.product([True, False, None], [1, 100, 5000, 1 << 20]):
         seen = np.zeros(geometry.dims, dtype=int)
         for tile in geometry.tiles(whole, block):
             seen[tile] += 1
         assert (seen == 1).all(), (whole, block)
     assert geometry.leaf_sizes.sum() == geometry.count
+
+
+def test_tiles_of_any_values_are_contiguous():
+    geometry = Geometry.of((9001, 7), (0,))
+    first = next(geometry.tiles(None, 5000))
+    assert first == (slice(0, 5000 // 7), slice(0, 7))
 
 
 @pytest.mark.parametrize(("shape", "axes"), CASES, ids=str)

@@ -54,7 +54,7 @@ def test_integers_are_summed_exactly():
 
 
 def test_the_shapes_must_agree():
-    with pytest.raises(DataError, match=r"shape \(3,\), and is added to \(2, 3\)"):
+    with pytest.raises(DataError, match=r"shape \(3,\), and not that of x, \(2, 3\)"):
         normalize(np.zeros((2, 3)), "ln", residual=[1, 2, 3])
 
 
@@ -121,6 +121,7 @@ def test_files_are_added_piece_by_piece(files, normcli, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
+        (["ln", "-i", "x.npy", "--residual", "1"], 3, "the residual has the shape (), and not that of x"),
         (["ln", "-i", "x.npy", "--residual", "[1,2]"], 3, "the residual has the shape (2,)"),
         (["ln", "-i", "x.npy", "--residual", "none.npy"], 3, "--residual"),
         (["ln", "-i", "-", "--residual", "-"], 2, "the other needs a file"),
