@@ -41,6 +41,9 @@ def format_other_map(found: Identification, layout: Layout) -> str:
     if found.slip is not None:
         return _format_slip(found.slip, layout)
     names = _format_names(found.doubtful)
+    first = found.doubtful[0]
+    if first.is_rough and not first.is_odd:  # of a usual eps, which others may come near
+        return _format_rough(first, layout)
     odd = next((match for match in found.doubtful if match.is_odd), None)
     if odd is not None:
         told = f"{find_norm(odd.norm)[0].title} ({odd.norm}) over {format_axes(odd.axes, layout)}"
@@ -48,14 +51,12 @@ def format_other_map(found: Identification, layout: Layout) -> str:
             f"No norm is identified: {told} would need an eps of {odd.eps:.6g}, "
             "which is none in use and not small beside the variances."
         )
-    if found.doubtful[0].is_rough:
-        return _format_rough(found.doubtful[0], layout)
     return f"No norm is identified: {names} would fit, but on so few values so would many other things."
 
 
 def _format_rough(match: Match, layout: Layout) -> str:
     near = f"{find_norm(match.norm)[0].title} ({match.norm}) over {format_axes(match.axes, layout)}"
-    share = f"only {100.0 * match.equal:.2g} % of the values are the exact ones"
+    share = f"only {100.0 * match.equal:.3g} % of the values are the exact ones"
     if match.sums_in_half:
         half = match.precision.split(",")[0]
         kernel = f"a kernel that calculates in {half}, or rounds to it on the way, might give the others"

@@ -289,3 +289,14 @@ def test_noise_that_half_precision_could_lose_is_no_exception():
     found = ask(x, (y * (1.0 + 0.02 * rng.normal(size=y.shape))).astype("f2"))
     assert found.kind is not Kind.NORM
     assert "except for" not in format_sentence(found)
+
+
+def test_a_usual_eps_with_coarse_sums_is_told_before_one_that_none_uses():
+    x, gamma = make((8, 96), dtype="float16", mean=0.0), make(96, 1, "float16")
+    square = (x * x).sum(-1, keepdims=True, dtype="f2") / np.float16(96)
+    y = (x.astype("f4") / np.sqrt(square.astype("f4") + np.float32(1e-5)) * gamma.astype("f4")).astype("f2")
+    found = ask(x, y, gamma, norm="rms")
+    first, other, *_ = found.doubtful
+    odd = other._replace(is_odd=True)
+    assert "is near" in format_sentence(found._replace(doubtful=(first, odd)))
+    assert "none in use" in format_sentence(found._replace(doubtful=(odd, first)))
