@@ -151,6 +151,8 @@ def _find_square(seen: Seen, slip: _OfSquares, measured: tuple[str, Floats]) -> 
         eps = choose_eps(max(low, 0.0), high)
         if eps not in COMMON_EPS or seen.count_scale(0) + seen.count_shift() < CERTAIN:
             continue
+        if float(np.log2(1.0 + square / (highest - lowest)).sum()) + seen.count_shift() < CERTAIN:
+            continue  # eps is nearly all that divides, and hides the squares
         added = f"eps {eps:g}" if low > 0.0 else f"an eps of up to {high:.2g}" if high > 0.0 else "without eps"
         return f"{slip.words.format(what=what)} ({added}{f', ddof {ddof}' if ddof else ''})"
     return None

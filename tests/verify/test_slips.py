@@ -7,6 +7,7 @@ import pytest
 
 from normcli import normalize
 from normcli.numerics.solution import Given
+from normcli.testing import provocations
 from normcli.verify.identify import Kind, Question, identify
 from normcli.verify.other_sentence import format_evaluation, format_stored
 from normcli.verify.sentence import format_sentence
@@ -24,6 +25,15 @@ def test_a_division_by_the_variance_without_its_root(given):
     found = identify(Question(X, y, *parameters))
     assert (found.kind, found.slip.grid.axes) == (Kind.SLIP, (0, 2, 3))
     assert "divided by the variance and not by its root" in format_sentence(found)
+
+
+def test_squares_that_eps_hides_show_no_slip():
+    hidden = next(case for case in provocations("rms", "float16") if case.name == "squares that are subnormal")
+    x, gamma = hidden.x, hidden.options["gamma"]
+    square = (x * x).sum(1, keepdims=True, dtype="f2") / np.float16(x.shape[1])
+    y = (x.astype("f4") / np.sqrt(square.astype("f4") + np.float32(1e-5)) * gamma.astype("f4")).astype("f2")
+    found = identify(Question(x, y, gamma), "rms")
+    assert found.kind is not Kind.SLIP, format_sentence(found)
 
 
 def test_a_mean_that_is_subtracted_and_nothing_divided():
