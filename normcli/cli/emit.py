@@ -60,7 +60,9 @@ def emit_code(settings: Settings, framework: str) -> None:
 
 
 def _refuse_answers(settings: Settings) -> None:
-    """Raise `UsageError` if the command line asks for an answer besides, or for training."""
+    """Raise `UsageError` if the command line asks for an answer besides, for training or for a sum."""
+    if settings.source.residual is not None:
+        raise UsageError("--emit writes code of x alone, without --residual: save the sum, and give that")
     answer, run = settings.answer, settings.run
     given: dict[str, object] = {
         "--print": answer.fields,
@@ -84,9 +86,8 @@ def _list_sources(settings: Settings, problem: Problem) -> Sequence[Source]:
     from normcli.codegen.inputs import Source
 
     source = settings.source
-    is_sum = source.residual is not None
-    recipe = None if source.shape is None or is_sum else make_recipe(source)
-    file = source.inputs[0] if source.inputs and not is_sum else None
+    recipe = None if source.shape is None else make_recipe(source)
+    file = source.inputs[0] if source.inputs else None
     return [
         Source("x", problem.tensor.values, file, recipe, problem.tensor.table),
         *(Source(name, values) for name, values in problem.inputs.parameters.items()),

@@ -36,6 +36,8 @@ class Arrays(NamedTuple):
         `{x}`, an array of NumPy, as an array of the framework.
     dtype : str
         The framework's dtype of a name.
+    bfloat16 : str
+        The name of that one, where it is of the package ml_dtypes.
     setup : mapping of str to tuple of str
         Lines behind the imports that arrays of a dtype need.
     helpers : mapping of str to str
@@ -51,6 +53,7 @@ class Arrays(NamedTuple):
     constant: str
     make: str
     dtype: str
+    bfloat16: str = ""
     setup: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     helpers: Mapping[str, str] = MappingProxyType({})
 
@@ -86,6 +89,7 @@ _NUMPY = Arrays(
     constant="np.array({x}, dtype=x.dtype)",
     make="{x}",
     dtype="np.{dtype}",
+    bfloat16="ml_dtypes.bfloat16",
 )
 
 _TORCH = Arrays(

@@ -64,9 +64,8 @@ def write_by_hand(plan: Plan, arrays: Arrays, *, evaluation: bool) -> Iterator[L
     *_, quotient = [each for each in define_value(plan, (), "float64") if each.formula is not None]
     assert quotient.formula is not None
     y = writer.write(quotient.formula)
-    for number, (name, code) in enumerate(defined):
-        if any(re.search(rf"\b{name}\b", later) for later in (*(c for _, c in defined[number + 1 :]), y)):
-            yield Line(f"{name} = {code}", "" if name == "padded" else shown)
+    for name, code in _keep_needed(defined, y):
+        yield Line(f"{name} = {code}", "" if name == "padded" else shown)
     yield Line(f"y = {y}", str(grid.view_shape))
     yield from write_affine(plan, arrays, plan.parameters.view_shape)
     if grid.view_shape != grid.shape:
@@ -90,6 +89,15 @@ def write_affine(plan: Plan, arrays: Arrays, shape: Shape, names: tuple[str, ...
             reshaped = arrays.call["reshape"].format(x=name, shape=shape)
             yield Line(f"{name} = {reshaped}", "", 1)
         yield Line(f"y = y {sign} {text}", "", 1)
+
+
+def _keep_needed(defined: list[tuple[str, str]], y: str) -> list[tuple[str, str]]:
+    """Return the names, and the code of each, that `y` needs, directly or through one another."""
+    needed: list[tuple[str, str]] = []
+    for name, code in reversed(defined):
+        if any(re.search(rf"\b{name}\b", later) for later in (*(later for _, later in needed), y)):
+            needed.append((name, code))
+    return needed[::-1]
 
 
 def _list_numbers(plan: Plan) -> dict[str, float | int]:

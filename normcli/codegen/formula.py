@@ -148,7 +148,7 @@ class Writer:
             case Symbol():
                 return self._write_symbol(expression)
             case Quotient(Sum(terms=(), each=each), Symbol("n")) if each is not None:
-                return self.reduce("mean", self.write(each)), _ATOM
+                return self._reduce_written("mean", each)
             case Fold(terms=(), each=each) if each is not None:
                 return self._write_reduction(expression, each)
             case Sum(terms=terms):
@@ -177,13 +177,17 @@ class Writer:
         return self._write(symbol.value)
 
     def _write_reduction(self, fold: Fold, each: Expression) -> tuple[str, int]:
-        x, window = self.write(each), self.reduction.window
+        window = self.reduction.window
         if window is None:
-            return self.reduce(_REDUCTIONS[type(fold)], x), _ATOM
+            return self._reduce_written(_REDUCTIONS[type(fold)], each)
         if "squares" not in self.defined:
-            self.pending += self._sum_window(x, window)
+            self.pending += self._sum_window(self.write(each), window)
             self.defined.add("squares")
         return "squares", _ATOM
+
+    def _reduce_written(self, kind: str, each: Expression) -> tuple[str, int]:
+        x, held = self._write(each)
+        return self.reduce(kind, x), _ATOM if self.reduction.axes else held
 
     def _sum_window(self, x: str, window: Reach) -> Iterator[tuple[str, str]]:
         """Yield the lines that add up a window's terms: those of each offset, with 0 beyond the ends."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.codegen.arrays import ONNX
-from normcli.codegen.module import write_body
+from normcli.codegen.module import describe_call, write_body
+from normcli.dtypes import is_half
 from normcli.errors import UsageError
 from normcli.norms.calls import CALLS
 from normcli.version import __version__
@@ -26,8 +27,8 @@ _IR_VERSION = 11
 
 _OPERATORS = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div", ast.Pow: "Pow"}
 
-_OUTPUTS = {("TopK", 0): 2, ("BatchNormalization", 1): 3}
-"""Operator, and whether it trains → how many outputs it must have, the first of which counts."""
+_OUTPUTS = {"TopK": 2}
+"""Operator → how many outputs it must have, where that is not 1; the first counts."""
 
 
 def write_model(task: Task) -> bytes:
@@ -45,10 +46,12 @@ def write_model(task: Task) -> bytes:
         raise UsageError("--emit onnx needs the package onnx: pip install 'normcli[onnx]'") from error
     plan = task.plan
     call = CALLS.get((ONNX.name, plan.norm.name))
-    if call is not None and any(call.list_obstacles(plan, evaluation=task.evaluation)):
-        call = None
-    graph = _Graph(task)
-    for line in write_body(task, ONNX, call):
+    obstacles = [] if call is None else list(call.list_obstacles(plan, evaluation=task.evaluation))
+    own = None if obstacles else call
+    # Half precision is calculated in float32 by hand, and numbers have to be of the dtype of what they meet.
+    single = own is None and is_half(task.dtype)
+    graph = _Graph(task, np.dtype(np.float32) if single else task.dtype)
+    for line in write_body(task, ONNX, own):
         graph.add(line.code, depth=line.depth)
     kind = onnx.helper.np_dtype_to_tensor_dtype(task.dtype)
     ends = (onnx.helper.make_tensor_value_info(name, kind, plan.grid.shape) for name in ("x", graph.finish()))
@@ -59,6 +62,7 @@ def write_model(task: Task) -> bytes:
         made,
         producer_name="normcli",
         producer_version=__version__,
+        doc_string=describe_call(plan, ONNX, call, obstacles),
         ir_version=_IR_VERSION,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
     )
@@ -69,8 +73,8 @@ def write_model(task: Task) -> bytes:
 class _Graph:
     """Nodes that statements of Python make, each name of which may be given a value several times."""
 
-    def __init__(self, task: Task) -> None:
-        self._dtype = task.dtype
+    def __init__(self, task: Task, dtype: np.dtype[np.generic]) -> None:
+        self._dtype = dtype
         self._tensors = {"x": "x"}
         self._skips = False
         self._count = 0
@@ -80,9 +84,10 @@ class _Graph:
         self._given = set(parameters)
         shape = task.plan.parameters.shape
         defaults = {"gamma": np.ones(shape), "beta": np.zeros(shape)}
-        self._known: dict[str, NDArray[Any]] = {**defaults, **parameters}
+        parameters = {name: values.astype(task.dtype) for name, values in (defaults | dict(parameters)).items()}
+        self._known: dict[str, NDArray[Any]] = parameters
         if given is not None:
-            self._known |= {"RUNNING_MEAN": given.mean, "RUNNING_VAR": given.var}
+            self._known |= {"RUNNING_MEAN": given.mean.astype(dtype), "RUNNING_VAR": given.var.astype(dtype)}
 
     def add(self, code: str, depth: int) -> None:
         """Add the nodes of a statement, unless it is of a parameter that is not given."""
@@ -98,15 +103,17 @@ class _Graph:
 
     def finish(self) -> str:
         """Return the name of the result, which is `y`."""
-        last = self.nodes[-1]
-        last.output[0] = "y"
+        made = self._tensors["y"]
+        if not self.nodes or self.nodes[-1].output[0] != made:
+            self._add_node("Identity", [made])
+        self.nodes[-1].output[0] = "y"
         return "y"
 
     def _make(self, value: ast.expr) -> str:
         """Return the name of the tensor that an expression makes."""
         match value:
             case ast.Name(name):
-                return self._tensors.get(name) or self._keep(name, self._known[name].astype(self._dtype))
+                return self._tensors.get(name) or self._keep(name, self._known[name])
             case ast.Constant() | ast.UnaryOp():
                 return self._keep("number", np.asarray(ast.literal_eval(value), dtype=self._dtype))
             case ast.List() | ast.Tuple():
@@ -132,10 +139,8 @@ class _Graph:
         import onnx
 
         name = self._name(operator.lower())
-        attributes = attributes or {}
-        count = _OUTPUTS.get((operator, attributes.get("training_mode", 0)), 1)
-        others = [f"{name}_{i}" for i in range(1, count)]
-        self.nodes.append(onnx.helper.make_node(operator, inputs, [name, *others], **attributes))
+        others = [f"{name}_{i}" for i in range(1, _OUTPUTS.get(operator, 1))]
+        self.nodes.append(onnx.helper.make_node(operator, inputs, [name, *others], **(attributes or {})))
         return name
 
     def _keep(self, name: str, values: NDArray[Any]) -> str:

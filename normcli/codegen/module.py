@@ -50,7 +50,7 @@ def write_module(task: Task, framework: str) -> str:
         *arrays.imports,
         *(line for each in made.values() for line in each.imports),
     }
-    if is_bfloat16(task.dtype) and framework == "numpy":
+    if is_bfloat16(task.dtype) and arrays.bfloat16:
         imports.add("import ml_dtypes")
     own = None if obstacles else call
     body = list(write_body(task, arrays, own))
@@ -131,7 +131,7 @@ def _write_docstring(task: Task, arrays: Arrays, call: Call | None, obstacles: l
     yield from textwrap.wrap(f'"""{title}', WIDTH)
     yield from ("", f"    x_hat = {plan.formula}", "")
     yield from textwrap.wrap(_describe_request(task), WIDTH)
-    yield from textwrap.wrap(_describe_call(plan, arrays, call, obstacles), WIDTH)
+    yield from textwrap.wrap(describe_call(plan, arrays, call, obstacles), WIDTH)
     yield f'Written by normcli {__version__}.\n"""'
 
 
@@ -149,6 +149,8 @@ def _describe_request(task: Task) -> str:
         facts.append(f"ddof {spec.ddof}")
     if spec.p is not None:
         facts.append(f"p {spec.p:g}")
+    if spec.range is not None:
+        facts.append("gamma and beta bring x_hat into the range {:g} to {:g}".format(*spec.range))
     if task.evaluation:
         facts.append("with running statistics")
     if spec.flat_rule is not None:
@@ -156,13 +158,15 @@ def _describe_request(task: Task) -> str:
     return "; ".join(facts) + "."
 
 
-def _describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list[str]) -> str:
+def describe_call(plan: Plan, arrays: Arrays, call: Call | None, obstacles: list[str]) -> str:
     """Return what is called, or why it is done by hand; nothing for NumPy, where all is."""
     if call is None:
         return "" if arrays.make == "{x}" else f"By hand: {arrays.title} has no call for {plan.norm.title}."
     if obstacles:
         return f"By hand: {call.name} cannot express {'; nor '.join(obstacles)}."
-    return f"Calls {call.name} ({call.source}, {call.convention.version})."
+    divides_by_zero = plan.norm.divisor.divides and not plan.spec.eps
+    zero = "; where normcli has 0 for 0/0, it may give nan" if divides_by_zero else ""
+    return f"Calls {call.name} ({call.source}, {call.convention.version}){zero}."
 
 
 def _describe_function(plan: Plan) -> str:
@@ -172,8 +176,8 @@ def _describe_function(plan: Plan) -> str:
 
 
 def _name_dtype(arrays: Arrays, dtype: np.dtype[np.generic]) -> str:
-    if is_bfloat16(dtype) and arrays.make == "{x}":
-        return "ml_dtypes.bfloat16"
+    if is_bfloat16(dtype) and arrays.bfloat16:
+        return arrays.bfloat16
     return arrays.dtype.format(dtype=dtype.name)
 
 

@@ -123,8 +123,6 @@ def _fill_places(
         "groups": grid.groups,
         "p": 'float("inf")' if p == math.inf else 'float("-inf")' if p == -math.inf else p,
         "whole_p": int(p) if p in (1, 2) else 0,
-        "mean_or_beta": "mean" if evaluation else "beta",
-        "var_or_gamma": "var" if evaluation else "gamma",
         "evaluation": evaluation,
         "training": not evaluation,
     }

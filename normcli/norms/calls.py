@@ -69,6 +69,10 @@ class Call(NamedTuple):
         The only eps that it has; None where it takes any.
     evaluates : bool
         Whether it takes running statistics.
+    fault : str
+        Why it is left alone without them: where what runs it gives something else.
+    odd_windows : bool
+        Whether it takes windows of an odd size alone.
     dtypes : tuple of str
         Those that it takes; empty where it takes every float.
     least_rank, most_rank : int
@@ -93,6 +97,8 @@ class Call(NamedTuple):
     needs_affine: bool = False
     eps: float | None = None
     evaluates: bool = False
+    fault: str = ""
+    odd_windows: bool = False
     dtypes: tuple[str, ...] = ()
     least_rank: int = 0
     most_rank: int = 64
@@ -159,10 +165,12 @@ class Call(NamedTuple):
             sides = (window.size // 2, (window.size - 1) // 2)
             if (window.before, window.after) != (sides if before else sides[::-1]):
                 yield f"size {window.size} with {window.before} channels before and {window.after} after"
-            if self.convention.extra_neighbour is None and not window.size % 2:
+            if (self.odd_windows or self.convention.extra_neighbour is None) and not window.size % 2:
                 yield f"size {window.size}: its windows are odd"
         if evaluation:
             return
+        if self.fault:
+            yield self.fault
         samples = 1 if grid.layout.batch is None else grid.shape[grid.layout.batch]
         refused = {Refusal.ONE_IN_GROUP: grid.group_size, Refusal.ONE_IN_BATCH: grid.group_size * samples}
         if any(count == 1 for refusal, count in refused.items() if refusal in refuses):

@@ -44,9 +44,10 @@ VARIANTS = {
         {"axes": (1, 2, 3)},
         {"axes": (0, 1)},
         {"like": "annotated-transformer"},
+        {"ddof": 1, "dtype": "float16"},
         {"feature_axes": (1,)},
     ],
-    "in": [{}, {"layout": "NHWC"}],
+    "in": [{}, {"layout": "NHWC"}, {"dtype": "float16"}],
     "gn": [
         {"groups": 2},
         {"groups": 2, "layout": "NHWC"},
@@ -59,11 +60,21 @@ VARIANTS = {
         *({"p": p} for p in (1.0, 3.0, 0.0, float("inf"), float("-inf"))),
         {"axes": (1, 2)},
         {"like": "tensorflow", "axes": (1,)},
+        {"axes": (), "p": 0.5},
+        {"p": float("-inf"), "dtype": "float16"},
     ],
     "wn": [{}, {"keep": (1,)}, {"like": "flax-nnx"}],
     "lrn": [{}, {"size": 4}, {"like": "torch", "size": 4}, {"size": 3, "layout": "NHWC"}],
-    "robust": [{}, {"axes": (0, 2)}, {"axes": ()}, {"quantiles": (10.0, 100.0)}],
+    "robust": [
+        {},
+        {"axes": (0, 2)},
+        {"axes": ()},
+        {"quantiles": (10.0, 100.0)},
+        {"no_mean": True, "no_scale": True},
+    ],
     "zscore": [{}, {"like": "keras"}, {"like": "sklearn"}, {"no_mean": True}, {"no_scale": True}],
+    "maxabs": [{}, {"dtype": "float16"}],
+    "mvn": [{}, {"dtype": "float16"}],
 }
 """Options that frameworks express, and that they do not."""
 
@@ -140,7 +151,11 @@ def test_frameworks(framework, norm, options, evaluation, monkeypatch):
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize(("norm", "options", "evaluation"), CASES)
+@pytest.mark.parametrize(
+    ("norm", "options", "evaluation"),
+    # which torch's CPU kernel does not take
+    [*CASES, pytest.param("lrn", {"dtype": "float16"}, False, id="lrn-float16")],
+)
 def test_models(norm, options, evaluation):
     onnx = pytest.importorskip("onnx")
     from onnx.reference import ReferenceEvaluator
@@ -152,6 +167,32 @@ def test_models(norm, options, evaluation):
     model = onnx.load_from_string(write_model(task))
     x = task.sources[0].values.astype(expected.dtype)
     assert_near(ReferenceEvaluator(model).run(None, {"x": x})[0], expected, 1e-6)  # attributes are float32
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("norm", ["bn", "ln", "maxabs", "mvn"])
+def test_models_of_bfloat16(norm):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load_from_string(write_model(make_task(norm, {"dtype": "bfloat16"})[0]))
+    assert model.graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("norm", "options", "shape", "operator", "reason"),
+    [
+        pytest.param("bn", {}, SHAPE, "BatchNormalization", "cannot express training", id="bn"),
+        pytest.param("in", {"axes": (), "layout": "NC"}, (3, 5), "InstanceNormalization", "2 axes", id="in"),
+        pytest.param("lrn", {"size": 3}, (2, 5), "LRN", "2 axes", id="lrn-rank"),
+        pytest.param("lrn", {"size": 4}, SHAPE, "LRN", "windows are odd", id="lrn"),
+        pytest.param("mvn", {"dtype": "float32"}, SHAPE, "MeanVariance", "gives nan", id="mvn"),
+    ],
+)
+def test_models_leave_operators_that_the_runtime_has_otherwise(norm, options, shape, operator, reason):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load_from_string(write_model(make_task(norm, options, shape=shape)[0]))
+    assert not any(node.op_type.startswith(operator) for node in model.graph.node)
+    assert reason in model.doc_string
 
 
 def test_emitted_code_is_formatted(tmp_path):
@@ -184,6 +225,13 @@ def test_emitted_code_is_formatted(tmp_path):
 def test_modules_say_what_is_called_or_why_not(framework, norm, options, expected):
     text = " ".join(write_module(make_task(norm, options)[0], framework).split())
     assert expected in text
+
+
+def test_modules_say_what_a_range_and_0_by_0_are():
+    minmax = make_task("minmax", {"range": (-1.0, 1.0)}, affine=False)[0]
+    assert "bring x_hat into the range -1 to 1" in " ".join(write_module(minmax, "numpy").split())
+    assert "for 0/0" in " ".join(write_module(make_task("rms", {"eps": 0.0})[0], "torch").split())
+    assert "0/0" not in write_module(make_task("rms", {})[0], "torch")
 
 
 def test_every_call_follows_a_convention():
@@ -241,6 +289,7 @@ def test_parameters_are_constants(normcli):
         (["bn", "--shape", "2,3", "--emit", "numpy", "--momentum", "0"], "leave out --momentum"),
         (["bn", "--shape", "2,3", "--emit", "numpy", "-o", "x.txt"], ".py is known"),
         (["bn", "--shape", "2,3", "--emit", "onnx"], "-o FILE.onnx"),
+        (["ln", "--data", "[[1, 2]]", "--residual", "[[3, 5]]", "--emit", "numpy"], "--residual"),
         (["ln", "--shape", "20,300", "--rng", "torch", "--emit", "numpy"], "6,000 numbers"),
         (
             ["zscore", "--data", "[[1],[2]]", "--mask", "[[1],[0]]", "--emit", "torch"],
