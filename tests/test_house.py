@@ -176,7 +176,7 @@ def test_no_test_returns_before_it_asserts():
         pytest.param(
             ["bn", "--shape", "2,3"], {"tempfile", "mmap", "csv"}, id="a table imports nothing of files"
         ),
-        pytest.param(["bn", "--shape", "2,3", "-f", "json"], {"rich"}, id="json imports no rich"),
+        pytest.param(["bn", "--shape", "2,3", "-f", "json"], {"rich", "numpy.ma"}, id="json imports no rich"),
         *slowly(
             [
                 pytest.param(["bn", "--shape", "2,3", "-f", "csv"], {"rich"}, id="csv no rich"),
@@ -190,7 +190,7 @@ def test_what_a_command_does_not_import(arguments, absent):
         "import sys, json, io, contextlib\n"
         "from normcli.cli.run import run\n"
         f"with contextlib.redirect_stdout(io.StringIO()): run({arguments!r})\n"
-        "print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+        "print(json.dumps(sorted(sys.modules)))"
     )
     loaded = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
     assert not absent & set(loaded)

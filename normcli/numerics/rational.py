@@ -85,8 +85,9 @@ def sum_exactly(values: NDArray[Any]) -> ExactSums:
     whole = np.ldexp(mantissa, _MANTISSA).astype(np.int64)
     order = np.argsort(exponents, kind="stable")
     whole, exponents = whole[order], exponents[order].astype(np.int64) - _MANTISSA
-    changes = np.flatnonzero(np.diff(exponents)) + 1
-    starts = np.union1d(changes, np.arange(0, len(whole), _TOGETHER))
+    begins = np.diff(exponents, prepend=exponents[0] - 1) != 0
+    begins[::_TOGETHER] = True
+    starts = np.flatnonzero(begins)  # np.union1d would import numpy.ma
     high, low = whole >> _HALF, whole & ((1 << _HALF) - 1)
     rows = (high, low, high * high, high * low, low * low)
     sums = (np.add.reduceat(row, starts).tolist() for row in rows)
