@@ -20,7 +20,8 @@ from normcli.dtypes import find_type
 from normcli.errors import NormError
 from normcli.norms.plan import Plan, make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, EpsMode
+from normcli.norms.rules import EpsMode
+from normcli.norms.table import NORMS
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.groups import put_back, take_groups
 from normcli.verify.identify import Identification, Kind, Question, identify

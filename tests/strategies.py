@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from normcli.norms import divisors
-from normcli.norms.table import NORMS, AxesRule, Centre, EpsMode
+from normcli.norms.rules import AxesRule, Centre, EpsMode
+from normcli.norms.table import NORMS
 
 shapes = hnp.array_shapes(min_dims=2, max_dims=5, min_side=1, max_side=5)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from normcli.algorithms.fused import fuse
 from normcli.norms.divisors import LENGTH
-from normcli.norms.table import Centre, EpsMode
+from normcli.norms.rules import Centre, EpsMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,7 +16,7 @@ import numpy as np
 
 from normcli.algorithms.bounds import BOUNDS, Precision, bound_squares
 from normcli.algorithms.element_bounds import SAFETY, bound_inverse, bound_xhat, is_void
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,12 +15,14 @@ from normcli.documents.document import (
 )
 from normcli.norms.conventions import CONVENTIONS, Convention, list_frameworks
 from normcli.norms.options import list_own_options
-from normcli.norms.table import NORMS, AxesRule, EpsMode, EpsRule, GroupOrder, Norm, ShortRule, ZeroRule
+from normcli.norms.rules import AxesRule, EpsMode, EpsRule, GroupOrder, ShortRule, ZeroRule
+from normcli.norms.table import NORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.documents.document import Section, View
+    from normcli.norms.norm import Norm
 
 _COLUMNS = (
     "framework", "norm", "eps", "place", "ddof", "axes", "channel", "parameters", "running", "zero variance",

@@ -36,7 +36,7 @@ from normcli.documents.plans import (
     list_facts,
     list_selection,
 )
-from normcli.norms.table import Centre
+from normcli.norms.rules import Centre
 from normcli.teach.equalities import PARAMETERS, Likeness, format_parameters
 from normcli.teach.place import format_index
 from normcli.tensors.nested import describe_number

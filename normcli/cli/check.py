@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from normcli.answers.gradients_verdict import GradientsVerdict
     from normcli.cli.settings import AnswerOptions, Settings
     from normcli.documents.document import Document
+    from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan
-    from normcli.norms.table import Norm
     from normcli.tensors.tensor import Tensor
     from normcli.verify.check import Checked
 

@@ -18,7 +18,7 @@ from normcli.norms.table import NORMS
 
 if TYPE_CHECKING:
     from normcli.cli.settings import Settings
-    from normcli.norms.table import EpsMode
+    from normcli.norms.rules import EpsMode
     from normcli.running.average import State
 
 _NORM = NORMS["bn"]
@@ -73,7 +73,7 @@ def _choose_eps(settings: Settings, state: State | None) -> tuple[float, EpsMode
 
     from normcli.norms.plan import make_plan
     from normcli.norms.request import Request
-    from normcli.norms.table import EpsMode
+    from normcli.norms.rules import EpsMode
 
     like, eps = settings.request.like, settings.request.eps
     sources = {"--eps": eps, f"like {like}": like, f"of {settings.running.state}": state}

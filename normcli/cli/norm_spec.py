@@ -11,7 +11,7 @@ from normcli.norms.table import find_norm
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from normcli.norms.table import Norm
+    from normcli.norms.norm import Norm
 
 _SHARED = "dtype"
 """The option that norms on one tensor have in common: behind the name of one of them it is refused."""

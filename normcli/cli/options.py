@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from normcli.cli.verbs import NamedNorm
     from normcli.norms import options as norms
-    from normcli.norms.table import Norm
+    from normcli.norms.norm import Norm
 
     Function = Callable[..., Any]
     Option = Callable[[Function], Function]

@@ -15,13 +15,16 @@ import click
 from normcli.cli.commands import CommandGroup
 from normcli.cli.types import FileName
 from normcli.norms.options import find_option
-from normcli.norms.table import BY_ANY_NAME, NORMS, AxesRule, Norm, find_norm
+from normcli.norms.rules import AxesRule
+from normcli.norms.table import BY_ANY_NAME, NORMS, find_norm
 from normcli.printable import agree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from click.shell_completion import CompletionItem
+
+    from normcli.norms.norm import Norm
 
     Option = Callable[[Any], Any]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from normcli.errors import NormError
 from normcli.norms.layout import CHANNEL_LAST_LAYOUTS, DEFAULT_LAYOUTS
 from normcli.norms.plan import make_plan
-from normcli.norms.table import AxesRule
+from normcli.norms.rules import AxesRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,9 +9,10 @@ from normcli.documents.assumptions import list_assumed
 from normcli.documents.document import SCHEMA, Facts, Row, Table, describe_members
 from normcli.documents.excerpt import build_excerpt
 from normcli.documents.numbers import format_shape, format_statistic
+from normcli.norms.norm import QUARTILES
 from normcli.norms.options import find_option
 from normcli.norms.request import Fill
-from normcli.norms.table import QUARTILES, EpsMode, GroupOrder
+from normcli.norms.rules import EpsMode, GroupOrder
 from normcli.printable import format_count, make_printable
 from normcli.tensors.nested import describe_number
 

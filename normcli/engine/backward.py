@@ -21,7 +21,7 @@ from normcli.engine.parameter_sums import ParameterSums
 from normcli.engine.passes import Run
 from normcli.engine.run import open_run, require_place
 from normcli.norms.request import Fill
-from normcli.norms.table import Centre
+from normcli.norms.rules import Centre
 from normcli.numerics.exact_slopes import round_fractions, round_values, take_sum
 from normcli.numerics.integers import widen_exactly
 from normcli.numerics.pairs import Pair, pair_multiply

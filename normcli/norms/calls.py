@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from normcli.norms.conventions import find_convention
 from normcli.norms.grid import Grid, Split
-from normcli.norms.table import ParameterRule, Refusal
+from normcli.norms.rules import ParameterRule, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

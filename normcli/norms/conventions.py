@@ -7,7 +7,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from normcli.errors import UsageError
-from normcli.norms.table import (
+from normcli.norms.rules import (
     AxesChoice,
     AxesRule,
     EpsMode,

@@ -12,7 +12,7 @@ import numpy as np
 
 from normcli.errors import DataError
 from normcli.norms.layout import Layout
-from normcli.norms.table import GroupOrder
+from normcli.norms.rules import GroupOrder
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:

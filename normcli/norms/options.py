@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from normcli.dtypes import OUTPUT_DTYPES, find_type
 from normcli.errors import UsageError
 from normcli.norms.divisors import LENGTH, WINDOW_POWER, Measurement
-from normcli.norms.table import QUARTILES, AxesRule, EpsMode, GroupOrder, Norm, ParameterRule
+from normcli.norms.norm import QUARTILES, Norm
+from normcli.norms.rules import AxesRule, EpsMode, GroupOrder, ParameterRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

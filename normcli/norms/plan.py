@@ -8,104 +8,30 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import find_type, get_eps, is_float, is_half, is_short_float
+from normcli.dtypes import find_type, is_float
 from normcli.errors import DataError, UsageError
-from normcli.norms.divisors import LENGTH, ORDER_STATISTICS, WINDOW_POWER, Measurement
-from normcli.norms.grid import Grid, Reach, Split
-from normcli.norms.layout import Layout, make_layout
+from normcli.norms.axes import choose_axes, choose_split
+from normcli.norms.divisors import ORDER_STATISTICS
+from normcli.norms.grid import Grid, Reach
+from normcli.norms.layout import make_layout
 from normcli.norms.request import Choices, Request
-from normcli.norms.table import (
-    AxesRule,
-    EpsMode,
-    EpsRule,
-    ExtraNeighbour,
-    FlatRule,
-    GroupOrder,
-    Norm,
-    ParameterRule,
-    ZeroRule,
-)
-from normcli.printable import format_count
+from normcli.norms.rules import ParameterRule
+from normcli.norms.spec import NumericSpec, find_window, make_spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-EACH_CHANNEL = -1
-"""As the number of groups: a group for each channel, as Keras writes it."""
-
-_MOST_DIVISORS = 1024
-"""Divisors up to here are suggested in a message."""
+    from normcli.norms.norm import Norm
 
 _MOST_OF_NOTHING = 1 << 20
 """Groups of a tensor without values, whose file takes no room however many they are; their statistics do."""
-
-
-class Window(NamedTuple):
-    """The neighbourhood of `lrn`: channels c − before … c + after, and the constants of its power.
-
-    `size` is the option; `divisor` is what alpha is divided by.
-    """
-
-    before: int
-    after: int
-    size: int
-    alpha: float
-    exponent: float
-    k: float
-    divisor: int
-
-
-class NumericSpec(NamedTuple):
-    """The numeric options of a norm, resolved; None where it has no such thing.
-
-    Parameters
-    ----------
-    eps : float or None
-    eps_mode : EpsMode or None
-    ddof : int
-    zero_rule : ZeroRule
-    flat_rule : FlatRule or None
-        Which groups count as constant though their divisor is not 0.
-    omits_nan : bool
-        Whether NaN does not count, unless the caller says otherwise.
-    p : float or None
-    quantiles : tuple of float or None
-        Those between which the divisor lies, in per cent.
-    range : tuple of float or None
-        From where to where values come to lie.
-    window : Window or None
-    dtype : str or None
-        Of the output; None for the input's.
-    like : str or None
-        The convention that is followed.
-    gamma_offset : int
-        Added to gamma before it multiplies.
-    rounds_before_gamma : bool
-        Whether x̂ is rounded to the output's dtype before gamma multiplies it.
-    """
-
-    eps: float | None
-    eps_mode: EpsMode | None
-    ddof: int
-    zero_rule: ZeroRule
-    flat_rule: FlatRule | None
-    omits_nan: bool
-    p: float | None
-    quantiles: tuple[float, float] | None
-    range: tuple[float, float] | None
-    window: Window | None
-    dtype: str | None
-    like: str | None
-    gamma_offset: int
-    rounds_before_gamma: bool
 
 
 class ParameterShapes(NamedTuple):
@@ -317,31 +243,13 @@ def make_plan(
     chosen = Choices(request)
     norm = chosen.norm
     layout = make_layout(request.layout, len(shape), channel_last=chosen.pick("channel") == "last")
-    axes = _choose_axes(chosen, layout)
-    split = _choose_split(chosen, layout, axes, shape)
-    window = _make_window(chosen) if norm.divisor == WINDOW_POWER else None
+    axes = choose_axes(chosen, layout)
+    split = choose_split(chosen, layout, axes, shape)
+    window = find_window(chosen)
     reach = None if window is None else Reach(window.before, window.after)
     grid = Grid(shape, layout, axes, split, reach, columns)
     _require_few_of_nothing(grid)
-    mode = chosen.pick("eps_mode")
-    spec = NumericSpec(
-        eps=_resolve_eps(chosen, dtype, grid.group_size),
-        eps_mode=None if mode is None else EpsMode(mode),
-        ddof=chosen.pick("ddof"),
-        zero_rule=chosen.pick("zero_rule"),
-        flat_rule=chosen.pick("flat_rule"),
-        omits_nan=bool(chosen.pick("omits_nan")),
-        p=chosen.pick("p") if norm.divisor == LENGTH else None,
-        quantiles=chosen.pick("quantiles") if norm.divisor.measurement is Measurement.QUANTILES else None,
-        range=request.range,
-        window=window,
-        dtype=request.dtype,
-        like=chosen.like,
-        gamma_offset=chosen.pick("gamma_offset") or 0,
-        rounds_before_gamma=bool(chosen.pick("rounds_before_gamma")),
-    )
-    if spec.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR) and spec.p not in (None, 2.0):
-        raise UsageError(f"{norm.name} like {spec.like} has eps among the squares of ℓ2; p {spec.p:g} has none")
+    spec = make_spec(chosen, window, dtype, grid.group_size)
     rule = chosen.pick("parameters")
     if rule is ParameterRule.NONE:  # the caller may give a gamma even where the framework's own norm has none
         rule = norm.parameters
@@ -357,107 +265,6 @@ def _require_few_of_nothing(grid: Grid) -> None:
             f"the shape {grid.shape} has {grid.group_count:,} groups and no values; "
             f"statistics of no values are given for {_MOST_OF_NOTHING:,} groups at most"
         )
-
-
-def _choose_axes(chosen: Choices, layout: Layout) -> tuple[int, ...]:
-    request, norm, every = chosen.request, chosen.norm, tuple(range(layout.ndim))
-    if request.axes is not None:
-        axes = layout.resolve(request.axes, "axes")
-    elif request.keep is not None:
-        kept = layout.resolve(request.keep, "keep")
-        axes = tuple(axis for axis in every if axis not in kept)
-    else:
-        axes = _default_axes(chosen.pick("axes"), layout, every)
-    if norm.axes is AxesRule.CHANNEL_WINDOW and len(axes) != 1:
-        raise UsageError(f"{norm.name} has a window along one axis, not along {len(axes)}")
-    return axes
-
-
-_PLACES = {
-    AxesRule.FIRST: slice(0, 1),
-    AxesRule.SECOND: slice(1, 2),
-    AxesRule.LAST: slice(-1, None),
-    AxesRule.LAST_THREE: slice(-3, None),
-    AxesRule.ALL_BUT_FIRST: slice(1, None),
-    AxesRule.ALL_BUT_LAST: slice(0, -1),
-}
-"""The rules that go by place alone, whatever the layout."""
-
-
-def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
-    if rule in _PLACES:
-        return every[_PLACES[rule]]
-    if rule in (AxesRule.CHANNEL, AxesRule.CHANNEL_WINDOW):
-        return (_require_channel(layout),)
-    if rule is AxesRule.GIVEN:
-        raise UsageError("this convention has no default axes; give them (--axes)")
-    batch = {layout.batch}
-    if rule is AxesRule.ALL_BUT_BATCH:
-        return tuple(axis for axis in every if axis not in batch)
-    channel = {layout.channel if layout.words is None else _require_channel(layout)}
-    kept = {
-        AxesRule.ALL_BUT_BATCH_AND_CHANNEL: batch | channel,
-        AxesRule.CHANNEL_GROUPS: batch - channel,
-    }.get(rule, channel)
-    return tuple(axis for axis in every if axis not in kept)
-
-
-def _require_channel(layout: Layout) -> int:
-    if layout.channel is None and layout.words is not None:
-        raise UsageError(f"none of the axes {', '.join(layout.words)} is called channel; give axes (--axes)")
-    if layout.channel is None:
-        axes = format_count(layout.ndim, "axis", "axes")
-        raise UsageError(f"a tensor of {axes} has no channel axis; name it with a layout such as NC")
-    return layout.channel
-
-
-def _choose_split(
-    chosen: Choices, layout: Layout, axes: tuple[int, ...], shape: tuple[int, ...]
-) -> Split | None:
-    norm, groups = chosen.norm, chosen.request.groups
-    if norm.axes is not AxesRule.CHANNEL_GROUPS:
-        return None
-    channel = _require_channel(layout)
-    count = shape[channel]
-    divisors = ", ".join(str(g) for g in range(1, min(count, _MOST_DIVISORS) + 1) if count % g == 0) or "none"
-    if groups is None:
-        raise UsageError(
-            f"{norm.name} needs groups (--groups): the divisors of {count} (axis {channel}) are {divisors}"
-        )
-    groups = count if groups == EACH_CHANNEL else groups
-    if groups < 1 or count % groups:
-        raise UsageError(
-            f"groups {groups} does not divide the length {count} of the channel axis {channel}; try {divisors}"
-        )
-    if channel not in axes:
-        raise UsageError(f"{norm.name} reduces the channels of a group: axes must hold axis {channel}")
-    return Split(channel, groups, GroupOrder(chosen.pick("group_order")))
-
-
-def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> float | None:
-    """Return eps as a number: of a machine epsilon, and rounded to, the dtype that is calculated in."""
-    match chosen.pick("eps"):
-        case EpsRule.MACHINE:
-            return get_eps(np.dtype(np.float32 if is_short_float(dtype) else np.float64))
-        case EpsRule.ROOT_COUNT:
-            return 1.0 / math.sqrt(max(1, group_size))
-        case EpsRule.GIVEN:
-            raise UsageError(f"{chosen.norm.name} like {chosen.like} has no default eps; give it (--eps)")
-        case eps if eps is None or chosen.pick("short") is None or not is_half(dtype):
-            return cast("float | None", eps)
-        case eps:
-            return float(dtype.type(eps))
-
-
-def _make_window(chosen: Choices) -> Window:
-    size = chosen.pick("size")
-    shorter, longer = (size - 1) // 2, size // 2
-    side = chosen.pick("extra_neighbour") or ExtraNeighbour.AFTER
-    before = longer if side is ExtraNeighbour.BEFORE else shorter
-    after = longer if side is ExtraNeighbour.AFTER else shorter
-    alpha, exponent, k = map(chosen.pick, ("alpha", "exponent", "k"))
-    divisor = 1 if chosen.pick("divides_alpha") is False else size
-    return Window(before, after, size, alpha, exponent, k, divisor)
 
 
 def _shape_parameters(rule: ParameterRule, grid: Grid, features: tuple[int, ...] | None) -> ParameterShapes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.norms.table import EpsMode, ZeroRule
+from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.moments import choose_scale
 from normcli.numerics.pairs import Pair, Triple, pair_root, quick_two_sum, two_square, two_sum
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.fixed import Fixed
 from normcli.numerics.powers import raise_decimal, use_digits
 from normcli.numerics.rational import ROOT_BITS, add_eps, find_exponent, find_root, round_once, scale

@@ -9,7 +9,7 @@ import numpy as np
 
 from normcli.dtypes import get_eps, is_float
 from normcli.norms.divisors import ORDER_STATISTICS
-from normcli.norms.table import FlatRule, ZeroRule
+from normcli.norms.rules import FlatRule, ZeroRule
 from normcli.numerics.pairs import Pair
 
 if TYPE_CHECKING:

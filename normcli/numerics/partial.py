@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.norms.table import Centre
+from normcli.norms.rules import Centre
 from normcli.numerics.divisor import FAINT
 from normcli.numerics.pairs import Pair, Triple
 

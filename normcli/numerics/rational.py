@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.dtypes import is_long_integer
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 from normcli.numerics.kept import KEPT_BITS, MEAN_BITS
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_short_float
-from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.divisor import add_eps
 from normcli.numerics.elements import round_to_odd
 from normcli.numerics.pairs import (

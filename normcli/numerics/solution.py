@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from normcli.norms.divisors import Measurement
-from normcli.norms.table import ZeroRule
+from normcli.norms.rules import ZeroRule
 from normcli.numerics.divisor import FAINT, Solution, add_eps, replace_zero, replace_zeros
 from normcli.numerics.kept import Kept, is_decided, keep
 from normcli.numerics.moments import Moments

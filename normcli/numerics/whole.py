@@ -9,7 +9,7 @@ import numpy as np
 from normcli.compiled import find_kernel
 from normcli.dtypes import is_bfloat16
 from normcli.norms.divisors import Measurement
-from normcli.norms.table import EpsMode, ZeroRule
+from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.numerics.elements import Elements
 from normcli.numerics.kernel import calculate_again
 from normcli.numerics.pairs import Pair, Triple

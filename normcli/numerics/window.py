@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats, Integers, Selected
-    from normcli.norms.plan import Plan, Window
+    from normcli.norms.plan import Plan
+    from normcli.norms.spec import Window
 
     Places = tuple[NDArray[np.intp], ...]
 

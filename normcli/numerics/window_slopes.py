@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli.dtypes import Floats
-    from normcli.norms.plan import Window
+    from normcli.norms.spec import Window
 
 _ERROR = 2.0**-86
 """An upper bound of the relative error of a term: of powers up to the 16th of numbers up to 2^±400."""

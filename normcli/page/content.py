@@ -11,7 +11,7 @@ from normcli.answers.calculation import count_values
 from normcli.documents.numbers import CELL_DIGITS, STATISTIC_DIGITS, format_shape
 from normcli.documents.plans import format_reduction
 from normcli.norms.options import list_own_options
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 from normcli.numerics.rounding import widen
 from normcli.page.steps import list_steps, mark_formula
 from normcli.page.trees import describe_definitions, measure

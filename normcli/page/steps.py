@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.norms.divisors import Measurement
-from normcli.norms.table import format_subscript
+from normcli.norms.norm import format_subscript
 from normcli.page.trees import find_deviation_from, list_terms, subtract
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from normcli.dtypes import is_float
 from normcli.engine.inputs import NO_INPUTS, Inputs
 from normcli.norms.grid import ONLY_GROUP
-from normcli.norms.table import Centre, ZeroRule
+from normcli.norms.rules import Centre, ZeroRule
 from normcli.printable import format_count
 from normcli.tensors.pieces import find_places
 

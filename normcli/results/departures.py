@@ -8,7 +8,7 @@ import numpy as np
 
 from normcli.dtypes import get_eps, get_largest, is_float, is_half, is_short_float
 from normcli.engine.inputs import NO_INPUTS
-from normcli.norms.table import Refusal, ShortRule
+from normcli.norms.rules import Refusal, ShortRule
 from normcli.results.degenerate import Degeneracy, find_degeneracies
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from normcli.dtypes import get_eps
 from normcli.engine.inputs import COUNT, Inputs
 from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.norms.table import ZeroRule
+from normcli.norms.rules import ZeroRule
 from normcli.numerics.divisor import find_divisor
 from normcli.numerics.rational import round_once, sum_exactly
 from normcli.tensors.pieces import iterate_pieces

@@ -10,7 +10,8 @@ from normcli.dtypes import is_float
 from normcli.errors import DataError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, EpsMode
+from normcli.norms.rules import EpsMode
+from normcli.norms.table import NORMS
 from normcli.numerics.kernel import Parameters
 from normcli.numerics.rounding import widen
 from normcli.numerics.settling import normalize

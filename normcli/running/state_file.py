@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from normcli.errors import DataError, UsageError
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 from normcli.numerics.solution import Given
 from normcli.running.average import MOST_BATCHES, State
 from normcli.tensors.locks import is_at, name_beside, try_lock

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.engine.walk import DEFAULT_EFFORT
-from normcli.norms.table import ZeroRule
+from normcli.norms.rules import ZeroRule
 from normcli.numerics.rounding import widen
 from normcli.teach.chain import Chain, name_slope, rename, substitute
 from normcli.teach.explain import choose_group, tell_of_nothing

@@ -13,7 +13,8 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, Centre
+from normcli.norms.rules import Centre
+from normcli.norms.table import NORMS
 from normcli.results.result import calculate
 from normcli.teach.equalities import Equality, Member, NamedPlan, find_equalities, find_relatives
 from normcli.tensors.mapped import fetch

@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
-from normcli.norms.table import EpsMode, ZeroRule
+from normcli.norms.rules import EpsMode, ZeroRule
 from normcli.teach.expression import (
     Absolute,
     Constant,

@@ -20,7 +20,8 @@ from normcli.errors import UsageError
 from normcli.norms.options import OPTIONS, find_option, list_own_options
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, AxesRule, Centre, EpsMode, ParameterRule, ZeroRule
+from normcli.norms.rules import AxesRule, Centre, EpsMode, ParameterRule, ZeroRule
+from normcli.norms.table import NORMS
 from normcli.results.result import calculate
 from normcli.tensors.pieces import iterate_pieces
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan
-    from normcli.norms.table import Norm
     from normcli.results.result import Result
 
 _ROUNDINGS = 4

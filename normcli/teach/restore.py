@@ -12,7 +12,8 @@ from normcli.engine.run import measure
 from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import UsageError
 from normcli.norms.grid import Grid
-from normcli.norms.table import NORMS, EpsMode, ParameterRule
+from normcli.norms.rules import EpsMode, ParameterRule
+from normcli.norms.table import NORMS
 from normcli.numerics.divisor import find_divisor
 from normcli.results.result import Result, calculate
 from normcli.tensors.pieces import iterate_pieces

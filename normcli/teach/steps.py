@@ -13,7 +13,8 @@ import numpy as np
 
 from normcli.norms.divisors import ORDER_STATISTICS, Measurement
 from normcli.norms.grid import ONLY_GROUP
-from normcli.norms.table import Centre, EpsMode, ZeroRule, format_subscript
+from normcli.norms.norm import format_subscript
+from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.numerics.order import find_shares
 from normcli.teach.definitions import combine, define_base, join_eps, make_power, scale_and_shift, take_root
 from normcli.teach.expression import (

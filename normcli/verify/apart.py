@@ -10,15 +10,16 @@ import numpy as np
 from normcli.errors import NormError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, AxesRule, Centre, ParameterRule
+from normcli.norms.rules import AxesRule, Centre, ParameterRule
+from normcli.norms.table import NORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from normcli.norms.grid import Grid
     from normcli.norms.layout import Layout
+    from normcli.norms.norm import Norm
     from normcli.norms.plan import Plan
-    from normcli.norms.table import Norm
     from normcli.verify.hypothesis import Match
     from normcli.verify.identify import Question
     from normcli.verify.plain import PlainMap

@@ -16,7 +16,7 @@ from normcli.engine.run import run_into
 from normcli.engine.walk import Effort
 from normcli.norms.plan import ParameterShapes, make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import Centre
+from normcli.norms.rules import Centre
 from normcli.numerics.divisor import find_divisor
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import make_scratch

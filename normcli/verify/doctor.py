@@ -18,7 +18,7 @@ from normcli.engine.walk import DEFAULT_EFFORT, Effort, Walk
 from normcli.errors import UsageError
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
-from normcli.norms.table import Centre
+from normcli.norms.rules import Centre
 from normcli.verify.distribution import Distribution
 from normcli.verify.exact_rows import calculate_rows
 from normcli.verify.examination import CONDITIONS, Distances, Examination, Finding, Lost, Overflow

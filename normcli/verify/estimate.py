@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from normcli.dtypes import is_half
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.verify.bounds import measure_noise
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize

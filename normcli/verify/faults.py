@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.norms.table import Centre, EpsMode
+from normcli.norms.rules import Centre, EpsMode
 from normcli.numerics.slopes import find_p
 from normcli.numerics.solution import find_freedom
 

@@ -12,7 +12,7 @@ import numpy as np
 from normcli.dtypes import is_long_integer
 from normcli.norms.grid import Grid, Split
 from normcli.norms.layout import Layout
-from normcli.norms.table import GroupOrder
+from normcli.norms.rules import GroupOrder
 from normcli.tensors.mapped import fetch
 from normcli.tensors.pieces import PIECE
 

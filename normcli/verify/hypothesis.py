@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
-    from normcli.norms.plan import Plan, Window
+    from normcli.norms.plan import Plan
+    from normcli.norms.spec import Window
     from normcli.verify.affine import AffineStep
     from normcli.verify.evidence import Model, Standard
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.divisors import LENGTH
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

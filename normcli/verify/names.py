@@ -11,7 +11,8 @@ from normcli.errors import NormError
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, AxesChoice, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
+from normcli.norms.rules import AxesChoice, AxesRule, EpsMode, EpsRule, GroupOrder, ParameterRule
+from normcli.norms.table import NORMS
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.evidence import COMMON_EPS, LENGTH_EPS, choose_eps
 from normcli.verify.hypothesis import Furthest, Match, find_furthest, measure_equality
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats
     from normcli.norms.conventions import Convention
     from normcli.norms.grid import Grid
-    from normcli.norms.plan import Plan, Window
-    from normcli.norms.table import Norm
+    from normcli.norms.norm import Norm
+    from normcli.norms.plan import Plan
+    from normcli.norms.spec import Window
     from normcli.verify.affine import AffineStep
     from normcli.verify.evidence import Model
     from normcli.verify.hypothesis import Hypothesis, Scope

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normcli.norms.divisors import DEVIATION
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 from normcli.verify.evidence import COMMON_EPS, Model, choose_eps
 from normcli.verify.ulp import measure_unit
 from normcli.verify.weight import CERTAIN

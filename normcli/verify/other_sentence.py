@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from normcli.norms.table import NORMS, Centre, find_norm
+from normcli.norms.rules import Centre
+from normcli.norms.table import NORMS, find_norm
 from normcli.verify.affine import WAYS
 from normcli.verify.apart import format_axes, join_words, list_hidden_by_map
 from normcli.verify.identify import Kind

@@ -20,7 +20,8 @@ from normcli.norms.divisors import DEVIATION, ROOT_MEAN_SQUARE
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, EpsMode
+from normcli.norms.rules import EpsMode
+from normcli.norms.table import NORMS
 from normcli.numerics.rounding import store
 from normcli.tensors.pieces import PIECE
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, enumerate_affine_steps

@@ -12,7 +12,8 @@ import numpy as np
 
 from normcli.dtypes import find_type, is_half
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
-from normcli.norms.table import NORMS, EpsMode
+from normcli.norms.rules import EpsMode
+from normcli.norms.table import NORMS
 from normcli.tensors.pieces import iterate_pieces
 from normcli.verify.affine import ESTIMATED
 from normcli.verify.bounds import bound_factors, measure_noise

@@ -10,7 +10,8 @@ import numpy as np
 from normcli.errors import NormError
 from normcli.norms.conventions import find_convention
 from normcli.norms.layout import make_layout
-from normcli.norms.table import EpsMode, EpsRule, find_norm
+from normcli.norms.rules import EpsMode, EpsRule
+from normcli.norms.table import find_norm
 from normcli.printable import agree
 from normcli.results.result import normalize
 from normcli.verify.affine import ESTIMATED, WAYS

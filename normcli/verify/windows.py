@@ -12,8 +12,9 @@ import numpy as np
 from normcli.engine.run import run
 from normcli.norms.divisors import WINDOW_POWER
 from normcli.norms.grid import Reach
-from normcli.norms.plan import Window, make_plan
+from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.norms.spec import Window
 from normcli.norms.table import NORMS
 from normcli.verify.evidence import choose_eps
 

@@ -14,7 +14,7 @@ from normcli.answers.drawing import Drawing
 from normcli.documents.document import View
 from normcli.documents.palette import choose_colour
 from normcli.errors import UsageError
-from normcli.norms.table import AxesRule
+from normcli.norms.rules import AxesRule
 from normcli.pictures import Options
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe

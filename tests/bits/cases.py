@@ -18,7 +18,8 @@ from normcli.fitting.subject import require_fittable
 from normcli.fitting.use import Use
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, AxesRule
+from normcli.norms.rules import AxesRule
+from normcli.norms.table import NORMS
 from normcli.results.inputs import fit_inputs
 from normcli.results.result import calculate
 from normcli.tensors.many import Named

@@ -15,7 +15,7 @@ from normcli.fitting.use import Use, invert_stats
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.options import find_option
 from normcli.norms.request import Request
-from normcli.norms.table import Centre, EpsRule
+from normcli.norms.rules import Centre, EpsRule
 from normcli.numerics.rational import find_root, round_once, sum_exactly
 from normcli.results.result import calculate
 from tests.conftest import plan_request

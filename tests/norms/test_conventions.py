@@ -13,7 +13,7 @@ from normcli.norms.conventions import CONVENTIONS, find_convention, list_framewo
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import AxesRule, EpsRule, GroupOrder
+from normcli.norms.rules import AxesRule, EpsRule, GroupOrder
 from tests.marks import slowly
 
 ROWS = [pytest.param(row, id=f"{row.norm} {row.framework}") for row in CONVENTIONS]

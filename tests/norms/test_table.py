@@ -6,7 +6,8 @@ import pytest
 
 from normcli.errors import UsageError
 from normcli.norms.divisors import DIVISORS
-from normcli.norms.table import NORMS, EpsMode, ParameterRule, find_norm
+from normcli.norms.rules import EpsMode, ParameterRule
+from normcli.norms.table import NORMS, find_norm
 from tests.conftest import ROOT
 from tests.numerics.test_kernel import ORACLES
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 from normcli.numerics.rational import (
     NOTHING,
     add_eps,

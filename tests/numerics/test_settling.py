@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normcli import normalize
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 from normcli.numerics.rational import add_eps, round_once, sum_exactly
 from normcli.numerics.settling import round_to_odd
 

@@ -21,7 +21,7 @@ from normcli.documents.document import Page, View
 from normcli.documents.palette import PALETTE
 from normcli.errors import UsageError
 from normcli.norms.options import find_option
-from normcli.norms.table import EpsMode
+from normcli.norms.rules import EpsMode
 from normcli.page.content import LONGEST_SIDE, MOST_CELLS, SLICE_CELLS, choose_slice, make_content
 from normcli.printable import make_printable
 from normcli.tensors.tensor import Tensor

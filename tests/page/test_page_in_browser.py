@@ -11,7 +11,7 @@ import pytest
 from normcli import NORMS, normalize
 from normcli.norms.conventions import find_convention, list_frameworks
 from normcli.norms.options import find_option
-from normcli.norms.table import AxesRule, Centre, EpsRule
+from normcli.norms.rules import AxesRule, Centre, EpsRule
 from normcli.tensors.tensor import Tensor
 from tests.page.reader import NARROW, WIDE, Stub, first, make, normal, owners
 from tests.strategies import options_for

@@ -19,7 +19,7 @@ from normcli.documents.scene import measure, wrap
 from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import AxesRule
+from normcli.norms.rules import AxesRule
 from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.draw import draw

@@ -10,7 +10,7 @@ import numpy as np
 
 from normcli.norms.divisors import LENGTH
 from normcli.norms.request import Fill
-from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from tests.reference.groups import solve_given, solve_group
 from tests.reference.real import Real
 from tests.reference.rounding import measure_ulp

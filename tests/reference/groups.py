@@ -10,14 +10,15 @@ import numpy as np
 
 from normcli.dtypes import is_float
 from normcli.norms.divisors import HALF_RANGE, LENGTH, RANGE
-from normcli.norms.table import Centre, EpsMode, ZeroRule
+from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from tests.reference.real import Real
 from tests.reference.rounding import FORMATS, split_floats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from normcli.norms.plan import Plan, Window
+    from normcli.norms.plan import Plan
+    from normcli.norms.spec import Window
 
 
 class Integers(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 from normcli import NORMS, backward, normalize
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import CONVENTIONS, find_convention
-from normcli.norms.table import AxesRule, EpsRule
+from normcli.norms.rules import AxesRule, EpsRule
 from normcli.results.backward import draw_gradient
 from tests.marks import sampled
 from tests.reference.backward import measure_gradients

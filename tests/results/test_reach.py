@@ -7,7 +7,7 @@ import pytest
 
 from normcli import NORMS, backward
 from normcli.errors import UsageError
-from normcli.norms.table import AxesRule
+from normcli.norms.rules import AxesRule
 from normcli.results.arguments import read_arguments
 from normcli.results.reach import find_reach
 

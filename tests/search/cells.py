@@ -13,7 +13,8 @@ from normcli.engine.walk import Effort
 from normcli.norms.options import find_option
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, AxesRule, Norm, ParameterRule
+from normcli.norms.rules import AxesRule, ParameterRule
+from normcli.norms.table import NORMS
 from normcli.results.inputs import SelectionRequest, fit_inputs
 from normcli.results.result import calculate
 from tests.reference.limits import ELEMENT, STATISTIC
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from normcli import Result
+    from normcli.norms.norm import Norm
 
 DTYPES = (*FORMATS, "int64", "uint64", "int16")
 

@@ -8,7 +8,7 @@ import pytest
 from normcli import NORMS
 from normcli.errors import DataError, UsageError
 from normcli.norms.request import Request
-from normcli.norms.table import AxesRule
+from normcli.norms.rules import AxesRule
 from normcli.simulate.batch_size import calculate_batch, simulate_batch_size
 from normcli.simulate.batches import Change, Population, Quartiles
 

@@ -9,7 +9,7 @@ from normcli import NORMS, backward
 from normcli.documents.notation import build_equation
 from normcli.errors import DataError, UsageError
 from normcli.norms.conventions import CONVENTIONS, find_convention
-from normcli.norms.table import AxesRule, EpsRule
+from normcli.norms.rules import AxesRule, EpsRule
 from normcli.results.arguments import read_arguments
 from normcli.results.backward import BackwardProblem
 from normcli.teach.backward import explain_backward

@@ -7,7 +7,7 @@ import pytest
 
 from normcli import NORMS, normalize
 from normcli.engine.inputs import Inputs
-from normcli.norms.table import AxesRule
+from normcli.norms.rules import AxesRule
 from normcli.teach import part
 from normcli.teach.part import normalize_group, normalize_part
 

@@ -9,7 +9,8 @@ from normcli.errors import UsageError
 from normcli.norms.divisors import DEVIATION, LENGTH, RANGE, ROOT_MEAN_SQUARE
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import NORMS, Centre
+from normcli.norms.rules import Centre
+from normcli.norms.table import NORMS
 from normcli.results.result import calculate
 from normcli.teach import restore as restoring
 from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness, plan_parameters

@@ -13,7 +13,7 @@ from normcli.errors import DataError, NormError
 from normcli.norms.conventions import CONVENTIONS
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.norms.table import AxesRule, EpsRule
+from normcli.norms.rules import AxesRule, EpsRule
 from normcli.verify import estimate as estimation
 from normcli.verify import identify as identification
 from normcli.verify import search

@@ -1,0 +1,109 @@
+"""Which axes a request reduces, and how it splits the channels: as it says, or by the rule of its norm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from normcli.errors import UsageError
+from normcli.norms.grid import Split
+from normcli.norms.rules import AxesRule, GroupOrder
+from normcli.printable import format_count
+
+if TYPE_CHECKING:
+    from normcli.norms.layout import Layout
+    from normcli.norms.request import Choices
+
+EACH_CHANNEL = -1
+"""As the number of groups: a group for each channel, as Keras writes it."""
+
+_MOST_DIVISORS = 1024
+"""Divisors up to here are suggested in a message."""
+
+
+def choose_axes(chosen: Choices, layout: Layout) -> tuple[int, ...]:
+    """Return the axes that are reduced.
+
+    Raises
+    ------
+    UsageError
+        If an axis is not there, the norm cannot do without one that is not, or has a window along several.
+    """
+    request, norm, every = chosen.request, chosen.norm, tuple(range(layout.ndim))
+    if request.axes is not None:
+        axes = layout.resolve(request.axes, "axes")
+    elif request.keep is not None:
+        kept = layout.resolve(request.keep, "keep")
+        axes = tuple(axis for axis in every if axis not in kept)
+    else:
+        axes = _default_axes(chosen.pick("axes"), layout, every)
+    if norm.axes is AxesRule.CHANNEL_WINDOW and len(axes) != 1:
+        raise UsageError(f"{norm.name} has a window along one axis, not along {len(axes)}")
+    return axes
+
+
+_PLACES = {
+    AxesRule.FIRST: slice(0, 1),
+    AxesRule.SECOND: slice(1, 2),
+    AxesRule.LAST: slice(-1, None),
+    AxesRule.LAST_THREE: slice(-3, None),
+    AxesRule.ALL_BUT_FIRST: slice(1, None),
+    AxesRule.ALL_BUT_LAST: slice(0, -1),
+}
+"""The rules that go by place alone, whatever the layout."""
+
+
+def _default_axes(rule: AxesRule, layout: Layout, every: tuple[int, ...]) -> tuple[int, ...]:
+    if rule in _PLACES:
+        return every[_PLACES[rule]]
+    if rule in (AxesRule.CHANNEL, AxesRule.CHANNEL_WINDOW):
+        return (_require_channel(layout),)
+    if rule is AxesRule.GIVEN:
+        raise UsageError("this convention has no default axes; give them (--axes)")
+    batch = {layout.batch}
+    if rule is AxesRule.ALL_BUT_BATCH:
+        return tuple(axis for axis in every if axis not in batch)
+    channel = {layout.channel if layout.words is None else _require_channel(layout)}
+    kept = {
+        AxesRule.ALL_BUT_BATCH_AND_CHANNEL: batch | channel,
+        AxesRule.CHANNEL_GROUPS: batch - channel,
+    }.get(rule, channel)
+    return tuple(axis for axis in every if axis not in kept)
+
+
+def _require_channel(layout: Layout) -> int:
+    if layout.channel is None and layout.words is not None:
+        raise UsageError(f"none of the axes {', '.join(layout.words)} is called channel; give axes (--axes)")
+    if layout.channel is None:
+        axes = format_count(layout.ndim, "axis", "axes")
+        raise UsageError(f"a tensor of {axes} has no channel axis; name it with a layout such as NC")
+    return layout.channel
+
+
+def choose_split(
+    chosen: Choices, layout: Layout, axes: tuple[int, ...], shape: tuple[int, ...]
+) -> Split | None:
+    """Return how the channels are split into groups; None for norms that keep or reduce them whole.
+
+    Raises
+    ------
+    UsageError
+        If the number of groups is not given, does not divide the channels, or these are not reduced.
+    """
+    norm, groups = chosen.norm, chosen.request.groups
+    if norm.axes is not AxesRule.CHANNEL_GROUPS:
+        return None
+    channel = _require_channel(layout)
+    count = shape[channel]
+    divisors = ", ".join(str(g) for g in range(1, min(count, _MOST_DIVISORS) + 1) if count % g == 0) or "none"
+    if groups is None:
+        raise UsageError(
+            f"{norm.name} needs groups (--groups): the divisors of {count} (axis {channel}) are {divisors}"
+        )
+    groups = count if groups == EACH_CHANNEL else groups
+    if groups < 1 or count % groups:
+        raise UsageError(
+            f"groups {groups} does not divide the length {count} of the channel axis {channel}; try {divisors}"
+        )
+    if channel not in axes:
+        raise UsageError(f"{norm.name} reduces the channels of a group: axes must hold axis {channel}")
+    return Split(channel, groups, GroupOrder(chosen.pick("group_order")))

@@ -1,0 +1,122 @@
+"""The words of the tables of norms and conventions: what a row may say of axes, eps, zeros and the like."""
+
+from __future__ import annotations
+
+import enum
+
+
+class AxesRule(enum.Enum):
+    """Which axes are reduced unless the caller names them; the value is what the table of norms prints."""
+
+    ALL_BUT_CHANNEL = "all but channel"
+    LAST = "last"
+    ALL_BUT_BATCH_AND_CHANNEL = "all but batch and channel"
+    CHANNEL_GROUPS = "C/G and all but batch"
+    ALL_BUT_FIRST = "all but the first"
+    FIRST = "first"
+    SECOND = "second"
+    CHANNEL = "channel"
+    ALL_BUT_BATCH = "all but batch"
+    ALL_BUT_LAST = "all but the last"
+    LAST_THREE = "the last three"
+    GIVEN = "as given"
+    CHANNEL_WINDOW = "a window along channel"
+
+
+class AxesChoice(enum.Enum):
+    """Which axes are reduced where a caller says so; the value is what the table of conventions adds."""
+
+    TRAILING = "or more trailing ones"
+    ALL_BUT_ONE = "or all but another one"
+
+
+class Centre(enum.Enum):
+    """What is subtracted from each value; the value is the statistic's name."""
+
+    NOTHING = "nothing"
+    MEAN = "mean"
+    MINIMUM = "min"
+    MEDIAN = "median"
+    MIDDLE = "middle"
+
+    @property
+    def statistic(self) -> str | None:
+        """The statistic that is subtracted; None where nothing is."""
+        return None if self is Centre.NOTHING else self.value
+
+
+class EpsMode(enum.StrEnum):
+    """Where eps stands in the divisor."""
+
+    INSIDE = "inside"
+    OUTSIDE = "outside"
+    FLOOR = "floor"
+    SQUARE_FLOOR = "square-floor"
+
+
+class EpsRule(enum.Enum):
+    """An eps that is no number until the tensor is known; the value is how it is printed."""
+
+    MACHINE = "2⁻²³, float64: 2⁻⁵²"
+    ROOT_COUNT = "1/√n"
+    GIVEN = "as given"
+
+
+class ZeroRule(enum.Enum):
+    """What becomes of a group whose divisor is 0; `Norm.format_zero` writes it for a norm."""
+
+    ZERO = "0"
+    ONE = "x − centre"
+    NAN = "nan"
+
+
+class FlatRule(enum.Enum):
+    """Which groups count as constant though their divisor is not 0; the value says how small it is."""
+
+    SMALL = "below 10 machine epsilons"
+    SMALL_OF_ROUNDED = "of quartiles rounded to float64 below 10 of its machine epsilons"
+    TWO_PASSES = "within the rounding errors of its two passes"
+    BESIDE_MEAN = "within a machine epsilon of the mean"
+
+
+class ShortRule(enum.Enum):
+    """What of half precision stays in it, where eps may be 0: the size of a group, or its square too."""
+
+    SIZE = "size"
+    SQUARE = "square"
+
+
+class Refusal(enum.Enum):
+    """What a framework refuses to do, or to take."""
+
+    ONE_IN_GROUP = "to train on one value a group"
+    ONE_IN_BATCH = "to train on one value a group of the whole batch"
+    EPS_0 = "to train with an eps of 0"
+    INFINITY = "infinities"
+    NAN = "NaN"
+
+
+class GroupOrder(enum.StrEnum):
+    """Which channels are of group g of G: C/G neighbours, or g, g + G, g + 2G and so on."""
+
+    CONTIGUOUS = "contiguous"
+    INTERLEAVED = "interleaved"
+
+
+class ExtraNeighbour(enum.StrEnum):
+    """On which side an even window holds one channel more; `neither` has one channel less instead."""
+
+    AFTER = "after"
+    BEFORE = "before"
+    NEITHER = "neither"
+
+
+class ParameterRule(enum.Enum):
+    """The shape of gamma and beta; the value is how the table of norms prints it."""
+
+    NONE = "–"
+    CHANNEL = "(C)"
+    REDUCED = "the reduced axes"
+    KEPT = "the kept axes"
+    LAST = "(last axis)"
+    GROUP = "(G)"

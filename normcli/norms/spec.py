@@ -1,0 +1,135 @@
+"""The numeric options of a norm, resolved: eps of a dtype, the window of neighbouring channels and the rest."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from normcli.dtypes import get_eps, is_half, is_short_float
+from normcli.errors import UsageError
+from normcli.norms.divisors import LENGTH, WINDOW_POWER, Measurement
+from normcli.norms.rules import EpsMode, EpsRule, ExtraNeighbour, FlatRule, ZeroRule
+
+if TYPE_CHECKING:
+    from normcli.norms.request import Choices
+
+
+class Window(NamedTuple):
+    """The neighbourhood of `lrn`: channels c − before … c + after, and the constants of its power.
+
+    `size` is the option; `divisor` is what alpha is divided by.
+    """
+
+    before: int
+    after: int
+    size: int
+    alpha: float
+    exponent: float
+    k: float
+    divisor: int
+
+
+class NumericSpec(NamedTuple):
+    """The numeric options of a norm, resolved; None where it has no such thing.
+
+    Parameters
+    ----------
+    eps : float or None
+    eps_mode : EpsMode or None
+    ddof : int
+    zero_rule : ZeroRule
+    flat_rule : FlatRule or None
+        Which groups count as constant though their divisor is not 0.
+    omits_nan : bool
+        Whether NaN does not count, unless the caller says otherwise.
+    p : float or None
+    quantiles : tuple of float or None
+        Those between which the divisor lies, in per cent.
+    range : tuple of float or None
+        From where to where values come to lie.
+    window : Window or None
+    dtype : str or None
+        Of the output; None for the input's.
+    like : str or None
+        The convention that is followed.
+    gamma_offset : int
+        Added to gamma before it multiplies.
+    rounds_before_gamma : bool
+        Whether x̂ is rounded to the output's dtype before gamma multiplies it.
+    """
+
+    eps: float | None
+    eps_mode: EpsMode | None
+    ddof: int
+    zero_rule: ZeroRule
+    flat_rule: FlatRule | None
+    omits_nan: bool
+    p: float | None
+    quantiles: tuple[float, float] | None
+    range: tuple[float, float] | None
+    window: Window | None
+    dtype: str | None
+    like: str | None
+    gamma_offset: int
+    rounds_before_gamma: bool
+
+
+def make_spec(chosen: Choices, window: Window | None, dtype: np.dtype[Any], group_size: int) -> NumericSpec:
+    """Resolve the numeric options of a request, for tensors of a dtype in groups of so many values.
+
+    Raises
+    ------
+    UsageError
+        If the convention has no eps of its own and none is given, or eps has no place beside p.
+    """
+    request, norm, mode = chosen.request, chosen.norm, chosen.pick("eps_mode")
+    spec = NumericSpec(
+        eps=_resolve_eps(chosen, dtype, group_size),
+        eps_mode=None if mode is None else EpsMode(mode),
+        ddof=chosen.pick("ddof"),
+        zero_rule=chosen.pick("zero_rule"),
+        flat_rule=chosen.pick("flat_rule"),
+        omits_nan=bool(chosen.pick("omits_nan")),
+        p=chosen.pick("p") if norm.divisor == LENGTH else None,
+        quantiles=chosen.pick("quantiles") if norm.divisor.measurement is Measurement.QUANTILES else None,
+        range=request.range,
+        window=window,
+        dtype=request.dtype,
+        like=chosen.like,
+        gamma_offset=chosen.pick("gamma_offset") or 0,
+        rounds_before_gamma=bool(chosen.pick("rounds_before_gamma")),
+    )
+    if spec.eps_mode in (EpsMode.INSIDE, EpsMode.SQUARE_FLOOR) and spec.p not in (None, 2.0):
+        raise UsageError(f"{norm.name} like {spec.like} has eps among the squares of ℓ2; p {spec.p:g} has none")
+    return spec
+
+
+def _resolve_eps(chosen: Choices, dtype: np.dtype[Any], group_size: int) -> float | None:
+    """Return eps as a number: of a machine epsilon, and rounded to, the dtype that is calculated in."""
+    match chosen.pick("eps"):
+        case EpsRule.MACHINE:
+            return get_eps(np.dtype(np.float32 if is_short_float(dtype) else np.float64))
+        case EpsRule.ROOT_COUNT:
+            return 1.0 / math.sqrt(max(1, group_size))
+        case EpsRule.GIVEN:
+            raise UsageError(f"{chosen.norm.name} like {chosen.like} has no default eps; give it (--eps)")
+        case eps if eps is None or chosen.pick("short") is None or not is_half(dtype):
+            return cast("float | None", eps)
+        case eps:
+            return float(dtype.type(eps))
+
+
+def find_window(chosen: Choices) -> Window | None:
+    """Return the window of neighbouring channels; None for norms that have none."""
+    if chosen.norm.divisor != WINDOW_POWER:
+        return None
+    size = chosen.pick("size")
+    shorter, longer = (size - 1) // 2, size // 2
+    side = chosen.pick("extra_neighbour") or ExtraNeighbour.AFTER
+    before = longer if side is ExtraNeighbour.BEFORE else shorter
+    after = longer if side is ExtraNeighbour.AFTER else shorter
+    alpha, exponent, k = map(chosen.pick, ("alpha", "exponent", "k"))
+    divisor = 1 if chosen.pick("divides_alpha") is False else size
+    return Window(before, after, size, alpha, exponent, k, divisor)
