@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from normcli.library.statistics import Statistics, apply, fit, invert, load, merge
     from normcli.norms.table import NORMS
     from normcli.results.backward import Gradients, backward
-    from normcli.results.result import Result, normalize
+    from normcli.results.normalize import normalize
+    from normcli.results.result import Result
 
 __all__ = [
     "NORMS", "Gradients", "Judgement", "NormError", "Result", "Statistics", "__version__", "apply", "backward",
@@ -32,7 +33,8 @@ _HOMES = {
         "normcli.library.statistics": ("Statistics", "apply", "fit", "invert", "load", "merge"),
         "normcli.norms.table": ("NORMS",),
         "normcli.results.backward": ("Gradients", "backward"),
-        "normcli.results.result": ("Result", "normalize"),
+        "normcli.results.normalize": ("normalize",),
+        "normcli.results.result": ("Result",),
     }.items()
     for name in names
 }

@@ -11,7 +11,7 @@ from normcli.errors import DataError
 from normcli.fitting.statistics import round_stats
 from normcli.fitting.stats_file import merge_stats, read_stats, write_stats
 from normcli.norms.request import Request
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from tests.fitting.test_fit import fit_arrays
 from tests.fitting.test_use import apply, invert
 from tests.reference.limits import ELEMENT, STATISTIC

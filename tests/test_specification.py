@@ -10,7 +10,7 @@ import pytest
 
 from normcli import normalize
 from normcli.engine.walk import Effort
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from tests.marks import slowly
 from tests.reference.limits import ELEMENT, STATISTIC
 from tests.reference.measuring import measure_result

@@ -188,9 +188,9 @@ class Destination(NamedTuple):
 
 def describe_written(destination: Destination, tensor: Tensor) -> Iterator[str]:
     """Yield what there is to know of a table that is written: what is left out, or would be read otherwise."""
+    from normcli.tensors.choice import name_column
     from normcli.tensors.delimited import reads_as_header
     from normcli.tensors.files import FORMATS
-    from normcli.tensors.tables import name_column
 
     table = tensor.table
     names = tensor.columns if table is None else table.rows.names

@@ -51,8 +51,8 @@ class Problem(NamedTuple):
     def calculate(
         self, effort: Effort, *, out: NDArray[Any] | None = None, statistics_alone: bool = False
     ) -> Result:
-        """Carry the plan out; see `normcli.results.result.calculate`."""
-        from normcli.results.result import calculate
+        """Carry the plan out; see `normcli.results.calculate.calculate`."""
+        from normcli.results.calculate import calculate
 
         values, inputs = self.tensor.values, self.inputs
         return calculate(self.plan, values, inputs, out=out, effort=effort, statistics_alone=statistics_alone)

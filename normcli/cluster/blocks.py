@@ -17,8 +17,8 @@ from normcli.fitting.use import Use, invert_stats
 from normcli.norms.divisors import Measurement
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Choices, NanRule
+from normcli.results.calculate import calculate
 from normcli.results.inputs import fit_inputs
-from normcli.results.result import calculate
 from normcli.tensors.tensor import Tensor
 from normcli.version import __version__
 

@@ -19,7 +19,7 @@ from normcli.norms.layout import make_layout
 from normcli.norms.table import find_norm
 from normcli.results.arguments import read_arguments, read_array
 from normcli.results.arrays import find_lazy, take
-from normcli.results.result import require_options
+from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.verify import check as checking
 from normcli.verify import identify as identification

@@ -141,7 +141,7 @@ def backward(
     >>> found.dgamma.round(4), found.dbeta
     (array([-1.2247,  0.    ,  0.    ]), array([1., 0., 0.]))
     """
-    from normcli.results.result import require_options  # and so `normalize`, whose keywords they are
+    from normcli.results.normalize import require_options
 
     require_options("backward", options)
     asked = read_arguments(x, norm, options)

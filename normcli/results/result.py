@@ -1,36 +1,30 @@
-"""The result of a calculation, and the function that calculates it."""
+"""The result of a calculation: its statistics, and what is calculated once it is asked for."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs, Selection
-from normcli.engine.run import measure, run
+from normcli.engine.inputs import NO_INPUTS, Inputs, Selection
+from normcli.engine.run import run
 from normcli.engine.walk import DEFAULT_EFFORT, Effort
-from normcli.errors import DegenerateError, MissingStatisticError, UsageError
+from normcli.errors import DegenerateError, MissingStatisticError
 from normcli.norms.request import Fill
-from normcli.results.arguments import read_arguments, require_threads
-from normcli.results.arrays import Give, find_lazy, keep
+from normcli.results.arrays import Give, keep
 from normcli.results.departures import find_all_degeneracies
 from normcli.results.promises import Check, check_promises
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from numpy.typing import NDArray
 
-    from normcli.norms.layout import AxisSpec
-    from normcli.norms.names import EpsModeName, FillName, FrameworkName, GroupOrderName, NanName, NormName
     from normcli.norms.plan import Plan
     from normcli.numerics.solution import Given
     from normcli.results.degenerate import Degeneracy
-
-Item = TypeVar("Item")
 
 
 class Statistic:
@@ -55,26 +49,6 @@ class Statistic:
             return result.statistics[self._name]
         name, has = result.plan.norm.name, ", ".join(result.statistics)
         raise MissingStatisticError(f"{name} has no statistic {self._name}; it has {has}")
-
-
-class _Later(Mapping[str, "NDArray[np.float64]"]):
-    """Statistics that are measured when one of them is first asked for."""
-
-    def __init__(self, names: Sequence[str], measure: Callable[[], Mapping[str, NDArray[np.float64]]]) -> None:
-        self._names, self._measure = names, measure
-
-    @functools.cached_property
-    def _found(self) -> Mapping[str, NDArray[np.float64]]:
-        return self._measure()
-
-    def __getitem__(self, name: str) -> NDArray[np.float64]:
-        return self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -256,199 +230,3 @@ class Result:
         """Raise `DegenerateError` if any group is degenerate."""
         if self.degeneracies:
             raise DegenerateError(f"{self.plan.norm.name}: {'; '.join(self.warnings)}")
-
-
-def normalize(
-    x: Any,
-    norm: NormName = "bn",
-    *,
-    axes: AxisSpec | None = None,
-    keep: AxisSpec | None = None,
-    layout: str | None = None,
-    feature_axes: AxisSpec | None = None,
-    groups: int | None = None,
-    group_order: GroupOrderName | None = None,
-    eps: float | None = None,
-    eps_mode: EpsModeName | None = None,
-    ddof: int | None = None,
-    dtype: DTypeLike | None = None,
-    gamma: ArrayLike | None = None,
-    beta: ArrayLike | None = None,
-    p: float | None = None,
-    size: int | None = None,
-    alpha: float | None = None,
-    exponent: float | None = None,
-    k: float | None = None,
-    range: tuple[float, float] | None = None,
-    quantiles: tuple[float, float] | None = None,
-    no_mean: bool | None = None,
-    no_scale: bool | None = None,
-    like: FrameworkName | None = None,
-    residual: ArrayLike | None = None,
-    running_mean: ArrayLike | None = None,
-    running_var: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-    lengths: Sequence[int] | None = None,
-    nan: NanName | None = None,
-    fill: FillName | None = None,
-    out: NDArray[Any] | None = None,
-    threads: int | None = None,
-    statistics: bool = True,
-) -> Result:
-    """Normalize a tensor.
-
-    Parameters
-    ----------
-    x : array_like
-        Real numbers: integers are what they are, booleans count as 0 and 1. Also a tensor of PyTorch, JAX or
-        another library of the array API, a DataFrame or Series of pandas or polars, a DataArray of xarray.
-    norm : str
-        A name of the table `normcli.NORMS`, or an alias of one.
-    axes, keep : str, int or sequence of both, optional
-        The axes to reduce, or those to keep, by number or by letter of the layout. The default is the norm's.
-    layout : str, optional
-        One letter per axis, or words: `time,lat,lon`. Default: NC, NCL, NCHW, NCDHW by rank; of xarray its
-        dimensions.
-    feature_axes : str, int or sequence of both, optional
-        The axes that gamma and beta lie along, instead of the norm's.
-    groups : int, optional
-        The number of channel groups (`gn`); −1 for one for each channel.
-    group_order : {"contiguous", "interleaved"}, optional
-        Group g holds neighbouring channels, or g, g + groups, g + 2·groups and so on.
-    eps : float, optional
-    eps_mode : {"inside", "outside"}, optional
-        √(var + eps) or √var + eps.
-    ddof : int, optional
-        The divisor of the variance is n − ddof; 0 by default.
-    dtype : {"float16", "bfloat16", "float32", "float64"}, optional
-        Of the output. Default: the input's, or float64 for integers.
-    gamma, beta : array_like, optional
-        y = gamma · x̂ + beta, of the shape that the table of norms names, or one that broadcasts to it.
-    p : float, optional
-        Of `lp`: any number, ∞ and −∞ too; 2 by default.
-    size, alpha, exponent, k : optional
-        Of `lrn`: x / (k + alpha/size · Σx²)^exponent.
-    range : tuple of float, optional
-        Of `minmax`: from where to where values come to lie; (0, 1) by default.
-    quantiles : tuple of float, optional
-        Of `robust`: the range between which values are divided by, in per cent; (25, 75) by default.
-    no_mean, no_scale : bool, optional
-        Of `zscore` and `robust`: leave out the subtraction, or the division.
-    like : str, optional
-        The framework whose convention is followed where no option says otherwise: `normcli conventions` lists
-        them.
-    residual : array_like, optional
-        Of the shape of `x`: x + residual is normalized, rounded to its dtype first as in frameworks.
-    running_mean, running_var : array_like, optional
-        Both or neither: normalize with these, as evaluation does, instead of its own statistics. They are of
-        the shape (C), of `bn` and `in` alike.
-    mask : array_like of bool, optional
-        True, or 1, where a value counts; of a shape that broadcasts to that of `x`. The statistics are of what
-        counts alone.
-    lengths : sequence of int, optional
-        For each sample, how many positions along the layout's L, T or S count; the rest is padding.
-    nan : {"propagate", "omit", "raise"}, optional
-        Whether NaN makes its group's statistics NaN (the default), does not count, or is an error.
-    fill : {"pass", "zero", "nan", "normalize"}, optional
-        What becomes of values that do not count: they are passed through (the default), replaced, or normalized
-        with the statistics of the others, as Keras and Flax do.
-    out : ndarray, optional
-        Where the normalized tensor goes: C-contiguous, of the shape of `x` and the dtype of the output.
-    threads : int, optional
-        At most so many; all processors by default. The result is the same to the bit for any.
-    statistics : bool, optional
-        False if they are not to be kept, but measured again from `x` when they are asked for. Of short groups
-        (rows of 4), the memory for them takes longer than the arithmetic.
-
-    Returns
-    -------
-    Result
-
-    Raises
-    ------
-    UsageError
-        If an option is unknown to the norm, out of range or contradicts another.
-    DataError
-        If `x`, gamma, beta or running statistics hold no real numbers or do not fit; if a variance is negative.
-
-    Notes
-    -----
-    Statistics are the exact values, rounded once to float64. Every normalized value is within 0.51 ulp of the
-    exact one in the output's dtype (`normcli.numerics`).
-
-    Examples
-    --------
-    >>> result = normalize([[1, 2, 3, 4], [2, 4, 6, 8]], "ln", eps=0)
-    >>> result.mean
-    array([2.5, 5. ])
-    >>> result.normalized.round(2)
-    array([[-1.34, -0.45,  0.45,  1.34],
-           [-1.34, -0.45,  0.45,  1.34]])
-    """
-    options = locals()  # nothing else is bound yet: the arguments by their names
-    lazy = find_lazy(x)
-    if lazy is not None:
-        result: Result = lazy.work.normalize_array(**(options | {"x": lazy.taken}))
-        return result
-    asked = read_arguments(x, norm, options)
-    return calculate(asked.plan, asked.values, asked.inputs, out=out, effort=asked.effort, give=asked.give)
-
-
-def require_options(function: str, options: Iterable[str], but: Container[str] = ()) -> None:
-    """Raise `UsageError` if another function is given an option that is none of `normalize`'s."""
-    known = normalize.__kwdefaults__ or {}
-    unknown = [name for name in options if name not in known or name in but]
-    if unknown:
-        raise UsageError(f"{function} has no option {unknown[0]!r}")
-
-
-def calculate(
-    plan: Plan,
-    values: NDArray[Any],
-    inputs: Inputs = NO_INPUTS,
-    *,
-    out: NDArray[Any] | None = None,
-    effort: Effort = DEFAULT_EFFORT,
-    statistics_alone: bool = False,
-    give: Give = keep,
-) -> Result:
-    """Normalize an array by a plan.
-
-    Parameters
-    ----------
-    plan : Plan
-        Made for the shape and dtype of `values`.
-    values : ndarray
-        Of an integer, boolean or float dtype.
-    inputs : Inputs
-        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
-    out
-        As in `normalize`.
-    effort : Effort
-        Threads, and who watches.
-    statistics_alone : bool
-        Leave the normalized tensor until it is asked for.
-    give : callable
-        As of `Result`.
-
-    Raises
-    ------
-    NormError
-        As `normalize`.
-    """
-    require_threads(effort)
-    kept = {}
-    again = effort._replace(keeps_statistics=True)
-    if statistics_alone or inputs.selection is not None:
-        effort = again
-    if statistics_alone:
-        statistics = measure(plan, values, inputs, effort)
-    else:
-        kept["_y"], statistics = run(plan, values, inputs, out, effort)
-    counts = statistics.pop(COUNT, None)
-    shown: Mapping[str, NDArray[np.float64]] = statistics
-    if not effort.keeps_statistics:
-        shown = _Later(plan.norm.statistics, functools.partial(measure, plan, values, inputs, again))
-    result = Result(plan, values, shown, inputs, again, counts, give)
-    result.__dict__.update(kept)  # where the cached property keeps it
-    return result

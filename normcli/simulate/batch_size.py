@@ -13,7 +13,7 @@ from normcli.engine.walk import DEFAULT_EFFORT
 from normcli.errors import name_subject
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from normcli.simulate.batches import (
     UNMOVED,
     Change,

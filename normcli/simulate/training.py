@@ -13,7 +13,7 @@ from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.printable import format_count
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from normcli.running.average import begin, choose_rule, measure_batch, update
 from normcli.simulate.batch_size import calculate_batch, take_sample
 from normcli.simulate.batches import Change, Population, Quartiles, measure_distance

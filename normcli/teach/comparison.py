@@ -15,7 +15,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre
 from normcli.norms.table import NORMS
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from normcli.teach.equalities import Equality, Member, NamedPlan, find_equalities, find_relatives
 from normcli.tensors.mapped import fetch
 

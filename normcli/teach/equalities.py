@@ -22,7 +22,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule, Centre, EpsMode, ParameterRule, ZeroRule
 from normcli.norms.table import NORMS
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:

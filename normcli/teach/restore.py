@@ -15,7 +15,7 @@ from normcli.norms.grid import Grid
 from normcli.norms.rules import EpsMode, ParameterRule
 from normcli.norms.table import NORMS
 from normcli.numerics.divisor import find_divisor
-from normcli.results.result import Result, calculate
+from normcli.results.calculate import calculate
 from normcli.tensors.pieces import iterate_pieces
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from normcli.engine.walk import Effort
     from normcli.norms.plan import Plan
+    from normcli.results.result import Result
 
 RTOL, ATOL = 1e-4, 1e-4
 """The tolerances of the experiment that this repeats, on values of about 1."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from normcli.dtypes import LARGEST_EXACT
-from normcli.tensors.tables import SPELLED_MISSING
+from normcli.tensors.cells import SPELLED_MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -17,21 +17,12 @@ from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_count, shorten
 from normcli.tensors.arrow import find_formatter, find_parser, map_ahead
+from normcli.tensors.cells import SPELLED_MISSING, CellReader, list_text_dtypes, to_number
+from normcli.tensors.choice import choose_columns
 from normcli.tensors.line_records import LineRecords, count_ends, iterate_records, split_raw
+from normcli.tensors.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
 from normcli.tensors.spool import keep_open
-from normcli.tensors.tables import (
-    SPELLED_MISSING,
-    Block,
-    CellReader,
-    Table,
-    choose_columns,
-    holds_nan,
-    iterate_row_blocks,
-    list_text_dtypes,
-    place_numbers,
-    to_number,
-    write_rows,
-)
+from normcli.tensors.tables import Block, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,13 +15,14 @@ from normcli.dtypes import is_bfloat16
 from normcli.errors import DataError, UsageError
 from normcli.printable import format_bytes
 from normcli.tensors import nested, npy, npz, parquet, records, safetensors
+from normcli.tensors.choice import UNNAMED
 from normcli.tensors.columns import list_names
 from normcli.tensors.delimited import read_delimited, write_delimited
 from normcli.tensors.mapped import Mapped
 from normcli.tensors.opened import Opened
 from normcli.tensors.places import find_place
 from normcli.tensors.spool import spool
-from normcli.tensors.tables import AS_FOUND, UNNAMED, Table
+from normcli.tensors.tables import AS_FOUND, Table
 from normcli.tensors.tensor import STANDARD_STREAM, Tensor
 
 if TYPE_CHECKING:

@@ -13,20 +13,13 @@ import numpy as np
 from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError, MissingExtraError, NormError
 from normcli.tensors.arrow import find_missing, find_numbers
+from normcli.tensors.choice import choose_columns, join_names, name_all, name_column
 from normcli.tensors.columns import list_names
 from normcli.tensors.delimited import quote
 from normcli.tensors.opened import refuse_changed
 from normcli.tensors.pieces import forget
 from normcli.tensors.spool import keep_open
-from normcli.tensors.tables import (
-    Block,
-    NotWholeError,
-    Table,
-    choose_columns,
-    join_names,
-    name_all,
-    name_column,
-)
+from normcli.tensors.tables import Block, NotWholeError, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

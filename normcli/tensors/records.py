@@ -13,22 +13,14 @@ import numpy as np
 from normcli.dtypes import LARGEST_EXACT
 from normcli.errors import DataError
 from normcli.printable import shorten
+from normcli.tensors.cells import CellReader, list_text_dtypes
+from normcli.tensors.choice import choose_columns, name_all
 from normcli.tensors.delimited import quote
 from normcli.tensors.json_items import AS_NUMBERS, AS_WRITTEN, Digits, read_array, read_lines
 from normcli.tensors.nested import TENSOR_KEY, NestedLists, Parsed, describe_number, to_array
+from normcli.tensors.rows import holds_nan, iterate_row_blocks, place_numbers, write_rows
 from normcli.tensors.spool import keep_open
-from normcli.tensors.tables import (
-    Block,
-    CellReader,
-    Table,
-    choose_columns,
-    holds_nan,
-    iterate_row_blocks,
-    list_text_dtypes,
-    name_all,
-    place_numbers,
-    write_rows,
-)
+from normcli.tensors.tables import Block, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

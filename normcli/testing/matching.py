@@ -13,7 +13,7 @@ from normcli.library.judging import judge
 from normcli.printable import agree, format_count
 from normcli.results.arguments import read_arguments, read_array
 from normcli.results.backward import BackwardProblem, require_derivative
-from normcli.results.result import require_options
+from normcli.results.normalize import require_options
 from normcli.tensors.tensor import Tensor
 from normcli.testing.declared import derive_bounds, derive_gradient_bounds, describe_void, read_declared
 from normcli.verify.check import NORMALIZED

@@ -17,7 +17,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Choices, Request
 from normcli.norms.table import find_norm
 from normcli.results.arguments import read_dtype
-from normcli.results.result import normalize, require_options
+from normcli.results.normalize import normalize, require_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -17,7 +17,7 @@ import numpy as np
 from normcli.norms.divisors import DIVISORS, Divisor, Measurement
 from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.norms.table import NORMS
-from normcli.results.result import normalize
+from normcli.results.normalize import normalize
 from normcli.verify.lengths import USUAL_P, fit_lengths, intersect
 from normcli.verify.weight import Seen, is_odd_eps, weigh
 

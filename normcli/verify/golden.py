@@ -16,8 +16,8 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.plan import make_plan
 from normcli.numerics.solution import Given
 from normcli.results.backward import BackwardProblem, calculate_backward
+from normcli.results.calculate import calculate
 from normcli.results.inputs import fit_inputs
-from normcli.results.result import calculate
 from normcli.tensors.files import load
 from normcli.tensors.npy import start_npy, write_npy
 from normcli.verify.check import NORMALIZED, Checked, check

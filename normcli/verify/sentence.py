@@ -13,7 +13,7 @@ from normcli.norms.layout import make_layout
 from normcli.norms.rules import EpsMode, EpsRule
 from normcli.norms.table import find_norm
 from normcli.printable import agree
-from normcli.results.result import normalize
+from normcli.results.normalize import normalize
 from normcli.verify.affine import ESTIMATED, WAYS
 from normcli.verify.apart import format_axes, list_hidden_by_gamma, list_untold
 from normcli.verify.identify import Question, identify

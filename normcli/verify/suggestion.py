@@ -13,7 +13,7 @@ from normcli.dtypes import OUTPUT_DTYPES
 from normcli.errors import NormError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.result import normalize
+from normcli.results.normalize import normalize
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.verify.evidence import COMMON_EPS

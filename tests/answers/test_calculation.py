@@ -7,7 +7,7 @@ import pytest
 
 from normcli.answers.calculation import count_values
 from normcli.norms.request import Request
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from tests.conftest import plan_request
 
 

@@ -20,8 +20,8 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import AxesRule
 from normcli.norms.table import NORMS
+from normcli.results.calculate import calculate
 from normcli.results.inputs import fit_inputs
-from normcli.results.result import calculate
 from normcli.tensors.many import Named
 from normcli.tensors.tensor import Tensor
 from tests.search.cells import DTYPES, Cell, list_cells, start

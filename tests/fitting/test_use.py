@@ -17,7 +17,7 @@ from normcli.norms.options import find_option
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre, EpsRule
 from normcli.numerics.rational import find_root, round_once, sum_exactly
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from tests.conftest import plan_request
 from tests.fitting.test_fit import fit_arrays, make
 

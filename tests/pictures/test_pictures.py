@@ -24,7 +24,7 @@ from normcli.pictures import Options
 from normcli.pictures.cubes import Cubes
 from normcli.pictures.draw import draw
 from normcli.pictures.svg import DARK, LIGHT, write
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from normcli.tensors.generate import generate
 from normcli.tensors.recipe import Recipe
 from normcli.tensors.tensor import Tensor

@@ -16,8 +16,8 @@ from normcli.errors import DataError, UsageError
 from normcli.norms.options import find_option
 from normcli.norms.request import Fill, Request
 from normcli.norms.table import NORMS
+from normcli.results.calculate import calculate
 from normcli.results.inputs import SelectionRequest, fit_inputs
-from normcli.results.result import calculate
 from tests.conftest import plan_request
 from tests.marks import sampled, slowly
 from tests.reference.groups import solve_group

@@ -157,7 +157,7 @@ def test_statistics_that_are_not_kept_take_no_memory(monkeypatch):
     def measure(*arguments):
         raise AssertionError("nobody has asked")
 
-    monkeypatch.setattr("normcli.results.result.measure", measure)
+    monkeypatch.setattr("normcli.results.calculate.measure", measure)
     result = normalize(np.ones((300, 4)), "ln", statistics=False)
     assert result.normalized.shape == (300, 4)
     assert len(result.statistics) == 4

@@ -12,7 +12,7 @@ from normcli.errors import UsageError
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.table import NORMS
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from normcli.teach.comparison import compare, depends_on_batch, measure_whole, try_batch_of_one
 from normcli.teach.equalities import NamedPlan
 from tests.conftest import plan_request

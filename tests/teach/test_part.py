@@ -25,7 +25,7 @@ WANTED = ([0, 3], [1, 2, 5], [0], [0, 5])
 @pytest.fixture
 def results(rng, monkeypatch):
     """Make a result that holds its normalized tensor, and one that holds statistics alone and counts as large."""
-    from normcli.results.result import calculate
+    from normcli.results.calculate import calculate
 
     def make(norm, options):
         x = rng.normal(3, 2, size=(4, 6, 3, 6)).astype("f4")

@@ -11,7 +11,7 @@ from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
 from normcli.norms.rules import Centre
 from normcli.norms.table import NORMS
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from normcli.teach import restore as restoring
 from normcli.teach.restore import choose_atol, find_shrinkage, measure_closeness, plan_parameters
 from tests.conftest import plan_request

@@ -11,8 +11,9 @@ import pytest
 
 from normcli.errors import DataError
 from normcli.tensors import arrow, delimited, line_records
+from normcli.tensors.cells import MISSING
 from normcli.tensors.delimited import Lines, read_delimited, write_delimited
-from normcli.tensors.tables import AS_FOUND, MISSING, TableOptions
+from normcli.tensors.tables import AS_FOUND, TableOptions
 from tests.engine.test_engine import bits
 
 pytest.importorskip("pyarrow")

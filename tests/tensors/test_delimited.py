@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from normcli.errors import DataError, UsageError
+from normcli.tensors.cells import MISSING
 from normcli.tensors.delimited import find_delimiter, read_delimited, write_delimited
-from normcli.tensors.tables import MISSING, TableOptions
+from normcli.tensors.tables import TableOptions
 from tests.marks import sampled
 
 

@@ -19,7 +19,7 @@ from normcli.answers.verdict import Verdict
 from normcli.documents.document import Facts, View
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
-from normcli.results.result import calculate
+from normcli.results.calculate import calculate
 from normcli.teach.explain import explain
 from normcli.teach.restore import restore
 from normcli.tensors.generate import generate

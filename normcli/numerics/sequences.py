@@ -1,0 +1,332 @@
+"""The fixed sequences of doubles by which values are normalized, and what they take of each group.
+
+For float64, NumPy has no fused instruction, so products have to be exact for another reason: x − mean is cut
+into T of at most 27 bits and a rest r that is 2⁻²⁴ of a divisor, 1/divisor into H of 26 bits and a rest L;
+the quotient is then T·H, which is exact, and T·L + r/divisor, whose error is below 2⁻⁷³.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from normcli.dtypes import is_long_integer
+from normcli.numerics.integers import widen_exactly
+from normcli.numerics.pairs import Pair, find_power_of_two, split
+from normcli.numerics.rounding import store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from normcli.dtypes import Floats, Selected
+    from normcli.numerics.elements import Elements
+    from normcli.numerics.workspace import Workspace
+
+
+class Operands(NamedTuple):
+    """What values are calculated with: arrays of as many axes, to be broadcast against them, or None.
+
+    Parameters
+    ----------
+    shift : ndarray or None
+        Adding it and subtracting it again rounds a value to the grid. None for norms that do not centre.
+    centre, second : ndarray or None
+        Their sum is the mean on the grid, which one double may not hold. For short floats, two doubles of it.
+    rest : ndarray or None
+        What they leave of the mean.
+    exact : ndarray or None
+        The mean where it is a double, NaN elsewhere.
+    to_grid : ndarray or None
+        As `shift`, of what float64 leaves of integers; None if they are none of 64 bits.
+    top, low : ndarray or None
+        One over the divisor: the first 26 bits of it, and the others.
+    factor : ndarray
+        One over the divisor.
+    gamma, gamma_top, gamma_low : ndarray or None
+        Gamma, its first 26 bits, and the others.
+    step : ndarray or None
+        The power of two in gamma.
+    beta : ndarray or None
+    beyond : ndarray of bool or None
+        Which values are not calculated by the sequence for short floats. None for no value.
+    """
+
+    shift: Any = None
+    centre: Any = None
+    second: Any = None
+    rest: Any = None
+    exact: Any = None
+    to_grid: Any = None
+    top: Any = None
+    low: Any = None
+    factor: Any = None
+    gamma: Any = None
+    gamma_top: Any = None
+    gamma_low: Any = None
+    step: Any = None
+    beta: Any = None
+    beyond: Any = None
+
+    def map(self, function: Callable[..., Any]) -> Operands:
+        """Return the operands with a function (an index, a reshape) applied to each array."""
+        return Operands(*(None if a is None else function(a) for a in self))
+
+
+# -- what is prepared once for each group
+
+_TOP_BITS = ~((1 << 27) - 1)
+"""The bits of a double that hold its sign, exponent and first 26 bits."""
+
+_LEAST_DIVISOR, _LARGEST_DIVISOR = 2.0**-600, 2.0**600
+_LEAST, _LARGEST = 2.0**-300, 2.0**300
+"""With others, intermediate results could leave float64: values are then calculated by themselves."""
+
+
+def _find_beyond(values: Floats) -> Selected:
+    """Return which numbers are too small or too large; 0, infinities and NaN are not."""
+    size = np.abs(values)
+    return np.asarray((size != 0.0) & np.isfinite(size) & ~((size >= _LEAST) & (size <= _LARGEST)))
+
+
+_GRID_BITS = 24
+"""Values less than 2^(52 − 24) divisors are cut at 2⁻²⁴ of the divisor's power of two."""
+
+
+def prepare(elements: Elements) -> Operands:
+    """Return what float64 results are calculated with."""
+    x, mean, divisor, gamma, beta, _ = elements
+    if divisor is None:
+        divisor = Pair(*(np.full((1,) * elements.x.ndim, value) for value in (1.0, 0.0)))
+    hi = divisor.hi
+    usable = (hi >= _LEAST_DIVISOR) & (hi <= _LARGEST_DIVISOR)
+    factor = 1.0 / hi
+    bits = factor.view(np.int64) + (1 << 26)
+    bits &= _TOP_BITS
+    top = np.where(usable, bits.view(np.float64), np.nan)
+    of_divisor = (hi.view(np.int64) & _TOP_BITS).view(np.float64)
+    # Products of 26 and 27 bits are exact, and so is the first difference.
+    low = (((1.0 - top * of_divisor) - top * (hi - of_divisor)) - top * divisor.lo) * factor
+    operands = Operands(top=top, low=low, factor=factor, beta=beta)
+    if gamma is not None:
+        gamma = np.where(_find_beyond(gamma), np.nan, gamma)
+        halves = split(gamma)
+        operands = operands._replace(
+            gamma=gamma, gamma_top=halves.hi, gamma_low=halves.lo, step=find_power_of_two(gamma)
+        )
+    if mean is None:
+        return operands
+    power = find_power_of_two(hi)
+    to_grid = power * (1.5 * 2.0 ** (52 - _GRID_BITS))
+    about = to_grid * 2.0**20
+    # Means beyond 2^54 steps of the grid are as coarse as that: adding 0 leaves values as they are.
+    near = np.abs(mean.hi) < power * 2.0 ** (54 - _GRID_BITS)
+    shift = np.where(near, to_grid - ((mean.hi + about) - about), 0.0)
+    centre = (mean.hi + shift) - shift
+    second = (mean.mid + to_grid) - to_grid
+    rest = ((mean.hi - centre) + (mean.mid - second)) + mean.lo
+    exact = np.where((mean.mid == 0.0) & (mean.lo == 0.0), mean.hi, np.nan)
+    return operands._replace(
+        shift=shift,
+        centre=centre,
+        second=second if second.any() else None,
+        rest=rest,
+        exact=exact,
+        to_grid=to_grid if is_long_integer(x.dtype) else None,
+    )
+
+
+_TIES_UPWARDS = 1.0 + 2.0**-48
+_KEPT_BITS = ~((1 << 8) - 1)
+"""A quotient of few bits becomes itself: the first lifts it by more than the errors of four roundings, and the
+second takes that away again. The others stay within 2⁻⁴⁴."""
+
+
+def prepare_short(elements: Elements) -> Operands:
+    """Return what results of 24 bits and fewer are calculated with."""
+    _, mean, divisor, gamma, beta, _ = elements
+    centre, second = (None, None) if mean is None else mean[:2]
+    # Often 0: most sums are exact, and so is division by a power of two.
+    second = None if second is None or not second.any() else second + 0.0
+    divisor_hi = np.ones((1,) * elements.x.ndim) if divisor is None else divisor.hi
+    # A divisor below 2^-1024 is one of equal values: 0 · ∞ would not be 0.
+    factor = np.where(divisor_hi > 0.0, np.minimum(1.0 / divisor_hi, 2.0**1022), 1.0 / divisor_hi)
+    factor *= _TIES_UPWARDS
+    found = [_find_beyond(a) for a in (divisor_hi, centre, gamma, beta) if a is not None]
+    beyond = functools.reduce(np.logical_or, found) if any(map(np.any, found)) else None
+    return Operands(centre=centre, second=second, factor=factor, gamma=gamma, beta=beta, beyond=beyond)
+
+
+# -- the sequences
+
+_CANCELS_SHORT = 2.0**-12
+"""What the addition of beta makes smaller than this part of it is calculated again."""
+
+
+def apply_short(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace) -> Selected | None:
+    """Write results of 24 bits and fewer; return which of them the sequence has not reached, or None."""
+    (x, _), beta = widen_exactly(raw, work), operands.beta
+    y = x if x is not raw else work.get("y", raw.shape)
+    last = x
+    if operands.centre is not None:
+        last = np.subtract(x, operands.centre, out=y)
+        if operands.second is not None:
+            np.subtract(y, operands.second, out=y)
+    np.multiply(last, operands.factor, out=y)
+    if operands.gamma is not None:
+        np.multiply(y, operands.gamma, out=y)
+    bits = y.view(np.int64)
+    np.bitwise_and(bits, _KEPT_BITS, out=bits)
+    missed = None
+    if beta is not None:
+        np.add(y, beta, out=y)
+        size = np.abs(y, out=work.get("size", raw.shape))
+        missed = _find_any(np.less(size, _CANCELS_SHORT * np.abs(beta)))
+    if operands.beyond is not None:
+        missed = _join(missed, np.broadcast_to(operands.beyond, raw.shape))
+    store(out, y)
+    return missed
+
+
+_CUT_QUOTIENT = 1.5 * 2.0 ** (52 - 22)
+"""Adding it and subtracting it again cuts a quotient at 2⁻²²."""
+
+_SNAP = 1.5 * 2.0 ** (52 - 72)
+"""The same for the second part of a quotient, at 2⁻⁷²: ties become what they are."""
+
+_SNAP_PRODUCT = 1.5 * 2.0 ** (52 - 69)
+"""The same for a product with gamma, as part of gamma's power of two."""
+
+_SNAP_RELATIVE = 2.0**-17
+"""The same for a product of values that are not centred, as part of it: the grid is at 2⁻⁶⁹ or 2⁻⁷⁰ of it."""
+
+_LEAST_CENTRED, _LEAST_PRODUCT, _LARGEST_CENTRED = 2.0**-12, 2.0**-9, 8.0
+"""Quotients of centred values are right within these: errors are 2⁻⁷², with gamma 2⁻⁶⁹ of its power of two."""
+
+_LEAST_RELATIVE, _LARGEST_RELATIVE = 2.0**-600, 2.0**600
+"""Quotients of values that are not centred are right within these, where no product underflows."""
+
+_CANCELS_RELATIVE = 2.0**8
+"""Below 2⁻⁹ of the product, beta cancels too much; as part of `_SNAP_RELATIVE`."""
+
+
+def apply_exact(raw: NDArray[Any], out: NDArray[Any], operands: Operands, work: Workspace) -> Selected | None:
+    """Write results of float64; return which of them the sequence has not reached, or None."""
+    x, low = widen_exactly(raw, work)
+    if low is not None:
+        operands = operands._replace(exact=np.nan)  # of which no double is the whole value
+    y = out if out.dtype == np.float64 and out.flags.c_contiguous else work.get("y", raw.shape)
+    t, r = work.get("t", raw.shape), work.get("r", raw.shape)
+    centred = operands.centre is not None
+    if centred:
+        np.add(x, operands.shift, out=t)
+        np.subtract(t, operands.shift, out=t)
+        np.subtract(x, t, out=r)
+        np.subtract(t, operands.centre, out=t)
+        if operands.second is not None:
+            np.subtract(t, operands.second, out=t)
+        if low is not None:  # the grid of a small divisor is finer than a large value's last bit
+            on_grid = (low + operands.to_grid) - operands.to_grid
+            np.add(t, on_grid, out=t)
+            np.add(r, low - on_grid, out=r)
+        np.subtract(r, operands.rest, out=r)
+    else:
+        _split(x, t, r)
+        if low is not None:
+            np.add(r, low, out=r)
+    np.multiply(t, operands.top, out=y)
+    np.multiply(t, operands.low, out=t)
+    np.multiply(r, operands.factor, out=r)
+    np.add(t, r, out=t)
+    missed = _find_outside(x, y, r, operands)
+    if operands.gamma is not None:
+        first = work.get("first", raw.shape)
+        if centred:
+            np.add(y, _CUT_QUOTIENT, out=first)
+            np.subtract(first, _CUT_QUOTIENT, out=first)
+            np.subtract(y, first, out=y)
+        else:
+            _split(y, first, y)
+        np.add(t, y, out=t)
+        np.multiply(first, operands.gamma_top, out=y)
+        np.multiply(first, operands.gamma_low, out=first)
+        np.multiply(t, operands.gamma, out=t)
+        np.add(t, first, out=t)
+    snap: Any = _SNAP
+    if not centred:
+        snap = np.multiply(y, _SNAP_RELATIVE, out=r)
+    elif operands.gamma is not None:
+        snap = operands.step * _SNAP_PRODUCT
+    if centred or operands.gamma is not None or operands.beta is not None:
+        np.add(t, snap, out=t)
+        np.subtract(t, snap, out=t)
+    if operands.beta is not None:
+        least: Any = _LEAST_CENTRED
+        if operands.gamma is not None:
+            least = operands.step * _LEAST_PRODUCT
+        if not centred:
+            least = np.multiply(np.abs(r, out=r), _CANCELS_RELATIVE, out=work.get("least", raw.shape))
+        missed = _join(missed, _add_beta(y, t, r, operands.beta, least, work))
+    else:
+        np.add(y, t, out=y)
+        if operands.gamma is not None:  # NaN stands for one that is too small or too large
+            missed = _join(missed, _find_any(np.isnan(y)))
+    if y is not out:
+        store(out, y)
+    return missed
+
+
+def _add_beta(y: Floats, t: Floats, r: Floats, beta: Floats, least: Any, work: Workspace) -> Selected | None:
+    """Leave y + t + beta in y; return which sums are below a limit, or NaN. What t and r hold is lost."""
+    total, back = np.add(y, beta, out=work.get("total", y.shape)), r
+    np.subtract(total, y, out=back)
+    error = np.subtract(total, back, out=work.get("error", y.shape))
+    np.subtract(y, error, out=error)
+    np.subtract(beta, back, out=back)
+    np.add(error, back, out=error)
+    np.add(t, error, out=t)
+    np.add(total, t, out=y)
+    return _find_any(~np.greater_equal(np.abs(y, out=t), least))
+
+
+def _find_any(chosen: Selected) -> Selected | None:
+    return chosen if chosen.any() else None
+
+
+def _join(one: Selected | None, other: Selected | None) -> Selected | None:
+    return other if one is None else one if other is None else one | other
+
+
+def _split(x: Floats, top: Floats, low: Floats) -> None:
+    """Split values into their first 26 bits and the other 27; x may be `low`."""
+    np.bitwise_and(x.view(np.int64), _TOP_BITS, out=top.view(np.int64))
+    np.subtract(x, top, out=low)
+
+
+def _find_outside(x: Floats, quotients: Floats, memory: Floats, operands: Operands) -> Selected | None:
+    """Return which quotients are too small or too large for the sequence, or NaN; None if none is."""
+    plain = operands.gamma is None and operands.beta is None
+    if operands.centre is None:
+        least, most = _LEAST_RELATIVE, _LARGEST_RELATIVE
+    else:
+        least, most = _LEAST_CENTRED if operands.gamma is None else _LEAST_PRODUCT, _LARGEST_CENTRED
+        least = 0.0 if operands.beta is not None else least
+    sizes = np.abs(quotients, out=memory)
+    missed = None if least == 0.0 else _find_any(np.less(sizes, least))
+    if missed is not None and plain and np.count_nonzero(missed) > missed.size // _MANY:
+        zero = x == (0.0 if operands.centre is None else operands.exact)
+        zero &= sizes == 0.0
+        zero &= x.view(np.int64) != _MINUS_ZERO  # which keeps its sign
+        missed &= ~zero
+    if not np.maximum.reduce(sizes, axis=None) <= most:  # or NaN
+        missed = _join(missed, ~(sizes <= most))
+    return missed
+
+
+_MINUS_ZERO = -(1 << 63)
+
+_MANY = 32
+"""Where more than one of so many values is missed, zeros are looked for, which are right."""

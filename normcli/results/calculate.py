@@ -1,0 +1,94 @@
+"""A calculation by a plan, as commands and functions ask for it once their options are read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from normcli.engine.inputs import COUNT, NO_INPUTS, Inputs
+from normcli.engine.run import measure, run
+from normcli.engine.walk import DEFAULT_EFFORT, Effort
+from normcli.results.arguments import require_threads
+from normcli.results.arrays import Give, keep
+from normcli.results.result import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from normcli.norms.plan import Plan
+
+
+class _Later(Mapping[str, "NDArray[np.float64]"]):
+    """Statistics that are measured when one of them is first asked for."""
+
+    def __init__(self, names: Sequence[str], measure: Callable[[], Mapping[str, NDArray[np.float64]]]) -> None:
+        self._names, self._measure = names, measure
+
+    @functools.cached_property
+    def _found(self) -> Mapping[str, NDArray[np.float64]]:
+        return self._measure()
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def calculate(
+    plan: Plan,
+    values: NDArray[Any],
+    inputs: Inputs = NO_INPUTS,
+    *,
+    out: NDArray[Any] | None = None,
+    effort: Effort = DEFAULT_EFFORT,
+    statistics_alone: bool = False,
+    give: Give = keep,
+) -> Result:
+    """Normalize an array by a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        Made for the shape and dtype of `values`.
+    values : ndarray
+        Of an integer, boolean or float dtype.
+    inputs : Inputs
+        Gamma, beta, running statistics and which values count, as `fit_inputs` returns them.
+    out
+        As in `normalize`.
+    effort : Effort
+        Threads, and who watches.
+    statistics_alone : bool
+        Leave the normalized tensor until it is asked for.
+    give : callable
+        As of `Result`.
+
+    Raises
+    ------
+    NormError
+        As `normalize`.
+    """
+    require_threads(effort)
+    kept = {}
+    again = effort._replace(keeps_statistics=True)
+    if statistics_alone or inputs.selection is not None:
+        effort = again
+    if statistics_alone:
+        statistics = measure(plan, values, inputs, effort)
+    else:
+        kept["_y"], statistics = run(plan, values, inputs, out, effort)
+    counts = statistics.pop(COUNT, None)
+    shown: Mapping[str, NDArray[np.float64]] = statistics
+    if not effort.keeps_statistics:
+        shown = _Later(plan.norm.statistics, functools.partial(measure, plan, values, inputs, again))
+    result = Result(plan, values, shown, inputs, again, counts, give)
+    result.__dict__.update(kept)  # where the cached property keeps it
+    return result
