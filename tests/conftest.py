@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -34,6 +35,17 @@ if sys.dont_write_bytecode:
 
 ASKED_FOR = ("peers", "browser")
 """Marks of tests that run only where `-m` names the mark: they need more than the [test] extra."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage while thousands of tests are made, nor among them later: nothing of it is freed before the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -50,9 +50,13 @@ class Piece(NamedTuple):
     y: float
 
 
+def has_groups(norm: str) -> bool:
+    return NORMS[norm].axes is AxesRule.CHANNEL_GROUPS
+
+
 def make(norm: str, shape, values=None, **options):
     """Return a result and the tensor it is of; a norm that has groups of channels gets two."""
-    if NORMS[norm].axes is AxesRule.CHANNEL_GROUPS:
+    if has_groups(norm):
         options = {"groups": 2, **options}
     tensor = generate(Recipe(shape)) if values is None else Tensor(np.asarray(values), "typed in place")
     return normalize(tensor.values, norm, **options), tensor
@@ -61,7 +65,7 @@ def make(norm: str, shape, values=None, **options):
 def fits(norm: str, shape) -> bool:
     """Whether a norm takes a shape (a window or a group needs a channel)."""
     try:
-        make(norm, shape)
+        make_plan(Request(norm, groups=2 if has_groups(norm) else None), shape, np.dtype(np.float32))
     except UsageError:
         return False
     return True

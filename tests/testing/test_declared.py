@@ -215,7 +215,7 @@ def test_bounds_are_asked_for_by_the_dtype_of_the_sums():
 
 @pytest.mark.slow
 def test_half_precision_is_held_to_little_more_than_its_rounding():
-    x = X.astype(np.float16)
+    x = X[:1].astype(np.float16)
     exact = normalize(x, "ln").normalized
     assert_matches(exact, x, "ln", accumulate="float32")
     allowed = derive_bounds(

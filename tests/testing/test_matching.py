@@ -140,9 +140,8 @@ def test_a_cast_that_is_no_name_is_an_error():
 @pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [np.float32, np.dtype("float32"), "f4"], ids=repr)
 def test_sums_are_declared_by_any_word_for_their_dtype(accumulate):
-    y = normalize(X, "ln").normalized
-    assert_matches(y, X, "ln", accumulate=accumulate)
-    message = fail(assert_matches, y * np.float32(1.01), X, "ln", accumulate=accumulate)
+    assert_matches(normalize(X, "ln").normalized, X, "ln", accumulate=accumulate)
+    message = fail(assert_matches, np.zeros_like(X), X, "ln", accumulate=accumulate)
     assert "two-pass:float32" in message
 
 
