@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+
+_OBJECTS = 50_000
+"""Objects that are made before any are looked through for cycles: those of modules, which live to the end, are fewer."""
 
 
 def main() -> None:
     """Run the command line; leave with its exit code."""
+    gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
     try:
         from normcli.cli.run import run
 

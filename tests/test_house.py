@@ -176,7 +176,11 @@ def test_no_test_returns_before_it_asserts():
         pytest.param(
             ["bn", "--shape", "2,3"], {"tempfile", "mmap", "csv"}, id="a table imports nothing of files"
         ),
-        pytest.param(["bn", "--shape", "2,3", "-f", "json"], {"rich", "numpy.ma"}, id="json imports no rich"),
+        pytest.param(
+            ["bn", "--shape", "2,3", "-f", "json"],
+            {"rich", "numpy.ma", "pathlib", "shlex", "normcli.tensors.tables", "normcli.tensors.torch_stream"},
+            id="json imports no rich, and nothing of files and tables",
+        ),
         *slowly(
             [
                 pytest.param(["bn", "--shape", "2,3", "-f", "csv"], {"rich"}, id="csv no rich"),

@@ -6,7 +6,6 @@ import io
 import itertools
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import click
@@ -152,6 +151,8 @@ class Destination(NamedTuple):
 
     def measure(self) -> int:
         """Return the size of what was written, in bytes."""
+        from pathlib import Path  # slow to import, and answers on a terminal need none
+
         path = Path(str(self.path))
         if self.format_name != STORE:
             return path.stat().st_size
@@ -336,6 +337,8 @@ def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destin
     UsageError
         If several results would go to one file, or one cannot be written.
     """
+    from pathlib import Path
+
     output = str(answer.output)
     paths = [output]
     if find_place(output) is None and (output.endswith(os.sep) or os.path.isdir(output)):  # noqa: PTH112
@@ -357,7 +360,7 @@ def require_file(path: str, suffixes: Sequence[str], option: str = "--output") -
     from normcli.tensors.whole import require_writable
 
     require_writable(path, option)
-    suffix = Path(path).suffix.lower()
+    suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122  # pathlib is slow to import
     if suffix not in suffixes:
         what = f"the suffix {suffix}" if suffix else "no suffix"
         known = f"{', '.join(suffixes)} {agree(len(suffixes), 'is', 'are')} known"
@@ -367,6 +370,8 @@ def require_file(path: str, suffixes: Sequence[str], option: str = "--output") -
 
 def _name_result(name: str) -> str:
     """Return the name of what is made of a file: its own, with the key before the suffix if there is one."""
+    from pathlib import Path
+
     if os.path.exists(name) or ":" not in os.path.basename(name):  # noqa: PTH110, PTH119
         return Path(name).name
     path, key = name.rsplit(":", 1)

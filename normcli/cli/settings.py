@@ -47,6 +47,12 @@ class SourceOptions(NamedTuple):
     header: str | None = None
     wanted: tuple[str, ...] | None = None
 
+    @property
+    def describes_table(self) -> bool:
+        """Whether anything is said of a table."""
+        parts = (self.columns, self.exclude, self.delimiter, self.decimal, self.header, self.wanted)
+        return any(part is not None for part in parts)
+
     def table(self) -> TableOptions:
         """Return how a table is read."""
         from normcli.tensors.delimited import find_delimiter

@@ -64,7 +64,7 @@ def _load_input(settings: Settings) -> Tensor:
         raise UsageError(
             f"{len(source.inputs)} files are given ({', '.join(source.inputs)}); one tensor is taken"
         )
-    if not source.inputs:
+    if not source.inputs and source.describes_table:
         source.table().refuse("a generated tensor" if source.data is None else "--data")
     if source.shape is not None:
         from normcli.tensors.generate import generate

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from normcli.errors import UsageError
@@ -25,7 +24,7 @@ NUMPY, COMPILED = "numpy", "compiled"
 _MODULE = "_normcli_kernel"
 """Beside the package, not in it: so the sources of a checkout find what was built and installed from them."""
 
-STAMP = Path(__file__).with_name("stamp.h")
+STAMP = os.path.join(os.path.dirname(__file__), "stamp.h")  # noqa: PTH118, PTH120  # pathlib is slow to import
 """Says of which C sources an object was made; `python -m tests.compiled` renews it."""
 
 
@@ -82,8 +81,9 @@ def _load() -> Kernel | None:
         module = importlib.import_module(_MODULE)
     except ImportError:
         return None
-    if f'"{module.STAMP}"' != STAMP.read_text().strip():
-        return None
+    with open(STAMP) as stream:  # noqa: PTH123
+        if f'"{module.STAMP}"' != stream.read().strip():
+            return None
     return Kernel(module, next(i for i, name in enumerate(module.VARIANTS) if name is not None))
 
 

@@ -240,7 +240,7 @@ def find_geometry(plan: Plan) -> Geometry:
     return Geometry.of(plan.grid.view_shape, plan.grid.view_axes)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class _Part:
     """A segment that is not complete: its leaves so far, and how many are missing."""
 

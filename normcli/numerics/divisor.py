@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from normcli.dtypes import Floats, Integers, Selected
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Solution:
     """What a tile is normalized with, one value for each group.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Recall = Callable[[int], ExactSums]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Moments:
     """What is known of groups.
 

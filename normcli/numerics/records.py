@@ -62,7 +62,7 @@ class Records:
             mine[index] = new
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False, match_args=False)
 class Leaves(Records):
     """The exact sums of leaves, each a sum of doubles.
 

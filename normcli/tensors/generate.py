@@ -11,12 +11,13 @@ from normcli.dtypes import find_type
 from normcli.errors import DataError, UsageError
 from normcli.tensors.recipe import RNGS, Recipe, check_memory, check_recipe
 from normcli.tensors.tensor import Tensor
-from normcli.tensors.torch_stream import TorchStream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from normcli.tensors.torch_stream import TorchStream
 
 _SKIPPED_AT_ONCE = 1 << 20
 
@@ -67,12 +68,8 @@ class NumpyStream:
         return self._generator.uniform(low, high, count)
 
 
-Stream = NumpyStream | TorchStream
-"""Each draw takes up where the one before stopped."""
-
-
-def make_stream(rng: str, seed: int) -> Stream:
-    """Return the stream of that name at its start.
+def make_stream(rng: str, seed: int) -> NumpyStream | TorchStream:
+    """Return the stream of that name at its start; each draw takes up where the one before stopped.
 
     Raises
     ------
@@ -82,6 +79,8 @@ def make_stream(rng: str, seed: int) -> Stream:
     if rng not in RNGS:
         raise UsageError(f"rng {rng!r} is none of {', '.join(RNGS)}")
     if rng == "torch":
+        from normcli.tensors.torch_stream import TorchStream
+
         return TorchStream(seed)
     return NumpyStream(seed, legacy=rng == "numpy-legacy")
 
@@ -153,7 +152,7 @@ def _draw(recipe: Recipe, count: int) -> NDArray[Any]:
     return _draw_from(stream, recipe, count)
 
 
-def _draw_from(stream: Stream, recipe: Recipe, count: int) -> NDArray[Any]:
+def _draw_from(stream: NumpyStream | TorchStream, recipe: Recipe, count: int) -> NDArray[Any]:
     low, high = recipe.bounds
     if low is None or high is None:
         return stream.normal(count, recipe.dtype)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from fractions import Fraction
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -48,14 +49,14 @@ def run_shell(*arguments, **variables):
 
 
 def test_the_stamp_is_that_of_the_sources():
-    assert STAMP.read_text() == find_stamp(), "renew it: python -m tests.compiled"
+    assert Path(STAMP).read_text() == find_stamp(), "renew it: python -m tests.compiled"
 
 
 def test_every_header_is_one_that_the_object_depends_on():
     with (ROOT / "pyproject.toml").open("rb") as stream:
         (module,) = tomllib.load(stream)["tool"]["setuptools"]["ext-modules"]
     said = sorted(module["sources"] + module["depends"])
-    assert said == sorted(f"normcli/compiled/{path.name}" for path in STAMP.parent.glob("*.[ch]"))
+    assert said == sorted(f"normcli/compiled/{path.name}" for path in Path(STAMP).parent.glob("*.[ch]"))
 
 
 def test_numpy_is_chosen_by_the_variable(monkeypatch):
