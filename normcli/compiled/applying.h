@@ -85,8 +85,7 @@ ALWAYS int64_t apply_short(const void *x, enum kind in, void *y, enum kind out, 
             missed[i] = (fabs(value) < 0x1p-12 * fabs(a->beta[i])) | (a->gamma[i] != a->gamma[i]) ? -1 : 0;
             any |= missed[i];
         }
-        if (out == F64) ((double *)y)[i] = value;
-        else ((float *)y)[i] = (float)value;
+        store((char *)y + i * SIZES[out], out, value);
     }
     return any;
 }
@@ -153,8 +152,9 @@ static int64_t apply_exactly(const double *x, double *y, ptrdiff_t n, const stru
 static int64_t apply_shortly(const void *x, enum kind in, void *y, enum kind out, ptrdiff_t n, const struct operands *o, int g,
                              bool across, const struct affine *a, int64_t *missed)
 {
-    WITH(s, across, WITH(i, in == F64, WITH(u, out == F64, WITH(h, a != NULL,
-        return apply_short(x, i ? F64 : F32, y, u ? F64 : F32, n, o, g, s, h ? a : NULL, missed)))))
+    WITH(s, across, WITH(i, in == F64, WITH(h, a != NULL, WITH_KIND(k, out,
+        return apply_short(x, i ? F64 : F32, y, k, n, o, g, s, h ? a : NULL, missed)))))
+    return 0;
 }
 
 #endif

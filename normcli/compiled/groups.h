@@ -99,7 +99,7 @@ static void write_piece(struct task *task, struct memory *m, const struct piece 
 {
     const bool exact = task->rule.exact_results, gamma = task->gamma.values, beta = task->beta.values;
     const enum kind kind = task->out.kind;
-    const bool direct = p->out_step == SIZES[kind] && (kind == F64 || (kind == F32 && !exact));
+    const bool direct = p->out_step == SIZES[kind] && (kind == F64 || (!exact && kind != F16));
     enum kind in = task->in.kind == F64 ? F64 : F32;
     const void *x = p->x ? p->x : load_values(&task->in, p->from, p->step, p->n, m->raw);
     void *y = direct ? (void *)p->to : m->y;

@@ -2,6 +2,10 @@
 #ifndef NORMCLI_LOADING_H
 #define NORMCLI_LOADING_H
 
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
 #include "exact.h"
 
 ALWAYS double get(const void *from, enum kind kind, ptrdiff_t i)
@@ -18,68 +22,96 @@ ALWAYS float widen_half(uint16_t half)
     return make_float(bits | (uint32_t)(half & 0x8000) << 16);
 }
 
-/* A double as float16: a multiple of 2^-24, or of 2^-10 of its power of two, that is then put together. */
-ALWAYS uint16_t narrow_to_half(double value)
+/* As `round_to_odd` of rounding.py, but to 13 bits: what is then rounded to two bits fewer, or more, is rounded once.
+ * Of more, a float that is a subnormal number would lose some before. */
+ALWAYS uint32_t round_to_odd(double value)
 {
-    const double size = fabs(value);
-    const double unit = from_bits((get_bits(size < 0x1p-14 ? 0x1p-14 : size) & (0x7ffLL << 52)) - (10LL << 52));
-    const double magic = 0x1.8p52 * unit;
-    const double nearest = (size + magic) - magic;
-    const double normal = nearest < 0x1p-14 ? 0x1p-14 : nearest;
-    const int64_t exponent = (get_bits(normal) >> 52) - 1023 + 15;
-    const int64_t fraction = (get_bits(normal) >> 42) & 0x3ff;
-    int64_t bits = exponent << 10 | fraction;
-    bits = nearest < 0x1p-14 ? (int64_t)(nearest * 0x1p24) : bits;
-    bits = size >= 65520.0 ? 0x7c00 : bits;
-    bits = size != size ? 0x7e00 : bits;
-    return (uint16_t)(bits | ((get_bits(value) >> 48) & 0x8000));
+    const int64_t rest = (1LL << 40) - 1, bits = get_bits(value);
+    return get_float_bits((float)from_bits((bits | ((bits & rest) + rest)) & ~rest));
 }
 
-/* As `round_to_odd` of rounding.py, and from there to bfloat16. */
+/* Of a float rounded to odd; below 2^-14, adding 0.5 rounds to multiples of 2^-24. */
+ALWAYS uint16_t narrow_to_half(uint32_t odd)
+{
+    const uint32_t size = odd & 0x7fffffffu, least = 0x47800000u;
+    const uint32_t capped = size < least ? size : least;
+    const uint32_t normal = (capped + 0xfffu + ((capped >> 13) & 1u) - (112u << 23)) >> 13;
+    const uint32_t small = get_float_bits(make_float(capped) + 0.5f) - get_float_bits(0.5f);
+    const uint32_t bits = size > 0x7f800000u ? 0x7e00u : capped < 0x38800000u ? small : normal;
+    return (uint16_t)(bits | ((odd >> 16) & 0x8000u));
+}
+
 ALWAYS uint16_t narrow_to_bfloat16(double value)
 {
-    const float nearest = (float)value;
-    const double back = (double)nearest;
-    uint32_t bits = get_float_bits(nearest);
-    bits -= fabs(back) > fabs(value) ? 1u : 0u;
-    bits |= back != value ? 1u : 0u;
-    const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-    return (uint16_t)(value != value ? 0x7fc0u : rounded >> 16);
+    const uint32_t bits = round_to_odd(value), rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded >> 16);
 }
 
-/* For values k of n that lie `step` bytes from each other. */
-#define EACH(type, place, expression)                                         \
-    for (ptrdiff_t k = 0; k < n; k++) {                                       \
-        type *const at = (type *)(void *)((place) + k * step);                \
-        expression;                                                           \
-    }                                                                         \
-    break
+ALWAYS float widen(const void *from, enum kind kind)
+{
+    const uint16_t *half = from;
+    return kind == F32 ? *(const float *)from : kind == F16 ? widen_half(*half) : make_float((uint32_t)*half << 16);
+}
+
+ALWAYS void store(void *to, enum kind kind, double value)
+{
+    if (kind == F64) *(double *)to = value;
+    else if (kind == F32) *(float *)to = (float)value;
+    else *(uint16_t *)to = kind == F16 ? narrow_to_half(round_to_odd(value)) : narrow_to_bfloat16(value);
+}
+
+/* Do the same for any kind of numbers, which is then known to the compiler. */
+#define WITH_KIND(name, which, ...)                                  \
+    switch (which) {                                                 \
+    case F64: { const enum kind name = F64; __VA_ARGS__; break; }    \
+    case F32: { const enum kind name = F32; __VA_ARGS__; break; }    \
+    case F16: { const enum kind name = F16; __VA_ARGS__; break; }    \
+    case BF16: { const enum kind name = BF16; __VA_ARGS__; break; }  \
+    }
+
+/* For values i of n of a kind k that lie `step` bytes from each other; `done` are done if they are float16s side by side. */
+#define FOR_EACH(which, step, done, ...)                                                                  \
+    WITH_KIND(k, which, WITH(dense, step == SIZES[k],                                                     \
+        for (ptrdiff_t i = k == F16 && dense ? done : 0, by = dense ? SIZES[k] : step; i < n; i++) {      \
+            __VA_ARGS__;                                                                                  \
+        }))
+
+/* What some processors do with eight float16s at once: returns how many of n are done. */
+ALWAYS ptrdiff_t widen_halves(const void *from, ptrdiff_t n, float *to)
+{
+    ptrdiff_t i = 0;
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)((const char *)from + 2 * i))));
+#endif
+    return (void)from, (void)n, (void)to, i;
+}
+
+ALWAYS ptrdiff_t narrow_to_halves(const double *values, ptrdiff_t n, void *to)
+{
+    ptrdiff_t i = 0;
+#ifdef __F16C__
+    float odd[PIECE];
+    for (ptrdiff_t k = 0; k < n; k++) odd[k] = make_float(round_to_odd(values[k]));
+    for (; i + 8 <= n; i += 8) _mm_storeu_si128((void *)((char *)to + 2 * i), _mm256_cvtps_ph(_mm256_loadu_ps(odd + i), 0));
+#endif
+    return (void)values, (void)n, (void)to, i;
+}
 
 /* Return n values that lie `step` bytes from each other as floats, or as doubles if they are: in `memory` unless
  * they lie so. */
 static const void *load_values(const struct view *in, const char *from, ptrdiff_t step, ptrdiff_t n, void *memory)
 {
-    float *floats = memory;
-    double *doubles = memory;
     if (step == SIZES[in->kind] && (in->kind == F64 || in->kind == F32)) return from;
-    switch (in->kind) {
-    case F64: EACH(const double, from, doubles[k] = *at);
-    case F32: EACH(const float, from, floats[k] = *at);
-    case F16: EACH(const uint16_t, from, floats[k] = widen_half(*at));
-    case BF16: EACH(const uint16_t, from, floats[k] = make_float((uint32_t)*at << 16));
-    }
+    FOR_EACH(in->kind, step, widen_halves(from, n, memory),
+        if (k == F64) ((double *)memory)[i] = *(const double *)(const void *)(from + i * by);
+        else ((float *)memory)[i] = widen(from + i * by, k))
     return memory;
 }
 
 /* Write doubles to places that lie `step` bytes from each other. */
 static void store_values(char *to, enum kind kind, ptrdiff_t step, const double *values, ptrdiff_t n)
 {
-    switch (kind) {
-    case F64: EACH(double, to, *at = values[k]);
-    case F32: EACH(float, to, *at = (float)values[k]);
-    case F16: EACH(uint16_t, to, *at = narrow_to_half(values[k]));
-    case BF16: EACH(uint16_t, to, *at = narrow_to_bfloat16(values[k]));
-    }
+    FOR_EACH(kind, step, narrow_to_halves(values, n, to), store(to + i * by, k, values[i]))
 }
 
 #endif

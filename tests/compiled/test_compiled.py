@@ -25,8 +25,9 @@ from normcli.engine.run import run
 from normcli.engine.walk import Effort
 from normcli.norms.plan import make_plan
 from normcli.norms.request import Request
+from normcli.numerics.rounding import store
 from normcli.numerics.solution import Given
-from normcli.numerics.whole import measure_parts
+from normcli.numerics.whole import Rule, measure_parts
 from tests.compiled import find_stamp
 from tests.conftest import ROOT
 
@@ -269,6 +270,27 @@ def test_bits_where_more_values_are_missed_than_there_is_room_for():
     x = np.maximum(rng.standard_normal((64, 500)), 0.0)
     compare(x, "rms", KERNEL, gamma=rng.standard_normal(500))
     compare(np.where(x > 1.0, x, 1e-7 * x), "ln", KERNEL, gamma=rng.standard_normal(500))
+
+
+@needs_kernel
+@pytest.mark.parametrize("variant", list_variants())
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_rounded_once(variant, dtype):
+    """At every number of the dtype, half way between neighbours, and a little beside."""
+    numbers = np.arange(0x7C00 if dtype == "float16" else 0x7F80, dtype=np.uint16).view(DTYPES[dtype])
+    between = (numbers[:-1].astype(np.float64) + numbers[1:]) / 2
+    near = [between, *(between * (1 + sign * 2.0**-e) for e in (26, 40) for sign in (-1, 1))]
+    ends = [np.nan, np.inf, 1e300, 1e-300, 0.0, 65520.0, 65519.9, 2.0**-25, 2.0**-134, 3.3961e38]
+    x = np.concatenate([numbers.astype(np.float64), *near, ends])
+    x = np.concatenate([x, -x])
+    results, wanted = np.empty((2, x.size), np.uint16 if dtype == "bfloat16" else dtype)
+    given = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
+    rule = Rule(1.0, 0.0, 0, 0, centred=False, exact=False, exact_results=False)
+    views = x.reshape(1, 1, 1, -1), results.reshape(1, 1, 1, -1)
+    KERNEL.module.normalize(variant, *views, given, None, None, None, rule)
+    with np.errstate(over="ignore"):
+        store(wanted.view(DTYPES[dtype]), ((x * (1 + 2.0**-48)).view(np.int64) & ~255).view(np.float64))
+    assert_same(results.view(DTYPES[dtype]), wanted.view(DTYPES[dtype]), dtype)
 
 
 @pytest.mark.slow
