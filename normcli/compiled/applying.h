@@ -1,4 +1,4 @@
-/* `_prepare`, `_prepare_short`, `_apply_exact` and `_apply_short` of kernel.py, to the bit. */
+/* `prepare`, `prepare_short`, `apply_exact` and `apply_short` of sequences.py, to the bit. */
 #ifndef NORMCLI_APPLYING_H
 #define NORMCLI_APPLYING_H
 
@@ -57,7 +57,7 @@ static void prepare_exact(const struct batch *batch, struct operands *o)
     }
 }
 
-/* What `_prepare` leaves of gamma: NaN where products could leave float64's range, for short results also where beta
+/* What `prepare` leaves of gamma: NaN where products could leave float64's range, for short results also where beta
  * is beyond. */
 static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
 {
@@ -69,7 +69,7 @@ static void prepare_affine(struct affine *a, ptrdiff_t n, bool exact)
     }
 }
 
-/* `_apply_short`: of group g + i * across; returns whether a value is missed. */
+/* `apply_short`: of group g + i * across; returns whether a value is missed. */
 ALWAYS int64_t apply_short(const void *x, enum kind in, void *y, enum kind out, ptrdiff_t n, const struct operands *o, int g,
                            int across, const struct affine *a, int64_t *missed)
 {
@@ -90,7 +90,7 @@ ALWAYS int64_t apply_short(const void *x, enum kind in, void *y, enum kind out, 
     return any;
 }
 
-/* `_apply_exact`: the same for float64 results. */
+/* `apply_exact`: the same for float64 results. */
 ALWAYS int64_t apply_exact(const double *x, double *result, ptrdiff_t n, const struct operands *o, int g, int across,
                            const struct affine *a, bool centred, bool gamma, bool beta, int64_t *missed)
 {
