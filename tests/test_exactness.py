@@ -120,6 +120,7 @@ def test_float64_scalers(norm, n):
         check(normalize(make(kind, 3, n), norm, axes=1), kind)
 
 
+@sampled
 @pytest.mark.parametrize("case", OPTIONAL)
 @pytest.mark.parametrize("n", [7, *slowly([1, 2, 100])])
 def test_float64_scalers_with_options(case, n):

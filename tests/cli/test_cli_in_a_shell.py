@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import is_writing
-from tests.marks import slowly
+from tests.marks import sampled, slowly
 
 COMMAND = [sys.executable, "-m", "normcli"]
 
@@ -111,6 +111,7 @@ def test_always_means_on_a_pipe_and_a_dumb_terminal_too(term):
     assert b"48;5;" in subprocess.run(command, capture_output=True, check=True, env=environment).stdout
 
 
+@sampled(times=1)
 @pytest.mark.parametrize("columns", [80, *slowly([200])])
 @pytest.mark.parametrize(
     "line",

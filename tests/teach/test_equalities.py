@@ -151,7 +151,7 @@ def test_two_plans_have_one_partition_exactly_where_their_groups_hold_the_same_c
     [
         *((shape, "f8") for shape in SHAPES[:6]),
         *slowly(pytest.param(shape, "f8") for shape in SHAPES[6:]),
-        *slowly(pytest.param(shape, "f4") for shape in SHAPES[:-1]),
+        *slowly(pytest.param(shape, "f4") for shape in SHAPES[:-1:2]),
     ],
     ids=str,
 )
