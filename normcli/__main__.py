@@ -7,7 +7,7 @@ import os
 import sys
 
 _OBJECTS = 50_000
-"""Objects that are made before any are looked through for cycles: those of modules, which live to the end, are fewer."""
+"""Objects that are made before any are looked through for cycles: those of modules, which stay, are fewer."""
 
 
 def main() -> None:

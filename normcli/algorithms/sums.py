@@ -55,20 +55,6 @@ def add_by_halves(rows: Values) -> Values:
     return rows[:, 0]
 
 
-def add_in_lanes(lanes: int) -> Add:
-    """Return what adds every so many values in turn, and these sums by halves: a loop of threads over a row."""
-    return functools.partial(_add_in_lanes, lanes)
-
-
-def _add_in_lanes(lanes: int, rows: Values) -> Values:
-    groups, count = rows.shape
-    steps = -(-count // lanes)
-    filled = np.zeros((groups, steps * lanes), rows.dtype)
-    filled[:, :count] = rows
-    sums = np.add.accumulate(filled.reshape(groups, steps, lanes), axis=1, dtype=rows.dtype)[:, -1]
-    return add_by_halves(sums)
-
-
 def add_pairwise(rows: Values) -> Values:
     """Add as `numpy.add.reduce` does along contiguous float32 or float64: halves, down to leaves of 8 lanes.
 

@@ -253,10 +253,16 @@ def choose_document_file(answer: AnswerOptions, formats: Collection[str]) -> Des
     return Destination(output, named)
 
 
-def choose_tensor_file(answer: AnswerOptions) -> Destination | None:
+def choose_tensor_file(answer: AnswerOptions, shown: Sequence[str] = ()) -> Destination | None:
     """Return where a tensor goes; None where that is not asked for.
 
     A file's name says its format. On standard output (`-`) it is --format, .npy by default.
+
+    Parameters
+    ----------
+    answer : AnswerOptions
+    shown : sequence of str
+        The suffixes of files that show a result instead, for the message.
 
     Raises
     ------
@@ -269,7 +275,7 @@ def choose_tensor_file(answer: AnswerOptions) -> Destination | None:
     if answer.overwrite:
         raise UsageError("--overwrite is of stores: a file is replaced in any case")
     if answer.output != STANDARD_STREAM:
-        return choose_values_file(answer.output)
+        return choose_values_file(answer.output, shown=shown)
     from normcli.tensors.files import FORMATS
 
     format_name = answer.format_name or STREAMED[0]
@@ -304,7 +310,7 @@ def _choose_store(output: str, *, overwrite: bool) -> Destination:
 
 
 def choose_values_file(
-    output: str | None, option: str = "--output", suffixes: Sequence[str] = ()
+    output: str | None, option: str = "--output", suffixes: Sequence[str] = (), shown: Sequence[str] = ()
 ) -> Destination | None:
     """Return the file where a tensor, or arrays by name, are saved; None where that is not asked for.
 
@@ -315,6 +321,8 @@ def choose_values_file(
     option : str
     suffixes : sequence of str
         The formats that will do; by default every one of tensors.
+    shown : sequence of str
+        Others that the option takes elsewhere, for the message.
 
     Raises
     ------
@@ -325,7 +333,7 @@ def choose_values_file(
         return None
     from normcli.tensors.files import FORMATS
 
-    suffix = require_file(output, suffixes or tuple(FORMATS), option)
+    suffix = require_file(output, suffixes or tuple(FORMATS), option, shown)
     return Destination(output, suffix.removeprefix("."), option)
 
 
@@ -355,15 +363,18 @@ def choose_files_for(names: Sequence[str], answer: AnswerOptions) -> list[Destin
     return [cast("Destination", choose_tensor_file(answer._replace(output=path))) for path in paths]
 
 
-def require_file(path: str, suffixes: Sequence[str], option: str = "--output") -> str:
-    """Return the suffix of a file that may be written, or raise `UsageError`."""
+def require_file(
+    path: str, suffixes: Sequence[str], option: str = "--output", shown: Sequence[str] = ()
+) -> str:
+    """Return the suffix of a file that may be written, or raise `UsageError`, naming the shown too."""
     from normcli.tensors.whole import require_writable
 
     require_writable(path, option)
     suffix = os.path.splitext(path)[1].lower()  # noqa: PTH122  # pathlib is slow to import
     if suffix not in suffixes:
         what = f"the suffix {suffix}" if suffix else "no suffix"
-        known = f"{', '.join(suffixes)} {agree(len(suffixes), 'is', 'are')} known"
+        listed = (*suffixes, *shown)
+        known = f"{', '.join(listed)} {agree(len(listed), 'is', 'are')} known"
         raise UsageError(f"{option} {path} has {what}; {known}")
     return suffix
 

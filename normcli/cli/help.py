@@ -113,9 +113,10 @@ def _list_tensor_files() -> Topic:
 def _list_answer_formats() -> Topic:
     """List the formats of answers.
 
-    JSON is strict and complete, and its numbers read back to the same bits. Norms, explain and compare have
-    pages (html); draw and compare have pictures (svg, and png with the extra png). --print FIELD prints one
-    number a line and nothing else.
+    Where a verb makes a tensor, -o holds that, or shows it as a page or picture; its table is on standard
+    output. JSON is strict and complete, and its numbers read back to the same bits. Norms, explain and
+    compare have pages (html); draw and compare have pictures (svg, and png with the extra png). --print FIELD
+    prints one number a line and nothing else.
     """
     from normcli.writers import PICTURES, SUFFIXES, WRITERS
 

@@ -108,7 +108,7 @@ def choose_outputs(answer: AnswerOptions) -> Outputs:
         raise UsageError("-o - puts the tensor on standard output, where --print would go too")
     if output != STANDARD_STREAM and format_name not in (None, *WRITERS):
         raise UsageError(f"--format {format_name} is of tensors: -o - writes one to standard output")
-    tensor = None if is_page else choose_tensor_file(answer)
+    tensor = None if is_page else choose_tensor_file(answer, _SHOWN_SUFFIXES)
     statistics = choose_values_file(answer.stats_output, "--stats-output", STATISTICS_SUFFIXES)
     require_distinct({"--output": answer.output, "--stats-output": answer.stats_output})
     if is_page:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 PROGRAM = "normcli"
 
+_NEEDED = ("numpy", "rich")
+"""What is imported late, so that helps are quick, and may be missing: nothing is installed beside a zipapp."""
+
 _SIGNALLED = 128
 """A shell adds the number of the signal to this."""
 
@@ -67,6 +70,9 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _report(f"I/O error: {error.strerror}", ExitCode.BAD_DATA)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name in _NEEDED:
+            remedy = f"{sys.executable} -m pip install {error.name}"
+            return _report(f"{error.name}, which normcli needs, is not installed: {remedy}", ExitCode.BAD_DATA)
         if "NORMCLI_DEBUG" in os.environ:
             raise
         message = f"a fault of normcli's own, {type(error).__name__}: {error}"

@@ -50,11 +50,6 @@ class Pair(NamedTuple):
         return Pair(function(self.hi), function(self.lo))
 
 
-def extend(pair: Pair) -> Triple:
-    """Return a pair as a triple whose last part is 0."""
-    return Triple(pair.hi, pair.lo, np.zeros_like(pair.hi))
-
-
 def two_sum(a: Any, b: Any) -> Pair:
     """Return a + b and its rounding error, exactly.
 

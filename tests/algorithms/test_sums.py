@@ -30,17 +30,12 @@ def add_halves(values):
     return add_halves([a + rest[i] if i < len(rest) else a for i, a in enumerate(values[:half])])
 
 
-def add_strided(values):
-    return add_halves([add_one_by_one(values[lane::4]) for lane in range(min(4, len(values)))])
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize(
     ("add", "expected"),
     [
         pytest.param(sums.add_in_turn, add_one_by_one, id="in turn"),
         pytest.param(sums.add_by_halves, add_halves, id="by halves"),
-        pytest.param(sums.add_in_lanes(4), add_strided, id="in lanes"),
     ],
 )
 def test_sums_are_those_of_a_loop(add, expected, dtype):

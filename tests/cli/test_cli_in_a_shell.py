@@ -223,3 +223,10 @@ def test_a_pipeline():
     line = "{0} generate --shape 2,3,4,4 -o - | {0} bn -i - -o - | {0} ln -i - --print group_count"
     shell = line.format(f"{sys.executable} -m normcli")
     assert subprocess.run(shell, shell=True, capture_output=True, check=True).stdout == b"24\n"
+
+
+def test_without_numpy_one_line_says_how_to_install_it():
+    code = "import sys; sys.modules['numpy'] = None; sys.argv[1:] = ['bn', '--data', '[1,2]']; from normcli.__main__ import main; main()"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    expected = f"normcli: numpy, which normcli needs, is not installed: {sys.executable} -m pip install numpy\n"
+    assert (process.returncode, process.stdout, process.stderr) == (3, "", expected)
