@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from textwrap import TextWrapper
 
 _UNPRINTABLE = re.compile(
     "["
@@ -75,3 +76,71 @@ def format_bytes(count: int) -> str:
     while value >= 999.5 and unit < len(_UNITS) - 1:
         value, unit = value / 1000.0, unit + 1
     return f"{value:.3g} {_UNITS[unit]}"
+
+
+_FILLER = "\v"
+"""Stands behind a wide character for the other half of its width; rich shows it as nothing."""
+
+_WIDE = (
+    "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff"
+    "\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U0001f300-\U0001faff"
+)
+"""What takes two columns of a terminal: East Asian writing, its punctuation and emoji."""
+
+_CLOSING = "、。，．：；？！）】》」』”’"
+"""What begins no line."""
+
+_OPENING = "（【《「『“‘"
+"""What ends no line."""
+
+_UNIT = re.compile(f"[{_OPENING}]*[{_WIDE}][{_CLOSING}]*(?![{_CLOSING}])")
+_ONE_WIDE = re.compile(f"[{_WIDE}]")
+
+
+def spread_wide(text: str) -> str:
+    r"""Return a text with as many characters as it takes columns, which may be broken between wide ones.
+
+    Fillers stand behind wide characters: `gather_wide` takes them away, and so does rich.
+
+    Examples
+    --------
+    >>> spread_wide("x 均值。"), len(spread_wide("x 均值。"))
+    ('x 均\x0b值。\x0b\x0b', 8)
+    """
+    return text if text.isascii() else _UNIT.sub(_fill_up, text)
+
+
+def gather_wide(text: str) -> str:
+    """Return a text without what `spread_wide` put into it."""
+    return text.replace(_FILLER, "")
+
+
+def split_words(text: str) -> list[str]:
+    """Return the pieces between which a text may be broken, each with the space before it."""
+    pieces = re.split(f"{_FILLER}+|(?= )", spread_wide(text))
+    return [piece for piece in pieces if piece]
+
+
+_CHUNK = re.compile(rf"[^\S{_FILLER}]+|[^\s]+{_FILLER}+|[^\s]+")
+"""White space; a word or a wide character with its filler."""
+
+
+class WideWrapper(TextWrapper):
+    """Breaks a text of `spread_wide` into lines, between words and between wide characters."""
+
+    def __init__(self, width: int, first: str = "", other: str = "", *, breaks_words: bool = False) -> None:
+        super().__init__(
+            width,
+            first,
+            other,
+            break_long_words=breaks_words,
+            break_on_hyphens=breaks_words,
+            replace_whitespace=False,
+        )
+
+    def _split(self, text: str) -> list[str]:
+        return _CHUNK.findall(text) if _FILLER in text else super()._split(text)
+
+
+def _fill_up(found: re.Match[str]) -> str:
+    return found[0] + _FILLER * len(_ONE_WIDE.findall(found[0]))

@@ -19,16 +19,16 @@ from normcli.writers import write
 ROOT = Path(__file__).parent.parent
 
 
-def show(*lines: str) -> str:
+def show(*lines: str, language: str = "en") -> str:
     """Run shell lines from `samples/` and return them with what they print, as a console block."""
     shown: list[str] = []
     for line in lines:
-        done = _run(line, check=False)
+        done = _run(line, language, check=False)
         shown += [f"$ {line}", *(done.stdout + done.stderr).rstrip("\n").splitlines(), ""]
     return "\n".join(["```console", *shown[:-1], "```"])
 
 
-def picture(line: str, words: str, folder: str = "") -> str:
+def picture(line: str, words: str, folder: str = "", language: str = "en") -> str:
     """Return a picture in Markdown, with the line that draws it; it is drawn again, and must be what lies there.
 
     Parameters
@@ -40,23 +40,25 @@ def picture(line: str, words: str, folder: str = "") -> str:
         What it shows, for those who do not see it.
     folder : str
         Of the samples, as seen from the page.
+    language : str
     """
     command, name = line.rsplit(" -o ", 1)
     place = ROOT / "samples" / name
     with tempfile.TemporaryDirectory() as scratch:
         drawn = Path(scratch) / place.name
-        _run(f"{command} -o {shlex.quote(str(drawn))}", check=True)
+        _run(f"{command} -o {shlex.quote(str(drawn))}", language, check=True)
         fresh = drawn.read_bytes()
     if os.environ.get("NORMCLI_UPDATE_PICTURES"):
-        place.parent.mkdir(exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(fresh)
     if not place.exists() or place.read_bytes() != fresh:
         raise ValueError(f"samples/{name} is not what `{line}` draws; NORMCLI_UPDATE_PICTURES=1 renews it")
     return "\n".join(["```sh", line, "```", "", f"![{words}]({folder}{name})"])
 
 
-def _run(line: str, *, check: bool) -> subprocess.CompletedProcess[str]:
+def _run(line: str, language: str, *, check: bool) -> subprocess.CompletedProcess[str]:
     """Run a shell line in `samples/`, with the `normcli` of this Python and no colours."""
+    os.environ["LANGUAGE"] = language
     if line.startswith("normcli ") and not set(line) & _OF_THE_SHELL:
         done = _run_here(shlex.split(line)[1:])
         if check:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from normcli.cli.languages import LANGUAGE, TranslatedContext
 from normcli.compiled import describe_kernel
 from normcli.norms.table import BY_ANY_NAME, NORMS
 from normcli.printable import make_printable
@@ -68,6 +69,7 @@ def complete_names(
 class CommandGroup(click.Group):
     """Commands by name, with an error for unknown names that suggests similar ones."""
 
+    context_class = TranslatedContext
     subject = "norm or command"
     others: Sequence[str] = tuple(VERBS)
     """What a word may be beside a norm."""
@@ -158,3 +160,6 @@ def commands(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+commands.params.append(LANGUAGE)

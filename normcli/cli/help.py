@@ -11,6 +11,7 @@ import click
 from normcli.cli.commands import VERBS, commands
 from normcli.cli.types import NormName
 from normcli.cli.verbs import Verb
+from normcli.language import translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +37,7 @@ def _run(settings: Settings, words: tuple[str, ...]) -> None:
         for list_rows in TOPICS[words[0]]:
             title, rows = list_rows()
             with formatter.section(title):
-                formatter.write_dl(list(rows.items()))
+                formatter.write_dl([(translate(term), text) for term, text in rows.items()])
             _, _, text = inspect.cleandoc(list_rows.__doc__ or "").partition("\n\n")
             if text:
                 formatter.write_paragraph()

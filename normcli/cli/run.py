@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from normcli.cli.commands import commands
+from normcli.cli.languages import find_language
 from normcli.errors import ExitCode, NormError
+from normcli.language import choose_language, translate
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def run(arguments: Sequence[str]) -> int:
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves SIGHUP
             signal.signal(number, _terminate)
     _tolerate_narrow_encodings()
+    choose_language(find_language(arguments))
     try:
         if "_NORMCLI_COMPLETE" in os.environ:
             from normcli.cli.completion import complete
@@ -82,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _report(message: str, code: int) -> int:
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"normcli: {make_printable(' '.join(message.split()))}\n")
+        sys.stderr.write(f"normcli: {make_printable(translate(' '.join(message.split())))}\n")
     return code
 
 

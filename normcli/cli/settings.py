@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 import click
 
 from normcli.errors import DegenerateError
+from normcli.language import translate
 from normcli.norms.options import NAMES
 from normcli.norms.request import Request
 from normcli.printable import make_printable
@@ -164,7 +165,7 @@ class RunOptions(NamedTuple):
         """Write messages about a norm or a file to standard error, a line each; nothing under `--quiet`."""
         if not self.quiet:
             for message in messages:
-                click.echo(make_printable(f"normcli: {subject}: {message}"), err=True)
+                click.echo(make_printable(f"normcli: {subject}: {translate(message)}"), err=True)
 
     def note(self, subject: str, message: str) -> None:
         """Write how a file was read, as `warn`, once the command has succeeded: an error is the only line."""

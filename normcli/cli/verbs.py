@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from normcli.cli.commands import CommandGroup
+from normcli.cli.languages import LANGUAGE, TranslatedContext
 from normcli.cli.types import FileName
 from normcli.norms.options import find_option
 from normcli.norms.rules import AxesRule
@@ -122,6 +123,8 @@ _MAY_BE_BLANK = "delimiter"
 class _Command(click.Command):
     """A command that refuses empty texts, which unset variables are, and a second value where one counts."""
 
+    context_class = TranslatedContext
+
     def make_parser(self, ctx: click.Context) -> Any:
         """Return click's parser, which would take an empty text for a value, and the last of several."""
         parser = super().make_parser(ctx)
@@ -179,6 +182,7 @@ def make_command(
         callback = option(callback)
     short = find_norm(norm)[0].summary if norm else None
     command = click.command(name=name, cls=_Command, help="".join([text, *reasons]), short_help=short)(callback)
+    command.params.append(LANGUAGE)
     for param in command.params:
         if param.type is click.STRING and _NAMES_FILE.search(param.metavar or ""):
             param.type = FileName()
@@ -231,6 +235,7 @@ class _VerbOfNorms(CommandGroup):
         super().__init__(verb.name, subcommand_metavar=metavar, no_args_is_help=False, **settings)
         self._make_norm_command, self._find_folder = cache(verb.make_norm_command), verb.find_folder
         self.others = ()
+        self.params.append(LANGUAGE)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does; without arguments, raise an error that names the norms."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from normcli.language import translate
+from normcli.printable import split_words, spread_wide
+
 Point = tuple[float, float]
 Data = tuple[tuple[str, str], ...]
 """Attributes by which a program finds what a shape stands for: names and values."""
@@ -124,7 +127,8 @@ class Scene(NamedTuple):
 
 
 def measure(text: str, size: float, *, mono: bool = False, bold: bool = False) -> float:
-    """Return an upper estimate of the length of a text in any common font."""
+    """Return an upper estimate of the length of a text in any common font, in the language that was chosen."""
+    text = spread_wide(translate(text))
     if mono:
         return len(text) * _MONOSPACED * size
     wide = sum(character in _WIDE for character in text)
@@ -160,12 +164,12 @@ def draw_lines(lines: list[str], size: float, role: str = "ink", *, bold: bool =
 def wrap(facts: list[str], size: float, most: float) -> list[str]:
     """Return facts on as few lines as a width of `most` asks for, broken between facts, or within long ones."""
     lines: list[str] = []
-    for fact in facts:
-        words = [fact] if measure(fact, size) <= most else fact.split(" ")
+    for fact in map(translate, facts):
+        words = [fact] if measure(fact, size) <= most else split_words(fact)
         for number, word in enumerate(words):
-            joint = " " if number else "   "
-            if lines and measure(lines[-1] + joint + word, size) <= most:
-                lines[-1] += joint + word
+            text = word if number else f"   {word}"
+            if lines and measure(lines[-1] + text, size) <= most:
+                lines[-1] += text
             else:
-                lines.append(word)
+                lines.append(word.lstrip())
     return lines

@@ -8,6 +8,8 @@ import io
 from typing import TYPE_CHECKING
 
 from normcli.documents.document import GAP, GUTTER, Formulas, Line, Table
+from normcli.documents.translated import translate_sections
+from normcli.language import translate
 from normcli.pictures.svg import write
 
 if TYPE_CHECKING:
@@ -22,16 +24,16 @@ def format_further(page: Page, view: View) -> str:
     if page.further is None:
         return ""
     parts = [] if page.picture is None else [_format_picture(page.picture)]
-    for section in page.further(view):
+    for section in translate_sections(page.further(view)):
         parts += _format_section(section)
-    return f'<section id="further" aria-label="Step by step">{"".join(parts)}</section>'
+    return f'<section id="further" aria-label="{translate("Step by step")}">{"".join(parts)}</section>'
 
 
 def _format_picture(scene: Scene) -> str:
     stream = io.BytesIO()
     write(scene, stream)
     source = base64.b64encode(stream.getvalue()).decode()
-    words = html.escape(scene.description)
+    words = html.escape(translate(scene.description))
     return f'<figure><img src="data:image/svg+xml;base64,{source}" alt="{words}"></figure>'
 
 

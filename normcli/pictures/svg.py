@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from normcli.documents.palette import HATCHES, choose_look
 from normcli.documents.scene import Polygon, Polyline, Rectangle, ShapeGroup, Text
+from normcli.language import translate
 from normcli.printable import make_printable
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def _format_scene(scene: Scene, *, themed: bool) -> Iterator[str]:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="normcli" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-labelledby="normcli-title normcli-desc">'
     )
-    yield f'<title id="normcli-title">{_escape(scene.title)}</title>'
-    yield f'<desc id="normcli-desc">{_escape(scene.description)}</desc>'
+    yield f'<title id="normcli-title">{_escape(translate(scene.title))}</title>'
+    yield f'<desc id="normcli-desc">{_escape(translate(scene.description))}</desc>'
     yield f"<style>{_format_style(themed=themed)}</style>"
     hatched = sorted(
         {number for number in _find_looks(scene.shapes) if choose_look(number).hatch != HATCHES[0]}
@@ -151,7 +152,7 @@ def _format_text(text: Text) -> str:
     space = ' xml:space="preserve"' if text.text != " ".join(text.text.split()) else ""
     return (
         f'<text class="{classes}" {place} font-size="{_format_number(text.size)}"{anchor}{colour}{space}>'
-        f"{_escape(text.text)}</text>"
+        f"{_escape(translate(text.text))}</text>"
     )
 
 

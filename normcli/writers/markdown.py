@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Table
+from normcli.documents.translated import translate_sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ _LONG_FORMULA = 72
 
 def write(document: Document, stream: TextIO, view: View) -> None:
     """Write the tables of the terminal as Markdown, as GitHub shows it."""
-    for number, section in enumerate(document.sections(view)):
+    for number, section in enumerate(translate_sections(document.sections(view))):
         if number:
             stream.write("\n")
         stream.writelines(line + "\n" for line in _format_section(section))

@@ -6,7 +6,6 @@ import functools
 import io
 import itertools
 import re
-from textwrap import TextWrapper, wrap
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
@@ -16,6 +15,9 @@ from rich.theme import Theme
 
 from normcli.documents.document import GUTTER, Blocks, Facts, Formulas, Line, Row, Table
 from normcli.documents.palette import PALETTE, PALETTE_OF_16
+from normcli.documents.translated import change_texts, translate_sections
+from normcli.language import translate
+from normcli.printable import WideWrapper, spread_wide
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +47,11 @@ def write(document: Document, stream: TextIO, view: View) -> None:
     """Write tables for a reader: coloured on a terminal, plain and never cut on a pipe."""
     text = io.StringIO()  # whole before any of it is written: an error leaves stdout empty
     console = _make_console(text, view)
-    for line in _separate(_render(section, view) for section in document.sections(view)):
+    sections = (
+        change_texts(section, spread_wide, spread_wide)
+        for section in translate_sections(document.sections(view))
+    )
+    for line in _separate(_render(section, view) for section in sections):
         console.print(line)
     stream.write(text.getvalue())
 
@@ -84,7 +90,7 @@ def _render(section: Section, view: View) -> Iterator[Text]:
         case Blocks(title, caption, bands):
             yield Text.assemble((title, "bold"), f"  {caption}" if caption else "")
             if not bands:
-                yield Text("no values")
+                yield Text(translate("no values"))
             yield from _separate(_lay_out(band, view) for band in bands)
         case Formulas(title, equations):
             yield from _fold("", (title,), view)
@@ -142,7 +148,7 @@ def _fold_equation(text: str, width: int) -> Iterator[str]:
 def _fill(gap: str, pieces: Sequence[str], width: int, first: str, other: str) -> list[str]:
     """Set pieces on as few lines as fit, a gap between them; `first` and `other` are the lines' margins."""
     text = gap.join(piece.replace(" ", _FIXED_SPACE) for piece in pieces)
-    wrapper = TextWrapper(width, first, other, break_long_words=False, break_on_hyphens=False)
+    wrapper = WideWrapper(width, first, other)
     return [line.replace(_FIXED_SPACE, " ") for line in wrapper.wrap(text) or [first]]
 
 
@@ -214,7 +220,10 @@ def _wrap(section: Table, columns: Sequence[int], widths: Sequence[int]) -> Tabl
         if row is None:
             rows.append(None)
             continue
-        parts = [wrap(row.cells[i], width) or [""] for i, width in zip(columns, widths, strict=True)]
+        parts = [
+            WideWrapper(width, breaks_words=True).wrap(row.cells[i]) or [""]
+            for i, width in zip(columns, widths, strict=True)
+        ]
         rows += [Row(cells, row.group) for cells in itertools.zip_longest(*parts, fillvalue="")]
     names, numeric = zip(*((section.columns[i], section.numeric[i]) for i in columns), strict=True)
     return section._replace(columns=names, numeric=numeric, rows=rows)
@@ -242,7 +251,7 @@ def _fold(label: str, facts: Sequence[str], view: View, style: str = "") -> Iter
         yield Text(label.rstrip(), style="dim")
         label, margin = _INDENT, len(_INDENT)
     room = max(1, width - margin)
-    parts = [wrap(fact, room, break_long_words=False, break_on_hyphens=False) for fact in facts]
+    parts = map(WideWrapper(room).wrap, facts)
     pieces = list(itertools.chain.from_iterable(parts))
     for line in _fill(GUTTER, pieces, width, label, " " * margin):
         yield Text.assemble((line[:margin], "dim"), line[margin:], style=style)

@@ -1,0 +1,103 @@
+"""The language of the command line: the option that chooses it, and helps that are shown in it."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from normcli.language import LANGUAGES, is_translating, translate
+from normcli.printable import WideWrapper, gather_wide, spread_wide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_OPTION = "--lang"
+
+LANGUAGE = click.Option(
+    [_OPTION],
+    type=click.Choice(LANGUAGES),
+    expose_value=False,
+    help="Of what is said; numbers and JSON stay. [default: as the environment says]",
+)
+"""Any command's; `find_language` has read it before anything is said."""
+
+_UNWRAPPED = "\b\n"
+"""Before a paragraph whose lines click leaves as they are."""
+
+_COLUMNS = re.compile(r"(.*normcli .* {2,})(\S.*)")
+"""A line of an example: what one types, and what it does."""
+
+
+def find_language(arguments: Sequence[str]) -> str | None:
+    """Return the language that a command line asks for, wherever it does: helps and errors have it too.
+
+    Examples
+    --------
+    >>> find_language(["bn", "--help", "--lang", "zh"]), find_language(["--lang=en"]), find_language(["bn"])
+    ('zh', 'en', None)
+    """
+    for argument, following in itertools.pairwise([*arguments, ""]):
+        name, _, value = argument.partition("=")
+        if name == _OPTION and (value or following) in LANGUAGES:
+            return value or following
+    return None
+
+
+class TranslatedFormatter(click.HelpFormatter):
+    """Click's, with everything in the language that was chosen."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write how a command is called."""
+        super().write_usage(prog, translate(args), prefix or f"{translate('Usage')}: ")
+
+    def write_heading(self, heading: str) -> None:
+        """Write the title of a section."""
+        super().write_heading(translate(heading))
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs."""
+        if is_translating():
+            paragraphs = inspect.cleandoc(text).split("\n\n")
+            width = self.width - self.current_indent
+            text = "\n\n".join(_wrap_paragraph(paragraph, width) for paragraph in paragraphs)
+        super().write_text(text)
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write terms and what they mean."""
+        rows = list(rows)
+        if is_translating():
+            rows = [(spread_wide(term), text) for term, text in rows]
+            terms = min(col_max, max((len(term) for term, _ in rows), default=0)) + col_spacing
+            room = max(self.width - terms - 2, 10)
+            rows = [(term, _wrap_paragraph(text, room)) for term, text in rows]
+        super().write_dl(rows, col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        """Return what was written."""
+        return gather_wide(super().getvalue())
+
+
+class TranslatedContext(click.Context):
+    """A context whose helps are in the language that was chosen."""
+
+    formatter_class = TranslatedFormatter
+
+
+def _wrap_paragraph(paragraph: str, width: int) -> str:
+    """Return a paragraph in the language that was chosen, broken into lines that click leaves as they are."""
+    if paragraph.startswith("\b"):
+        lines = [_translate_example(line) for line in paragraph.split("\n")[1:]]
+    else:
+        lines = WideWrapper(width).wrap(spread_wide(translate(" ".join(paragraph.split()))))
+    return _UNWRAPPED + gather_wide("\n".join(lines)) if lines else ""
+
+
+def _translate_example(line: str) -> str:
+    found = _COLUMNS.fullmatch(line)
+    if found is not None:
+        return found[1] + translate(found[2])
+    return line if "normcli " in line else translate(line)

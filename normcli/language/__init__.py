@@ -1,0 +1,92 @@
+"""The language of answers: the program speaks English, and what a person sees of it is translated.
+
+Nothing below `documents` knows of languages. Messages are made in English, where they belong, as f-strings that
+are read in the code as they are read on a screen; the few places that show text to a person hand it to
+`translate`, which looks up the message that it was made of and says it in the language that was chosen. What
+programs read (JSON, CSV, field names, files) never passes there, and stays as it is.
+
+The catalogues are gettext's: `normcli/language/zh/LC_MESSAGES/normcli.po`, compiled to `.mo` beside it. A
+message of an f-string stands there as `{0} of {1} differ`, its values numbered in their order.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from normcli.language.reading import Reader
+
+LANGUAGES = ("en", "zh")
+"""The languages that there are; English needs no catalogue."""
+
+VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
+"""Where gettext looks for a language, the first that is set first."""
+
+DOMAIN = "normcli"
+
+FOLDER = Path(__file__).parent
+
+_ENGLISH = ("C", "POSIX", "en")
+
+_chosen: tuple[str, ...] = ()
+_names: frozenset[str] = frozenset()
+
+
+def choose_language(asked: str | None = None, environment: Mapping[str, str] = os.environ) -> None:
+    """Choose the language of what is shown from here on.
+
+    Parameters
+    ----------
+    asked : str or None
+        One of `LANGUAGES`; without it, the environment says, as gettext reads it: `zh_CN.UTF-8` is `zh`.
+    environment : mapping of str to str
+    """
+    global _chosen, _names
+    said = asked or next((environment[name] for name in VARIABLES if environment.get(name)), "")
+    wished = []
+    for name in said.split(":"):
+        if name.startswith(_ENGLISH):
+            break
+        wished.append(name)
+    _chosen, _names = (tuple(wished) if "zh" in said else ()), frozenset()
+    translate.cache_clear()
+
+
+def keep_names(names: Iterable[str]) -> None:
+    """Take some words for the reader's own: a column that is called `mean` stays so."""
+    global _names
+    _names |= frozenset(names)
+    translate.cache_clear()
+
+
+def is_translating() -> bool:
+    """Whether a language other than English was chosen, of which there is a catalogue."""
+    return bool(_chosen) and _load(_chosen) is not None
+
+
+@lru_cache(maxsize=4096)
+def translate(text: str) -> str:
+    """Return a text in the language that was chosen; as it stands where a part of it is not known."""
+    if not _chosen or text in _names:
+        return text
+    reader = _load(_chosen)
+    return text if reader is None else reader.translate(text, _names)
+
+
+@lru_cache(maxsize=1)
+def _load(languages: tuple[str, ...]) -> Reader | None:
+    """Return the first catalogue that there is, as gettext finds it."""
+    import gettext
+
+    from normcli.language.reading import Reader
+
+    found = gettext.find(DOMAIN, str(FOLDER), languages)
+    if found is None:
+        return None
+    with Path(found).open("rb") as file:
+        return Reader(vars(gettext.GNUTranslations(file))["_catalog"])

@@ -1,0 +1,208 @@
+"""What a text says, found from the messages that it can have been made of, and said in another language."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PLACE = re.compile(r"\{(\d)(!?)\}")
+"""Where a message has a value: `{0}`. In a translation, `{0!}` is a value that stays: names, or a path."""
+
+_WORD = re.compile(r"(?<![\w.\-/'’@,:])(?=[A-Za-z]*[a-z])[A-Za-z]{2,}(?![\w\-/(=@'’]|[.,:]\w)")
+"""A word of a language, not a part of a name as in `--eps`, `x.npy`, `float64`, `f(x)`, `a,b` or `CHW`."""
+
+_SHAPES = re.compile(r"\S+ → \S+")
+_OPERATOR = re.compile(r" [=≈·/+−^] |[=^]")
+_PROSE = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,}")
+
+NAMES = frozenset((
+    "abs", "alpha", "arange", "arXiv", "atol", "bash", "BERT", "bert", "beta", "bfloat", "bn", "bytes",
+    "caffe", "CSV", "csv", "dask", "dbeta", "ddof", "dgamma", "DIR", "dx", "dy", "eps", "equinox",
+    "exponent", "FILE", "fish", "Flax", "flax", "float", "gamma", "GB", "gemma", "GiB", "GitHub", "gn",
+    "HDF", "HTML", "html", "in", "inf", "install", "JAX", "jax", "JSON", "json", "jsonl", "kB", "Keras",
+    "keras", "KEY", "KiB", "llama", "ln", "lp", "lrn", "markdown", "max", "maxabs", "MB", "mean", "MiB",
+    "midrange", "min", "minmax", "MLX", "mlx", "ms", "mvn", "NaN", "nan", "nc", "ncdhw", "nchw", "ncl",
+    "NORM", "norm", "normal", "normcli", "npy", "npz", "NumPy", "numpy", "ONNX", "onnx", "openvino",
+    "opset", "pairwise", "paper", "Parquet", "pip", "PNG", "png", "PyTorch", "randint", "ResNet", "rms",
+    "robust", "rstd", "rtol", "scipy", "shifted", "size", "sklearn", "sn", "sqrt", "std", "stdin",
+    "sum", "SVG", "svg", "table", "TensorFlow", "tensorflow", "timm", "torch", "torchvision",
+    "Transformer", "transformers", "tree", "TSV", "tsv", "ulp", "uniform", "var", "welford", "wn", "ws",
+    "xhat", "Zarr", "zarr", "zscore", "zsh",
+))  # fmt: skip
+"""What is called the same in every language: norms, statistics in formulas, dtypes, frameworks, formats."""
+
+_SENTENCES = re.compile(r"(?<=[.?!\]]) (?=[A-ZΣ√x̂“|`([-])")
+
+_JOINTS = (
+    (re.compile(r" {3,}"), "   "),
+    (re.compile("; "), "；"),
+    (re.compile(": "), "："),
+    (re.compile(", and |, "), "、"),
+    (re.compile(" and "), " 和 "),
+    (re.compile(" or "), " 或 "),
+    (re.compile(" → "), " → "),
+)
+"""Where several messages may be joined, and what joins them in Chinese; the loosest joint first."""
+
+_ENDS = {".": "。", ":": "：", "?": "？", "!": "！"}
+_MARKED = re.compile(r"(\d+\. |[✓✗←…·#] )(.+)", re.DOTALL)
+_BRACKETED = re.compile(r"(.+?) ?\((.+)\)", re.DOTALL)
+_CLAUSE = re.compile(r"[、]")
+
+
+class _Message(NamedTuple):
+    """A message with values: how it is recognized, and what it is in the other language.
+
+    `literal` is the longest part of it that every such text has; `used` are the values that the other language
+    has a place for, and whether they stay as they are; `fixed` says how much of it is not a value.
+    """
+
+    pattern: re.Pattern[str]
+    literal: str
+    places: tuple[int, ...]
+    said: str
+    used: Mapping[int, bool]
+    fixed: int
+
+    @classmethod
+    def parse(cls, message: str, said: str) -> _Message:
+        """Return a message of a catalogue."""
+        parts = PLACE.split(message)
+        literals, places = parts[::3], tuple(map(int, parts[1::3]))
+        pattern = "(.*?)".join(map(re.escape, literals))
+        used = {int(place): bool(stays) for place, stays in PLACE.findall(said)}
+        return cls(
+            re.compile(pattern, re.DOTALL), max(literals, key=len), places, said, used, sum(map(len, literals))
+        )
+
+    def match(self, text: str) -> dict[int, str] | None:
+        """Return the values of a text that is made of this message; None of any other."""
+        found = self.pattern.fullmatch(text) if self.literal in text else None
+        return None if found is None else dict(zip(self.places, found.groups(), strict=True))
+
+
+class Reader:
+    """Reads texts by a catalogue.
+
+    Parameters
+    ----------
+    messages : mapping of str to str
+        Message → what it is in the other language.
+    """
+
+    def __init__(self, messages: Mapping[str, str]) -> None:
+        self._constant = {key: said for key, said in messages.items() if key and not PLACE.search(key)}
+        templates = [_Message.parse(key, said) for key, said in messages.items() if PLACE.search(key)]
+        # The most particular first: the one of which most is fixed.
+        self._templates = sorted(templates, key=lambda message: -message.fixed)
+
+    def translate(self, text: str, names: frozenset[str] = frozenset()) -> str:
+        """Return a text in the other language, whole; as it stands if any part of it is not known.
+
+        Parameters
+        ----------
+        text : str
+        names : frozenset of str
+            Words that are the reader's own.
+        """
+        known = self._read(text, names, {})
+        return text if known is None else _space(known)
+
+    def _read(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> str | None:
+        """Return what a text is in the other language; None if a part of it is not known."""
+        if text in names:
+            return text
+        if text in self._constant:
+            return self._constant[text]
+        if not find_foreign_words(text):
+            return text
+        if text not in seen:
+            seen[text] = None  # while it is being read
+            seen[text] = next(self._find_readings(text, names, seen), None)
+        return seen[text]
+
+    def _find_readings(self, text: str, names: frozenset[str], seen: dict[str, str | None]) -> Iterator[str]:
+        bare = text.strip(" ")
+        if bare != text:
+            inner = self._read(bare, names, seen)
+            if inner is not None:
+                yield text.replace(bare, inner)
+            return
+        yield from self._join(text, _SENTENCES, "", names, seen)
+        for message in self._templates:
+            values = message.match(text)
+            if values is None:
+                continue
+            read = {
+                place: values[place] if stays else self._read(values[place], names, seen)
+                for place, stays in message.used.items()
+            }
+            if None not in read.values():
+                yield PLACE.sub(lambda place: read[int(place[1])] or "", message.said)  # noqa: B023
+        if is_formula(text):
+            yield text
+        marked = _MARKED.fullmatch(text)
+        if marked:
+            inner = self._read(marked[2], names, seen)
+            if inner is not None:
+                yield marked[1] + inner
+        if text[-1] in _ENDS:
+            inner = self._read(text[:-1], names, seen)
+            if inner is not None:
+                yield inner + _ENDS[text[-1]]
+        for joint, joined in _JOINTS:
+            yield from self._join(text, joint, joined, names, seen)
+        bracketed = _BRACKETED.fullmatch(text)
+        if bracketed:
+            outside, inside = (self._read(part, names, seen) for part in bracketed.groups())
+            if outside is not None and inside is not None:
+                yield f"{outside}（{inside}）"
+        if text[0].isupper():  # a message that begins a sentence
+            inner = self._read(text[0].lower() + text[1:], names, seen)
+            if inner is not None:
+                yield inner
+
+    def _join(
+        self, text: str, joint: re.Pattern[str], joined: str, names: frozenset[str], seen: dict[str, str | None]
+    ) -> Iterator[str]:
+        """Yield the reading of a text of several parts, if all of them are known."""
+        parts = joint.split(text)
+        if len(parts) > 1:
+            read = [self._read(part, names, seen) for part in parts]
+            if None not in read:
+                yield joined.join(filter(None, read))
+
+
+_HAN = "\u4e00-\u9fff"
+_CLOSED = re.compile(f"(?<=[{_HAN}，。：；）、]) (?=[{_HAN}（])")
+_MEETING = re.compile(f"(?<=[{_HAN}])(?=[A-Za-z0-9√−])|(?<=[A-Za-z0-9%])(?=[{_HAN}])")
+
+
+def _space(text: str) -> str:
+    """Set a space between Chinese and other characters, and none between Chinese ones, as is usual."""
+    return _MEETING.sub(" ", _CLOSED.sub("", text))
+
+
+def is_formula(text: str) -> bool:
+    """Whether a text is an expression, whose words are names of quantities.
+
+    Examples
+    --------
+    >>> is_formula("y = x / (k + alpha · Σx²/size)^exponent"), is_formula("gamma is 1")
+    (True, False)
+    """
+    return bool(_OPERATOR.search(text)) and not _PROSE.search(text)
+
+
+def find_foreign_words(text: str) -> list[str]:
+    """Return the words of a text that are called otherwise in another language.
+
+    Examples
+    --------
+    >>> find_foreign_words("3 groups of x.npy, by --eps and mean")
+    ['groups', 'of', 'by', 'and']
+    """
+    return [word for word in _WORD.findall(_SHAPES.sub("", text)) if word not in NAMES]

@@ -1,0 +1,144 @@
+"""Every verb's answer in Chinese."""
+
+import json
+import tomllib
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+from normcli.cli.commands import VERBS
+from normcli.documents.document import Facts, Row, Table, View
+from normcli.language import choose_language
+from normcli.language.reading import find_foreign_words, is_formula
+from normcli.norms.conventions import CONVENTIONS
+from normcli.norms.table import BY_ANY_NAME
+from normcli.writers import FIELDS
+from normcli.writers.table import write
+from tests.conftest import ROOT
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+ANSWERS = [
+    "bn --shape 2,3,2,2",
+    "gn --groups 2 --shape 2,4,2 --affine-seed 1 --show xhat,y,check",
+    "lrn --shape 2,6,2,2 --show stats",
+    "robust --shape 4,3",
+    "explain bn --shape 2,3,2,2 --at 0,1,0,1",
+    "explain ln --shape 2,4 --at 0,1 --affine-seed 3 --backward",
+    "compare bn ln gn:groups=2 --shape 2,4,2,2",
+    "check bn -i x.npy --actual y.npy",
+    "identify -i x.npy --actual y.npy",
+    "restore ln --shape 2,4,3",
+    "doctor ln --shape 2,8 --dtype float16",
+    "draw bn --shape 2,3,2,2",
+    "backward bn --shape 2,3,2,2",
+    "simulate batch-size --draws 3 --batches 1,2",
+    "fit bn x.npy",
+    "norms",
+    "conventions gn",
+    "help words",
+    "help formats",
+    "--help",
+    "bn --help",
+    "check bn --help",
+]
+
+WORDS_OF_EVERY_LANGUAGE = {
+    # what one types, and what stands for it
+    *VERBS, *BY_ANY_NAME, *FIELDS, *EXTRAS, *(convention.framework for convention in CONVENTIONS), "onnxruntime", "median", "channels",
+    "normcli", "normalized", "help", "OPTIONS", "TOPIC", "ARGS", "LETTERS", "explain", "compare", "draw", "fit", "merge", "apply", "invert",
+    "identify", "check", "restore", "input", "stats", "numpy", "flax-linen", "comma", "semicolon", "tab", "bar", "null", "none",
+    # authors and names of programs and classes
+    "Ioffe", "Szegedy", "Ba", "Kiros", "Hinton", "Ulyanov", "Vedaldi", "Lempitsky", "Wu", "He", "Zhang", "Sennrich", "Salimans",
+    "Kingma", "Qiao", "Krizhevsky", "et", "al", "Welford", "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler",
+    "LLaMA", "Markdown", "AlexNet", "GoogLeNet", "Caffe", "Python", "Lines", "pickle", "pandas", "Ctrl", "shell", "Runtime", "MeanVarianceNormalization",
+    "deprecated", "eval", "fuse", "long", "rank", "auto", "guessed", "pass", "propagate", "new", "outside", "inside", "table", "randint",
+}  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(1).normal(size=(4, 3, 5))
+    y = (x - x.mean((0, 2), keepdims=True)) / np.sqrt(x.var((0, 2), keepdims=True) + 1e-5)
+    y[0, 1, 2] += 1
+    np.save("x.npy", x)
+    np.save("y.npy", y)
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("line", ANSWERS)
+def test_an_answer_has_no_words_of_english(line, normcli):
+    printed = normcli(*line.split(), "--lang", "zh").out
+    assert any("\u4e00" <= character <= "\u9fff" for character in printed)
+    words = {
+        word
+        for line in printed.splitlines()
+        if "normcli " not in line and "  --" not in line
+        for text in line.split("   ")
+        if not is_formula(text.strip())
+        for word in find_foreign_words(text)
+    }
+    assert words - WORDS_OF_EVERY_LANGUAGE == set()
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    "line", ["bn --shape 2,3", "check bn -i x.npy --actual y.npy", "explain ln --shape 2,3 --at 0,1"]
+)
+def test_json_is_the_same_in_every_language(line, normcli):
+    english, chinese = (normcli(*line.split(), "-f", "json", "--lang", language) for language in ("en", "zh"))
+    assert english.raw == chinese.raw
+    assert json.loads(english.raw)
+
+
+def test_columns_of_a_file_keep_their_names(normcli):
+    printed = normcli(
+        "zscore", "-i", "-", "--lang", "zh", "--show", "stats", stdin=b"mean,group\n1,2\n3,5\n"
+    ).out
+    assert "c=0 mean" in printed
+    assert "c=1 group" in printed
+
+
+class _Document:
+    def __init__(self, *sections):
+        self._sections = sections
+
+    def sections(self, view):
+        return iter(self._sections)
+
+
+@pytest.fixture
+def _in_chinese():
+    choose_language("zh")
+    yield
+    choose_language("en")
+
+
+@pytest.mark.usefixtures("_in_chinese")
+def test_columns_are_aligned_by_the_width_of_characters(tmp_path):
+    table = Table(
+        None,
+        ("group", "count", "mean"),
+        (False, True, True),
+        [Row(("yes", "8", "4.75")), Row(("均值", "12", "1"))],
+    )
+    with (tmp_path / "table.txt").open("w+") as stream:
+        write(_Document(table), stream, View())
+        stream.seek(0)
+        lines = stream.read().splitlines()
+    assert {cell_len(line) for line in lines} == {cell_len(lines[0])}
+
+
+@pytest.mark.usefixtures("_in_chinese")
+def test_long_sentences_are_broken_between_wide_characters(tmp_path):
+    fact = "no two of these are equal on this tensor"
+    header = Facts("group", (("input", (fact, fact, fact)),))
+    with (tmp_path / "facts.txt").open("w+") as stream:
+        write(_Document(header), stream, View(width=30))
+        stream.seek(0)
+        lines = stream.read().splitlines()
+    assert max(map(cell_len, lines)) <= 30
+    assert len(lines) > 4
+    assert not any(line.lstrip().startswith(("，", "。")) for line in lines)
