@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,7 +28,8 @@ VARIABLES = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
 DOMAIN = "normcli"
 
-FOLDER = Path(__file__).parent
+FOLDER = os.path.dirname(__file__)  # noqa: PTH120 - pathlib costs every run its import
+"""Where the catalogues lie: `zh/LC_MESSAGES/normcli.mo`."""
 
 _ENGLISH = ("C", "POSIX", "en")
 
@@ -85,8 +85,8 @@ def _load(languages: tuple[str, ...]) -> Reader | None:
 
     from normcli.language.reading import Reader
 
-    found = gettext.find(DOMAIN, str(FOLDER), languages)
+    found = gettext.find(DOMAIN, FOLDER, languages)
     if found is None:
         return None
-    with Path(found).open("rb") as file:
+    with open(found, "rb") as file:  # noqa: PTH123
         return Reader(vars(gettext.GNUTranslations(file))["_catalog"])

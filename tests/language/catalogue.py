@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
@@ -12,9 +12,6 @@ from babel.messages.pofile import read_po, write_po
 
 from normcli.language import DOMAIN, FOLDER
 from tests.language.messages import find_messages
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _DATE = datetime(2026, 1, 1, tzinfo=UTC)
 """Stands in every header, so that the same messages give the same file."""
@@ -24,7 +21,7 @@ BY_HAND = "by hand"
 
 
 def find_catalogue(language: str) -> Path:
-    return FOLDER / language / "LC_MESSAGES" / f"{DOMAIN}.po"
+    return Path(FOLDER) / language / "LC_MESSAGES" / f"{DOMAIN}.po"
 
 
 def load(language: str) -> Catalog:

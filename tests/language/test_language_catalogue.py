@@ -2,6 +2,7 @@
 
 import gettext
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.language.messages import find_messages, find_words
 
 pytestmark = pytest.mark.slow  # reads all of the code, which takes two seconds
 
-CATALOGUES = [FOLDER / language / "LC_MESSAGES" / "normcli.mo" for language in LANGUAGES[1:]]
+CATALOGUES = [Path(FOLDER) / language / "LC_MESSAGES" / "normcli.mo" for language in LANGUAGES[1:]]
 
 
 @pytest.fixture(scope="module")
