@@ -158,13 +158,12 @@ def replace_zero(divisor: Fraction, rule: ZeroRule) -> Fraction | None:
     return None if rule is ZeroRule.NAN else divisor + 1
 
 
-def replace_zeros(divisor: Pair, rule: ZeroRule, k: Integers | None = None) -> Pair:
-    """Return a divisor of values times 2ᵏ with its zeros replaced: by NaN, by 1, or by 1 in that unit."""
+def replace_zeros(divisor: Pair, rule: ZeroRule) -> Pair:
+    """Return a divisor with its zeros replaced: by NaN, or by 1."""
     zero = divisor.hi == 0.0
     if not zero.any():
         return divisor
-    one = 1.0 if k is None or rule is not ZeroRule.ONE else np.ldexp(1.0, k)
-    return Pair(np.where(zero, np.nan if rule is ZeroRule.NAN else one, divisor.hi), divisor.lo)
+    return Pair(np.where(zero, np.nan if rule is ZeroRule.NAN else 1.0, divisor.hi), divisor.lo)
 
 
 def choose_scale_where(size: Floats, least: float, most: float) -> Integers | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 _SPLITTER = 2.0**27 + 1.0
@@ -245,14 +245,12 @@ def divide_by_count(total: Pair, n: Any) -> Pair:
     return quick_two_sum(quotient, (((total.hi - product) - error) + total.lo) / n)
 
 
-def sum_pairs(values: Pair, add: Callable[[Pair, Pair], Pair] = pair_add) -> Pair:
+def sum_pairs(values: Pair) -> Pair:
     """Add pairs along the last axis by halving it: the tree depends on that axis' length alone.
 
     Parameters
     ----------
     values : Pair of ndarray, shape (..., n), n ≥ 1
-    add : callable
-        Adds two pairs.
 
     Returns
     -------
@@ -262,7 +260,7 @@ def sum_pairs(values: Pair, add: Callable[[Pair, Pair], Pair] = pair_add) -> Pai
     while (n := hi.shape[-1]) > 1:
         half = n // 2
         left, right = (Pair(hi[..., part], lo[..., part]) for part in (slice(0, half), slice(half, 2 * half)))
-        total = add(left, right)
+        total = pair_add(left, right)
         if n % 2:
             total = Pair(np.append(total.hi, hi[..., -1:], axis=-1), np.append(total.lo, lo[..., -1:], axis=-1))
         hi, lo = total

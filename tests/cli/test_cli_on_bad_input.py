@@ -111,8 +111,15 @@ CASES = [
     pytest.param(
         "bn -i x.npy -o nowhere/y.npy", USAGE, "there is no folder nowhere", id="output folder missing"
     ),
-    pytest.param("bn -i x.npy -o y.exe", USAGE, "--output y.exe has the suffix .exe; .npy", id="unknown suffix out"),
-    pytest.param("bn -i x.npy -o y.txt", USAGE, ".parquet, .html, .htm, .svg, .png are known", id="what shows a result is known too"),
+    pytest.param(
+        "bn -i x.npy -o y.exe", USAGE, "--output y.exe has the suffix .exe; .npy", id="unknown suffix out"
+    ),
+    pytest.param(
+        "bn -i x.npy -o y.txt",
+        USAGE,
+        ".parquet, .html, .htm, .svg, .png are known",
+        id="what shows a result is known too",
+    ),
     pytest.param("bn -i x.npy -o folder.npy/", USAGE, "folder", id="output in no folder"),
     pytest.param(
         "bn -i x.npy --stats-output s.csv", USAGE, "--stats-output s.csv has the suffix .csv", id="stats suffix"
