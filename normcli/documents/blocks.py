@@ -48,7 +48,9 @@ def build_blocks(title: str, values: NDArray[Any], result: Result, view: View) -
     return build_map(title, values.__getitem__, result, view)
 
 
-def build_map(title: str, pick: Pick, result: Result, view: View, locate: Locate | None = None) -> Blocks:
+def build_map(
+    title: str, pick: Pick, result: Result, view: View, locate: Locate | None = None, *, blank: bool = False
+) -> Blocks:
     """Return matrices as `build_blocks` does, of values that are computed only where they are shown.
 
     Parameters
@@ -60,10 +62,14 @@ def build_map(title: str, pick: Pick, result: Result, view: View, locate: Locate
     view : View
     locate : callable, optional
         Returns the number of each cell's colour, given index arrays; instead of `locate_owners`.
+    blank : bool
+        Leave the cells that have a colour empty.
     """
     grid = result.plan.grid
     positions = choose_positions(grid.shape, full=view.full)
     excerpt = _cut_excerpt(pick, grid, view, positions, locate or functools.partial(locate_owners, result))
+    if blank:
+        excerpt = excerpt._replace(texts=np.where(excerpt.owners == NOBODY, excerpt.texts, " "))
     return Blocks(title, _caption(grid.layout.names), excerpt.build_bands(), excerpt.note)
 
 
