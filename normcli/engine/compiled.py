@@ -132,26 +132,47 @@ class CompiledRun:
         return found
 
     def write(self, tile: Slices, solution: Solution, work: Workspace) -> None:
-        """Normalize a tile with what was solved for all groups, which has no scale."""
-        run = self._run
-        if run.sink is None:
+        """Normalize a tile with what was solved for all groups, which is plain."""
+        if self._run.sink is None:
             return
         along = self._reduced[-1:]
-        others = tuple(i for i in run.geometry.runs if i not in along)
-        order = others + along
-        raw = self._read(tile, order, work)
-        place = run.sink.open(tile, work)
-        x, out = _lay(raw, place.transpose(order), len(others))
-        assert out is not None
+        others = tuple(i for i in self._run.geometry.runs if i not in along)
+        raw = self._read(tile, others + along, work)
         lengths = [tile[i].stop - tile[i].start if i in self._kept else 1 for i in others]
-        groups = run.geometry.number_groups(tile).reshape(lengths)
+        groups = self._run.geometry.number_groups(tile).reshape(lengths)
         numbers = np.broadcast_to(groups, raw.shape[:-1]).reshape(-1)
-        parameters, exact = self._lay_parameters(tile, along), run.exact_output
-        left = apply_to_rows(self._kernel, Groups(x, out, *parameters), solution, numbers, exact=exact)
+        self._write(raw, tile, (others, along), numbers, solution, work)
+
+    def write_groups(self, raw: NDArray[Any], tile: Slices, solution: Solution, work: Workspace) -> None:
+        """Normalize a tile of whole groups, which is in the order of the run, with what was solved for them."""
+        if self._run.sink is None:
+            return
+        order = self._kept + self._reduced
+        raw = raw.transpose([self._run.order.index(i) for i in order])
+        numbers = np.arange(math.prod(raw.shape[: len(self._kept)]))
+        self._write(raw, tile, (self._kept, self._reduced), numbers, solution, work)
+
+    def _write(
+        self,
+        raw: NDArray[Any],
+        tile: Slices,
+        order: tuple[tuple[int, ...], tuple[int, ...]],
+        numbers: Integers,
+        solution: Solution,
+        work: Workspace,
+    ) -> None:
+        """Normalize the rows of a tile, each with the group of a number; `order` has other runs, and theirs."""
+        run, (before, along) = self._run, order
+        assert run.sink is not None
+        place = run.sink.open(tile, work)
+        x, out = _lay(raw, place.transpose(before + along), len(before))
+        assert out is not None
+        rows, exact = Groups(x, out, *self._lay_parameters(tile, along)), run.exact_output
+        left = apply_to_rows(self._kernel, rows, solution, numbers, exact=exact)
         if left.size:
             here = solution.take(lambda a: a.reshape(-1)[numbers[left], None])
-            self._normalize_left(left, Groups(x, out, *parameters), here, work)
-        _return(out, place.transpose(order))
+            self._normalize_left(left, rows, here, work)
+        _return(out, place.transpose(before + along))
         run.sink.put(tile, place, work)
 
 

@@ -329,6 +329,9 @@ class Run:
         raw, x, selected = self._load_selected(tile, work, self.order)
         solution, count = self._solve_tile(x, tile, work, selected)
         self._keep_solution(tile, solution, count)
+        if self.compiled is not None and solution.is_plain:
+            self.compiled.write_groups(raw, tile, solution, work)
+            return
         groups = find_lengths(self.geometry.cut_groups(tile))
         ones = (1,) * len(self.geometry.reduced_runs)
         lengths = ones + groups if self.geometry.columns else groups + ones
@@ -451,10 +454,8 @@ class Run:
         """Write every value with what was solved for all groups at once."""
         geometry = self.geometry
 
-        plain = solution.scale is None and solution.faint is None
-
         def write(tile: Slices, work: Workspace) -> None:
-            if self.compiled is not None and plain:
+            if self.compiled is not None and solution.is_plain:
                 self.compiled.write(tile, solution, work)
                 return
             raw = self._load(tile, work, geometry.runs)

@@ -59,6 +59,11 @@ class Solution:
         if self.numbers is None:
             self.numbers = np.arange(np.size(self.divisor.hi)).reshape(np.shape(self.divisor.hi))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether mean and divisor are of the values as they are, and no mean is faint."""
+        return self.scale is None and self.faint is None
+
     def recall(self, number: int, bits: int = 0) -> tuple[Fraction, Fraction | None]:
         """Return the mean and the divisor of a group, of the values as they are, to so many bits at least."""
         from fractions import Fraction  # on use: few values need this

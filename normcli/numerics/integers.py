@@ -61,8 +61,11 @@ def widen_to_pair(x: NDArray[Any]) -> Pair:
 
 
 def find_magnitudes(x: NDArray[Any]) -> NDArray[Any]:
-    """Return |x|: as float64, but of integers of 64 bits as unsigned ones, which hold that of −2⁶³ too."""
-    if not is_long_integer(x.dtype):
+    """Return |x|: of floats as such, of integers of 64 bits as unsigned ones, which hold that of −2⁶³ too.
+
+    Others become float64.
+    """
+    if not is_long_integer(x.dtype) and x.dtype.kind != "f":
         x = x.astype(np.float64)
     sizes: NDArray[Any] = np.abs(x)
     return sizes.view(np.uint64) if sizes.dtype.kind == "i" else sizes

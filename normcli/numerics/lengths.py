@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normcli.numerics.integers import find_magnitudes, widen_to_pair
+from normcli.numerics.integers import find_limits, find_magnitudes, widen_to_pair
 from normcli.numerics.kept import keep
 from normcli.numerics.leaves import MAX_LEAF, cut_rows, measure_leaves
 from normcli.numerics.pairs import Pair, distill, find_largest, find_least, pair_multiply, sum_pairs, two_prod
@@ -27,8 +27,9 @@ from normcli.numerics.powers import (
     take_root,
 )
 from normcli.numerics.rational import NOTHING, sum_exactly
-from normcli.numerics.records import Records, count_values
-from normcli.numerics.rounding import Scaled, round_scaled
+from normcli.numerics.records import Leaves, Records, count_values
+from normcli.numerics.rounding import Scaled, round_scaled, widen
+from normcli.numerics.whole import measure_rows
 from normcli.numerics.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
     result.count[...] = count_values(x, selected)
     result.unit[...] = 1.0
     if p == 1.0:
-        sums = measure_leaves(sizes, work, need_sum=True)
+        sums = measure_rows(_measure_sizes, sizes, work, need_sum=True)
         terms = [*two_prod(sums.count, sums.shift), *sums.sums]
         total, finite = distill(terms, 2), np.isfinite(sums.sum_0)
         result.hi[...] = np.where(finite, total.terms[0], sums.sum_0)
@@ -120,13 +121,29 @@ def measure_powers(x: NDArray[Any], work: Workspace, selected: Selected | None =
         result.hi[...] = np.count_nonzero(sizes, axis=-1)
         result.hi[np.isnan(sizes).any(axis=-1)] = np.nan
     else:
-        size = widen_to_pair(sizes)
-        if selected is not None and p < 0.0:
-            size.hi[~selected], size.lo[~selected] = np.inf, 0.0  # whose power is 0
-        result.unit[...], result.lo[...] = _find_unit(size, p)
+        chosen, find = sizes, np.maximum if p > 0.0 else np.minimum
+        # What does not count has a power of 0: of p < 0, as if it were infinite.
+        left_out = None if selected is None or p > 0.0 else ~selected
+        if left_out is not None:
+            chosen = np.where(left_out, find_limits(sizes.dtype)[1], sizes)
+        result.unit[...], result.lo[...] = widen_to_pair(find.reduce(chosen, axis=-1))
+        if left_out is not None:
+            empty = result.count == 0.0
+            result.unit[empty], result.lo[empty] = np.inf, 0.0
         if has_powers(p):
+            size = widen_to_pair(chosen)
+            if left_out is not None:
+                size.hi[left_out], size.lo[left_out] = np.inf, 0.0
             _sum_powers(size, result, p)
     return result
+
+
+def _measure_sizes(
+    sizes: NDArray[Any], work: Workspace, selected: Selected | None = None, *, need_sum: bool
+) -> Leaves:
+    """Measure leaves of |x|, of any dtype that `find_magnitudes` returns."""
+    wide = widen(sizes) if sizes.dtype.kind == "f" else sizes
+    return measure_leaves(wide, work, selected, need_sum=need_sum)
 
 
 def _find_unit(size: Pair, p: float) -> Pair:

@@ -190,6 +190,29 @@ def test_bits_of_both_kernels(variant, norm, dtype, kind, size, groups, order, p
     compare(x, norm, Kernel(KERNEL.module, variant), **options)
 
 
+@needs_kernel
+@settings(max_examples=60, deadline=None)
+@given(
+    norm=st.sampled_from(["minmax", "maxabs", "midrange", 1.0, np.inf, -np.inf, 3.0, 0.0]),
+    dtype=st.sampled_from([*FLOATS, "int16", "int64"]),
+    kind=st.sampled_from(sorted(VALUES)),
+    shape=st.tuples(st.integers(1, 70), st.sampled_from(SIZES[:-4])),
+    axis=st.sampled_from([0, 1]),
+    order=st.sampled_from(sorted(ORDERS)),
+    masked=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_bits_of_extremes_and_lengths(norm, dtype, kind, shape, axis, order, masked, seed):
+    rng = np.random.default_rng(seed)
+    with np.errstate(all="ignore"):
+        x = ORDERS[order](VALUES[kind](rng, shape).astype(DTYPES.get(dtype, dtype)))
+    options = {"mask": rng.random(shape) < 0.7} if masked else {}
+    if isinstance(norm, float):
+        compare(x, "lp", KERNEL, p=norm, axes=axis, **options)
+    else:
+        compare(x, norm, KERNEL, axes=axis, **options)
+
+
 @pytest.mark.slow
 @needs_kernel
 @settings(max_examples=60, deadline=None)
