@@ -80,13 +80,16 @@ def translate(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _load(languages: tuple[str, ...]) -> Reader | None:
-    """Return the first catalogue that there is, as gettext finds it."""
+    """Return the first catalogue that there is, `zh` for `zh_CN.UTF-8`; out of a zip too, as gettext does not."""
     import gettext
+    import io
+    import pkgutil
 
     from normcli.language.reading import Reader
 
-    found = gettext.find(DOMAIN, FOLDER, languages)
-    if found is None:
-        return None
-    with open(found, "rb") as file:  # noqa: PTH123
-        return Reader(vars(gettext.GNUTranslations(file))["_catalog"])
+    for name in languages:
+        language = name.partition(".")[0].partition("_")[0]
+        if language in LANGUAGES[1:]:
+            catalogue = pkgutil.get_data(__name__, f"{language}/LC_MESSAGES/{DOMAIN}.mo") or b""
+            return Reader(vars(gettext.GNUTranslations(io.BytesIO(catalogue)))["_catalog"])
+    return None
