@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import is_half
+from normcli.dtypes import find_type, is_half
 from normcli.norms.rules import EpsMode
 from normcli.verify.affine import ESTIMATED, NO_AFFINE, AffineStep
 from normcli.verify.bounds import measure_noise
+from normcli.verify.careful import fit_carefully
 from normcli.verify.evidence import COMMON_EPS, MOMENTS, Model, standardize
 from normcli.verify.groups import put_back, take_groups
 from normcli.verify.hypothesis import Hypothesis, Sample
-from normcli.verify.levels import Level
+from normcli.verify.levels import Level, choose_careless
 from normcli.verify.plain import fit_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from normcli.dtypes import Floats
     from normcli.norms.grid import Grid
@@ -34,19 +35,28 @@ _BESIDE = 0.05
 """Likely eps are tried first where they are no smaller than this part of the least variance."""
 
 _ROUNDINGS, _ROUNDINGS_OF_HALF = 16.0, 1.0
-"""Units of the result's last place that a correct kernel may be off; half precision has sums of float32."""
+"""Units of the last place that values may be off; of half precision, those that only a rough kernel is."""
 
 
 _LONGEST_ROUNDED = 4
 """Bytes of a float that does not show whether its eps was rounded to float32, as attributes of ONNX are."""
 
 
+class Estimated(NamedTuple):
+    """A hypothesis with a gamma and a beta that were fitted, and the precision of the kernels that give it."""
+
+    hypothesis: Hypothesis
+    precision: str
+
+
 def estimate(
     x: Floats, y: Floats, dtype: np.dtype[Any], grids: Sequence[Grid], most: float = math.inf
-) -> Iterator[Hypothesis]:
+) -> Iterator[Estimated]:
     """Yield the hypotheses that reproduce y with some gamma and beta.
 
-    There is one pair for all values, or one for each index of a channel axis or of the reduced axes.
+    There is one pair for all values, or one for each index of a channel axis or of the reduced axes. Of half
+    precision, a kernel whose sums are of float32 leaves each value but its last roundings: where a gamma and a
+    beta exist that these explain, that is the precision; else y's own.
 
     Parameters
     ----------
@@ -74,14 +84,17 @@ def estimate(
 
 def _estimate_along(
     axes: tuple[int, ...], sample: Sample, x: Floats, y: Floats, dtype: np.dtype[Any]
-) -> list[Hypothesis]:
+) -> list[Estimated]:
     """Return the hypotheses of some groups with a gamma and a beta along some axes, or no beta if that does."""
     plain = Hypothesis(sample, NO_AFFINE, Model(sample.standard.divisor, EpsMode.INSIDE))
+    rough: list[Estimated] = []
     for shifts in (True,) if sample.standard.centred else (False, True):
         target = _Target(x, y, axes, dtype, shifts)
-        if _count_numbers(sample, target) > 0 and (found := list(_pursue(plain, target))):
+        found = list(_pursue(plain, target)) if _count_numbers(sample, target) > 0 else []
+        if any(not is_half(np.dtype(find_type(one.precision))) for one in found):
             return found
-    return []
+        rough = rough or found
+    return rough
 
 
 class _Target(NamedTuple):
@@ -130,7 +143,7 @@ def _count_numbers(sample: Sample, target: _Target) -> int:
     return min(numbers * (grid.group_count - taken), shown - fitted * parameters) - 1
 
 
-def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Hypothesis]:
+def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Estimated]:
     """Yield a hypothesis with each place of eps, if some eps fit."""
     least = float(plain.sample.standard.size.min(initial=math.inf)) ** 2
     shown = [0.0, *(eps for eps in _LIKELY_EPS if eps > _BESIDE * least)]
@@ -143,11 +156,27 @@ def _pursue(plain: Hypothesis, target: _Target) -> Iterator[Hypothesis]:
     for mode in (EpsMode.INSIDE, EpsMode.OUTSIDE):
         moved = plain._replace(model=plain.model._replace(eps_mode=mode))
         fits = dict(zip(usual, _regress_each(moved, usual, target), strict=True))
-        fitted = [eps for eps in usual if fits[eps].explains]
-        if fitted:
-            best, high = fits[fitted[0]], math.inf if max(usual) in fitted else max(fitted)
-            model = moved.model._replace(low=min(fitted), high=high, bits=_weigh(plain.sample, target, best))
-            yield plain._replace(model=model, affine=best.affine)
+        rough = {eps: fits[eps].affine for eps in usual if fits[eps].explains}
+        careful = _choose_careful(moved, rough, target)
+        if fitted := careful or rough:
+            precision = choose_careless(target.dtype).precision if careful else target.dtype.name
+            high, first = math.inf if max(usual) in fitted else max(fitted), next(iter(fitted))
+            bits = _weigh(plain.sample, target, fits[first])
+            model = moved.model._replace(low=min(fitted), high=high, bits=bits)
+            yield Estimated(plain._replace(model=model, affine=fitted[first]), precision)
+
+
+def _choose_careful(
+    hypothesis: Hypothesis, rough: Mapping[float, AffineStep], target: _Target
+) -> dict[float, AffineStep]:
+    """Return, by eps, the gamma and beta with which careful kernels of half precision give y, if they do."""
+    if not is_half(target.dtype):
+        return {}
+    found = {
+        eps: fit_carefully(hypothesis._replace(affine=affine), eps, target.y, target.axes, target.dtype)
+        for eps, affine in rough.items()
+    }
+    return {eps: affine for eps, affine in found.items() if affine is not None}
 
 
 def _list_usual(dtype: np.dtype[Any]) -> tuple[float, ...]:

@@ -19,7 +19,7 @@ from normcli.norms.rules import Centre, EpsMode, ZeroRule
 from normcli.norms.table import NORMS
 from normcli.results.normalize import normalize
 from normcli.verify.lengths import USUAL_P, fit_lengths, intersect
-from normcli.verify.weight import Seen, is_odd_eps, weigh
+from normcli.verify.weight import CERTAIN, Seen, is_odd_eps, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,6 +157,11 @@ class Model(NamedTuple):
     square: float = 0.0
     bits: float = math.inf
     is_odd: bool = False
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether there is evidence enough for it."""
+        return self.bits >= CERTAIN and not self.is_odd
 
 
 _OWN_ROUNDINGS = 2.0**-50

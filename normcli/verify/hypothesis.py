@@ -126,6 +126,8 @@ class Match(NamedTuple):
         How many of the frameworks leave nothing of it to the caller.
     cancelled : float or None
         How far off the variance is where it is E[x²] − E[x]², as a part of it; None where it is not.
+    fine : float
+        Of half precision, the bits that tell its statistics from some that were rounded to it; see `weight`.
     hypothesis : Hypothesis or None
         None for a window.
     """
@@ -155,12 +157,18 @@ class Match(NamedTuple):
     has_default_eps: bool = True
     users: int = 0
     cancelled: float | None = None
+    fine: float = math.inf
     hypothesis: Hypothesis | None = None
 
     @property
     def is_certain(self) -> bool:
         """Whether it is more than a plain map would be by chance."""
-        return self.bits >= CERTAIN and not self.is_odd and not self.is_rough
+        return self.bits >= CERTAIN and not (self.is_odd or self.is_rough or self.takes_up_rounding)
+
+    @property
+    def takes_up_rounding(self) -> bool:
+        """Whether its eps may be what statistics of half precision make of a default one."""
+        return not self.has_default_eps and self.fine < CERTAIN
 
     @property
     def is_rough(self) -> bool:

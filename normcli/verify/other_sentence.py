@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from normcli.norms.table import NORMS, find_norm
 from normcli.verify.affine import WAYS
 from normcli.verify.apart import format_axes, join_words, list_hidden_by_map
 from normcli.verify.identify import Kind
+from normcli.verify.moved import find_moved_group
+from normcli.verify.ulp import choose_counting_dtype
+from normcli.verify.weight import CERTAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from normcli.verify.affine import AffineStep
     from normcli.verify.evaluation import Evaluation
     from normcli.verify.hypothesis import Match
-    from normcli.verify.identify import Identification
+    from normcli.verify.identify import Identification, Question
     from normcli.verify.plain import PlainMap
     from normcli.verify.slips import Slip
 
@@ -44,7 +47,7 @@ def format_other_map(found: Identification, layout: Layout) -> str:
     names = _format_names(found.doubtful)
     first = found.doubtful[0]
     if first.is_rough and not first.is_odd:  # of a usual eps, which others may come near
-        return _format_rough(first, layout)
+        return _format_rough(first, found.question, layout)
     odd = next((match for match in found.doubtful if match.is_odd), None)
     if odd is not None:
         told = f"{find_norm(odd.norm)[0].title} ({odd.norm}) over {format_axes(odd.axes, layout)}"
@@ -52,21 +55,53 @@ def format_other_map(found: Identification, layout: Layout) -> str:
             f"No norm is identified: {told} would need an eps of {odd.eps:.6g}, "
             "which is none in use and not small beside the variances."
         )
+    if first.takes_up_rounding and first.bits >= CERTAIN:
+        return _format_hidden_rounding(first, found.question, layout)
     return f"No norm is identified: {names} would fit, but on so few values so would many other things."
 
 
-def _format_rough(match: Match, layout: Layout) -> str:
+def _format_hidden_rounding(match: Match, asked: Question, layout: Layout) -> str:
+    near = f"{find_norm(match.norm)[0].title} ({match.norm}) over {format_axes(match.axes, layout)}"
+    return (
+        f"No norm is identified: {near} with eps {match.eps:g}{format_affine(match.affine, asked)} would fit, "
+        "but on so few values so would another eps with statistics that are rounded to "
+        f"{choose_counting_dtype(asked.y.dtype)}."
+    )
+
+
+def _format_rough(match: Match, asked: Question, layout: Layout) -> str:
     near = f"{find_norm(match.norm)[0].title} ({match.norm}) over {format_axes(match.axes, layout)}"
     share = f"only {100.0 * match.equal:.3g} % of the values are the exact ones"
     if match.sums_in_half:
         half = match.precision.split(",")[0]
         kernel = f"a kernel that calculates in {half}, or rounds to it on the way, might give the others"
+        kernel += _format_moved(match, choose_counting_dtype(asked.y.dtype))
     else:
         kernel = (
             f"a kernel in {match.precision} whose sums cancel, as E[x²] − E[x]² does, might give the others,"
             " and so might other maps"
         )
-    return f"y is near {near}{WAYS[match.affine]}: {share}; {kernel}."
+    return f"y is near {near}{format_affine(match.affine, asked)}: {share}; {kernel}."
+
+
+def _format_moved(match: Match, dtype: np.dtype[Any]) -> str:
+    """Return which group is off as a whole, as values that are rounded one by one are not."""
+    moved = None if match.hypothesis is None else find_moved_group(match.hypothesis, match.eps, dtype)
+    if moved is None:
+        return ""
+    index = ", ".join(map(str, moved.first))
+    return (
+        f"; the values of the group of ({index}) are {moved.factor:.5g} of what they should be on average, "
+        "as where statistics are taken in lower precision"
+    )
+
+
+def format_affine(way: str, asked: Question) -> str:
+    """Return how gamma and beta entered, and which of those that were given did not."""
+    words = WAYS[way]
+    given = [name for name in ("gamma", "beta") if getattr(asked, name) is not None]
+    unused = [name for name in given if name not in words]
+    return words + (f", without the given {' and '.join(unused)}" if unused else "")
 
 
 def _format_slip(slip: Slip, layout: Layout) -> str:

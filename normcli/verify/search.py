@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from normcli.dtypes import find_type, is_half
+from normcli.dtypes import find_type, get_eps, is_half
 from normcli.norms.divisors import LENGTH, ROOT_MEAN_SQUARE, Divisor
 from normcli.norms.rules import EpsMode
 from normcli.norms.table import NORMS
@@ -38,7 +38,7 @@ from normcli.verify.ranking import BY_LUCK, rank_matches
 from normcli.verify.screen import SCREENED, lie_on_line, measure_offset
 from normcli.verify.slips import Bounded, find_slips
 from normcli.verify.ulp import measure_unit
-from normcli.verify.weight import CERTAIN
+from normcli.verify.weight import CERTAIN, count_fine
 from normcli.verify.windows import WINDOWED, find_windows, gives
 
 if TYPE_CHECKING:
@@ -231,7 +231,10 @@ class Search:
         """Return the matches of the first level at which there are any that are certain, or else any."""
         best = Fitting(len(self.levels), [])
         for number, level in enumerate(self.levels):
-            found = [match for pair in self._candidates for match in self._try(*pair, level)]
+            if best.matches and is_half(np.dtype(find_type(level.precision))):
+                break  # what it may find is no more certain
+            is_open = not best.matches
+            found = [m for pair in self._candidates for m in self._try(*pair, level, all_models=is_open)]
             found += self._find_windows(level)
             if not any(match.is_certain for match in found):
                 found += [match for pair in self._candidates for match in self._try_one_pass(*pair, level)]
@@ -300,11 +303,18 @@ class Search:
             return []
         x, y = widen(self.x[:rows]), widen(self.y[:rows])
         dtypes = dict.fromkeys((self.scope.dtype, np.dtype(find_type(self.levels[-1].precision))))
-        for dtype, level in zip(dtypes, (self.levels[0], self.levels[-1]), strict=False):
-            hypotheses = estimate(x, y, dtype, _list_grids(x.shape), most)
-            if found := [match for hypothesis in hypotheses for match in self._describe(hypothesis, level)]:
+        for dtype in dtypes:
+            estimated = estimate(x, y, dtype, _list_grids(x.shape), most)
+            if found := [match for one in estimated for match in self._describe_estimated(*one)]:
                 return found
         return []
+
+    def _describe_estimated(self, hypothesis: Hypothesis, precision: str) -> Iterator[Match]:
+        level = next(level for level in reversed(self.levels) if level.precision == precision)
+        fine = self._count_fine(
+            hypothesis.sample.standard, self._bound(hypothesis.sample, hypothesis.affine, level)
+        )
+        return self._describe(hypothesis, precision, fine)
 
     def find_nearest(self) -> Nearest | None:
         """Return the hypothesis that leaves the fewest values unexplained, or the least distance."""
@@ -314,7 +324,9 @@ class Search:
             for sample in self._take_samples(FEW_VALUES if is_large else MOST_VALUES, grids)
             for affine, model in itertools.product(self.affines, _PLAIN_MODELS[sample.standard.divisor])
         )
-        named = (h for h in tried if self.scope.norm is None or any(self._describe(h, self.levels[0])))
+        named = (
+            h for h in tried if self.scope.norm is None or any(self._describe(h, self.levels[0].precision))
+        )
         hypothesis = min(named, key=lambda h: self._judge(h)[0], default=None)
         if hypothesis is None:
             return None
@@ -330,7 +342,7 @@ class Search:
         refined = [hypothesis, *(hypothesis._replace(model=model) for model in models)]
         best = min(refined, key=lambda h: self._judge(h)[0])
         _, wrong = self._judge(best)
-        match = rank_matches(self._describe(best, self.levels[-1]))[0]
+        match = rank_matches(self._describe(best, self.levels[-1].precision))[0]
         bits, level = self._count_bits(best, wrong), choose_careless(self.scope.dtype)
         if is_large and bits >= CERTAIN:
             strange = find_strange_groups(best, match.eps, self.x, self.y, level, self.scope.dtype)
@@ -483,17 +495,31 @@ class Search:
         rounds = step.scale is not None and is_half(self.scope.dtype)
         return [step, step._replace(rounds_to=self.scope.dtype)] if rounds else [step]
 
-    def _try(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
+    def _try(
+        self, sample: Sample, affine: AffineStep, level: Level, *, all_models: bool = True
+    ) -> Iterator[Match]:
+        """Yield what divides so, as matches; those with too little evidence only where all are wanted."""
         bounds = self._bound(sample, affine, level)
-        for model in fit_models(sample.standard, *bounds) if bounds else ():
-            yield from self._describe(Hypothesis(sample, affine, model), level)
+        if bounds is None:
+            return
+        fine = self._count_fine(sample.standard, bounds)
+        for model in fit_models(sample.standard, *bounds):
+            if not (all_models or model.is_likely):
+                continue
+            yield from self._describe(Hypothesis(sample, affine, model), level.precision, fine)
+
+    def _count_fine(self, standard: Standard, bounds: tuple[Floats, Floats] | None) -> float:
+        """Return the bits that tell the groups' statistics from some of half precision, if y is of it."""
+        if not is_half(self.scope.dtype):
+            return math.inf
+        return 0.0 if bounds is None else count_fine(*bounds, standard.size, get_eps(self.scope.dtype))
 
     def _try_one_pass(self, sample: Sample, affine: AffineStep, level: Level) -> Iterator[Match]:
         bounds = self._bound(sample, affine, level)
         dtype = np.dtype(find_type(level.precision))
         fitted = fit_one_pass(sample.standard, *bounds, dtype) if bounds else None
         if fitted is not None:
-            yield from self._describe(Hypothesis(sample, affine, *fitted), level)
+            yield from self._describe(Hypothesis(sample, affine, *fitted), level.precision)
 
     def _find_windows(self, level: Level) -> list[Match]:
         """Return the windows of local response normalization that fit, tried on the first samples."""
@@ -512,10 +538,10 @@ class Search:
         """Return how many samples, along the first axis, hold no more than `MOST_VALUES` values."""
         return MOST_VALUES // max(1, math.prod(self.x.shape[1:]))
 
-    def _describe(self, hypothesis: Hypothesis, level: Level) -> Iterator[Match]:
-        for match in describe_hypothesis(hypothesis, self.scope, level.precision):
+    def _describe(self, hypothesis: Hypothesis, precision: str, fine: float = math.inf) -> Iterator[Match]:
+        for match in describe_hypothesis(hypothesis, self.scope, precision):
             if self.scope.norm in (None, match.norm):
-                yield match
+                yield match._replace(fine=fine)
 
     def _may_be(self, grid: Grid, steps: Sequence[AffineStep], group: int | None = None) -> bool:
         """Whether some values of one group, the middle one by default, do not refute it, whatever divides."""

@@ -14,10 +14,10 @@ from normcli.norms.rules import EpsMode, EpsRule
 from normcli.norms.table import find_norm
 from normcli.printable import agree
 from normcli.results.normalize import normalize
-from normcli.verify.affine import ESTIMATED, WAYS
+from normcli.verify.affine import ESTIMATED
 from normcli.verify.apart import format_axes, list_hidden_by_gamma, list_untold
 from normcli.verify.identify import Question, identify
-from normcli.verify.other_sentence import OF_OTHER_MAPS, format_other_map, format_stored
+from normcli.verify.other_sentence import OF_OTHER_MAPS, format_affine, format_other_map, format_stored
 from normcli.verify.search import MOST_VALUES
 from normcli.verify.weight import CERTAIN
 
@@ -91,7 +91,9 @@ def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> 
         return f"{format_other_map(found, layout)}{_format_nearly(found, layout)}{sample}"
     if found.matches:
         best, *others = found.matches
-        described = f"{_format_match(best, layout)}{_format_affine(best, asked)}{_format_frameworks(best)}"
+        described = (
+            f"{_format_match(best, layout)}{format_affine(best.affine, asked)}{_format_frameworks(best)}"
+        )
         equal = _choose_others(best, others)
         exactness = _format_computation(found.reproductions) or _format_exactness(best)
         exactness += _format_reference(best, asked, reference)
@@ -100,7 +102,7 @@ def format_sentence(found: Identification, reference: str = USUAL_REFERENCE) -> 
     near = found.nearest
     if near is None:
         return "No norm reproduces y."
-    described = f"{_format_match(near.match, layout)}{_format_affine(near.match, asked)}"
+    described = f"{_format_match(near.match, layout)}{format_affine(near.match.affine, asked)}"
     if found.unchanged is not None:
         count = f"{asked.x.size - found.unchanged:,} of {asked.x.size:,} values"
         return f"No norm reproduces y; it is the input, except for {count}."
@@ -190,13 +192,6 @@ def _round_down(value: float) -> float:
     return nearest if nearest <= value else nearest - unit
 
 
-def _format_affine(match: Match, asked: Question) -> str:
-    words = WAYS[match.affine]
-    given = [name for name in ("gamma", "beta") if getattr(asked, name) is not None]
-    unused = [name for name in given if name not in words]
-    return words + (f", without the given {' and '.join(unused)}" if unused else "")
-
-
 def _format_frameworks(match: Match) -> str:
     given = {name: find_convention(name, match.norm).eps is EpsRule.GIVEN for name in match.like}
     named = ", ".join(f"{name} (where eps is given)" if has_none else name for name, has_none in given.items())
@@ -262,11 +257,10 @@ def _format_others(best: Match, others: list[Match], asked: Question, layout: La
     """Return what fits as well: how gamma and beta entered is said again where that differs."""
     if not others:
         return ""
-    shown = [
-        f"{_format_match(match, layout)}"
-        f"{_format_affine(match, asked) if match.affine != best.affine else ''}{_format_frameworks(match)}"
-        for match in others[:_MOST_OTHERS]
-    ]
+    shown = []
+    for match in others[:_MOST_OTHERS]:
+        affine = "" if match.affine == best.affine else format_affine(match.affine, asked)
+        shown.append(f"{_format_match(match, layout)}{affine}{_format_frameworks(match)}")
     more = f"; and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
     return f" These values fit as well: {'; or '.join(shown)}{more}."
 

@@ -300,3 +300,55 @@ def test_a_usual_eps_with_coarse_sums_is_told_before_one_that_none_uses():
     odd = other._replace(is_odd=True)
     assert "is near" in format_sentence(found._replace(doubtful=(first, odd)))
     assert "none in use" in format_sentence(found._replace(doubtful=(odd, first)))
+
+
+# -- statistics of half precision are no match, whatever is fitted to hide them
+
+
+def sum_in_half(x, gamma, eps=1e-5):
+    """Return rms of float16 whose squares are summed in float16, and all else is of float32."""
+    square = (x * x).sum(-1, keepdims=True, dtype="f2") / np.float16(x.shape[-1])
+    return (x.astype("f4") / np.sqrt(square.astype("f4") + np.float32(eps)) * gamma.astype("f4")).astype("f2")
+
+
+def test_a_gamma_that_is_to_be_found_hides_no_sums_of_half_precision():
+    x, gamma = make((16, 128), dtype="float16", mean=0.0), make(128, 1, "float16")
+    exact = normalize(x.astype("f8"), "rms", axes=-1, eps=1e-5).normalized * gamma
+    careful, careless = ask(x, exact.astype("f2")), ask(x, sum_in_half(x, gamma))
+    assert (careful.kind, careless.kind) == (Kind.NORM, Kind.UNDECIDED)
+    assert careful.matches[0].precision == "float32"
+    assert "a kernel that calculates in float16" in format_sentence(careless)
+
+
+def test_a_beta_that_is_to_be_found_hides_no_means_of_half_precision():
+    x, gamma, beta = (make(shape, seed, "float16") for seed, shape in enumerate([(24, 64), 64, 64]))
+    wide, found = x.astype("f8"), []
+    for mean in (wide.mean(1, keepdims=True), x.mean(1, keepdims=True, dtype="f2").astype("f8")):
+        y = (wide - mean) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * gamma + beta
+        found.append(ask(x, y.astype("f2")).kind)
+    assert found == [Kind.NORM, Kind.UNDECIDED]
+
+
+def test_a_group_that_is_off_as_a_whole_is_told():
+    x, gamma = make((8, 128), dtype="float16", mean=0.0), make(128, 1, "float16")
+    exact = normalize(x.astype("f8"), "rms", axes=-1, eps=1e-5).normalized * gamma
+    factors = np.random.default_rng(2).uniform(0.9995, 1.0005, (8, 1))
+    factors[3] = 0.9985
+    exact *= factors
+    sentence = format_sentence(ask(x, exact.astype("f2"), gamma, norm="rms"))
+    assert "the values of the group of (3, 0) are 0.99" in sentence
+
+
+def test_an_eps_that_sums_of_half_precision_make_is_no_evidence():
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (8, 96))
+    x, gamma = (0.011 * signs).astype("f2"), np.random.default_rng(1).normal(1, 0.5, 96).astype("f2")
+    assert ask(x, sum_in_half(x, gamma), gamma, norm="rms").kind is not Kind.NORM
+
+
+def test_an_eps_that_no_framework_has_takes_many_groups_to_show():
+    x = make((32, 24), dtype="float16", mean=0.0)
+    y = normalize(x.astype("f8"), "rms", axes=-1, eps=1e-2).normalized.astype("f2")
+    (match, *_), few = ask(x, y, norm="rms").matches, ask(x[:3], y[:3], norm="rms")
+    assert (match.eps, match.has_default_eps) == (1e-2, False)
+    assert not few.matches
+    assert "so would another eps with statistics that are rounded to float16" in format_sentence(few)
