@@ -11,7 +11,10 @@ import pytest
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
-GENERATED = ("README.md", "samples/README.md", "samples/gallery.md")
+SIBLINGS = ("samples/README.md", "samples/gallery.md")
+"""What there is in Chinese too, beside it: `gallery.zh-CN.md`."""
+
+GENERATED = ("README.md", *SIBLINGS, *(name.replace(".md", ".zh-CN.md") for name in SIBLINGS))
 
 
 @pytest.mark.slow
@@ -19,6 +22,17 @@ def test_the_generated_parts_are_current():
     command = [sys.executable, "-m", "cogapp", "-I", ".", "--check", "--diff", *GENERATED]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("name", SIBLINGS)
+def test_the_chinese_sibling_shows_the_same_commands(name):
+    english, chinese = ((ROOT / path).read_text() for path in (name, name.replace(".md", ".zh-CN.md")))
+    commands = re.findall(r"^(?:\$ )?(normcli .*)", english, flags=re.M)
+    assert commands
+    assert (
+        re.findall(r"^(?:\$ )?(normcli .*)", chinese.replace("pictures/zh/", "pictures/"), flags=re.M)
+        == commands
+    )
 
 
 def test_the_first_two_commands_set_up_run_and_test():

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from normcli.errors import UsageError, name_subject
+from normcli.language import keep_names
 from normcli.tensors.tensor import STANDARD_STREAM
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def load_file(name: str, settings: Settings) -> Tensor:
 
 def _note_remarks(tensor: Tensor, settings: Settings) -> Tensor:
     """Return a tensor; what there is to know of how it was read goes to stderr."""
+    keep_names(tensor.columns or ())
     for remark in tensor.remarks:
         settings.run.note(tensor.source, remark)
     return tensor

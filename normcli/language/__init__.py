@@ -60,8 +60,9 @@ def choose_language(asked: str | None = None, environment: Mapping[str, str] = o
 def keep_names(names: Iterable[str]) -> None:
     """Take some words for the reader's own: a column that is called `mean` stays so."""
     global _names
-    _names |= frozenset(names)
-    translate.cache_clear()
+    if _chosen:
+        _names |= frozenset(names)
+        translate.cache_clear()
 
 
 def is_translating() -> bool:

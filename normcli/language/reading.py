@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-PLACE = re.compile(r"\{(\d)(!?)\}")
-"""Where a message has a value: `{0}`. In a translation, `{0!}` is a value that stays: names, or a path."""
+PLACE = re.compile(r"\{(\d)([!#]?)\}")
+"""Where a message has a value: `{0}`.
+
+In a translation, `{0!}` is a value that stays: names, or a path; `{0#}` is one without words: a number, a place.
+"""
+
+_STAYS, _WORDLESS = "!", "#"
+
+_SHORT = 6
+"""A message with fewer characters of its own says too little to have other messages as its values."""
 
 _WORD = re.compile(r"(?<![\w.\-/'’@,:])(?=[A-Za-z]*[a-z])[A-Za-z]{2,}(?![\w\-/(=@'’]|[.,:]\w)")
 """A word of a language, not a part of a name as in `--eps`, `x.npy`, `float64`, `f(x)`, `a,b` or `CHW`."""
@@ -22,7 +30,7 @@ NAMES = frozenset((
     "abs", "alpha", "arange", "arXiv", "atol", "bash", "BERT", "bert", "beta", "bfloat", "bn", "bytes",
     "caffe", "CSV", "csv", "dask", "dbeta", "ddof", "dgamma", "DIR", "dx", "dy", "eps", "equinox",
     "exponent", "FILE", "fish", "Flax", "flax", "float", "gamma", "GB", "gemma", "GiB", "GitHub", "gn",
-    "HDF", "HTML", "html", "in", "inf", "install", "JAX", "jax", "JSON", "json", "jsonl", "kB", "Keras",
+    "HDF", "HTML", "html", "inf", "install", "JAX", "jax", "JSON", "json", "jsonl", "kB", "Keras",
     "keras", "KEY", "KiB", "llama", "ln", "lp", "lrn", "markdown", "max", "maxabs", "MB", "mean", "MiB",
     "midrange", "min", "minmax", "MLX", "mlx", "ms", "mvn", "NaN", "nan", "nc", "ncdhw", "nchw", "ncl",
     "NORM", "norm", "normal", "normcli", "npy", "npz", "NumPy", "numpy", "ONNX", "onnx", "openvino",
@@ -34,10 +42,11 @@ NAMES = frozenset((
 ))  # fmt: skip
 """What is called the same in every language: norms, statistics in formulas, dtypes, frameworks, formats."""
 
-_SENTENCES = re.compile(r"(?<=[.?!\]]) (?=[A-ZΣ√x̂“|`([-])")
+_SENTENCES = re.compile(r"(?<=[.?!\]]) (?=[A-ZΣ√x̂“|`([-]|[a-z]+: )")
 
 _JOINTS = (
     (re.compile(r" {3,}"), "   "),
+    (re.compile(" · "), " · "),
     (re.compile("; "), "；"),
     (re.compile(": "), "："),
     (re.compile(", and |, "), "、"),
@@ -57,14 +66,14 @@ class _Message(NamedTuple):
     """A message with values: how it is recognized, and what it is in the other language.
 
     `literal` is the longest part of it that every such text has; `used` are the values that the other language
-    has a place for, and whether they stay as they are; `fixed` says how much of it is not a value.
+    has a place for, and what kind they are of; `fixed` says how much of it is not a value.
     """
 
     pattern: re.Pattern[str]
     literal: str
     places: tuple[int, ...]
     said: str
-    used: Mapping[int, bool]
+    used: Mapping[int, str]
     fixed: int
 
     @classmethod
@@ -73,7 +82,7 @@ class _Message(NamedTuple):
         parts = PLACE.split(message)
         literals, places = parts[::3], tuple(map(int, parts[1::3]))
         pattern = "(.*?)".join(map(re.escape, literals))
-        used = {int(place): bool(stays) for place, stays in PLACE.findall(said)}
+        used = {int(place): kind for place, kind in PLACE.findall(said)}
         return cls(
             re.compile(pattern, re.DOTALL), max(literals, key=len), places, said, used, sum(map(len, literals))
         )
@@ -131,24 +140,24 @@ class Reader:
             if inner is not None:
                 yield text.replace(bare, inner)
             return
+        marked = _MARKED.fullmatch(text)
+        if marked:
+            inner = self._read(marked[2], names, seen)
+            if inner is not None:
+                yield marked[1] + inner
         yield from self._join(text, _SENTENCES, "", names, seen)
         for message in self._templates:
             values = message.match(text)
             if values is None:
                 continue
             read = {
-                place: values[place] if stays else self._read(values[place], names, seen)
-                for place, stays in message.used.items()
+                place: self._read_value(values[place], kind, message.fixed < _SHORT, names, seen)
+                for place, kind in message.used.items()
             }
             if None not in read.values():
                 yield PLACE.sub(lambda place: read[int(place[1])] or "", message.said)  # noqa: B023
         if is_formula(text):
             yield text
-        marked = _MARKED.fullmatch(text)
-        if marked:
-            inner = self._read(marked[2], names, seen)
-            if inner is not None:
-                yield marked[1] + inner
         if text[-1] in _ENDS:
             inner = self._read(text[:-1], names, seen)
             if inner is not None:
@@ -164,6 +173,19 @@ class Reader:
             inner = self._read(text[0].lower() + text[1:], names, seen)
             if inner is not None:
                 yield inner
+
+    def _read_value(
+        self, value: str, kind: str, is_short: bool, names: frozenset[str], seen: dict[str, str | None]
+    ) -> str | None:
+        """Return what a value of a message is in the other language; None if it can be none of that message."""
+        bare = value.strip()
+        if kind == _STAYS or bare in names:
+            return value
+        if bare == "a":  # an article, not an axis
+            return None
+        if kind == _WORDLESS or is_short:
+            return value if not find_foreign_words(bare) else None if kind else self._constant.get(bare)
+        return self._read(value, names, seen)
 
     def _join(
         self, text: str, joint: re.Pattern[str], joined: str, names: frozenset[str], seen: dict[str, str | None]
