@@ -81,7 +81,7 @@ def translate(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _load(languages: tuple[str, ...]) -> Reader | None:
-    """Return the first catalogue that there is, `zh` for `zh_CN.UTF-8`; out of a zip too, as gettext does not."""
+    """Return the first catalogue that there is, `zh` for `zh_CN.UTF-8`; in a zip gettext would find none."""
     import gettext
     import io
     import pkgutil

@@ -17,13 +17,14 @@ from normcli.numerics.rounding import Scaled, round_scaled
 if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
+    from typing import TypeAlias
 
     from normcli.dtypes import Floats, Selected
     from normcli.norms.plan import Plan
     from normcli.numerics.lengths import Lengths
     from normcli.numerics.order_statistics import Extremes, Quantiles
 
-    Measured = Moments | Lengths | Extremes | Quantiles
+    Measured: TypeAlias = Moments | Lengths | Extremes | Quantiles
 
 
 class Given(NamedTuple):
